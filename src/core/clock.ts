@@ -1,0 +1,26 @@
+/** A scheduled callback that has not run yet. */
+export interface Timer {
+  /** Stops the callback from running; harmless when it already ran. */
+  cancel(): void
+}
+
+/** Time as the gateway sees it. Tests pass a clock they move by hand. */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number
+  /** Runs `callback` once after `delayMs`. Never keeps the host's process alive. */
+  schedule(delayMs: number, callback: () => void): Timer
+}
+
+// Longer delays overflow Node's timers and would fire at once.
+const MAX_DELAY_MS = 2 ** 31 - 1
+
+/** The machine's clock, on unreferenced timers. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  schedule(delayMs, callback) {
+    const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS))
+    handle.unref?.()
+    return { cancel: () => clearTimeout(handle) }
+  },
+}

@@ -1,0 +1,64 @@
+import type { ErrorCode } from './errors.ts'
+import type { Usage } from './usage.ts'
+
+/** How an answer ended. */
+export type Ending = 'completed' | 'failed' | 'abandoned'
+
+/** Something a host may want to count, store or alert on. No event holds a prompt, an answer or a credential. */
+export type GatewayEvent =
+  | {
+      readonly type: 'request-started'
+      readonly requestId: string
+      readonly endpoint: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+    }
+  | {
+      readonly type: 'attempt-failed'
+      readonly requestId: string
+      readonly vendor: string
+      readonly model: string
+      readonly reason: string
+      readonly status: number | undefined
+    }
+  | {
+      readonly type: 'vendor-account-problem'
+      readonly requestId: string
+      readonly vendor: string
+      readonly status: number
+      readonly code: string | undefined
+      readonly message: string
+    }
+  | {
+      readonly type: 'usage-implausible'
+      readonly requestId: string
+      readonly vendor: string
+      readonly model: string
+      readonly fields: readonly string[]
+    }
+  | {
+      readonly type: 'request-ended'
+      readonly requestId: string
+      readonly endpoint: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+      readonly vendor: string | undefined
+      readonly ending: Ending
+      readonly status: number
+      readonly code: ErrorCode | undefined
+      readonly usage: Usage | undefined
+      /** Charged, in nano-dollars; 0 when billing is off or nothing was charged. */
+      readonly costNanoDollars: bigint
+      readonly durationMs: number
+    }
+  | {
+      readonly type: 'internal-error'
+      readonly requestId: string | undefined
+      readonly where: string
+      readonly error: unknown
+    }
+
+/** Receives events. Called synchronously; what it throws is caught and logged. */
+export type EventListener = (event: GatewayEvent) => void

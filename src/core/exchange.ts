@@ -1,0 +1,59 @@
+/**
+ * The framework-neutral HTTP pair. Adapters translate a framework's request into a {@link GatewayRequest} and its
+ * response into a {@link ByteSink}; nothing behind them knows which framework it runs in.
+ */
+
+/** Why a body could not be read. */
+export type BodyFailure = 'too_large' | 'aborted' | 'consumed'
+
+/** Receives a body: either all of it, or the reason why there is none. Called exactly once. */
+export type BodyListener = (failure: BodyFailure | undefined, chunks: readonly Uint8Array[]) => void
+
+/** One HTTP request as the gateway reads it. */
+export interface GatewayRequest {
+  /** Upper-case method. */
+  readonly method: string
+  /** Path below the mount point, beginning with `/`, without the query; percent-encoding untouched. */
+  readonly path: string
+  /** Query string without the question mark; empty when there is none. */
+  readonly query: string
+  /** A header's value by lower-case name; repeated headers joined with `, `. */
+  header(name: string): string | undefined
+  /**
+   * Reads the whole body, at most `limitBytes`. Reading begins with this call, not before, so that a refused request
+   * costs no memory. Fails with `consumed` when the framework has read the body and kept nothing of it.
+   */
+  readBody(limitBytes: number, listener: BodyListener): void
+}
+
+/** Where the answer goes: the caller's side of the connection. */
+export interface ByteSink {
+  /** True once the caller is gone; writes are then ignored. */
+  readonly closed: boolean
+  /** Sends the status and headers (a flat list: name, value, name, value). Called at most once, before any bytes. */
+  head(status: number, headers: readonly string[]): void
+  /** Sends bytes. False means: stop until `onDrain`. */
+  write(bytes: Uint8Array | string): boolean
+  /** Ends the answer cleanly, after all bytes written so far. */
+  end(bytes?: Uint8Array | string): void
+  /** Cuts the connection so that the caller cannot mistake what it has for a whole answer. */
+  destroy(): void
+  /** Calls back when writing may go on after `write` returned false. One listener. */
+  onDrain(listener: () => void): void
+  /** Calls back once when the caller leaves before the answer has ended. One listener; at once if it already left. */
+  onClose(listener: () => void): void
+}
+
+/** A whole answer, small enough to be built before it is sent. */
+export interface GatewayReply {
+  readonly status: number
+  /** Flat list: name, value, name, value; names in lower case. */
+  readonly headers: readonly string[]
+  readonly body: string | Uint8Array | readonly Uint8Array[]
+}
+
+/** Anything that answers requests: the gateway, or a stand-in in a test. */
+export interface ExchangeHandler {
+  /** Takes over one request. Never throws and never rejects; the answer goes to the sink. */
+  handle(request: GatewayRequest, sink: ByteSink): void
+}

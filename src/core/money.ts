@@ -1,0 +1,50 @@
+/**
+ * Money as bigint nano-dollars (1 USD = 1,000,000,000). Amounts enter and leave as decimal strings, never as floats.
+ */
+
+/** Nano-dollars in one dollar. */
+export const NANO_DOLLARS_PER_DOLLAR = 1_000_000_000n
+
+const DECIMAL = /^(\d{1,15})(?:\.(\d{1,18}))?$/
+
+/** An exact non-negative decimal: `numerator / denominator`, the denominator a power of ten. */
+export interface Decimal {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+/**
+ * Reads a non-negative decimal string such as `"3"`, `"0.10"` or `"0.0000000375"` exactly.
+ * @throws RangeError for signs, exponents, more than 15 integer or 18 fraction digits, or anything else.
+ */
+export function parseDecimal(text: string): Decimal {
+  const match = DECIMAL.exec(text)
+  if (match === null) throw new RangeError(`not a non-negative decimal number: ${JSON.stringify(text)}`)
+  const fraction = match[2] ?? ''
+  return { numerator: BigInt(`${match[1]}${fraction}`), denominator: 10n ** BigInt(fraction.length) }
+}
+
+/**
+ * Reads a dollar amount of at most nine decimals as nano-dollars.
+ * @throws RangeError when the text is not such a decimal.
+ */
+export function parseDollars(text: string): bigint {
+  const { numerator, denominator } = parseDecimal(text)
+  const scaled = numerator * NANO_DOLLARS_PER_DOLLAR
+  if (scaled % denominator !== 0n) throw new RangeError(`finer than a nano-dollar: ${JSON.stringify(text)}`)
+  return scaled / denominator
+}
+
+/** Writes nano-dollars as a decimal dollar string without trailing zeros: `1500000000n` → `"1.5"`. */
+export function formatDollars(nanoDollars: bigint): string {
+  const negative = nanoDollars < 0n
+  const absolute = negative ? -nanoDollars : nanoDollars
+  const whole = absolute / NANO_DOLLARS_PER_DOLLAR
+  const fraction = (absolute % NANO_DOLLARS_PER_DOLLAR).toString().padStart(9, '0').replace(/0+$/, '')
+  return `${negative ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`
+}
+
+/** Integer division that rounds up; both operands non-negative, the divisor positive. */
+export function divideRoundingUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}

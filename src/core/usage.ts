@@ -1,0 +1,30 @@
+/**
+ * What a call consumed, in one shape for all vendors. A field is absent when the vendor said nothing about it; zero is a
+ * statement. Totals include their parts: `inputTokens` counts cached and cache-written tokens too, `outputTokens` counts
+ * reasoning, so that vendors which report them apart (Anthropic) and together (OpenAI) end up equal.
+ */
+export interface Usage {
+  /** All input tokens: fresh, read from a cache, and written to one. */
+  readonly inputTokens?: number
+  /** The part of `inputTokens` that was read from the vendor's prompt cache. */
+  readonly cachedInputTokens?: number
+  /** The part of `inputTokens` that was written to the vendor's prompt cache. */
+  readonly cacheWriteTokens?: number
+  /** All output tokens: visible and reasoning. */
+  readonly outputTokens?: number
+  /** The part of `outputTokens` spent on reasoning. */
+  readonly reasoningTokens?: number
+  /** The part of `inputTokens` that images took. */
+  readonly inputImageTokens?: number
+  /** The part of `outputTokens` that images took. */
+  readonly outputImageTokens?: number
+  /** Pictures made. */
+  readonly images?: number
+  /** Seconds of video made; may have a fraction. */
+  readonly videoSeconds?: number
+  /** Characters (code points) spoken. */
+  readonly characters?: number
+}
+
+/** A field of {@link Usage}. */
+export type UsageField = keyof Usage

@@ -1,0 +1,70 @@
+import { createParser } from 'eventsource-parser'
+
+/** One server-sent event. */
+export interface ServerSentEvent {
+  /** The `event:` name; undefined when the event has none. */
+  readonly event: string | undefined
+  /** The joined `data:` lines. */
+  readonly data: string
+}
+
+/** Largest event accepted from a vendor: room for a 4K picture in base64, in one line. */
+export const MAX_EVENT_BYTES = 64 * 1024 * 1024
+
+/** An event grew beyond the limit; the stream cannot be read any further. */
+export class OversizeEventError extends Error {
+  override readonly name = 'OversizeEventError'
+}
+
+/** Reads server-sent events from bytes, whatever the cuts between chunks. */
+export interface SseReader {
+  /**
+   * Takes the next bytes and reports the events that they complete, in order.
+   * @throws OversizeEventError when one event exceeds the limit.
+   */
+  push(chunk: Uint8Array): void
+  /** The body ended: reports a last event whose closing blank line is missing. */
+  end(): void
+}
+
+/** Makes a reader; comments, ids and retry lines are passed over. */
+export function sseReader(
+  onEvent: (event: ServerSentEvent) => void,
+  maxEventBytes: number = MAX_EVENT_BYTES,
+): SseReader {
+  const decoder = new TextDecoder('utf-8')
+  let pendingBytes = 0
+  const parser = createParser({
+    onEvent: (message) => {
+      pendingBytes = 0
+      onEvent({ event: message.event, data: message.data })
+    },
+  })
+  return {
+    push(chunk) {
+      pendingBytes += chunk.byteLength
+      parser.feed(decoder.decode(chunk, { stream: true }))
+      if (pendingBytes > maxEventBytes)
+        throw new OversizeEventError(`a server-sent event exceeds ${maxEventBytes} bytes`)
+    },
+    end() {
+      parser.feed(`${decoder.decode()}\n\n`)
+    },
+  }
+}
+
+/** Writes one event without a name. `json` must hold no line break, which JSON text never does. */
+export function sseData(json: string): string {
+  return `data: ${json}\n\n`
+}
+
+/** Writes one event with a name. */
+export function sseEvent(event: string, json: string): string {
+  return `event: ${event}\ndata: ${json}\n\n`
+}
+
+/** A comment line, which every client passes over; keeps idle connections open. */
+export const SSE_COMMENT = ': keep-alive\n\n'
+
+/** Marks the end of a stream in OpenAI's dialect. */
+export const SSE_DONE = 'data: [DONE]\n\n'
