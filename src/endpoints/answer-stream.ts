@@ -1,0 +1,44 @@
+import type { Usage } from '../core/usage.ts'
+
+/** A vendor's complaint, read from an error answer or from an error event inside a stream. */
+export interface VendorFailure {
+  /**
+   * Whose matter it is.
+   * `caller`: the request itself is at fault; status and text go back to the caller and nobody else is tried.
+   * `rate_limited`: too many requests at the vendor. `operator`: the vendor's account, key, quota or model id, which the
+   * caller must not see. `unavailable`: overload or a server fault. `timeout`: the vendor gave up in time.
+   * `invalid_response`: the answer cannot be used.
+   */
+  readonly kind: 'caller' | 'rate_limited' | 'operator' | 'unavailable' | 'timeout' | 'invalid_response'
+  /** The vendor's HTTP status; 0 when the failure came inside a stream or without an answer. */
+  readonly status: number
+  /** The vendor's own text. Shown to callers only for `caller`, after redaction. */
+  readonly message: string
+  readonly code?: string | undefined
+  readonly type?: string | undefined
+  readonly param?: string | undefined
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/**
+ * Turns a vendor's body, as it arrives, into the bytes for the caller. Pure and synchronous: bytes in, bytes out.
+ * Used for one answer only.
+ */
+export interface AnswerStream {
+  /** Takes one network read; gives the caller's bytes for it, or undefined when there are none yet. */
+  push(chunk: Uint8Array): Uint8Array | string | undefined
+  /** The vendor's body ended without a network fault; gives the last bytes for the caller, if any. */
+  end(): Uint8Array | string | undefined
+  /** True once something was given that a caller would keep; response headers are held back until then. */
+  readonly hasContent: boolean
+  /** True once the vendor's answer is known to be whole. A body that ends before that was cut. */
+  readonly isComplete: boolean
+  /** True between two events, where a comment line may stand. */
+  readonly atBoundary: boolean
+  /** An error the vendor sent inside the stream; nothing is given after it. */
+  readonly failure: VendorFailure | undefined
+  /** The vendor's last word on usage so far. */
+  readonly usage: Usage | undefined
+  /** A lower bound of the output tokens seen, for answers that are cut before usage arrives. */
+  readonly outputTokensSeen: number
+}

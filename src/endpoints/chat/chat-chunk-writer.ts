@@ -1,0 +1,106 @@
+import type { Usage } from '../../core/usage.ts'
+import { SSE_DONE } from '../../wire/sse.ts'
+import type { FinishReason } from './chat-completion.ts'
+import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
+import type { ChatStreamWriter } from './chat-stream-writer.ts'
+import { chatUsage } from './chat-usage.ts'
+
+/**
+ * Writes a neutral stream of chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is
+ * built by hand around the few values that change, because building an object and stringifying it per event costs three
+ * times as much.
+ */
+export class ChatChunkWriter implements ChatStreamWriter {
+  /** True once a caller would keep something of what was written. */
+  hasContent = false
+  /** Pieces of output seen; a lower bound of the output tokens. */
+  outputTokensSeen = 0
+  readonly #createdSeconds: number
+  readonly #modelJson: string
+  #head = ''
+  #text = ''
+  readonly #openChoices = new Set<number>()
+
+  constructor(options: { readonly model: string; readonly createdSeconds: number }) {
+    this.#createdSeconds = options.createdSeconds
+    this.#modelJson = JSON.stringify(options.model)
+  }
+
+  /** Gives what was written since the last call; empty when nothing was. */
+  take(): string {
+    const text = this.#text
+    this.#text = ''
+    return text
+  }
+
+  start(id: string): void {
+    this.#head = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${this.#createdSeconds},"model":${this.#modelJson},"choices":[{"index":`
+    this.#open(0)
+  }
+
+  text(text: string, choice = 0): void {
+    if (text !== '') this.#content(choice, `{"content":${JSON.stringify(text)}}`)
+  }
+
+  refusal(text: string, choice = 0): void {
+    if (text !== '') this.#content(choice, `{"refusal":${JSON.stringify(text)}}`)
+  }
+
+  reasoning(text: string, choice = 0): void {
+    if (text !== '') this.#content(choice, `{"reasoning_content":${JSON.stringify(text)}}`)
+  }
+
+  thinkingBlock(block: ThinkingBlock, choice = 0): void {
+    this.#delta(choice, JSON.stringify({ thinking_blocks: [block] }))
+  }
+
+  extraContent(extra: ExtraContent, choice = 0): void {
+    this.#delta(choice, JSON.stringify({ extra_content: extra }))
+  }
+
+  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+    const extra = call.extra === undefined ? '' : `,"extra_content":${JSON.stringify(call.extra)}`
+    this.#content(
+      choice,
+      `{"tool_calls":[{"index":${call.index},"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":""}${extra}}]}`,
+    )
+  }
+
+  toolCallArguments(index: number, json: string, choice = 0): void {
+    if (json !== '')
+      this.#content(choice, `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(json)}}}]}`)
+  }
+
+  finish(reason: FinishReason, choice = 0): void {
+    this.#open(choice)
+    this.hasContent = true
+    this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"}]}\n\n`
+  }
+
+  /** Ends the stream: the usage chunk where the caller asked for one, then the end mark. */
+  done(usage: Usage | undefined): void {
+    if (usage !== undefined) {
+      const head = this.#head.slice(0, this.#head.lastIndexOf('[{"index":'))
+      this.#text += `${head}[],"usage":${JSON.stringify(chatUsage(usage))}}\n\n`
+    }
+    this.#text += SSE_DONE
+  }
+
+  #content(choice: number, deltaJson: string): void {
+    this.hasContent = true
+    this.outputTokensSeen += 1
+    this.#delta(choice, deltaJson)
+  }
+
+  #delta(choice: number, deltaJson: string): void {
+    if (!this.#openChoices.has(choice)) this.#open(choice)
+    this.#text += `${this.#head}${choice},"delta":${deltaJson},"logprobs":null,"finish_reason":null}]}\n\n`
+  }
+
+  /** The first chunk of every choice carries the role; SDKs refuse a stream without it. */
+  #open(choice: number): void {
+    if (this.#openChoices.has(choice)) return
+    this.#openChoices.add(choice)
+    this.#text += `${this.#head}${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}\n\n`
+  }
+}

@@ -1,0 +1,27 @@
+import type { GatewayError } from '../../core/errors.ts'
+import { sseData } from '../../wire/sse.ts'
+import type { Endpoint } from '../endpoint.ts'
+import { openaiErrorObject } from '../error-body.ts'
+import { checkRequest } from '../request-field.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
+import type { ChatRequest } from './chat-request.ts'
+import { chatSchema } from './chat-schema.ts'
+
+/** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
+export const chatEndpoint: Endpoint<ChatRequest> = {
+  id: 'chat',
+  path: '/v1/chat/completions',
+  kind: 'chat',
+  dialect: 'openai',
+  parse: (body) => checkRequest<ChatRequest>(chatSchema, body),
+  isStream: (request) => request.stream === true,
+  estimate(request, bodyByteLength, limits) {
+    const perChoice =
+      request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
+    return { inputTokens: estimateTokens(bodyByteLength), outputTokens: perChoice * (request.n ?? 1) }
+  },
+  billingFields: () => NO_FIELDS,
+  streamError: (error: GatewayError) => sseData(JSON.stringify(openaiErrorObject(error))),
+}
+
+const NO_FIELDS = {}

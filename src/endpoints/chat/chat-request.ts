@@ -1,0 +1,103 @@
+/**
+ * The chat request: OpenAI's chat completions body (API specification "Chat completion request", extended by the fields
+ * current SDKs send). It is also the neutral form that vendor translators read.
+ */
+
+/** A piece of a message's content. Unknown types pass to vendors of the same dialect. */
+export type ChatContentPart =
+  | { type: 'text'; text: string }
+  | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' | 'original' } }
+  | { type: 'input_audio'; input_audio: { data: string; format: string } }
+  | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
+  | { type: 'refusal'; refusal: string }
+
+/** Reasoning that a vendor wants back unchanged on the next turn (Anthropic thinking blocks). */
+export type ThinkingBlock =
+  | { type: 'thinking'; thinking: string; signature: string }
+  | { type: 'redacted_thinking'; data: string }
+
+/** Vendor state that rides on a message or tool call, in the layout of Google's own OpenAI-compatible API. */
+export interface ExtraContent {
+  google?: { thought_signature?: string }
+}
+
+/** A call of a function that the model asks for. `arguments` is JSON text, and models may get it wrong. */
+export interface ChatToolCall {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
+  extra_content?: ExtraContent
+}
+
+/** One message of a chat. */
+export interface ChatMessage {
+  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
+  content?: string | ChatContentPart[] | null
+  name?: string
+  tool_calls?: ChatToolCall[]
+  tool_call_id?: string
+  refusal?: string | null
+  reasoning_content?: string | null
+  thinking_blocks?: ThinkingBlock[]
+  extra_content?: ExtraContent
+}
+
+/** A function the model may call; `parameters` is a JSON Schema. */
+export interface ChatTool {
+  type: 'function'
+  function: { name: string; description?: string; parameters?: Record<string, unknown>; strict?: boolean | null }
+}
+
+export type ChatToolChoice =
+  | 'none'
+  | 'auto'
+  | 'required'
+  | { type: 'function'; function: { name: string } }
+  | { type: 'allowed_tools'; allowed_tools: { mode: 'auto' | 'required'; tools: Record<string, unknown>[] } }
+
+export type ChatResponseFormat =
+  | { type: 'text' }
+  | { type: 'json_object' }
+  | {
+      type: 'json_schema'
+      json_schema: { name: string; description?: string; schema?: Record<string, unknown>; strict?: boolean | null }
+    }
+
+export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+
+/** A chat completion request. Fields that are absent stay absent on the way to the vendor; defaults are never filled in. */
+export interface ChatRequest {
+  model: string
+  /** At least one. */
+  messages: ChatMessage[]
+  /** 0 to 2. */
+  temperature?: number | null
+  /** 0 to 1. */
+  top_p?: number | null
+  /** Upper bound on generated tokens, at least 1. */
+  max_tokens?: number | null
+  /** Like `max_tokens`, reasoning included; wins when both are given. */
+  max_completion_tokens?: number | null
+  /** 1 to 128. */
+  n?: number | null
+  stream?: boolean | null
+  stream_options?: { include_usage?: boolean; include_obfuscation?: boolean } | null
+  /** At most 4 sequences. */
+  stop?: string | string[] | null
+  /** -2 to 2. */
+  presence_penalty?: number | null
+  /** -2 to 2. */
+  frequency_penalty?: number | null
+  logit_bias?: Record<string, number> | null
+  logprobs?: boolean | null
+  /** 0 to 20. */
+  top_logprobs?: number | null
+  seed?: number | null
+  tools?: ChatTool[] | null
+  tool_choice?: ChatToolChoice | null
+  parallel_tool_calls?: boolean | null
+  response_format?: ChatResponseFormat | null
+  reasoning_effort?: ReasoningEffort | null
+  user?: string | null
+  [field: string]: unknown
+}

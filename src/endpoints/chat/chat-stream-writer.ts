@@ -1,0 +1,43 @@
+import type { Usage } from '../../core/usage.ts'
+import type { VendorFailure } from '../answer-stream.ts'
+import type { FinishReason } from './chat-completion.ts'
+import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
+
+/**
+ * What a translating vendor decoder calls as it reads the vendor's events. One implementation writes OpenAI chunks,
+ * another writes Anthropic events; a decoder does not know which. Calls are synchronous and in the vendor's order.
+ * `choice` counts from 0 and is 0 unless the caller asked for several answers.
+ */
+export interface ChatStreamWriter {
+  /** Opens the answer; `id` is the vendor's, kept for support. Called once, before everything else. */
+  start(id: string): void
+  /** A piece of visible text; empty pieces are ignored. */
+  text(text: string, choice?: number): void
+  /** A piece of the model's refusal text. */
+  refusal(text: string, choice?: number): void
+  /** A piece of reasoning text. */
+  reasoning(text: string, choice?: number): void
+  /** A whole reasoning block with the signature that must come back next turn. Its text was given by `reasoning`. */
+  thinkingBlock(block: ThinkingBlock, choice?: number): void
+  /** Vendor state to carry on the message itself, such as the thought signature of a text part. */
+  extraContent(extra: ExtraContent, choice?: number): void
+  /** Opens a tool call. `index` counts tool calls from 0, in the order of opening. */
+  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice?: number): void
+  /** A piece of the JSON text of an open tool call's arguments. */
+  toolCallArguments(index: number, json: string, choice?: number): void
+  /** The reason why this choice stopped. Called once a choice. */
+  finish(reason: FinishReason, choice?: number): void
+}
+
+/** A vendor's stream decoder for chat: vendor bytes in, calls on a {@link ChatStreamWriter} out. Pure and synchronous. */
+export interface ChatStreamDecoder {
+  push(chunk: Uint8Array): void
+  /** The vendor's body ended without a network fault. */
+  end(): void
+  /** True once the vendor's own end was read (`message_stop`, a finish reason). */
+  readonly isComplete: boolean
+  /** An error event inside the stream. */
+  readonly failure: VendorFailure | undefined
+  /** The vendor's last word on usage. */
+  readonly usage: Usage | undefined
+}

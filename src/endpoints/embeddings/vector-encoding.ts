@@ -1,0 +1,40 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { EmbeddingVector } from './embeddings-request.ts'
+
+/** Writes numbers as base64 of little-endian float32, the form that OpenAI's SDKs ask for by default. */
+export function encodeVector(numbers: readonly number[]): string {
+  const bytes = new DataView(new ArrayBuffer(numbers.length * 4))
+  for (let index = 0; index < numbers.length; index++) bytes.setFloat32(index * 4, numbers[index] ?? 0, true)
+  return Buffer.from(bytes.buffer).toString('base64')
+}
+
+/** Reads base64 of little-endian float32. */
+export function decodeVector(base64: string): number[] {
+  const bytes = Buffer.from(base64, 'base64')
+  if (bytes.byteLength === 0 || bytes.byteLength % 4 !== 0) throw new GatewayError('upstream_invalid_response')
+  const numbers = new Array<number>(bytes.byteLength / 4)
+  for (let index = 0; index < numbers.length; index++) numbers[index] = bytes.readFloatLE(index * 4)
+  return numbers
+}
+
+/** Cuts a vector to its first `dimensions` numbers and gives it length 1 again. */
+export function truncateVector(numbers: readonly number[], dimensions: number): number[] {
+  const cut = numbers.slice(0, dimensions)
+  let squares = 0
+  for (const value of cut) squares += value * value
+  const length = Math.sqrt(squares)
+  return length === 0 ? cut : cut.map((value) => value / length)
+}
+
+/** Brings a vendor's vector into the size and encoding that the caller asked for. */
+export function shapeVector(
+  vector: EmbeddingVector,
+  wish: { dimensions: number | undefined; encoding: 'float' | 'base64' },
+): number[] | string {
+  const isBase64 = typeof vector === 'string'
+  if (wish.dimensions === undefined && isBase64 && wish.encoding === 'base64') return vector
+  let numbers: readonly number[] = isBase64 ? decodeVector(vector) : vector
+  if (wish.dimensions !== undefined && wish.dimensions < numbers.length)
+    numbers = truncateVector(numbers, wish.dimensions)
+  return wish.encoding === 'base64' ? encodeVector(numbers) : (numbers as number[])
+}

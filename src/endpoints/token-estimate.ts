@@ -1,0 +1,14 @@
+/**
+ * The rule by which text is turned into tokens before a vendor has counted them: one token per three bytes of UTF-8,
+ * rounded up. English runs at about four bytes a token and CJK text at about three, so the estimate is seldom too low;
+ * settlement uses the vendor's own count.
+ */
+export const ESTIMATED_BYTES_PER_TOKEN = 3
+
+/** Output tokens assumed for a model without a known maximum when the request sets no bound. */
+export const DEFAULT_MAX_OUTPUT_TOKENS = 4096
+
+/** Upper estimate of the tokens in so many bytes of request; at least 1. */
+export function estimateTokens(byteLength: number): number {
+  return Math.max(1, Math.ceil(byteLength / ESTIMATED_BYTES_PER_TOKEN))
+}

@@ -1,0 +1,40 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+
+/** How long an Idempotency-Key is kept, in milliseconds: 24 hours. */
+export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000
+
+/** A caller's wish that a request have one effect only. Keys are scoped to the account. */
+export interface IdempotencyClaim {
+  readonly accountId: string
+  /** The caller's Idempotency-Key. */
+  readonly key: string
+  /** Digest of the method, path and body. */
+  readonly fingerprint: string
+  /** Unix milliseconds at which the key is forgotten. */
+  readonly expiresAtMs: number
+}
+
+/** An answer kept for replay. */
+export interface StoredAnswer {
+  readonly status: number
+  /** Flat list: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: Uint8Array
+}
+
+/** Outcome of a claim. `in_flight`: the first request is not answered yet. `mismatch`: the key came with another body. */
+export type ClaimResult =
+  | { readonly status: 'claimed' }
+  | { readonly status: 'in_flight' }
+  | { readonly status: 'mismatch' }
+  | { readonly status: 'replay'; readonly answer: StoredAnswer }
+
+/** Idempotency keys. With billing on, the ledger claims and completes them inside its own transactions. */
+export interface IdempotencyStore {
+  /** Atomic: of many equal claims at once, exactly one is `claimed`. An expired key counts as unknown. */
+  claim(claim: IdempotencyClaim, nowMs: number): MaybePromise<ClaimResult>
+  /** Keeps the answer for replay until the claim expires. */
+  complete(claim: IdempotencyClaim, answer: StoredAnswer): MaybePromise<void>
+  /** Frees the key: the request had no effect. Harmless when the key is unknown or completed. */
+  release(claim: IdempotencyClaim): MaybePromise<void>
+}

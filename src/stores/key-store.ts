@@ -1,0 +1,29 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { KeyScopes } from './principal.ts'
+import type { RateLimits } from './rate-limiter.ts'
+
+/** A key as it is stored: the key itself is not, only its SHA-256. */
+export interface KeyRecord {
+  readonly id: string
+  readonly accountId: string
+  /** SHA-256 of the whole key, lower-case hexadecimal. */
+  readonly hash: string
+  readonly label: string
+  readonly scopes: KeyScopes
+  readonly limits: RateLimits | undefined
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+  readonly expiresAtMs: number | undefined
+  readonly revokedAtMs: number | undefined
+}
+
+/** API keys. */
+export interface KeyStore {
+  /** By hash, revoked and expired ones included; the caller judges. */
+  findByHash(hash: string): MaybePromise<KeyRecord | undefined>
+  /** Idempotent by hash: an existing record stays as it is. */
+  insert(record: KeyRecord): MaybePromise<void>
+  list(accountId: string): MaybePromise<readonly KeyRecord[]>
+  /** False when there is no such key. Revoking twice keeps the first time. */
+  revoke(keyId: string, nowMs: number): MaybePromise<boolean>
+}

@@ -1,0 +1,97 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
+import type { Tier } from './principal.ts'
+
+/** An account: who pays. Amounts in nano-dollars. */
+export interface Account {
+  readonly id: string
+  /** Money not held by requests under way. Never negative. */
+  readonly balance: bigint
+  /** Money held by requests under way. Never negative. */
+  readonly held: bigint
+  readonly tier: Tier
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+}
+
+/** A hold to place before a request is sent to a vendor. */
+export interface Reservation {
+  /** Unique; reserving the same id again is a no-op that gives the first outcome. */
+  readonly holdId: string
+  readonly accountId: string
+  readonly keyId: string
+  /** Nano-dollars; zero is allowed and always succeeds for a known account. */
+  readonly amount: bigint
+  /** Unix milliseconds after which the sweeper may expire the hold. */
+  readonly expiresAtMs: number
+  /** Claimed in the same transaction when given. */
+  readonly claim?: IdempotencyClaim | undefined
+}
+
+/** Outcome of a reservation. All but `held` leave the balance as it was. */
+export type ReserveResult =
+  | { readonly status: 'held' }
+  | { readonly status: 'insufficient_balance' }
+  | { readonly status: 'unknown_account' }
+  | Exclude<ClaimResult, { status: 'claimed' }>
+
+/** How a hold ends with a charge. */
+export interface Settlement {
+  readonly holdId: string
+  /** Nano-dollars; may be above the hold, then the balance pays what it has and the rest is a shortfall. */
+  readonly amount: bigint
+  /** What was charged for, kept in the journal: `chat gp-5.4`. */
+  readonly description: string
+  /** Completes the reservation's claim in the same transaction when given. */
+  readonly answer?: StoredAnswer | undefined
+}
+
+/** Outcome of settling or voiding. `resolved` is false when the hold had ended before; nothing was changed then. */
+export interface Resolution {
+  readonly resolved: boolean
+  /** Charged by this call, nano-dollars. */
+  readonly charged: bigint
+  /** What the balance lacked, nano-dollars. */
+  readonly shortfall: bigint
+}
+
+/** One line of the append-only journal. The sum of `amount` over an account's entries equals `balance + held` at all times. */
+export interface LedgerEntry {
+  readonly id: string
+  readonly accountId: string
+  readonly kind: 'credit' | 'charge' | 'shortfall'
+  /** Nano-dollars; positive for credits, negative for charges, zero for shortfalls (whose size is in `description`). */
+  readonly amount: bigint
+  readonly holdId: string | undefined
+  readonly description: string
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+}
+
+/** Prepaid balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
+export interface Ledger {
+  /** Makes an account if it does not exist; gives it as it is either way. */
+  createAccount(account: { readonly id: string; readonly tier?: Tier }, nowMs: number): MaybePromise<Account>
+  account(accountId: string): MaybePromise<Account | undefined>
+  /**
+   * Adds money. Idempotent by `creditId`; false when that id was credited before.
+   * @throws RangeError for a negative or zero amount or an unknown account.
+   */
+  credit(
+    credit: {
+      readonly creditId: string
+      readonly accountId: string
+      readonly amount: bigint
+      readonly description: string
+    },
+    nowMs: number,
+  ): MaybePromise<boolean>
+  reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
+  settle(settlement: Settlement, nowMs: number): MaybePromise<Resolution>
+  /** Ends a hold without a charge and frees its idempotency key. */
+  void(holdId: string, nowMs: number): MaybePromise<Resolution>
+  /** Voids holds whose time is over, at most `limit`; gives their number. Safe to run in several processes. */
+  expire(nowMs: number, limit: number): MaybePromise<number>
+  /** Journal lines of an account, newest first. */
+  entries(accountId: string, limit: number): MaybePromise<readonly LedgerEntry[]>
+}

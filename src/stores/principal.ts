@@ -1,0 +1,36 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { RateLimits } from './rate-limiter.ts'
+
+/** Service tier of an account; decides how long stored conversations are kept. */
+export type Tier = 'free' | 'paid'
+
+/** What a key may be used for. An absent list means: everything. */
+export interface KeyScopes {
+  /** Endpoint ids, such as `chat` or `embeddings`. */
+  readonly endpoints?: readonly string[]
+  /** Public model ids. */
+  readonly models?: readonly string[]
+}
+
+/** Who is calling, once the credentials were checked. */
+export interface Principal {
+  /** The account that pays. */
+  readonly accountId: string
+  /** The key or identity used; rate limits count per key. */
+  readonly keyId: string
+  readonly tier: Tier
+  readonly scopes?: KeyScopes | undefined
+  /** Limits of this key; the gateway's own limits when absent. */
+  readonly limits?: RateLimits | undefined
+}
+
+/** The credentials of a request. */
+export interface Credentials {
+  /** The bearer token, or `x-api-key` on the routes that take it; undefined when neither was sent. */
+  readonly apiKey: string | undefined
+  /** Any header by lower-case name, for hosts with sessions or mutual TLS of their own. */
+  header(name: string): string | undefined
+}
+
+/** A host's own way to tell who is calling. Undefined means: nobody we know, which the caller sees as 401. */
+export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | undefined>

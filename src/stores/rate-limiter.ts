@@ -1,0 +1,65 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+
+/** Limits of one key. An absent field means: no limit. */
+export interface RateLimits {
+  readonly requestsPerMinute?: number | undefined
+  /** Input and output tokens together. */
+  readonly tokensPerMinute?: number | undefined
+  /** Requests under way at the same time. */
+  readonly concurrency?: number | undefined
+}
+
+/** One amount to take from one bucket. */
+export interface RateTake {
+  /** Name of the bucket, such as `requests:key_1`. */
+  readonly bucket: string
+  readonly amount: number
+  /** What flows back in a minute, evenly; also the most that can be taken at once. */
+  readonly perMinute: number
+}
+
+/** State of one bucket after a decision. */
+export interface BucketState {
+  readonly limit: number
+  /** What could be taken right now, rounded down. */
+  readonly remaining: number
+  /** Milliseconds until the bucket is full again. */
+  readonly resetMs: number
+}
+
+/** Outcome of taking. */
+export interface RateDecision {
+  readonly allowed: boolean
+  /** When refused: milliseconds until the same take could succeed. 0 when allowed. */
+  readonly retryAfterMs: number
+  /** One state a take, in order. */
+  readonly buckets: readonly BucketState[]
+}
+
+/** Limits per time, by the generic cell rate algorithm. */
+export interface RateLimiter {
+  /**
+   * Takes from all buckets or from none, atomically. A take above the bucket's whole size is judged as if it were the
+   * size, so that one large request can pass when nothing else runs; no more than the size is taken then, and whoever
+   * adjusts later must reckon from that.
+   */
+  take(takes: readonly RateTake[], nowMs: number): MaybePromise<RateDecision>
+  /** Gives back (negative) or takes more (positive) after the fact; never refuses. */
+  adjust(take: RateTake, nowMs: number): MaybePromise<void>
+}
+
+/** A place among the requests under way. */
+export interface Lease {
+  readonly bucket: string
+  readonly leaseId: string
+}
+
+/** Limits on how much runs at once, by leases that expire by themselves when their holder dies. */
+export interface ConcurrencyLimiter {
+  /** True when the lease was given; false when `limit` leases are out. Idempotent by lease id. */
+  acquire(lease: Lease & { readonly limit: number; readonly expiresAtMs: number }, nowMs: number): MaybePromise<boolean>
+  /** Prolongs a lease; false when it no longer exists. */
+  renew(lease: Lease & { readonly expiresAtMs: number }, nowMs: number): MaybePromise<boolean>
+  /** Gives a lease back. Harmless when it no longer exists. */
+  release(lease: Lease): MaybePromise<void>
+}

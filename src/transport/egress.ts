@@ -1,0 +1,92 @@
+import { lookup as resolve } from 'node:dns'
+import { BlockList, isIP } from 'node:net'
+
+/**
+ * May the gateway open a connection to an address that a caller chose? Refused are private, loopback, link-local,
+ * multicast, metadata and other special-purpose ranges (IANA special-purpose address registries).
+ */
+const refused = new BlockList()
+for (const [network, prefix] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+] as const) {
+  refused.addSubnet(network, prefix, 'ipv4')
+}
+// Of IPv6, only global unicast may be reached, less the ranges in it that embed or tunnel to IPv4 or are for documentation.
+const globalUnicast = new BlockList()
+globalUnicast.addSubnet('2000::', 3, 'ipv6')
+for (const [network, prefix] of [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+] as const) {
+  refused.addSubnet(network, prefix, 'ipv6')
+}
+
+const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** True for an address that the gateway may connect to on a caller's behalf. */
+export function isPublicAddress(address: string): boolean {
+  const mapped = MAPPED_IPV4.exec(address)?.[1]
+  const text = mapped ?? address
+  const family = isIP(text)
+  if (family === 4) return !refused.check(text, 'ipv4')
+  return family === 6 && globalUnicast.check(text, 'ipv6') && !refused.check(text, 'ipv6')
+}
+
+/** Outcome of {@link checkPublicUrl}. */
+export type UrlCheck = { readonly url: URL } | { readonly reason: string }
+
+/**
+ * Judges a URL by its text: http or https, no credentials in it, no literal private address. A name passes here; its
+ * addresses are judged by {@link publicLookup} when the connection is made.
+ */
+export function checkPublicUrl(text: string, options: { readonly allowPrivate?: boolean } = {}): UrlCheck {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined) return { reason: 'is not a URL' }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return { reason: 'must be an http or https URL' }
+  if (url.username !== '' || url.password !== '') return { reason: 'must not hold credentials' }
+  if (options.allowPrivate === true) return { url }
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const isName = isIP(host) === 0
+  if (isName ? /(^|\.)(localhost|local|internal)\.?$/i.test(host) : !isPublicAddress(host)) {
+    return { reason: 'must not point to a private address' }
+  }
+  return { url }
+}
+
+type LookupCallback = (
+  error: Error | null,
+  address: string | { address: string; family: number }[],
+  family?: number,
+) => void
+
+/**
+ * A DNS look-up for `net.connect` that fails unless every address of the name is public, so that the address judged is
+ * the address connected.
+ */
+export function publicLookup(hostname: string, options: object, callback: LookupCallback): void {
+  resolve(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) return callback(error, [])
+    if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) {
+      return callback(new Error(`${hostname} resolves to a private address`), [])
+    }
+    if ((options as { all?: boolean }).all === true) return callback(null, addresses)
+    const first = addresses[0]!
+    callback(null, first.address, first.family)
+  })
+}

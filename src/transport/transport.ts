@@ -1,0 +1,51 @@
+import type { HeaderMap } from '../wire/headers.ts'
+
+/** One HTTP call to a vendor. */
+export interface TransportRequest {
+  /** Scheme, host and port: `https://api.example`. */
+  readonly origin: string
+  /** Path and query, beginning with `/`. */
+  readonly path: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Flat list: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: Uint8Array | string | null
+  /** Longest silence before the response headers, counted from when the request was sent. */
+  readonly firstByteTimeoutMs: number
+  /** Longest silence between two pieces of the body. */
+  readonly idleTimeoutMs: number
+}
+
+/** A call that failed without, or in the middle of, an answer. */
+export interface TransportFailure {
+  /** How far it came. `connect`: no byte has left, so sending again is safe. `sent`: bytes left. `body`: headers arrived. */
+  readonly phase: 'connect' | 'sent' | 'body'
+  readonly kind: 'timeout' | 'refused' | 'reset' | 'tls' | 'aborted' | 'protocol'
+  /** For the log. */
+  readonly error: Error
+}
+
+/** Steering of a call under way. */
+export interface TransportControl {
+  /** Ends the call and its connection; `onFailure` follows with kind `aborted`. Harmless after the end. */
+  abort(): void
+  /** Stops reading from the vendor until `resume`. */
+  pause(): void
+  resume(): void
+}
+
+/** Receives one answer. After `onEnd` or `onFailure` nothing more is called. */
+export interface TransportHandler {
+  onHead(status: number, headers: HeaderMap): void
+  onData(chunk: Uint8Array): void
+  onEnd(): void
+  onFailure(failure: TransportFailure): void
+}
+
+/** Sends HTTP calls. Redirects are never followed; bodies are never decompressed. */
+export interface Transport {
+  /** Begins a call. Never throws: all faults arrive by `onFailure`, and never before this method has returned. */
+  send(request: TransportRequest, handler: TransportHandler): TransportControl
+  /** Closes idle connections and waits for open ones. */
+  close(): Promise<void>
+}

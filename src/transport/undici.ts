@@ -1,0 +1,172 @@
+import type { LookupFunction } from 'node:net'
+import { type Dispatcher, Pool } from 'undici'
+import type { Transport, TransportControl, TransportFailure, TransportHandler, TransportRequest } from './transport.ts'
+
+/** Options of {@link undiciTransport}. */
+export interface UndiciTransportOptions {
+  /** Longest time to open a connection, TLS included. Default 5,000. */
+  readonly connectTimeoutMs?: number
+  /** How long an idle connection is kept. Must be below the vendors' own limit. Default 30,000. */
+  readonly keepAliveTimeoutMs?: number
+  /** Replaces the DNS look-up of connections; used to keep caller-chosen URLs away from private addresses. */
+  readonly lookup?: LookupFunction
+}
+
+/**
+ * HTTP over undici: one pool of kept-alive connections per origin, one request at a time on each. The number of
+ * connections is not bounded here, because a bound would make callers queue behind open streams; the gateway's own
+ * admission bounds it, where a refusal can be answered with 429.
+ */
+export function undiciTransport(options: UndiciTransportOptions = {}): Transport {
+  const pools = new Map<string, Pool>()
+  const poolOf = (origin: string): Pool => {
+    let pool = pools.get(origin)
+    if (pool === undefined) {
+      pool = new Pool(origin, {
+        connections: null,
+        pipelining: 1,
+        connect: {
+          timeout: options.connectTimeoutMs ?? 5_000,
+          ...(options.lookup === undefined ? {} : { lookup: options.lookup }),
+        },
+        keepAliveTimeout: options.keepAliveTimeoutMs ?? 30_000,
+        allowH2: false,
+      })
+      pools.set(origin, pool)
+    }
+    return pool
+  }
+  return {
+    send(request, handler) {
+      const call = new UndiciCall(handler)
+      call.begin(poolOf(request.origin), request)
+      return call
+    },
+    async close() {
+      const open = [...pools.values()]
+      pools.clear()
+      await Promise.all(open.map((pool) => pool.close()))
+    },
+  }
+}
+
+type Phase = TransportFailure['phase']
+
+class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
+  readonly #handler: TransportHandler
+  #controller: Dispatcher.DispatchController | undefined
+  #phase: Phase = 'connect'
+  #ended = false
+
+  constructor(handler: TransportHandler) {
+    this.#handler = handler
+  }
+
+  begin(pool: Pool, request: TransportRequest): void {
+    try {
+      pool.dispatch(
+        {
+          path: request.path,
+          method: request.method,
+          headers: request.headers as string[],
+          body: request.body,
+          headersTimeout: request.firstByteTimeoutMs,
+          bodyTimeout: request.idleTimeoutMs,
+        },
+        this,
+      )
+    } catch (error) {
+      // The contract promises that no fault is reported before `send` has returned.
+      queueMicrotask(() => this.#fail(error as Error))
+    }
+  }
+
+  abort(): void {
+    if (this.#ended) return
+    const error = new AbortedCallError('the call was given up')
+    if (this.#controller === undefined) {
+      queueMicrotask(() => this.#fail(error))
+      return
+    }
+    this.#controller.abort(error)
+  }
+
+  pause(): void {
+    if (!this.#ended) this.#controller?.pause()
+  }
+
+  resume(): void {
+    if (!this.#ended) this.#controller?.resume()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#ended) {
+      // Given up while it waited for a connection: without this, the connection would be lost to the pool.
+      controller.abort(new AbortedCallError('the call was given up'))
+      return
+    }
+    this.#controller = controller
+    this.#phase = 'sent'
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (this.#ended || status < 200) return
+    this.#phase = 'body'
+    this.#handler.onHead(status, headers)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (!this.#ended) this.#handler.onData(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#handler.onEnd()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#handler.onFailure({ phase: this.#phase, kind: kindOf(error), error })
+  }
+}
+
+class AbortedCallError extends Error {
+  override readonly name = 'AbortedCallError'
+}
+
+const KINDS: Readonly<Record<string, TransportFailure['kind']>> = {
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_ABORTED: 'aborted',
+  ECONNREFUSED: 'refused',
+  ENOTFOUND: 'refused',
+  EAI_AGAIN: 'refused',
+  EHOSTUNREACH: 'refused',
+  ENETUNREACH: 'refused',
+  ECONNRESET: 'reset',
+  EPIPE: 'reset',
+  UND_ERR_SOCKET: 'reset',
+  UND_ERR_CLOSED: 'reset',
+  UND_ERR_DESTROYED: 'reset',
+}
+
+function kindOf(error: Error): TransportFailure['kind'] {
+  if (error instanceof AbortedCallError) return 'aborted'
+  const code = (error as { code?: unknown }).code
+  if (typeof code !== 'string') return 'protocol'
+  const known = KINDS[code]
+  if (known !== undefined) return known
+  return /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO/.test(code) ? 'tls' : 'protocol'
+}
