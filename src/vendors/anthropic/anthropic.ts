@@ -1,0 +1,42 @@
+import { apiKeyList } from '../shared/api-key-list.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import type { Vendor } from '../vendor.ts'
+import { MessagesStreamDecoder } from './chat-decoder.ts'
+import { chatFromWire } from './chat-from-wire.ts'
+import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'
+import { messagesErrorFrom, messagesStreamError } from './messages-error.ts'
+
+/** Options of {@link anthropic}. */
+export interface AnthropicOptions {
+  /** One key or several; without one the vendor is not configured. */
+  readonly apiKey?: string | readonly string[] | undefined
+  /** Origin of the API, with a path prefix if need be; a trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
+  readonly baseURL?: string | undefined
+  /** Value of the `anthropic-version` header. Default `2023-06-01`. */
+  readonly version?: string | undefined
+}
+
+/**
+ * Anthropic: chat by translation into its Messages API.
+ * @throws TypeError when `baseURL` is not an http(s) URL.
+ */
+export function anthropic(options: AnthropicOptions = {}): Vendor {
+  const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
+  const apiKeys = apiKeyList(options.apiKey)
+  const address: MessagesAddress = { path: `${prefix}/v1/messages`, version: options.version ?? '2023-06-01' }
+  return {
+    id: 'anthropic',
+    displayName: 'Anthropic',
+    origin,
+    apiKeys,
+    configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
+    models: [],
+    chat: {
+      toWire: (call) => chatToWire(call, address),
+      fromWire: chatFromWire,
+      decoder: (call, writer) =>
+        new MessagesStreamDecoder(call, writer, (event) => messagesStreamError(event, apiKeys)),
+    },
+    errorFrom: (answer, nowMs) => messagesErrorFrom(answer, nowMs, apiKeys),
+  }
+}

@@ -1,0 +1,65 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+
+/** Usage as Anthropic counts it: `input_tokens` leaves out what was read from or written to the cache. */
+export interface MessagesUsage {
+  readonly inputTokens: number | undefined
+  readonly cacheWriteTokens: number | undefined
+  readonly cacheReadTokens: number | undefined
+  readonly outputTokens: number | undefined
+  readonly thinkingTokens: number | undefined
+}
+
+/** Reads a `usage` object. What is absent, null or no number stays undefined; zero is kept. */
+export function readMessagesUsage(value: unknown): MessagesUsage {
+  const usage = isJsonObject(value) ? value : {}
+  const details = isJsonObject(usage['output_tokens_details']) ? usage['output_tokens_details'] : {}
+  return {
+    inputTokens: count(usage['input_tokens']),
+    cacheWriteTokens: count(usage['cache_creation_input_tokens']),
+    cacheReadTokens: count(usage['cache_read_input_tokens']),
+    outputTokens: count(usage['output_tokens']),
+    thinkingTokens: count(details['thinking_tokens']),
+  }
+}
+
+/**
+ * Joins the counts of two events of a stream. Later counts are cumulative, so they replace earlier ones and are never added
+ * (Anthropic, "Streaming messages").
+ */
+export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): MessagesUsage {
+  return {
+    inputTokens: later.inputTokens ?? earlier.inputTokens,
+    cacheWriteTokens: later.cacheWriteTokens ?? earlier.cacheWriteTokens,
+    cacheReadTokens: later.cacheReadTokens ?? earlier.cacheReadTokens,
+    outputTokens: later.outputTokens ?? earlier.outputTokens,
+    thinkingTokens: later.thinkingTokens ?? earlier.thinkingTokens,
+  }
+}
+
+/**
+ * Turns Anthropic's counts into totals that include their parts (Anthropic, "Prompt caching": total input is the sum of fresh,
+ * cache-written and cache-read tokens). Undefined when the vendor gave no count at all.
+ */
+export function normalisedUsage(counts: MessagesUsage): Usage | undefined {
+  const { inputTokens, cacheWriteTokens, cacheReadTokens, outputTokens, thinkingTokens } = counts
+  const hasInput = inputTokens !== undefined || cacheWriteTokens !== undefined || cacheReadTokens !== undefined
+  if (!hasInput && outputTokens === undefined) return undefined
+  return {
+    ...(hasInput ? { inputTokens: (inputTokens ?? 0) + (cacheWriteTokens ?? 0) + (cacheReadTokens ?? 0) } : {}),
+    ...(cacheReadTokens === undefined ? {} : { cachedInputTokens: cacheReadTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens }),
+    ...(outputTokens === undefined ? {} : { outputTokens }),
+    ...(thinkingTokens === undefined ? {} : { reasoningTokens: thinkingTokens }),
+  }
+}
+
+/** Reads a `usage` object of a whole answer. */
+export function usageFrom(value: unknown): Usage | undefined {
+  return normalisedUsage(readMessagesUsage(value))
+}
+
+// Implausible numbers pass: they are judged where money is settled.
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}

@@ -1,0 +1,97 @@
+import type { MessagesEffort } from './messages-request.ts'
+
+/** What a model of Anthropic's accepts. Requests outside of it are answered 400 by the vendor. */
+export interface ModelAbilities {
+  /** `either`: temperature or top_p, not both. `default_only`: any other value than the default is refused. */
+  readonly sampling: 'either' | 'default_only'
+  /** How thinking is asked for: with a budget of tokens, or by leaving the amount to the model and stating an effort. */
+  readonly thinking: 'budget' | 'adaptive'
+  /** How thinking is turned off: it is off unless asked for, by one of two settings, or it cannot be. */
+  readonly thinkingOff: 'unasked' | 'disabled' | 'between_tools' | 'impossible'
+  /** Thinking comes back as a signature without text unless a summary is asked for. */
+  readonly hidesThinking: boolean
+  /** Accepted values of `output_config.effort`, from least to most. */
+  readonly efforts: readonly MessagesEffort[]
+  /** May `tool_choice` force a call? */
+  readonly forcedToolChoice: 'always' | 'without_thinking' | 'never'
+  /** May a conversation end with an assistant turn, which the model then continues? */
+  readonly prefill: boolean
+  /** Does the model take `output_config.format` and strict tools? */
+  readonly structuredOutput: boolean
+  /** May a system message stand between the turns? */
+  readonly systemInPlace: boolean
+  /** Most output tokens of one answer, reasoning included. */
+  readonly maxOutputTokens: number
+}
+
+const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
+
+// Anthropic, release notes of September 2026: the rules of the 5.5 generation.
+const GENERATION_5_5: ModelAbilities = {
+  sampling: 'default_only',
+  thinking: 'adaptive',
+  thinkingOff: 'impossible',
+  hidesThinking: true,
+  efforts: ALL_EFFORTS,
+  forcedToolChoice: 'never',
+  prefill: false,
+  structuredOutput: true,
+  systemInPlace: true,
+  maxOutputTokens: 128_000,
+}
+
+// Anthropic, migration guide and "Model deprecations".
+const GENERATION_5: ModelAbilities = { ...GENERATION_5_5, thinkingOff: 'disabled', forcedToolChoice: 'always' }
+
+const GENERATION_4_6: ModelAbilities = {
+  ...GENERATION_5,
+  sampling: 'either',
+  hidesThinking: false,
+  efforts: ['low', 'medium', 'high', 'max'],
+  forcedToolChoice: 'without_thinking',
+  systemInPlace: false,
+}
+
+const GENERATION_4_5: ModelAbilities = {
+  ...GENERATION_4_6,
+  thinking: 'budget',
+  thinkingOff: 'unasked',
+  efforts: [],
+  prefill: true,
+  maxOutputTokens: 64_000,
+}
+
+// Retired at the vendor, still served by some hosts of its models.
+const GENERATION_4: ModelAbilities = { ...GENERATION_4_5, structuredOutput: false }
+
+const BY_FAMILY: ReadonlyMap<string, ModelAbilities> = new Map([
+  ['claude-opus-4', { ...GENERATION_4, maxOutputTokens: 32_000 }],
+  ['claude-opus-4-1', { ...GENERATION_4, maxOutputTokens: 32_000 }],
+  ['claude-sonnet-4', GENERATION_4],
+  ['claude-haiku-4-5', GENERATION_4_5],
+  ['claude-sonnet-4-5', GENERATION_4_5],
+  ['claude-opus-4-5', GENERATION_4_5],
+  ['claude-sonnet-4-6', GENERATION_4_6],
+  ['claude-opus-4-6', GENERATION_4_6],
+  ['claude-opus-4-7', { ...GENERATION_5, systemInPlace: false }],
+  ['claude-opus-4-8', GENERATION_5],
+  ['claude-opus-5', GENERATION_5],
+  ['claude-sonnet-5', { ...GENERATION_5, systemInPlace: false }],
+  ['claude-fable-5', { ...GENERATION_5, thinkingOff: 'impossible', systemInPlace: false }],
+  ['claude-mythos-5', { ...GENERATION_5, thinkingOff: 'impossible', systemInPlace: false }],
+  ['claude-haiku-5-5', GENERATION_5],
+  ['claude-sonnet-5-5', { ...GENERATION_5_5, thinkingOff: 'between_tools' }],
+  ['claude-opus-5-5', GENERATION_5_5],
+  ['claude-fable-5-1', GENERATION_5_5],
+  ['claude-fable-5-2', GENERATION_5_5],
+  ['claude-mythos-5-1', GENERATION_5_5],
+  ['claude-mythos-5-2', GENERATION_5_5],
+] satisfies [string, ModelAbilities][])
+
+// A dated snapshot has the abilities of its family: claude-opus-4-5-20251101.
+const SNAPSHOT_SUFFIX = /-(?:\d{8}|latest)$/
+
+/** The abilities of a model by the vendor's id, dated or not; the newest generation's for an id the table lacks. */
+export function modelAbilities(upstreamId: string): ModelAbilities {
+  return BY_FAMILY.get(upstreamId.replace(SNAPSHOT_SUFFIX, '')) ?? GENERATION_5_5
+}

@@ -1,0 +1,60 @@
+import { defineModel } from '../../../src/catalog/define-model.ts'
+import type { ModelLimits } from '../../../src/catalog/model.ts'
+import type { ChatMessage, ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import { type AnthropicOptions, anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
+import type { MessagesRequest } from '../../../src/vendors/anthropic/messages-request.ts'
+import type { ChatOperation, VendorCall } from '../../../src/vendors/vendor.ts'
+
+/** What a test says about a call beyond the request. */
+export interface CallOptions {
+  readonly upstream?: string
+  readonly limits?: ModelLimits
+  readonly stream?: boolean
+}
+
+/** The request of a test: fields as a caller may write them, checked by nobody. `messages` defaults to one question. */
+export type LooseRequest = Readonly<Record<string, unknown>>
+
+/** A call at a fixed time with a fixed key. */
+export function chatCall(request: LooseRequest, options: CallOptions = {}): VendorCall<ChatRequest> {
+  const limits = options.limits === undefined ? {} : { limits: options.limits }
+  return {
+    request: { model: 'cl-test', messages: [{ role: 'user', content: 'Hello' }], ...request } as ChatRequest,
+    bytes: undefined,
+    model: defineModel({
+      id: 'cl-test',
+      kind: 'chat',
+      vendor: 'anthropic',
+      upstream: options.upstream ?? 'claude-sonnet-4-6',
+      ...limits,
+    }),
+    publicModel: 'cl-test',
+    apiKey: 'sk-ant-canary-0123456789',
+    stream: options.stream ?? false,
+    nowMs: 1_795_132_800_500,
+  }
+}
+
+/** The vendor's chat. */
+export function chatOperation(options: AnthropicOptions = { apiKey: 'sk-ant-canary-0123456789' }): ChatOperation {
+  const operation = anthropic(options).chat
+  if (operation === undefined) throw new Error('the vendor has no chat')
+  return operation
+}
+
+/** The Messages body and the dropped fields of a request. */
+export function translated(
+  request: LooseRequest,
+  options: CallOptions = {},
+): { body: MessagesRequest; dropped: readonly string[] } {
+  const wire = chatOperation().toWire(chatCall(request, options))
+  return { body: JSON.parse(String(wire.body)) as MessagesRequest, dropped: wire.dropped }
+}
+
+/** The Messages body of a list of messages. */
+export function translatedMessages(
+  messages: readonly Partial<ChatMessage>[],
+  options: CallOptions = {},
+): MessagesRequest {
+  return translated({ messages }, options).body
+}

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
+
+const KEY = 'operator-canary-key-42'
+const vendor = anthropic({ apiKey: KEY })
+
+const failure = (status: number, body: string, headers: Record<string, string> = {}) =>
+  vendor.errorFrom({ status, headers, body: new TextEncoder().encode(body) }, 1_795_132_800_000)
+
+const envelope = (type: string, message = 'Text of the vendor', details?: unknown) =>
+  JSON.stringify({ type: 'error', error: { type, message, ...(details ? { details } : {}) }, request_id: 'req_011' })
+
+describe('errors of Anthropic', () => {
+  it.each([
+    [400, 'invalid_request_error', 'caller'],
+    [401, 'authentication_error', 'operator'],
+    [402, 'billing_error', 'operator'],
+    [403, 'permission_error', 'operator'],
+    [404, 'not_found_error', 'operator'],
+    [408, 'timeout_error', 'timeout'],
+    [409, 'conflict_error', 'unavailable'],
+    [413, 'request_too_large', 'caller'],
+    [422, 'invalid_request_error', 'caller'],
+    [429, 'rate_limit_error', 'rate_limited'],
+    [500, 'api_error', 'unavailable'],
+    [504, 'timeout_error', 'timeout'],
+    [529, 'overloaded_error', 'unavailable'],
+    [302, '', 'invalid_response'],
+    [200, 'overloaded_error', 'unavailable'],
+    [200, 'of_the_future', 'invalid_response'],
+  ])('with status %d and type %s is a matter of: %s', (status, type, kind) => {
+    expect(failure(status, envelope(type))).toMatchObject({ kind, status, message: 'Text of the vendor' })
+  })
+
+  it('keeps the text about the caller’s input as it is', () => {
+    const text = 'messages.2.content.0.text: prompt is too long: 210000 tokens > 200000 maximum'
+
+    expect(failure(400, envelope('invalid_request_error', text))).toMatchObject({
+      kind: 'caller',
+      message: text,
+      type: 'invalid_request_error',
+    })
+  })
+
+  it('reads how long to wait', () => {
+    expect(failure(429, envelope('rate_limit_error'), { 'retry-after': '17' }).retryAfterSeconds).toBe(17)
+  })
+
+  it('takes a spend limit that was reached for the operator’s matter', () => {
+    const body = envelope('rate_limit_error', 'Limit reached', { error_code: 'enforced_spend_limit_reached' })
+
+    expect(failure(429, body)).toMatchObject({ kind: 'operator', code: 'enforced_spend_limit_reached' })
+  })
+
+  it.each([
+    'Your credit balance is too low to access the API.',
+    'You have reached your specified API usage limits.',
+    'You have reached your specified workspace API usage limits.',
+    'This organization has been disabled.',
+  ])('takes “%s” for the operator’s matter although the status is 400', (text) => {
+    expect(failure(400, envelope('invalid_request_error', text)).kind).toBe('operator')
+  })
+
+  it.each([
+    [
+      'OpenAI’s shape',
+      '{"error":{"message":"No","type":"bad","code":"c1"}}',
+      { message: 'No', type: 'bad', code: 'c1' },
+    ],
+    ['a flat shape', '{"code":"c2","message":"No"}', { message: 'No', code: 'c2' }],
+    ['a bare text', '{"error":"No"}', { message: 'No' }],
+    ['HTML', '<html>Bad gateway</html>', { message: '<html>Bad gateway</html>' }],
+    ['nothing', '', { message: '' }],
+    ['another JSON value', '[1]', { message: '[1]' }],
+  ])('tolerates %s', (_what, body, expected) => {
+    expect(failure(502, body)).toMatchObject({ kind: 'unavailable', ...expected })
+  })
+
+  it('S11: removes credentials from the text', () => {
+    const text = `key ${KEY} or sk-ant-api03-abcDEF_123-xyz or Bearer abc.def is bad`
+
+    const { message } = failure(400, envelope('invalid_request_error', text))
+
+    expect(message).not.toContain(KEY)
+    expect(message).not.toContain('api03')
+    expect(message).not.toContain('abc.def')
+  })
+
+  it('cuts a long page that is no JSON', () => {
+    expect(failure(503, 'x'.repeat(10_000)).message.length).toBe(500)
+  })
+})
