@@ -1,0 +1,60 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { ExchangeHandler } from '../core/exchange.ts'
+import { NodeExchange } from './node-exchange.ts'
+import {
+  isGatewayPath,
+  locateGatewayPath,
+  type MountOptions,
+  normalizeBasePath,
+  pathBelow,
+  pathOfTarget,
+  pathOutsideMount,
+  queryOfTarget,
+} from './route-path.ts'
+
+/** Options of {@link expressHandler}. */
+export interface ExpressHandlerOptions extends MountOptions {
+  /**
+   * Hands requests that are not the gateway's to the next middleware instead of answering 404: those outside
+   * `basePath`, or without one those whose path does not begin as the gateway's do. Default false.
+   */
+  readonly passUnknown?: boolean | undefined
+}
+
+/** What of an Express request is read, in versions 4 and 5. */
+export type ExpressRequest = IncomingMessage & { readonly baseUrl?: string; readonly body?: unknown }
+
+/** A middleware as Express calls it. */
+export type ExpressHandler = (
+  request: ExpressRequest,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void
+
+/**
+ * Serves the gateway as an Express middleware: `app.use('/ai', expressHandler(gateway))`, or under `app.all` and in
+ * nested routers. Without `basePath` the gateway's path is found from the first `/v1/` on; give it when the mount
+ * itself holds a `/v1/` segment and `app.all` is used. Works before and behind body parsers; before them is faster.
+ */
+export function expressHandler(gateway: ExchangeHandler, options: ExpressHandlerOptions = {}): ExpressHandler {
+  const basePath = normalizeBasePath(options.basePath)
+  const passUnknown = options.passUnknown === true
+  return (request, response, next) => {
+    const target = request.url ?? '/'
+    const path = pathOfTarget(target)
+    const below = basePath === undefined ? undefined : pathBelowMount(path, request.baseUrl ?? '', basePath)
+    if (passUnknown && (basePath === undefined ? !isGatewayPath(path) : below === undefined)) {
+      next()
+      return
+    }
+    const routed = below ?? (basePath === undefined ? locateGatewayPath(path) : pathOutsideMount(path))
+    const exchange = new NodeExchange(request, response, routed, queryOfTarget(target))
+    gateway.handle(exchange, exchange)
+  }
+}
+
+/** The base path may be written as the whole mount, or as what an enclosing router has left of it. */
+function pathBelowMount(path: string, baseUrl: string, basePath: string): string | undefined {
+  return pathBelow(baseUrl + path, basePath) ?? (baseUrl === '' ? undefined : pathBelow(path, basePath))
+}

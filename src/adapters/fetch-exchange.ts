@@ -1,0 +1,155 @@
+import type { BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
+import { readFetchBody } from './fetch-body.ts'
+import { ResponseBody } from './response-body.ts'
+
+const encoder = new TextEncoder()
+
+// Statuses whose answers have no body (Fetch standard, "null body status"); `Response` refuses one for them.
+const BODILESS = new Set([204, 205, 304])
+
+/** One web request and the `Response` that answers it. The response is there as soon as its head is. */
+export class FetchExchange implements GatewayRequest, ByteSink {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  /** Rejects only when the answer is cut before its head. */
+  readonly response: Promise<Response>
+  readonly #request: Request
+  readonly #signal: AbortSignal
+  #resolve!: (response: Response) => void
+  #reject!: (reason: Error) => void
+  #status = 0
+  #headers: Headers | undefined
+  #body: ResponseBody | undefined
+  #resolved = false
+  #ended = false
+  #left = false
+  #closeListener: (() => void) | undefined
+  #drainListener: (() => void) | undefined
+
+  /** `path` and `query` as {@link GatewayRequest} has them: the path is already below the mount. */
+  constructor(request: Request, path: string, query: string) {
+    this.method = request.method.toUpperCase()
+    this.path = path
+    this.query = query
+    this.#request = request
+    this.response = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#signal = request.signal
+    if (this.#signal.aborted) this.#callerLeft()
+    else this.#signal.addEventListener('abort', this.#onAbort)
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.headers.get(name) ?? undefined
+  }
+
+  readBody(limitBytes: number, listener: BodyListener): void {
+    readFetchBody(this.#request, limitBytes, listener)
+  }
+
+  get closed(): boolean {
+    return this.#left
+  }
+
+  head(status: number, headers: readonly string[]): void {
+    if (this.#left) return
+    this.#status = status
+    const list = new Headers()
+    for (let index = 0; index + 1 < headers.length; index += 2) list.append(headers[index]!, headers[index + 1]!)
+    this.#headers = list
+    // An answer that ends in this turn becomes a `Response` with a plain body, which every server sends in one piece.
+    queueMicrotask(() => this.#openBody())
+  }
+
+  write(bytes: Uint8Array | string): boolean {
+    if (this.#ended || this.#left || this.#isBodiless()) return true
+    this.#openBody()
+    return this.#body?.push(toBytes(bytes)) ?? true
+  }
+
+  end(bytes?: Uint8Array | string): void {
+    if (this.#ended || this.#left) return
+    this.#ended = true
+    this.#signal.removeEventListener('abort', this.#onAbort)
+    if (!this.#resolved) {
+      this.#respond(bytes === undefined || bytes.length === 0 || this.#isBodiless() ? null : toBytes(bytes))
+      return
+    }
+    if (bytes !== undefined && bytes.length > 0) this.#body?.push(toBytes(bytes))
+    this.#body?.close()
+  }
+
+  destroy(): void {
+    if (this.#ended || this.#left) return
+    this.#ended = true
+    this.#left = true
+    this.#signal.removeEventListener('abort', this.#onAbort)
+    const error = new Error('The gateway cut the answer short.')
+    if (this.#resolved) this.#body?.fail(error)
+    else {
+      this.#resolved = true
+      this.#reject(error)
+    }
+  }
+
+  onDrain(listener: () => void): void {
+    this.#drainListener = listener
+  }
+
+  onClose(listener: () => void): void {
+    if (this.#ended) return
+    if (this.#left) listener()
+    else this.#closeListener = listener
+  }
+
+  readonly #onAbort = (): void => {
+    this.#callerLeft()
+    // Servers cancel the body in the same turn; only a reader that does not is told by an error.
+    queueMicrotask(() => this.#body?.fail(this.#signal.reason))
+  }
+
+  #callerLeft(): void {
+    if (this.#ended || this.#left) return
+    this.#left = true
+    this.#signal.removeEventListener('abort', this.#onAbort)
+    const listener = this.#closeListener
+    this.#closeListener = undefined
+    listener?.()
+    // Nobody reads this answer; it only keeps the host from waiting for one. 499: client closed request.
+    if (!this.#resolved) {
+      this.#resolved = true
+      this.#resolve(new Response(null, { status: 499 }))
+    }
+  }
+
+  #openBody(): void {
+    if (this.#resolved) return
+    if (this.#isBodiless()) {
+      this.#respond(null)
+      return
+    }
+    this.#body = new ResponseBody({
+      onPull: () => {
+        if (!this.#ended) this.#drainListener?.()
+      },
+      onCancel: () => this.#callerLeft(),
+    })
+    this.#respond(this.#body.stream)
+  }
+
+  #respond(body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null): void {
+    this.#resolved = true
+    this.#resolve(new Response(body, { status: this.#status, headers: this.#headers ?? new Headers() }))
+  }
+
+  #isBodiless(): boolean {
+    return this.method === 'HEAD' || BODILESS.has(this.#status)
+  }
+}
+
+function toBytes(bytes: Uint8Array | string): Uint8Array<ArrayBuffer> {
+  return typeof bytes === 'string' ? encoder.encode(bytes) : (bytes as Uint8Array<ArrayBuffer>)
+}

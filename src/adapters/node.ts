@@ -1,0 +1,46 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+import type { ExchangeHandler } from '../core/exchange.ts'
+import { NodeExchange } from './node-exchange.ts'
+import {
+  isGatewayPath,
+  type MountOptions,
+  normalizeBasePath,
+  pathBelow,
+  pathOfTarget,
+  queryOfTarget,
+  routePath,
+} from './route-path.ts'
+
+export type { MountOptions } from './route-path.ts'
+
+/** A request listener for `http.createServer`. */
+export interface NodeHandler {
+  (request: IncomingMessage, response: ServerResponse): void
+  /**
+   * True when the request is the gateway's: below `basePath`, or without one a path of the gateway's own. For the fast
+   * mount beside a framework:
+   * `http.createServer((request, response) => (ai.handles(request) ? ai(request, response) : app(request, response)))`
+   */
+  handles(request: Pick<IncomingMessage, 'url'>): boolean
+}
+
+/**
+ * Serves the gateway on Node's own HTTP server. Without `basePath` the path is taken as it is; with one, everything
+ * outside is 404. A body that a parser left on `request.body` is used when the stream is spent.
+ */
+export function nodeHandler(gateway: ExchangeHandler, options: MountOptions = {}): NodeHandler {
+  const basePath = normalizeBasePath(options.basePath)
+  const handler = (request: IncomingMessage, response: ServerResponse): void => {
+    const target = request.url ?? '/'
+    const path = pathOfTarget(target)
+    const below = basePath === undefined ? path : routePath(path, basePath)
+    const exchange = new NodeExchange(request, response, below, queryOfTarget(target))
+    gateway.handle(exchange, exchange)
+  }
+  const handles = (request: Pick<IncomingMessage, 'url'>): boolean => {
+    const path = pathOfTarget(request.url ?? '/')
+    return basePath === undefined ? isGatewayPath(path) : pathBelow(path, basePath) !== undefined
+  }
+  return Object.assign(handler, { handles })
+}

@@ -1,0 +1,152 @@
+import cors from '@fastify/cors'
+import fastify, { type FastifyInstance } from 'fastify'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+import { fastifyGateway } from '../../src/adapters/fastify.ts'
+import { listen, type Mounted } from './support/mounts.ts'
+import { type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
+
+describe('fastifyGateway', () => {
+  let app: FastifyInstance
+  let gateway: StandInGateway
+  let mounted: Mounted | undefined
+
+  beforeEach(() => {
+    app = fastify()
+    gateway = new StandInGateway()
+  })
+
+  afterEach(async () => {
+    await mounted?.close()
+    await app.close()
+    mounted = undefined
+  })
+
+  const start = async (): Promise<string> => {
+    await app.ready()
+    mounted = await listen(app.server)
+    return mounted.origin
+  }
+
+  const postJson = (url: string, body: string): Promise<Response> =>
+    fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+
+  it('G11: leaves the parsers of the rest of the app alone', async () => {
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    app.post('/own', async (request) => ({ parsed: request.body }))
+    const origin = await start()
+
+    const own = await postJson(`${origin}/own`, '{"a":1}')
+    const foreign = await fetch(`${origin}/own`, { method: 'POST', headers: { 'content-type': 'a/b' }, body: 'x' })
+    const ai = await postJson(`${origin}/ai/v1/x`, '{ "a": 1 }')
+
+    expect(await own.json()).toEqual({ parsed: { a: 1 } })
+    expect(foreign.status).toBe(415)
+    expect(((await ai.json()) as EchoAnswer).body).toBe('{ "a": 1 }')
+  })
+
+  it('reads bodies larger than the limit of the app', async () => {
+    app = fastify({ bodyLimit: 100 })
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    const origin = await start()
+
+    const answer = (await (await postJson(`${origin}/ai/v1/x`, 'x'.repeat(5000))).json()) as EchoAnswer
+
+    expect(answer.body).toHaveLength(5000)
+  })
+
+  it('G11: runs the hooks of the app and keeps the headers they set', async () => {
+    const ran: string[] = []
+    app.addHook('onRequest', async (_request, reply) => {
+      ran.push('onRequest')
+      reply.header('x-hook', 'yes').header('set-cookie', ['a=1', 'b=2'])
+      reply.raw.setHeader('x-raw', '1')
+    })
+    app.addHook('preHandler', async () => {
+      ran.push('preHandler')
+    })
+    const responded = new Promise<number>((resolve) => {
+      app.addHook('onResponse', async (_request, reply) => resolve(reply.raw.statusCode))
+    })
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    const origin = await start()
+
+    const response = await postJson(`${origin}/ai/v1/x`, '{}')
+
+    expect([response.headers.get('x-hook'), response.headers.get('x-raw')]).toEqual(['yes', '1'])
+    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+    expect(ran).toEqual(['onRequest', 'preHandler'])
+    expect(await responded).toBe(200)
+  })
+
+  it('does not reach the gateway when a hook has answered', async () => {
+    app.addHook('preHandler', async (_request, reply) => reply.code(403).send({ refused: true }))
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    const origin = await start()
+
+    const response = await postJson(`${origin}/ai/v1/x`, '{}')
+
+    expect([response.status, gateway.handled]).toEqual([403, 0])
+  })
+
+  it.each([{ prefix: '/ai' }, {}])(
+    'G11: keeps CORS headers, on streams too, and preflight works (%j)',
+    async (mount) => {
+      await app.register(cors, { origin: 'https://app.example', credentials: true })
+      await app.register(fastifyGateway, { gateway, ...mount })
+      const origin = await start()
+      const url = `${origin}${mount.prefix ?? ''}/v1/stream`
+      const headers = { origin: 'https://app.example' }
+
+      const stream = await fetch(url, { headers })
+      const preflight = await fetch(url, {
+        method: 'OPTIONS',
+        headers: { ...headers, 'access-control-request-method': 'POST' },
+      })
+
+      expect(stream.headers.get('access-control-allow-origin')).toBe('https://app.example')
+      expect(stream.headers.get('access-control-allow-credentials')).toBe('true')
+      expect(await stream.text()).toContain('[DONE]')
+      expect(preflight.status).toBe(204)
+      expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
+    },
+  )
+
+  it('G10: knows its path in nested plugins, at the root, and under a prefix with parameters', async () => {
+    await app.register(
+      async (scope) => {
+        await scope.register(fastifyGateway, { gateway, prefix: '/ai' })
+      },
+      { prefix: '/api/v1' },
+    )
+    await app.register(fastifyGateway, { gateway })
+    await app.register(fastifyGateway, { gateway, prefix: '/tenants/:tenant', basePath: '/tenants/7' })
+    app.get('/', async () => 'the app')
+    const origin = await start()
+    const pathOf = async (path: string): Promise<string> =>
+      ((await (await fetch(`${origin}${path}`)).json()) as EchoAnswer).path
+
+    expect(await pathOf('/api/v1/ai/v1/files/a%2Fb')).toBe('/v1/files/a%2Fb')
+    expect(await pathOf('/v1/models?x=1')).toBe('/v1/models')
+    expect(await pathOf('/tenants/7/v1/models')).toBe('/v1/models')
+    expect(await (await fetch(origin)).text()).toBe('the app')
+  })
+
+  it('lets the gateway answer OPTIONS below a prefix', async () => {
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    const origin = await start()
+
+    const response = await fetch(`${origin}/ai/v1/x`, { method: 'OPTIONS' })
+
+    expect(await response.json()).toMatchObject({ method: 'OPTIONS', path: '/v1/x' })
+  })
+
+  it('works with inject, which has no socket', async () => {
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+
+    const answer = await app.inject({ method: 'POST', url: '/ai/v1/x?q', payload: { a: 1 } })
+
+    expect(answer.statusCode).toBe(200)
+    expect(answer.json()).toMatchObject({ path: '/v1/x', query: 'q', body: '{"a":1}' })
+  })
+})

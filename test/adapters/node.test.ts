@@ -1,0 +1,388 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+
+import { afterEach, describe, expect, it } from 'vitest'
+
+import { nodeHandler } from '../../src/adapters/node.ts'
+import type { ByteSink, ExchangeHandler, GatewayRequest } from '../../src/core/exchange.ts'
+import { deferred } from './support/deferred.ts'
+import { listen, type Mounted } from './support/mounts.ts'
+import { RawClient } from './support/raw-client.ts'
+import { type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
+
+let mounted: Mounted | undefined
+
+afterEach(async () => {
+  await mounted?.close()
+  mounted = undefined
+})
+
+/** A handler written for one test. */
+const handling = (handle: (request: GatewayRequest, sink: ByteSink) => void): ExchangeHandler => ({ handle })
+
+const echo = async (path: string, init?: RequestInit): Promise<EchoAnswer> =>
+  (await (await fetch(`${mounted?.origin}${path}`, init)).json()) as EchoAnswer
+
+describe('nodeHandler', () => {
+  it('takes the path as it is without a base path', async () => {
+    mounted = await listen(nodeHandler(new StandInGateway()))
+
+    expect(await echo('/v1/models?limit=2')).toMatchObject({ path: '/v1/models', query: 'limit=2' })
+    expect(await echo('/ai/v1/models')).toMatchObject({ path: '/ai/v1/models' })
+  })
+
+  it('does not serve its own paths outside the base path', async () => {
+    mounted = await listen(nodeHandler(new StandInGateway(), { basePath: '/ai/' }))
+
+    expect(await echo('/ai/v1/models')).toMatchObject({ path: '/v1/models' })
+    expect(await echo('/v1/models')).toMatchObject({ path: '/' })
+  })
+
+  it('tells which requests are its own, for the fast mount beside a framework', async () => {
+    const ai = nodeHandler(new StandInGateway(), { basePath: '/ai' })
+    const app = (_request: IncomingMessage, response: ServerResponse): void => {
+      response.end('the app')
+    }
+    mounted = await listen(
+      createServer((request, response) => (ai.handles(request) ? ai(request, response) : app(request, response))),
+    )
+
+    expect(await echo('/ai/healthz?x')).toMatchObject({ path: '/healthz' })
+    expect(await (await fetch(`${mounted.origin}/aim`)).text()).toBe('the app')
+  })
+
+  it('knows its own paths without a base path', () => {
+    const ai = nodeHandler(new StandInGateway())
+
+    expect(['/v1/models?x', '/healthz', '/', '/users/v1/x'].map((url) => ai.handles({ url }))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+  })
+
+  it('keeps repeated headers, and sends the flat list as it is when nobody set a header before', async () => {
+    const gateway = handling((_request, sink) => {
+      sink.head(200, ['set-cookie', 'a=1', 'set-cookie', 'b=2', 'X-Case', 'Kept', 'content-length', '2'])
+      sink.end('ok')
+    })
+    mounted = await listen(nodeHandler(gateway))
+    const client = await RawClient.open(mounted.port)
+
+    client.send('GET', '/')
+    const text = await client.until('\r\n\r\nok')
+
+    expect(text).toContain('set-cookie: a=1\r\nset-cookie: b=2\r\nX-Case: Kept\r\ncontent-length: 2\r\n')
+    client.leave()
+  })
+
+  it('keeps headers that were set before, adds to vary and cookies, and replaces what it names', async () => {
+    const gateway = handling((_request, sink) => {
+      sink.head(200, [
+        'vary',
+        'accept',
+        'set-cookie',
+        'b=2',
+        'set-cookie',
+        'c=3',
+        'x-a',
+        'new',
+        'x-many',
+        '1',
+        'x-many',
+        '2',
+      ])
+      sink.end('ok')
+    })
+    const ai = nodeHandler(gateway)
+    mounted = await listen((request, response) => {
+      response.setHeader('Vary', 'Origin')
+      response.setHeader('Set-Cookie', 'a=1')
+      response.setHeader('X-A', 'old')
+      response.setHeader('X-Kept', 'yes')
+      ai(request, response)
+    })
+
+    const { headers } = await fetch(mounted.origin)
+
+    expect(headers.get('vary')).toBe('Origin, accept')
+    expect(headers.getSetCookie()).toEqual(['a=1', 'b=2', 'c=3'])
+    expect([headers.get('x-a'), headers.get('x-kept'), headers.get('x-many')]).toEqual(['new', 'yes', '1, 2'])
+  })
+
+  it('joins repeated request headers and knows nothing of names that are not headers', async () => {
+    const seen: (string | undefined)[] = []
+    const gateway = handling((request, sink) => {
+      seen.push(request.header('x-tag'), request.header('missing'), request.header('constructor'))
+      sink.head(204, [])
+      sink.end()
+    })
+    mounted = await listen(nodeHandler(gateway))
+    const client = await RawClient.open(mounted.port)
+
+    client.send('GET', '/', ['x-tag: one', 'x-tag: two'])
+    await client.until('204')
+
+    expect(seen).toEqual(['one, two', undefined, undefined])
+    client.leave()
+  })
+
+  it('does not read a body before it is asked to', async () => {
+    let readableDidRead: boolean | undefined
+    const ai = nodeHandler(
+      handling((_request, sink) => {
+        sink.head(401, ['content-length', '0'])
+        sink.end()
+      }),
+    )
+    mounted = await listen((request, response) => {
+      ai(request, response)
+      readableDidRead = request.readableDidRead
+    })
+
+    const response = await fetch(mounted.origin, { method: 'POST', body: 'x'.repeat(100) })
+
+    expect([response.status, readableDidRead]).toEqual([401, false])
+  })
+
+  it('reads a body that a middleware has paused', async () => {
+    const ai = nodeHandler(new StandInGateway())
+    mounted = await listen((request, response) => {
+      request.pause()
+      setImmediate(() => ai(request, response))
+    })
+
+    expect(await echo('/', { method: 'POST', body: 'waited' })).toMatchObject({ body: 'waited' })
+  })
+
+  it('reads a body as bytes although a middleware asked for text', async () => {
+    const ai = nodeHandler(new StandInGateway())
+    mounted = await listen((request, response) => {
+      request.setEncoding('utf8')
+      ai(request, response)
+    })
+
+    expect(await echo('/', { method: 'POST', body: 'größer' })).toMatchObject({ body: 'größer' })
+  })
+
+  it('G9: says "consumed" at once when somebody read the body and kept nothing', async () => {
+    const ai = nodeHandler(new StandInGateway())
+    mounted = await listen((request, response) => {
+      request.resume()
+      request.on('end', () => ai(request, response))
+    })
+
+    expect(await echo('/', { method: 'POST', body: '{"a":1}' })).toMatchObject({ failure: 'consumed', body: '' })
+  })
+
+  it('takes the rest of a refused body before it closes, so that the answer is not lost in a reset', async () => {
+    const gateway = new StandInGateway()
+    gateway.limitBytes = 10
+    const ai = nodeHandler(gateway)
+    let refused: IncomingMessage | undefined
+    mounted = await listen((request, response) => {
+      refused = request
+      ai(request, response)
+    })
+    const client = await RawClient.open(mounted.port)
+
+    client.send('POST', '/', ['content-length: 1000'], 'x'.repeat(400))
+    await client.until('too_large')
+    client.socket.write('x'.repeat(600))
+    const text = await client.ended()
+
+    expect(text).toMatch(/connection: close/i)
+    expect(refused?.complete).toBe(true)
+    expect(client.failure).toBeUndefined()
+  })
+
+  it('reads no further once a body is too large', async () => {
+    let isPaused: boolean | undefined
+    const read = deferred<void>()
+    let incoming: IncomingMessage | undefined
+    const ai = nodeHandler(
+      handling((request, sink) => {
+        request.readBody(10, (failure, chunks) => {
+          isPaused = incoming?.isPaused()
+          sink.head(413, ['content-length', '0'])
+          sink.end()
+          expect([failure, chunks]).toEqual(['too_large', []])
+          read.resolve()
+        })
+      }),
+    )
+    mounted = await listen((request, response) => {
+      incoming = request
+      ai(request, response)
+    })
+    const client = await RawClient.open(mounted.port)
+
+    client.send('POST', '/', ['transfer-encoding: chunked'], `20\r\n${'x'.repeat(32)}\r\n`)
+    await read.promise
+
+    expect(isPaused).toBe(true)
+    client.leave()
+  })
+
+  it('fails the body with "aborted" when the host drops the request', async () => {
+    const gateway = new StandInGateway()
+    const ai = nodeHandler(gateway)
+    mounted = await listen((request, response) => {
+      ai(request, response)
+      setImmediate(() => request.destroy())
+    })
+    const client = await RawClient.open(mounted.port)
+    const read = gateway.next('read')
+
+    client.send('POST', '/', ['content-length: 100'], 'x')
+
+    expect(await read).toBe('aborted')
+  })
+
+  it('knows at once that the caller is gone when the socket is already destroyed', async () => {
+    const outcome = deferred<unknown[]>()
+    const ai = nodeHandler(
+      handling((_request, sink) => {
+        let calls = 0
+        sink.onClose(() => calls++)
+        outcome.resolve([sink.closed, calls])
+      }),
+    )
+    mounted = await listen((request, response) => {
+      request.socket.destroy()
+      ai(request, response)
+    })
+    const client = await RawClient.open(mounted.port)
+
+    client.send('GET', '/')
+
+    expect(await outcome.promise).toEqual([true, 1])
+  })
+
+  it('sets headers one by one for a middleware that replaced writeHead', async () => {
+    const ai = nodeHandler(new StandInGateway())
+    let namesSeen: string[] = []
+    mounted = await listen((request, response) => {
+      const writeHead = response.writeHead
+      response.writeHead = (status: number) => {
+        namesSeen = response.getHeaderNames()
+        return writeHead.call(response, status)
+      }
+      ai(request, response)
+    })
+
+    const response = await fetch(mounted.origin)
+
+    expect(namesSeen).toEqual(['content-type', 'content-length', 'vary'])
+    expect(response.headers.get('content-type')).toBe('application/json')
+  })
+
+  it('hears of a caller who leaves while an earlier pipelined answer is still open', async () => {
+    const gateway = new StandInGateway()
+    mounted = await listen(nodeHandler(gateway))
+    const client = await RawClient.open(mounted.port)
+    client.send('GET', '/v1/hang')
+    client.send('GET', '/v1/silent')
+    await client.until('data: one')
+
+    const left = gateway.next('left')
+    client.leave()
+    await left
+    await new Promise((resolve) => setImmediate(resolve))
+
+    expect([...gateway.left].sort()).toEqual(['/v1/hang', '/v1/silent'])
+  })
+
+  it('hears of a caller who only closes its sending side', async () => {
+    const gateway = new StandInGateway()
+    mounted = await listen(nodeHandler(gateway))
+    const client = await RawClient.open(mounted.port)
+    client.send('GET', '/v1/hang')
+    await client.until('data: one')
+
+    const left = gateway.next('left')
+    client.socket.end()
+
+    expect(await left).toBe(true)
+  })
+
+  it('tells at once when the caller had left before anybody listened, and ignores what is written then', async () => {
+    const outcome = deferred<unknown[]>()
+    const gateway = handling((_request, sink) => {
+      sink.onClose(() => {
+        let calls = 0
+        sink.onClose(() => calls++)
+        sink.head(200, [])
+        outcome.resolve([sink.closed, calls, sink.write('x')])
+        sink.end('y')
+        sink.destroy()
+      })
+    })
+    mounted = await listen(nodeHandler(gateway))
+    const client = await RawClient.open(mounted.port)
+    client.send('GET', '/')
+    client.leave()
+
+    expect(await outcome.promise).toEqual([true, 1, true])
+  })
+
+  it('takes another answer in its place, such as that of a timeout, for the caller leaving', async () => {
+    const left = deferred<boolean>()
+    let sinkOfRequest: ByteSink | undefined
+    const ai = nodeHandler(
+      handling((_request, sink) => {
+        sinkOfRequest = sink
+        sink.onClose(() => left.resolve(sink.closed))
+      }),
+    )
+    mounted = await listen((request, response) => {
+      ai(request, response)
+      response.writeHead(503).end('too slow')
+      sinkOfRequest?.head(200, ['x-late', '1'])
+      sinkOfRequest?.end('late')
+    })
+
+    const response = await fetch(mounted.origin)
+
+    expect([response.status, await response.text(), response.headers.get('x-late')]).toEqual([503, 'too slow', null])
+    expect(await left.promise).toBe(true)
+  })
+
+  it('cuts an answer that somebody else has begun instead of mixing two', async () => {
+    const ai = nodeHandler(new StandInGateway())
+    mounted = await listen((request, response) => {
+      response.write('half an answer')
+      ai(request, response)
+    })
+
+    const response = fetch(mounted.origin).then((answer) => answer.text())
+
+    await expect(response).rejects.toThrow()
+  })
+
+  it('does not take the end of its own answer for the caller leaving', async () => {
+    const gateway = new StandInGateway()
+    mounted = await listen(nodeHandler(gateway))
+    const client = await RawClient.open(mounted.port)
+    client.send('GET', '/v1/stream', ['connection: close'])
+
+    await client.ended()
+    await mounted.close()
+
+    expect(gateway.left).toEqual([])
+  })
+
+  it('E11: an error on the response does not end the process, and the gateway hears of it', async () => {
+    const gateway = new StandInGateway()
+    const ai = nodeHandler(gateway)
+    mounted = await listen((request, response) => {
+      ai(request, response)
+      setImmediate(() => response.emit('error', new Error('broken pipe')))
+    })
+    const left = gateway.next('left')
+
+    await expect(fetch(`${mounted.origin}/v1/silent`)).rejects.toThrow()
+
+    expect(await left).toBe(true)
+  })
+})

@@ -1,0 +1,63 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+
+import { createAdaptorServer } from '@hono/node-server'
+import express5 from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+
+import { expressHandler } from '../../../src/adapters/express.ts'
+import { fastifyGateway } from '../../../src/adapters/fastify.ts'
+import { fetchHandler } from '../../../src/adapters/fetch.ts'
+import { nodeHandler } from '../../../src/adapters/node.ts'
+import type { ExchangeHandler } from '../../../src/core/exchange.ts'
+
+const require = createRequire(import.meta.url)
+
+/** The modules below ship no types. */
+export const express4 = require('express4') as typeof express5
+export const compression = require('compression') as () => express5.RequestHandler
+export const cors = require('cors') as (options?: { origin?: string; credentials?: boolean }) => express5.RequestHandler
+
+/** A server that a test has started. */
+export interface Mounted {
+  readonly port: number
+  readonly origin: string
+  close(): Promise<void>
+}
+
+/** Listens on a free loopback port. */
+export async function listen(server: Server | RequestListener): Promise<Mounted> {
+  const listening = typeof server === 'function' ? createServer(server) : server
+  await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve))
+  const { port } = listening.address() as AddressInfo
+  return {
+    port,
+    origin: `http://127.0.0.1:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        listening.close(() => resolve())
+        listening.closeAllConnections()
+      }),
+  }
+}
+
+/** Every framework, with the gateway under `/ai`. */
+export const MOUNTS: Readonly<Record<string, (gateway: ExchangeHandler) => Promise<Mounted>>> = {
+  node: (gateway) => listen(nodeHandler(gateway, { basePath: '/ai' })),
+  'express 5': (gateway) => listen(express5().use('/ai', expressHandler(gateway))),
+  'express 4': (gateway) => listen(express4().use('/ai', expressHandler(gateway))),
+  fastify: async (gateway) => {
+    const app = fastify()
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    await app.ready()
+    const mounted = await listen(app.server)
+    return { ...mounted, close: () => mounted.close().then(() => app.close()) }
+  },
+  hono: (gateway) => {
+    const handler = fetchHandler(gateway)
+    const app = new Hono().all('/ai/*', (context) => handler(context.req.raw))
+    return listen(createAdaptorServer({ fetch: app.fetch }) as Server)
+  },
+}
