@@ -1,0 +1,65 @@
+import type { GatewayOptions } from './gateway-options.ts'
+
+const KNOWN: readonly string[] = [
+  'vendors',
+  'models',
+  'prices',
+  'billing',
+  'store',
+  'keys',
+  'authenticate',
+  'limits',
+  'rateLimiter',
+  'concurrencyLimiter',
+  'timeouts',
+  'bodyLimitBytes',
+  'holdTtlMs',
+  'disconnect',
+  'drainMs',
+  'allowPrivateUrls',
+  'onEvent',
+  'logger',
+  'transport',
+  'clock',
+  'ids',
+] satisfies (keyof GatewayOptions)[]
+
+/**
+ * Checks options at start, so that a slip in the configuration is an error then and not at the first request.
+ * @throws TypeError naming the option.
+ */
+export function checkOptions(options: GatewayOptions): void {
+  for (const name of Object.keys(options)) {
+    if (!KNOWN.includes(name)) throw new TypeError(`createGateway: unknown option ${JSON.stringify(name)}`)
+  }
+  if (!Array.isArray(options.vendors)) throw new TypeError('createGateway: vendors must be a list')
+  const seen = new Set<string>()
+  for (const { id } of options.vendors) {
+    if (seen.has(id)) throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} is listed twice`)
+    seen.add(id)
+  }
+  if (options.prices === undefined && options.billing !== 'off') {
+    throw new TypeError("createGateway: give prices, or billing: 'off' to charge nothing")
+  }
+  if (options.prices !== undefined && options.billing === 'off') {
+    throw new TypeError("createGateway: prices and billing: 'off' contradict each other")
+  }
+  if (options.authenticate !== undefined && options.keys !== undefined) {
+    throw new TypeError('createGateway: keys has no effect beside authenticate; give one of them')
+  }
+  for (const { key, account } of options.keys ?? []) {
+    if (typeof key !== 'string' || key.length < 8)
+      throw new TypeError('createGateway: every key needs at least 8 characters')
+    if (typeof account !== 'string' || account === '') throw new TypeError('createGateway: every key needs an account')
+  }
+  positive('bodyLimitBytes', options.bodyLimitBytes)
+  positive('holdTtlMs', options.holdTtlMs)
+  positive('drainMs', options.drainMs)
+  for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
+  for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
+}
+
+function positive(name: string, value: number | undefined): void {
+  if (value !== undefined && !(Number.isFinite(value) && value > 0))
+    throw new TypeError(`createGateway: ${name} must be a positive number`)
+}

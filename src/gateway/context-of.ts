@@ -1,0 +1,67 @@
+import { createCatalog } from '../catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
+import { definePrices, type Prices } from '../catalog/prices/prices.ts'
+import { systemClock } from '../core/clock.ts'
+import { randomIds } from '../core/ids.ts'
+import { silentLogger } from '../core/logger.ts'
+import { RetryBudget } from '../routing/retry-budget.ts'
+import type { StageContext, Timeouts } from '../stages/stage-context.ts'
+import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
+import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
+import { memoryStore } from '../stores/memory/memory-store.ts'
+import { publicLookup } from '../transport/egress.ts'
+import { imageFetcher } from '../transport/fetch-image.ts'
+import { undiciTransport } from '../transport/undici.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { keyAuthentication } from './key-authentication.ts'
+
+const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
+const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
+const DEFAULT_HOLD_TTL_MS = 15 * 60_000
+const DEFAULT_DRAIN_MS = 30_000
+
+/** Applies the defaults, once, and builds what the stages share. */
+export function contextOf(options: GatewayOptions): StageContext {
+  const clock = options.clock ?? systemClock
+  const holdTtlMs = options.holdTtlMs ?? DEFAULT_HOLD_TTL_MS
+  const given = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
+  // A hold must not expire under its request, which would then go uncharged.
+  const timeouts: Timeouts = { ...given, totalMs: Math.min(given.totalMs, holdTtlMs) }
+  const drainMs = options.drainMs ?? DEFAULT_DRAIN_MS
+  const store = options.store ?? memoryStore()
+  const allowPrivate = options.allowPrivateUrls ?? false
+  const guarded = undiciTransport({
+    connectTimeoutMs: timeouts.connectMs,
+    ...(allowPrivate ? {} : { lookup: publicLookup }),
+  })
+  return {
+    catalog: createCatalog([
+      ...BUILT_IN_MODELS,
+      ...options.vendors.flatMap((vendor) => vendor.models),
+      ...(options.models ?? []),
+    ]),
+    vendors: new Map(options.vendors.map((vendor) => [vendor.id, vendor])),
+    transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
+    fetchImage: imageFetcher(guarded, { allowPrivate }),
+    store,
+    authenticate: options.authenticate ?? keyAuthentication(store, clock),
+    prices: options.prices === undefined ? undefined : pricesOf(options.prices),
+    rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
+    concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
+    limits: options.limits ?? {},
+    retryBudget: new RetryBudget(),
+    timeouts,
+    bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
+    holdTtlMs,
+    disconnect: options.disconnect ?? 'cancel',
+    drainMs,
+    clock,
+    ids: options.ids ?? randomIds,
+    logger: options.logger ?? silentLogger,
+    onEvent: options.onEvent,
+  }
+}
+
+function pricesOf(prices: NonNullable<GatewayOptions['prices']>): Prices {
+  return 'quote' in prices ? prices : definePrices(prices)
+}

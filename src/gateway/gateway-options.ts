@@ -1,0 +1,63 @@
+import type { ModelDefinition } from '../catalog/define-model.ts'
+import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
+import type { Clock } from '../core/clock.ts'
+import type { EventListener } from '../core/events.ts'
+import type { Ids } from '../core/ids.ts'
+import type { Logger } from '../core/logger.ts'
+import type { DisconnectPolicy, Timeouts } from '../stages/stage-context.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { Authenticate, Tier } from '../stores/principal.ts'
+import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+
+/** A key that the host fixes in its configuration. */
+export interface FixedKey {
+  /** The key itself, as callers send it. */
+  readonly key: string
+  /** The account that pays; made at start when it does not exist. */
+  readonly account: string
+  readonly tier?: Tier
+  readonly limits?: RateLimits
+}
+
+/** Options of `createGateway`. */
+export interface GatewayOptions {
+  /** Whom to call. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
+  readonly vendors: readonly Vendor[]
+  /** Rows added to the catalog, or replacing rows of the same id. */
+  readonly models?: readonly ModelDefinition[]
+  /** Prices per model and meter. Required unless `billing` is `'off'`. */
+  readonly prices?: PriceFile | Prices
+  /** `'off'`: nothing is held or charged, whatever the balances. */
+  readonly billing?: 'off'
+  /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
+  readonly store?: GatewayStore
+  /** Keys known from the start, beside those in the store. */
+  readonly keys?: readonly FixedKey[]
+  /** Replaces key look-up altogether: the host tells who is calling. */
+  readonly authenticate?: Authenticate
+  /** Limits of every key that has none of its own. Default: none. */
+  readonly limits?: RateLimits
+  readonly rateLimiter?: RateLimiter
+  readonly concurrencyLimiter?: ConcurrencyLimiter
+  /** Defaults: connect 5 s, first byte 120 s, idle 60 s, total 600 s. */
+  readonly timeouts?: Partial<Timeouts>
+  /** Largest request body. Default 32 MiB. */
+  readonly bodyLimitBytes?: number
+  /** How long a hold lives when nothing ends it, in milliseconds. Default 15 minutes. A total timeout above it is cut to it. */
+  readonly holdTtlMs?: number
+  /** What happens at the vendor when a caller leaves. Default `cancel`. */
+  readonly disconnect?: DisconnectPolicy
+  /** Longest time that an abandoned call is read on under the policy `drain`. Default 30,000. */
+  readonly drainMs?: number
+  /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */
+  readonly allowPrivateUrls?: boolean
+  readonly onEvent?: EventListener
+  /** Default: silent. */
+  readonly logger?: Logger
+  /** How vendors are reached. Default: undici. */
+  readonly transport?: Transport
+  readonly clock?: Clock
+  readonly ids?: Ids
+}

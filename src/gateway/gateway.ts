@@ -1,0 +1,145 @@
+import { fetchHandler } from '../adapters/fetch.ts'
+import { createClient, type GatewayClient } from '../client/create-client.ts'
+import type { Timer } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import type { StageContext } from '../stages/stage-context.ts'
+import { hashApiKey } from '../stores/api-key.ts'
+import type { Principal } from '../stores/principal.ts'
+import { type Accounts, accountsOf } from './accounts.ts'
+import { checkOptions } from './check-options.ts'
+import { contextOf } from './context-of.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { InFlight } from './in-flight.ts'
+import { type Keys, keysOf, newKeyRecord } from './keys.ts'
+import { type ListedModel, modelList } from './model-list.ts'
+import { serve } from './serve-request.ts'
+
+/** How often holds whose time is over are looked for. */
+const SWEEP_INTERVAL_MS = 30_000
+
+/** Most holds that one sweep ends. */
+const SWEEP_BATCH = 500
+
+/** An AI gateway in this process. Mount it by an adapter, call it by `fetch`, or in process by `client`. */
+export interface Gateway extends ExchangeHandler {
+  /** Takes over one request; for adapters. Never throws. */
+  handle(request: GatewayRequest, sink: ByteSink): void
+  /** Answers a web-standard request. */
+  fetch(request: Request): Promise<Response>
+  /** A client that calls the gateway in this process as `principal`, without HTTP: same limits, same bill. */
+  client(principal: Principal): GatewayClient
+  /** The models of `GET /v1/models`. */
+  models(): readonly ListedModel[]
+  readonly accounts: Accounts
+  readonly keys: Keys
+  /** Opens the store and begins background work. Called by the first request if not before. */
+  start(): Promise<void>
+  /**
+   * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
+   * closes the store and all connections.
+   */
+  close(options?: { readonly drainMs?: number }): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * Makes a gateway.
+ * @throws TypeError for options that contradict each other; RangeError for bad prices or models.
+ */
+export function createGateway(options: GatewayOptions): Gateway {
+  checkOptions(options)
+  const context = contextOf(options)
+  const inFlight = new InFlight()
+  let starting: Promise<void> | undefined
+  let isStarted = false
+  let sweeper: Timer | undefined
+  let closing: Promise<void> | undefined
+
+  const ready = (): Promise<void> => {
+    starting ??= open(context, options).then(() => {
+      isStarted = true
+      if (closing === undefined) sweep()
+    })
+    // A store that could not be opened is tried again by the next request.
+    starting.catch(() => {
+      starting = undefined
+    })
+    return starting
+  }
+  const sweep = (): void => {
+    sweeper = context.clock.schedule(SWEEP_INTERVAL_MS, () => {
+      void expireHolds(context).finally(() => {
+        if (closing === undefined) sweep()
+      })
+    })
+  }
+  const accept = (request: GatewayRequest, sink: ByteSink, principal?: Principal): void => {
+    void serve(context, {
+      request,
+      sink,
+      principal,
+      inFlight,
+      isClosing: closing !== undefined,
+      ready: isStarted ? undefined : ready,
+    })
+  }
+  const handler: ExchangeHandler = { handle: accept }
+  const answerFetch = fetchHandler(handler)
+
+  return {
+    handle: (request, sink) => accept(request, sink),
+    fetch: (request) => answerFetch(request),
+    client: (principal) =>
+      createClient({
+        baseURL: 'http://gateway.invalid/v1',
+        fetch: fetchHandler({ handle: (request, sink) => accept(request, sink, principal) }),
+      }),
+    models: () => modelList(context.catalog.list(), context.vendors).data,
+    accounts: accountsOf(context.store, context.clock, context.ids, ready),
+    keys: keysOf(context.store, context.clock, context.ids, ready),
+    start: ready,
+    close({ drainMs = 30_000 } = {}) {
+      closing ??= (async () => {
+        sweeper?.cancel()
+        await inFlight.drain(context.clock, drainMs)
+        await context.transport.close()
+        if (starting !== undefined) await context.store.close()
+      })()
+      return closing
+    },
+    [Symbol.asyncDispose]() {
+      return this.close()
+    },
+  }
+}
+
+async function open(context: StageContext, options: GatewayOptions): Promise<void> {
+  try {
+    await context.store.start()
+    const nowMs = context.clock.now()
+    for (const { key, account, tier, limits } of options.keys ?? []) {
+      await context.store.ledger.createAccount({ id: account, ...(tier === undefined ? {} : { tier }) }, nowMs)
+      const id = `key_${hashApiKey(key).slice(0, 24)}`
+      await context.store.keys.insert(
+        newKeyRecord(key, {
+          id,
+          accountId: account,
+          label: 'configured',
+          createdAtMs: nowMs,
+          ...(limits === undefined ? {} : { limits }),
+        }),
+      )
+    }
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
+  }
+}
+
+async function expireHolds(context: StageContext): Promise<void> {
+  try {
+    await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
+  } catch (error) {
+    context.logger.error('holds could not be expired', { error })
+  }
+}

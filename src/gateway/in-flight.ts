@@ -1,0 +1,51 @@
+import type { Clock } from '../core/clock.ts'
+
+/** A request under way. */
+export interface Underway {
+  /** Ends its vendor calls, so that it settles what it has and answers. */
+  abort(): void
+}
+
+/** Grace for aborted requests to settle before the store is closed. */
+const SETTLE_GRACE_MS = 5_000
+
+/** The requests under way, for a shutdown that loses none of them. */
+export class InFlight {
+  readonly #requests = new Set<Underway>()
+  #onEmpty: (() => void) | undefined
+
+  add(request: Underway): void {
+    this.#requests.add(request)
+  }
+
+  delete(request: Underway): void {
+    this.#requests.delete(request)
+    if (this.#requests.size === 0) this.#onEmpty?.()
+  }
+
+  get size(): number {
+    return this.#requests.size
+  }
+
+  /** Waits until all requests have ended; after `drainMs` it ends the rest. */
+  async drain(clock: Clock, drainMs: number): Promise<void> {
+    if (await this.#emptyWithin(clock, drainMs)) return
+    for (const request of [...this.#requests]) request.abort()
+    await this.#emptyWithin(clock, SETTLE_GRACE_MS)
+  }
+
+  #emptyWithin(clock: Clock, delayMs: number): Promise<boolean> {
+    if (this.#requests.size === 0) return Promise.resolve(true)
+    return new Promise((resolve) => {
+      const timer = clock.schedule(delayMs, () => {
+        this.#onEmpty = undefined
+        resolve(false)
+      })
+      this.#onEmpty = () => {
+        this.#onEmpty = undefined
+        timer.cancel()
+        resolve(true)
+      }
+    })
+  }
+}

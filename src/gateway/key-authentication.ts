@@ -1,0 +1,58 @@
+import type { Clock } from '../core/clock.ts'
+import { hashApiKey } from '../stores/api-key.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { KeyRecord } from '../stores/key-store.ts'
+import type { Authenticate, Principal } from '../stores/principal.ts'
+
+/** How long a key that was found is trusted without asking the store again. A revoked key stops within this time. */
+const CACHE_MS = 5_000
+
+/** Most keys that are remembered at once. */
+const MAX_CACHED_KEYS = 10_000
+
+interface CachedPrincipal {
+  readonly principal: Principal
+  readonly untilMs: number
+}
+
+/**
+ * Authenticates by the keys of a store. Keys are looked up by their SHA-256, so neither the look-up's time nor the store
+ * tells anything about a key. Unknown keys are not remembered: nobody can fill the memory with guesses.
+ */
+export function keyAuthentication(store: GatewayStore, clock: Clock): Authenticate {
+  const cache = new Map<string, CachedPrincipal>()
+
+  const remember = (hash: string, record: KeyRecord, principal: Principal, nowMs: number): void => {
+    if (cache.size >= MAX_CACHED_KEYS) {
+      const oldest = cache.keys().next().value
+      if (oldest !== undefined) cache.delete(oldest)
+    }
+    cache.set(hash, { principal, untilMs: Math.min(nowMs + CACHE_MS, record.expiresAtMs ?? Number.POSITIVE_INFINITY) })
+  }
+
+  const lookUp = async (hash: string, nowMs: number): Promise<Principal | undefined> => {
+    cache.delete(hash)
+    const record = await store.keys.findByHash(hash)
+    if (record === undefined || record.revokedAtMs !== undefined) return undefined
+    if (record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs) return undefined
+    const account = await store.ledger.account(record.accountId)
+    if (account === undefined) return undefined
+    const principal: Principal = {
+      accountId: record.accountId,
+      keyId: record.id,
+      tier: account.tier,
+      scopes: record.scopes,
+      limits: record.limits,
+    }
+    remember(hash, record, principal, nowMs)
+    return principal
+  }
+
+  return ({ apiKey }) => {
+    if (apiKey === undefined) return undefined
+    const hash = hashApiKey(apiKey)
+    const nowMs = clock.now()
+    const cached = cache.get(hash)
+    return cached !== undefined && cached.untilMs > nowMs ? cached.principal : lookUp(hash, nowMs)
+  }
+}

@@ -1,0 +1,128 @@
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
+import { formatDollars } from '../core/money.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { ErrorDialect } from '../endpoints/error-body.ts'
+import { identify } from '../stages/authenticate.ts'
+import { CallerPresence } from '../stages/caller-presence.ts'
+import { CallGroup } from '../stages/dispatch/call-group.ts'
+import type { Admitted, Received } from '../stages/records.ts'
+import { pushLimits } from '../stages/reply-headers.ts'
+import { respondError, respondJson } from '../stages/respond.ts'
+import { emit, type StageContext } from '../stages/stage-context.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { InFlight } from './in-flight.ts'
+import { listedModel, modelList } from './model-list.ts'
+import { pipeline } from './pipeline.ts'
+import { matchRoute, type Target } from './routes.ts'
+
+/** A request as it enters, and the state of the gateway it enters. */
+export interface Incoming {
+  readonly request: GatewayRequest
+  readonly sink: ByteSink
+  /** Set when the host vouches for the caller. */
+  readonly principal: Principal | undefined
+  readonly inFlight: InFlight
+  readonly isClosing: boolean
+  /** Opens the store; undefined once it is open. */
+  readonly ready: (() => Promise<void>) | undefined
+}
+
+/** Answers one request from beginning to end. Never rejects: every fault becomes an answer, an event and a log line. */
+export async function serve(context: StageContext, incoming: Incoming): Promise<void> {
+  const { request, sink } = incoming
+  const requestId = context.ids.next('req')
+  let dialect: ErrorDialect = 'openai'
+  let received: Received | undefined
+  try {
+    const target = findTarget(request)
+    if (target.kind === 'endpoint') dialect = target.endpoint.dialect
+    if (target.kind === 'health') return respondJson(sink, requestId, { status: incoming.isClosing ? 'closing' : 'ok' })
+    if (incoming.isClosing) throw new GatewayError('gateway_closing')
+    if (incoming.ready !== undefined) await incoming.ready()
+    if (target.kind !== 'endpoint') return await read(context, incoming, target, requestId)
+    received = receive(context, incoming, target.endpoint, requestId)
+    incoming.inFlight.add(received.calls)
+    await pipeline(context, received)
+  } catch (cause) {
+    fail(context, { sink, requestId, dialect, admitted: received as Partial<Admitted> | undefined }, cause)
+  } finally {
+    if (received !== undefined) incoming.inFlight.delete(received.calls)
+  }
+}
+
+function findTarget(request: GatewayRequest): Target {
+  const match = matchRoute(request.method, request.path)
+  if (match === undefined)
+    throw new GatewayError('route_not_found', { message: `There is no route ${request.method} ${request.path}.` })
+  if ('target' in match) return match.target
+  throw new GatewayError('method_not_allowed', {
+    message: `${request.path} takes ${match.allow.join(', ')}, not ${request.method}.`,
+  })
+}
+
+function receive(context: StageContext, incoming: Incoming, endpoint: Endpoint, requestId: string): Received {
+  return {
+    request: incoming.request,
+    sink: incoming.sink,
+    requestId,
+    startedAtMs: context.clock.now(),
+    endpoint,
+    caller: new CallerPresence(incoming.sink),
+    calls: new CallGroup(),
+    vouchedPrincipal: incoming.principal,
+  }
+}
+
+async function read(
+  context: StageContext,
+  incoming: Incoming,
+  target: Exclude<Target, { kind: 'endpoint' | 'health' }>,
+  requestId: string,
+): Promise<void> {
+  const { sink } = incoming
+  const principal = incoming.principal ?? (await identify(context, incoming.request, target.kind !== 'account'))
+  if (target.kind === 'models') return respondJson(sink, requestId, modelList(context.catalog.list(), context.vendors))
+  if (target.kind === 'model') {
+    const model = context.catalog.find(target.modelId)
+    if (model === undefined)
+      throw new GatewayError('model_not_found', {
+        message: `There is no model ${JSON.stringify(target.modelId)}.`,
+        param: 'model',
+      })
+    return respondJson(sink, requestId, listedModel(model, context.vendors))
+  }
+  const account = await context.store.ledger.account(principal.accountId)
+  respondJson(sink, requestId, {
+    object: 'account',
+    id: principal.accountId,
+    balance: formatDollars(account?.balance ?? 0n),
+    held: formatDollars(account?.held ?? 0n),
+    currency: 'USD',
+    tier: principal.tier,
+  })
+}
+
+interface Failing {
+  readonly sink: ByteSink
+  readonly requestId: string
+  readonly dialect: ErrorDialect
+  readonly admitted: Partial<Admitted> | undefined
+}
+
+function fail(context: StageContext, failing: Failing, cause: unknown): void {
+  const { sink, requestId, dialect, admitted } = failing
+  const error = GatewayError.from(cause)
+  if (error.code === 'internal_error') {
+    context.logger.error('a request failed inside the gateway', { requestId, error: error.cause })
+    emit(context, { type: 'internal-error', requestId, where: 'request', error: error.cause })
+  }
+  try {
+    const limitHeaders = pushLimits([], { requestBucket: admitted?.requestBucket, tokenBucket: admitted?.tokenBucket })
+    respondError(sink, error, { dialect, requestId, limitHeaders })
+  } catch (second) {
+    // The answer had begun: what is left is to make sure that it does not look whole.
+    context.logger.error('an error could not be answered', { requestId, error: second })
+    sink.destroy()
+  }
+}

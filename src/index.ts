@@ -1,0 +1,94 @@
+/**
+ * An AI gateway that you import: one OpenAI-compatible API in front of several model vendors, inside your own process.
+ *
+ * @example
+ * import { createGateway, openai, anthropic } from 'signalbox'
+ * import { expressHandler } from 'signalbox/express'
+ *
+ * const gateway = createGateway({ vendors: [openai({ apiKey }), anthropic({ apiKey: other })], billing: 'off' })
+ * app.use('/ai', expressHandler(gateway))
+ */
+
+export { defineModel, type ModelDefinition } from './catalog/define-model.ts'
+export type { CatalogModel, ModelKind, ModelLimits } from './catalog/model.ts'
+export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
+export { definePrices, type PriceFile, type Prices } from './catalog/prices/prices.ts'
+export type { CallOptions, ChatChunk, ChatStream, EmbeddingsAnswer, GatewayClient } from './client/create-client.ts'
+export { type Clock, systemClock, type Timer } from './core/clock.ts'
+export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
+export type { Ending, EventListener, GatewayEvent } from './core/events.ts'
+export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from './core/exchange.ts'
+export type { Ids } from './core/ids.ts'
+export { type Logger, silentLogger } from './core/logger.ts'
+export type { MaybePromise } from './core/maybe-promise.ts'
+export { formatDollars, parseDollars } from './core/money.ts'
+export type { Usage } from './core/usage.ts'
+export type { AnswerStream } from './endpoints/answer-stream.ts'
+export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
+export type {
+  ChatContentPart,
+  ChatMessage,
+  ChatRequest,
+  ChatTool,
+  ChatToolCall,
+  ChatToolChoice,
+} from './endpoints/chat/chat-request.ts'
+export type { ChatStreamDecoder, ChatStreamWriter } from './endpoints/chat/chat-stream-writer.ts'
+export type { EmbeddingsRequest, EmbeddingsResult, EmbeddingVector } from './endpoints/embeddings/embeddings-request.ts'
+export type { Accounts } from './gateway/accounts.ts'
+export { createGateway, type Gateway } from './gateway/gateway.ts'
+export type { FixedKey, GatewayOptions } from './gateway/gateway-options.ts'
+export type { Keys, NewKey } from './gateway/keys.ts'
+export type { ListedModel, ModelList } from './gateway/model-list.ts'
+export type { DisconnectPolicy, Timeouts } from './stages/stage-context.ts'
+export { createApiKey } from './stores/api-key.ts'
+
+export type { GatewayStore } from './stores/gateway-store.ts'
+export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
+export type { KeyRecord, KeyStore } from './stores/key-store.ts'
+export type {
+  Account,
+  Ledger,
+  LedgerEntry,
+  Reservation,
+  ReserveResult,
+  Resolution,
+  Settlement,
+} from './stores/ledger.ts'
+export { memoryStore } from './stores/memory/memory-store.ts'
+export type { Authenticate, Credentials, KeyScopes, Principal, Tier } from './stores/principal.ts'
+export type {
+  BucketState,
+  ConcurrencyLimiter,
+  Lease,
+  RateDecision,
+  RateLimiter,
+  RateLimits,
+  RateTake,
+} from './stores/rate-limiter.ts'
+export type {
+  Transport,
+  TransportControl,
+  TransportFailure,
+  TransportHandler,
+  TransportRequest,
+} from './transport/transport.ts'
+export { type UndiciTransportOptions, undiciTransport } from './transport/undici.ts'
+export { type AnthropicOptions, anthropic } from './vendors/anthropic/anthropic.ts'
+export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
+export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
+export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
+export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
+export type {
+  ChatOperation,
+  EmbeddingsOperation,
+  Relay,
+  RelayedBody,
+  Vendor,
+  VendorCall,
+  VendorFailure,
+  WireAnswer,
+  WireRequest,
+} from './vendors/vendor.ts'
+export { type VoyageOptions, voyage } from './vendors/voyage/voyage.ts'
+export type { HeaderMap } from './wire/headers.ts'

@@ -1,0 +1,40 @@
+import { GatewayError } from '../core/errors.ts'
+import type { GatewayRequest } from '../core/exchange.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { Authenticated, Received } from './records.ts'
+import type { StageContext } from './stage-context.ts'
+
+/**
+ * Finds out who is calling, from headers alone: a caller without a valid key never gets its body read.
+ * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
+ */
+export async function authenticate(context: StageContext, received: Received): Promise<Authenticated> {
+  const principal =
+    received.vouchedPrincipal ?? (await identify(context, received.request, received.endpoint.dialect === 'anthropic'))
+  const endpoints = principal.scopes?.endpoints
+  if (endpoints !== undefined && !endpoints.includes(received.endpoint.id)) throw new GatewayError('permission_denied')
+  return Object.assign(received, { principal })
+}
+
+/**
+ * Checks the credentials of a request.
+ * @throws GatewayError `invalid_api_key`.
+ */
+export async function identify(
+  context: StageContext,
+  request: GatewayRequest,
+  takesXApiKey: boolean,
+): Promise<Principal> {
+  const apiKey =
+    bearerToken(request.header('authorization')) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
+  const found = context.authenticate({ apiKey, header: (name) => request.header(name) })
+  const principal = await found
+  if (principal === undefined) throw new GatewayError('invalid_api_key')
+  return principal
+}
+
+const BEARER = /^bearer +(\S+)$/i
+
+function bearerToken(authorization: string | undefined): string | undefined {
+  return authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1]
+}

@@ -1,0 +1,103 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { TransportFailure } from '../../transport/transport.ts'
+import type { VendorFailure } from '../../vendors/vendor.ts'
+
+/** Why one attempt at one vendor did not answer. */
+export interface AttemptFailure {
+  /** What the caller sees if nobody else answers. */
+  readonly error: GatewayError
+  /** For events: `rate_limited`, `connect timeout`, … */
+  readonly reason: string
+  /** The vendor's status; undefined when it sent none. */
+  readonly status: number | undefined
+  /** May another candidate answer instead? */
+  readonly mayFallBack: boolean
+  /** May the same candidate be asked once more? */
+  readonly mayRetry: boolean
+  /** Have bytes of the request left for the vendor? Then it may have begun to work, and to charge. */
+  readonly wasSent: boolean
+  /** The operator's own matter at the vendor: key, quota, arrears, retired model. */
+  readonly operatorProblem: VendorFailure | undefined
+}
+
+/** Reads a vendor's complaint. */
+export function failureOfVendor(failure: VendorFailure): AttemptFailure {
+  const base = {
+    reason: failure.kind,
+    status: failure.status === 0 ? undefined : failure.status,
+    wasSent: true,
+    operatorProblem: undefined,
+  }
+  const { retryAfterSeconds } = failure
+  switch (failure.kind) {
+    case 'caller':
+      return { ...base, error: rejected(failure), mayFallBack: false, mayRetry: false }
+    case 'rate_limited':
+      return {
+        ...base,
+        error: new GatewayError('rate_limited', {
+          message: 'The model vendor is receiving too many requests. Try again later.',
+          retryAfterSeconds,
+        }),
+        mayFallBack: true,
+        mayRetry: false,
+      }
+    case 'operator':
+      return {
+        ...base,
+        error: new GatewayError('upstream_unavailable', { retryAfterSeconds }),
+        mayFallBack: true,
+        mayRetry: false,
+        operatorProblem: failure,
+      }
+    case 'timeout':
+      return { ...base, error: new GatewayError('upstream_timeout'), mayFallBack: true, mayRetry: false }
+    case 'unavailable':
+      return {
+        ...base,
+        error: new GatewayError('upstream_unavailable', { retryAfterSeconds }),
+        mayFallBack: true,
+        mayRetry: retryAfterSeconds === undefined,
+      }
+    case 'invalid_response':
+      return { ...base, error: new GatewayError('upstream_invalid_response'), mayFallBack: true, mayRetry: false }
+  }
+}
+
+/** The statuses of a vendor that are about the caller's own input; they come back as they are. */
+const CALLER_STATUSES = new Set([400, 404, 413, 422])
+
+function rejected(failure: VendorFailure): GatewayError {
+  return new GatewayError('upstream_rejected', {
+    message: failure.message,
+    status: CALLER_STATUSES.has(failure.status) ? failure.status : 400,
+    publicCode: failure.code,
+    type: failure.type,
+    param: failure.param,
+  })
+}
+
+/** Reads a fault of the network. */
+export function failureOfTransport(failure: TransportFailure): AttemptFailure {
+  const code =
+    failure.kind === 'timeout'
+      ? 'upstream_timeout'
+      : failure.kind === 'protocol'
+        ? 'upstream_invalid_response'
+        : 'upstream_unavailable'
+  return {
+    error: new GatewayError(code, { cause: failure.error }),
+    reason: `${failure.phase} ${failure.kind}`,
+    status: undefined,
+    mayFallBack: true,
+    // Before a byte has left, asking again costs nothing; a timeout has already cost the caller's patience.
+    mayRetry: failure.kind === 'reset' || (failure.phase === 'connect' && failure.kind !== 'timeout'),
+    wasSent: failure.phase !== 'connect',
+    operatorProblem: undefined,
+  }
+}
+
+/** An answer that cannot be used: a redirect, half JSON, the wrong type, too large. */
+export function unusableAnswer(why: string, status: number | undefined): AttemptFailure {
+  return failureOfVendor({ kind: 'invalid_response', status: status ?? 0, message: why })
+}

@@ -1,0 +1,164 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { TransportRequest } from '../../transport/transport.ts'
+import type { RelayedBody, Vendor, VendorCall, WireRequest } from '../../vendors/vendor.ts'
+import type { ChunkedAnswer, VendorExchange } from '../exchanges/vendor-exchange.ts'
+import { joinChunks } from '../exchanges/vendor-exchange.ts'
+import type { Candidate } from '../records.ts'
+import type { StageContext } from '../stage-context.ts'
+import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './attempt-failure.ts'
+import type { CallGroup } from './call-group.ts'
+import { StreamCall } from './stream-call.ts'
+import { WholeCall, type WholeOutcome } from './whole-call.ts'
+
+/** Most calls that a split batch has under way at the same time. */
+const MAX_PARALLEL_CALLS = 8
+
+/** What one attempt came to. */
+export type AttemptOutcome =
+  | { readonly kind: 'whole'; readonly body: RelayedBody }
+  | { readonly kind: 'stream'; readonly call: StreamCall }
+  | { readonly kind: 'failed'; readonly failure: AttemptFailure }
+
+/** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
+export async function attempt(
+  context: StageContext,
+  candidate: Candidate,
+  exchange: VendorExchange,
+  options: { readonly isStream: boolean; readonly group: CallGroup },
+): Promise<AttemptOutcome> {
+  return options.isStream
+    ? openStream(context, candidate, exchange, options.group)
+    : collectWhole(context, candidate, exchange, options.group)
+}
+
+async function collectWhole(
+  context: StageContext,
+  candidate: Candidate,
+  exchange: VendorExchange,
+  group: CallGroup,
+): Promise<AttemptOutcome> {
+  const { requests } = exchange
+  const answers: ChunkedAnswer[] = new Array(requests.length)
+  let next = 0
+  let failure: AttemptFailure | undefined
+  const work = async (): Promise<void> => {
+    while (next < requests.length && failure === undefined) {
+      const index = next++
+      const outcome = await send(context, candidate.vendor, requests[index]!, group)
+      const problem = problemOf(context, candidate.vendor, outcome)
+      if (problem !== undefined) failure ??= problem
+      else if ('answer' in outcome) answers[index] = outcome.answer
+    }
+  }
+  await (requests.length === 1
+    ? work()
+    : Promise.all(Array.from({ length: Math.min(MAX_PARALLEL_CALLS, requests.length) }, work)))
+  if (failure !== undefined) return { kind: 'failed', failure }
+  const body = exchange.whole(answers)
+  if (body === undefined) return { kind: 'failed', failure: disguisedError(context, candidate.vendor, answers) }
+  return { kind: 'whole', body }
+}
+
+async function send(context: StageContext, vendor: Vendor, wire: WireRequest, group: CallGroup): Promise<WholeOutcome> {
+  const call = new WholeCall()
+  if (!group.add(call))
+    return { failure: { phase: 'connect', kind: 'aborted', error: new Error('given up before it was sent') } }
+  call.begin(context.transport, transportRequest(context, vendor, wire))
+  const outcome = await call.outcome
+  group.delete(call)
+  return outcome
+}
+
+function problemOf(context: StageContext, vendor: Vendor, outcome: WholeOutcome): AttemptFailure | undefined {
+  if ('failure' in outcome) return failureOfTransport(outcome.failure)
+  if ('oversize' in outcome) return unusableAnswer('the answer is too large', undefined)
+  const { status } = outcome.answer
+  return status >= 200 && status < 300 ? undefined : answeredFailure(context, vendor, outcome.answer)
+}
+
+function answeredFailure(context: StageContext, vendor: Vendor, answer: ChunkedAnswer): AttemptFailure {
+  if (answer.status >= 300 && answer.status < 400)
+    return unusableAnswer('the vendor answered with a redirect, which is never followed', answer.status)
+  return failureOfVendor(
+    vendor.errorFrom(
+      { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
+      context.clock.now(),
+    ),
+  )
+}
+
+/** A 2xx answer that is not what was promised: some vendors hide an error in it. */
+function disguisedError(context: StageContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
+  for (const { status, headers, chunks } of answers) {
+    const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
+    if (failure.kind !== 'invalid_response') return failureOfVendor(failure)
+  }
+  return unusableAnswer('the answer is not what the vendor promises', answers[0]?.status)
+}
+
+async function openStream(
+  context: StageContext,
+  candidate: Candidate,
+  exchange: VendorExchange,
+  group: CallGroup,
+): Promise<AttemptOutcome> {
+  const wire = exchange.requests[0]
+  if (wire === undefined)
+    throw new GatewayError('internal_error', { cause: new Error('an exchange without a request') })
+  const call = new StreamCall(exchange.stream())
+  if (!group.add(call)) return { kind: 'failed', failure: unusableAnswer('given up before it was sent', undefined) }
+  call.begin(context.transport, transportRequest(context, candidate.vendor, wire), context.clock)
+  const opening = await call.opening
+  if (opening.kind === 'open') return { kind: 'stream', call }
+  call.abort()
+  group.delete(call)
+  return { kind: 'failed', failure: openingFailure(context, candidate.vendor, opening) }
+}
+
+function openingFailure(
+  context: StageContext,
+  vendor: Vendor,
+  opening: Exclude<Awaited<StreamCall['opening']>, { kind: 'open' }>,
+): AttemptFailure {
+  switch (opening.kind) {
+    case 'answer':
+      return opening.answer.status >= 200 && opening.answer.status < 300
+        ? disguisedError(context, vendor, [opening.answer])
+        : answeredFailure(context, vendor, opening.answer)
+    case 'vendor-failure':
+      return failureOfVendor(opening.failure)
+    case 'transport-failure':
+      return failureOfTransport(opening.failure)
+    case 'empty':
+      return unusableAnswer('the stream ended before any content', undefined)
+  }
+}
+
+function transportRequest(context: StageContext, vendor: Vendor, wire: WireRequest): TransportRequest {
+  return {
+    origin: vendor.origin,
+    path: wire.path,
+    method: 'POST',
+    headers: wire.headers,
+    body: wire.body,
+    firstByteTimeoutMs: context.timeouts.firstByteMs,
+    idleTimeoutMs: context.timeouts.idleMs,
+  }
+}
+
+/** What a translator needs to know of a call. */
+export function vendorCall(
+  candidate: Candidate,
+  parsed: { readonly body: unknown; readonly bytes: Uint8Array; readonly isStream: boolean },
+  nowMs: number,
+): VendorCall<never> {
+  return {
+    request: parsed.body as never,
+    bytes: parsed.bytes,
+    model: candidate.model,
+    publicModel: candidate.model.id,
+    apiKey: candidate.apiKey,
+    stream: parsed.isStream,
+    nowMs,
+  }
+}

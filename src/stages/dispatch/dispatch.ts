@@ -1,0 +1,147 @@
+import { GatewayError } from '../../core/errors.ts'
+import { outputBound, promptUsage } from '../estimated-usage.ts'
+import { EXCHANGES } from '../exchanges/exchanges.ts'
+import type { VendorExchange } from '../exchanges/vendor-exchange.ts'
+import { inlineImages } from '../inline-images.ts'
+import type { Answer, CallEnding, Candidate, Routed } from '../records.ts'
+import { emit, type StageContext } from '../stage-context.ts'
+import { type AttemptOutcome, attempt, vendorCall } from './attempt.ts'
+import { type AttemptFailure, failureOfVendor } from './attempt-failure.ts'
+
+/** Most attempts at one candidate. */
+const MAX_ATTEMPTS_PER_CANDIDATE = 2
+
+/**
+ * Asks the candidates in order until one answers. Another one is asked, or the same one again, only while nothing has
+ * reached the caller. Never throws for what a vendor does; the outcome says what to charge in every case.
+ */
+export async function dispatch(context: StageContext, routed: Routed): Promise<Answer> {
+  const group = routed.calls
+  let isOverdue = false
+  const deadline = context.clock.schedule(context.timeouts.totalMs, () => {
+    isOverdue = true
+    group.abort()
+  })
+  routed.caller.onLeave = () => {
+    if (context.disconnect === 'cancel') group.abort()
+    else context.clock.schedule(context.drainMs, () => group.abort())
+  }
+  context.retryBudget.deposit()
+  let last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined
+  let wasSent = false
+  try {
+    for (const candidate of routed.candidates) {
+      for (let attempts = 1; attempts <= MAX_ATTEMPTS_PER_CANDIDATE; attempts++) {
+        if (group.isAborted) break
+        const exchange = await prepare(context, routed, candidate)
+        const outcome = await attempt(context, candidate, exchange, { isStream: routed.isStream, group })
+        if (outcome.kind === 'stream')
+          return { kind: 'stream', call: outcome.call, candidate, dropped: droppedBy(exchange), deadline }
+        if (outcome.kind === 'whole') {
+          deadline.cancel()
+          return {
+            kind: 'whole',
+            chunks: outcome.body.chunks,
+            candidate,
+            dropped: droppedBy(exchange),
+            ending: wholeEnding(routed, outcome),
+          }
+        }
+        wasSent ||= outcome.failure.wasSent
+        last = { failure: outcome.failure, candidate }
+        if (!group.isAborted) report(context, routed, candidate, outcome.failure)
+        if (!outcome.failure.mayRetry || attempts === MAX_ATTEMPTS_PER_CANDIDATE || !context.retryBudget.withdraw())
+          break
+      }
+      if (group.isAborted || last?.failure.mayFallBack === false) break
+    }
+  } catch (error) {
+    deadline.cancel()
+    throw error
+  }
+  deadline.cancel()
+  return failed(routed, last, { isOverdue, wasSent })
+}
+
+async function prepare(context: StageContext, routed: Routed, candidate: Candidate): Promise<VendorExchange> {
+  const nowMs = context.clock.now()
+  const body = await inlineImages(context, candidate, routed.body, nowMs)
+  const call = vendorCall(candidate, { body, bytes: routed.bytes, isStream: routed.isStream }, nowMs)
+  const exchange = EXCHANGES.get(routed.endpoint.id)?.(candidate.vendor, call)
+  if (exchange === undefined) {
+    throw new GatewayError('endpoint_model_mismatch', {
+      message: `The vendor of the model ${JSON.stringify(candidate.model.id)} does not serve ${routed.endpoint.path}.`,
+      param: 'model',
+    })
+  }
+  return exchange
+}
+
+const NOTHING_DROPPED: readonly string[] = []
+
+function droppedBy(exchange: VendorExchange): readonly string[] {
+  return exchange.requests[0]?.dropped ?? NOTHING_DROPPED
+}
+
+function wholeEnding(routed: Routed, outcome: AttemptOutcome & { kind: 'whole' }): CallEnding {
+  const { chunks, usage } = outcome.body
+  let byteLength = 0
+  for (const chunk of chunks) byteLength += chunk.byteLength
+  return { kind: 'completed', usage, estimatedUsage: outputBound(routed.estimate, byteLength), error: undefined }
+}
+
+function report(context: StageContext, routed: Routed, candidate: Candidate, failure: AttemptFailure): void {
+  const { requestId } = routed
+  const vendor = candidate.vendor.id
+  emit(context, {
+    type: 'attempt-failed',
+    requestId,
+    vendor,
+    model: candidate.model.id,
+    reason: failure.reason,
+    status: failure.status,
+  })
+  const problem = failure.operatorProblem
+  if (problem === undefined) return
+  emit(context, {
+    type: 'vendor-account-problem',
+    requestId,
+    vendor,
+    status: problem.status,
+    code: problem.code,
+    message: problem.message,
+  })
+  context.logger.error("a vendor refused the operator's account, key, quota or model id", {
+    requestId,
+    vendor,
+    status: problem.status,
+    code: problem.code,
+  })
+}
+
+function failed(
+  routed: Routed,
+  last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined,
+  circumstances: { readonly isOverdue: boolean; readonly wasSent: boolean },
+): Answer {
+  if (routed.caller.hasLeft) {
+    const error = new GatewayError('client_closed_request')
+    // Whoever leaves after the request was sent pays for the prompt at least; else leaving early would be a way not to pay.
+    const estimatedUsage = circumstances.wasSent ? promptUsage(routed.estimate, 0) : undefined
+    return {
+      kind: 'failed',
+      error,
+      candidate: last?.candidate,
+      ending: { kind: 'abandoned', usage: undefined, estimatedUsage, error },
+    }
+  }
+  const error = circumstances.isOverdue
+    ? new GatewayError('upstream_timeout')
+    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'nobody was asked' })).error
+  return {
+    kind: 'failed',
+    error,
+    candidate: last?.candidate,
+    ending: { kind: 'failed', usage: undefined, estimatedUsage: undefined, error },
+  }
+}

@@ -1,0 +1,185 @@
+import type { Clock, Timer } from '../../core/clock.ts'
+import type {
+  Transport,
+  TransportControl,
+  TransportFailure,
+  TransportHandler,
+  TransportRequest,
+} from '../../transport/transport.ts'
+import type { AnswerStream, VendorFailure } from '../../vendors/vendor.ts'
+import { firstHeader, type HeaderMap, mediaType } from '../../wire/headers.ts'
+import type { ChunkedAnswer } from '../exchanges/vendor-exchange.ts'
+
+/** Longest time that headers are held back for a first content; then they go out and comments keep the line open. */
+export const MAX_HOLD_BACK_MS = 15_000
+
+/** Largest error body that is read from a vendor. */
+const MAX_ERROR_BYTES = 1024 * 1024
+
+/** What the beginning of a streamed call came to. */
+export type StreamOpening =
+  /** Content is here, or the hold-back time is over: the caller may get headers. */
+  | { readonly kind: 'open' }
+  /** The vendor answered with something that is no stream: an error, usually. */
+  | { readonly kind: 'answer'; readonly answer: ChunkedAnswer }
+  /** An error event before any content. */
+  | { readonly kind: 'vendor-failure'; readonly failure: VendorFailure }
+  | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
+  /** The stream ended, whole or cut, before any content. */
+  | { readonly kind: 'empty'; readonly isComplete: boolean }
+
+/** How a stream ended, seen from the vendor's side. */
+export type StreamEnd =
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
+
+/** Receives the caller's bytes of a stream once it is open. */
+export interface StreamReceiver {
+  onBytes(bytes: Uint8Array | string): void
+  onStreamEnd(end: StreamEnd): void
+}
+
+/**
+ * One streamed call at a vendor. Network reads of one turn of the event loop are put together, so that a burst of events
+ * costs the caller's side one write. Until a receiver is attached, bytes are kept.
+ */
+export class StreamCall implements TransportHandler {
+  readonly opening: Promise<StreamOpening>
+  readonly stream: AnswerStream
+  #resolveOpening: ((opening: StreamOpening) => void) | undefined
+  #control: TransportControl | undefined
+  #receiver: StreamReceiver | undefined
+  #holdBack: Timer | undefined
+  #status = 0
+  #headers: HeaderMap = {}
+  #isEventStream = false
+  #plainChunks: Uint8Array[] = []
+  #plainByteLength = 0
+  #reads: Uint8Array[] = []
+  #kept: (Uint8Array | string)[] = []
+  #end: StreamEnd | undefined
+  #flushScheduled = false
+
+  constructor(stream: AnswerStream) {
+    this.stream = stream
+    this.opening = new Promise((resolve) => {
+      this.#resolveOpening = resolve
+    })
+  }
+
+  begin(transport: Transport, request: TransportRequest, clock: Clock): void {
+    this.#holdBack = clock.schedule(MAX_HOLD_BACK_MS, () => {
+      if (this.#isEventStream) this.#open({ kind: 'open' })
+    })
+    this.#control = transport.send(request, this)
+  }
+
+  abort(): void {
+    this.#control?.abort()
+  }
+
+  pause(): void {
+    this.#control?.pause()
+  }
+
+  resume(): void {
+    this.#control?.resume()
+  }
+
+  /** Attaches the receiver, which gets everything kept so far at once. */
+  attach(receiver: StreamReceiver): void {
+    this.#receiver = receiver
+    const kept = this.#kept
+    this.#kept = []
+    for (const bytes of kept) receiver.onBytes(bytes)
+    if (this.#end !== undefined) receiver.onStreamEnd(this.#end)
+  }
+
+  onHead(status: number, headers: HeaderMap): void {
+    this.#status = status
+    this.#headers = headers
+    this.#isEventStream =
+      status >= 200 && status < 300 && mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
+  }
+
+  onData(chunk: Uint8Array): void {
+    if (!this.#isEventStream) {
+      this.#plainByteLength += chunk.byteLength
+      if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)
+      else this.abort()
+      return
+    }
+    this.#reads.push(chunk)
+    if (this.#flushScheduled) return
+    this.#flushScheduled = true
+    queueMicrotask(() => this.#flush())
+  }
+
+  onEnd(): void {
+    if (!this.#isEventStream) {
+      this.#open({
+        kind: 'answer',
+        answer: { status: this.#status, headers: this.#headers, chunks: this.#plainChunks },
+      })
+      return
+    }
+    this.#flush()
+    if (this.#end !== undefined) return
+    this.#deliver(this.stream.end())
+    this.#finish({ kind: 'ended' })
+  }
+
+  onFailure(failure: TransportFailure): void {
+    this.#flush()
+    this.#finish({ kind: 'transport-failure', failure })
+  }
+
+  #flush(): void {
+    this.#flushScheduled = false
+    const reads = this.#reads
+    if (reads.length === 0) return
+    this.#reads = []
+    if (reads.length === 1) this.#deliver(this.stream.push(reads[0]!))
+    else this.#deliver(joinBytes(reads.map((read) => this.stream.push(read))))
+    if (this.stream.failure !== undefined) {
+      // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
+      this.#finish({ kind: 'ended' })
+      this.abort()
+    } else if (this.stream.hasContent) this.#open({ kind: 'open' })
+  }
+
+  #deliver(bytes: Uint8Array | string | undefined): void {
+    if (bytes === undefined || bytes.length === 0) return
+    if (this.#receiver === undefined) this.#kept.push(bytes)
+    else this.#receiver.onBytes(bytes)
+  }
+
+  #finish(end: StreamEnd): void {
+    if (this.#end !== undefined) return
+    this.#end = end
+    this.#open(this.#openingAtEnd(end))
+    this.#receiver?.onStreamEnd(end)
+  }
+
+  #openingAtEnd(end: StreamEnd): StreamOpening {
+    if (end.kind === 'transport-failure' && !this.stream.hasContent) return end
+    if (this.stream.failure !== undefined && !this.stream.hasContent)
+      return { kind: 'vendor-failure', failure: this.stream.failure }
+    return this.stream.hasContent ? { kind: 'open' } : { kind: 'empty', isComplete: this.stream.isComplete }
+  }
+
+  #open(opening: StreamOpening): void {
+    if (this.#resolveOpening === undefined) return
+    this.#holdBack?.cancel()
+    this.#resolveOpening(opening)
+    this.#resolveOpening = undefined
+  }
+}
+
+/** Puts pieces together; text only when all are text. */
+function joinBytes(pieces: readonly (Uint8Array | string | undefined)[]): Uint8Array | string | undefined {
+  const given = pieces.filter((piece) => piece !== undefined)
+  if (given.length <= 1) return given[0]
+  if (given.every((piece) => typeof piece === 'string')) return given.join('')
+  return Buffer.concat(given.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
+}

@@ -1,0 +1,45 @@
+import type { Usage, UsageField } from '../core/usage.ts'
+import { estimateTokens } from '../endpoints/token-estimate.ts'
+
+/** What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. */
+export function promptUsage(estimate: Usage, outputTokensSeen: number): Usage {
+  return {
+    inputTokens: estimate.inputTokens ?? 0,
+    outputTokens: Math.min(outputTokensSeen, estimate.outputTokens ?? outputTokensSeen),
+  }
+}
+
+/** What a whole answer without reported usage is charged for: the prompt, and its own size, within the estimate. */
+export function outputBound(estimate: Usage, byteLength: number): Usage {
+  return promptUsage(estimate, estimateTokens(byteLength))
+}
+
+/**
+ * What an answer that was cut is charged for: what the vendor has reported so far, with at least the output seen. Vendors
+ * report usage in pieces during a stream, and the last piece of a cut one is missing.
+ */
+export function cutUsage(estimate: Usage, reported: Usage, outputTokensSeen: number): Usage {
+  const seen = promptUsage(estimate, outputTokensSeen)
+  return {
+    ...reported,
+    inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
+    outputTokens: Math.max(reported.outputTokens ?? 0, seen.outputTokens ?? 0),
+  }
+}
+
+/** A report with its gaps filled, and the names of the fields that were missing in it. */
+export interface FilledUsage {
+  readonly usage: Usage
+  readonly missing: readonly UsageField[]
+}
+
+/**
+ * Fills what a vendor's report leaves out of the fields that were held for: a report without a count, or with a count that
+ * is no number, must not make a call free.
+ */
+export function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
+  const missing = (Object.keys(estimated) as UsageField[]).filter(
+    (field) => reported[field] === undefined && estimated[field] !== 0,
+  )
+  return { usage: missing.length === 0 ? reported : { ...estimated, ...reported }, missing }
+}

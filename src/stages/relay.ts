@@ -1,0 +1,145 @@
+import type { Timer } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import { SSE_COMMENT } from '../wire/sse.ts'
+import { failureOfTransport, failureOfVendor } from './dispatch/attempt-failure.ts'
+import type { StreamEnd, StreamReceiver } from './dispatch/stream-call.ts'
+import { cutUsage, promptUsage } from './estimated-usage.ts'
+import type { CallEnding, Reserved, StreamAnswer } from './records.ts'
+import { streamHead } from './reply-headers.ts'
+import type { StageContext } from './stage-context.ts'
+
+/** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
+const COMMENT_AFTER_MS = 15_000
+
+/** Most bytes of a stream that are kept for replay under an Idempotency-Key. */
+const MAX_REPLAY_BYTES = 8 * 1024 * 1024
+
+/** What a finished stream leaves behind. */
+export interface StreamedAnswer {
+  readonly ending: CallEnding
+  /** The caller's bytes, for replay; undefined when nobody asked to keep them or they grew too large. */
+  readonly recorded: Uint8Array | undefined
+}
+
+/**
+ * Sends an open stream to the caller until it ends, fails or is abandoned. Resolves once, with what to charge for; the
+ * caller's side is already ended then.
+ */
+export function relay(context: StageContext, reserved: Reserved, answer: StreamAnswer): Promise<StreamedAnswer> {
+  return new Promise((resolve) => {
+    new Relay(context, reserved, answer, resolve).begin()
+  })
+}
+
+class Relay implements StreamReceiver {
+  readonly #context: StageContext
+  readonly #reserved: Reserved
+  readonly #answer: StreamAnswer
+  readonly #resolve: (streamed: StreamedAnswer) => void
+  #recorded: Buffer[] | undefined
+  #recordedByteLength = 0
+  #lastWriteMs = 0
+  #silenceTimer: Timer | undefined
+  #drainTimer: Timer | undefined
+
+  constructor(
+    context: StageContext,
+    reserved: Reserved,
+    answer: StreamAnswer,
+    resolve: (streamed: StreamedAnswer) => void,
+  ) {
+    this.#context = context
+    this.#reserved = reserved
+    this.#answer = answer
+    this.#resolve = resolve
+    this.#recorded = reserved.claim === undefined ? undefined : []
+  }
+
+  begin(): void {
+    const { call } = this.#answer
+    const { caller, sink } = this.#reserved
+    sink.onDrain(() => call.resume())
+    if (!caller.hasLeft) sink.head(200, streamHead(this.#reserved, this.#answer))
+    this.#watchSilence(COMMENT_AFTER_MS)
+    caller.onLeave = () => this.#abandon()
+    call.attach(this)
+  }
+
+  onBytes(bytes: Uint8Array | string): void {
+    this.#record(bytes)
+    const { caller, sink } = this.#reserved
+    if (caller.hasLeft) return
+    this.#lastWriteMs = this.#context.clock.now()
+    if (!sink.write(bytes)) this.#answer.call.pause()
+  }
+
+  onStreamEnd(end: StreamEnd): void {
+    this.#silenceTimer?.cancel()
+    this.#drainTimer?.cancel()
+    this.#answer.deadline.cancel()
+    const ending = this.#endingOf(end)
+    const { sink, endpoint } = this.#reserved
+    if (ending.error === undefined) sink.end()
+    else sink.end(endpoint.streamError(ending.error))
+    const recorded =
+      ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined
+    this.#resolve({ ending, recorded })
+  }
+
+  #endingOf(end: StreamEnd): CallEnding {
+    const { stream } = this.#answer.call
+    const { estimate } = this.#reserved
+    const estimatedUsage = promptUsage(estimate, stream.outputTokensSeen)
+    if (stream.isComplete && stream.failure === undefined) {
+      return { kind: 'completed', usage: stream.usage, estimatedUsage, error: undefined }
+    }
+    const usage = stream.usage === undefined ? undefined : cutUsage(estimate, stream.usage, stream.outputTokensSeen)
+    if (stream.failure !== undefined) {
+      return { kind: 'failed', usage, estimatedUsage, error: failureOfVendor(stream.failure).error }
+    }
+    if (this.#reserved.caller.hasLeft) {
+      return { kind: 'abandoned', usage, estimatedUsage, error: new GatewayError('client_closed_request') }
+    }
+    const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
+    return { kind: 'failed', usage, estimatedUsage, error }
+  }
+
+  #abandon(): void {
+    const { call } = this.#answer
+    if (this.#context.disconnect === 'cancel') {
+      call.abort()
+      return
+    }
+    call.resume()
+    this.#drainTimer = this.#context.clock.schedule(this.#context.drainMs, () => call.abort())
+  }
+
+  #record(bytes: Uint8Array | string): void {
+    if (this.#recorded === undefined) return
+    const buffer =
+      typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#recordedByteLength += buffer.byteLength
+    if (this.#recordedByteLength > MAX_REPLAY_BYTES) this.#recorded = undefined
+    else this.#recorded.push(buffer)
+  }
+
+  #watchSilence(delayMs: number): void {
+    this.#silenceTimer = this.#context.clock.schedule(delayMs, () => {
+      const silentMs = this.#context.clock.now() - this.#lastWriteMs
+      if (silentMs >= COMMENT_AFTER_MS && this.#answer.call.stream.atBoundary) {
+        this.#reserved.sink.write(SSE_COMMENT)
+        this.#lastWriteMs = this.#context.clock.now()
+      }
+      this.#watchSilence(Math.max(1_000, COMMENT_AFTER_MS - (this.#context.clock.now() - this.#lastWriteMs)))
+    })
+  }
+}
+
+const CUT = "The model vendor's stream ended before the answer was complete."
+
+function cutError(end: StreamEnd & { kind: 'transport-failure' }): GatewayError {
+  const { error } = failureOfTransport(end.failure)
+  return end.failure.kind === 'reset'
+    ? new GatewayError('upstream_unavailable', { message: CUT, cause: end.failure.error })
+    : error
+}

@@ -1,0 +1,64 @@
+import type { BucketState } from '../stores/rate-limiter.ts'
+import type { Admitted, Candidate } from './records.ts'
+
+/** What an answer's headers tell beyond its content. */
+interface AnswerFacts {
+  readonly candidate: Candidate
+  readonly dropped: readonly string[]
+}
+
+/**
+ * Headers of a streamed answer. `no-transform` keeps compressing middleware from holding events back, and
+ * `x-accel-buffering` does the same for nginx.
+ */
+export function streamHead(admitted: Admitted, facts: AnswerFacts): string[] {
+  return answerHeaders(
+    [
+      'content-type',
+      'text/event-stream; charset=utf-8',
+      'cache-control',
+      'no-cache, no-transform',
+      'x-accel-buffering',
+      'no',
+    ],
+    admitted,
+    facts,
+  )
+}
+
+/** Headers of a whole JSON answer. */
+export function wholeHead(admitted: Admitted, facts: AnswerFacts, byteLength: number): string[] {
+  return answerHeaders(['content-type', 'application/json', 'content-length', String(byteLength)], admitted, facts)
+}
+
+function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts): string[] {
+  headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', facts.candidate.vendor.id)
+  if (facts.dropped.length > 0) headers.push('x-signalbox-dropped', facts.dropped.join(', '))
+  return pushLimits(headers, admitted)
+}
+
+/** Adds `x-ratelimit-*` as OpenAI writes them, where the caller has limits. */
+export function pushLimits(headers: string[], limits: Pick<Admitted, 'requestBucket' | 'tokenBucket'>): string[] {
+  pushBucket(headers, 'requests', limits.requestBucket)
+  pushBucket(headers, 'tokens', limits.tokenBucket)
+  return headers
+}
+
+function pushBucket(headers: string[], name: 'requests' | 'tokens', bucket: BucketState | undefined): void {
+  if (bucket === undefined) return
+  headers.push(
+    `x-ratelimit-limit-${name}`,
+    String(bucket.limit),
+    `x-ratelimit-remaining-${name}`,
+    String(bucket.remaining),
+    `x-ratelimit-reset-${name}`,
+    formatDuration(bucket.resetMs),
+  )
+}
+
+/** Writes a duration as OpenAI does: `120ms`, `1.5s`, `6m0s`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.ceil(milliseconds)}ms`
+  const seconds = Math.ceil(milliseconds / 100) / 10
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`
+}

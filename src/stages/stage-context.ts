@@ -1,0 +1,64 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Prices } from '../catalog/prices/prices.ts'
+import type { Clock } from '../core/clock.ts'
+import type { EventListener, GatewayEvent } from '../core/events.ts'
+import type { Ids } from '../core/ids.ts'
+import type { Logger } from '../core/logger.ts'
+import type { RetryBudget } from '../routing/retry-budget.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { Authenticate } from '../stores/principal.ts'
+import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
+import type { ImageFetcher } from '../transport/fetch-image.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+
+/** Longest waits for a vendor, in milliseconds. */
+export interface Timeouts {
+  /** To open a connection. */
+  readonly connectMs: number
+  /** From sending a request to the response headers. */
+  readonly firstByteMs: number
+  /** Between two pieces of a body. */
+  readonly idleMs: number
+  /** For one request as a whole, retries included. */
+  readonly totalMs: number
+}
+
+/** What happens at the vendor when the caller leaves: stop the call, or read it to the end within `drainMs`. */
+export type DisconnectPolicy = 'cancel' | 'drain'
+
+/** What every stage may use. One per gateway. */
+export interface StageContext {
+  readonly catalog: Catalog
+  readonly vendors: ReadonlyMap<string, Vendor>
+  readonly transport: Transport
+  readonly fetchImage: ImageFetcher
+  readonly store: GatewayStore
+  readonly authenticate: Authenticate
+  /** Undefined: billing is off. */
+  readonly prices: Prices | undefined
+  readonly rateLimiter: RateLimiter
+  readonly concurrency: ConcurrencyLimiter
+  /** For keys without limits of their own. */
+  readonly limits: RateLimits
+  readonly retryBudget: RetryBudget
+  readonly timeouts: Timeouts
+  readonly bodyLimitBytes: number
+  readonly holdTtlMs: number
+  readonly disconnect: DisconnectPolicy
+  readonly drainMs: number
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly logger: Logger
+  readonly onEvent: EventListener | undefined
+}
+
+/** Tells the host of an event; a listener's fault never reaches a request. */
+export function emit(context: StageContext, event: GatewayEvent): void {
+  if (context.onEvent === undefined) return
+  try {
+    context.onEvent(event)
+  } catch (error) {
+    context.logger.error('an event listener threw', { type: event.type, error })
+  }
+}

@@ -1,0 +1,144 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { rawPost } from '../support/raw-caller.ts'
+import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
+
+let started: StartedGateway
+
+afterEach(() => started.close())
+
+const CHAT = '/v1/chat/completions'
+const MODELS = ['chat-relayed', 'cl-sonnet-4-6', 'gmn-2.5-flash'] as const
+const WORDS = Array.from({ length: 200 }, (_, index) => `word${index}`).join(' ')
+
+describe.each(MODELS)('a caller of %s who leaves', (model) => {
+  test('A1 A16 after some chunks is charged once, for what came, and the vendor is stopped', async () => {
+    started = await startGateway()
+    const caller = rawPost(started.url, CHAT, chatBody(model, `[[fault:pace=5]] ${WORDS}`, { stream: true }))
+    await caller.received('word3')
+    const ending = started.nextEnded()
+    const leftAtMs = caller.leave()
+    const vendorSawAtMs = await started.sandbox.nextAbort()
+    const ended = await ending
+
+    expect(ended.ending).toBe('abandoned')
+    expect(ended.costNanoDollars).toBeGreaterThan(0n)
+    expect(ended.usage?.outputTokens).toBeGreaterThan(0)
+    expect(ended.usage?.outputTokens).toBeLessThan(200)
+    expect(vendorSawAtMs - leftAtMs).toBeLessThan(500)
+    const { balance, held } = await started.account()
+    expect(held).toBe(0n)
+    expect(balance).toBe(100_000_000_000n - ended.costNanoDollars)
+    expect(started.events.filter((event) => event.type === 'request-ended')).toHaveLength(1)
+  })
+
+  test('A2 A12b while the vendor still thinks pays for the prompt, once', async () => {
+    started = await startGateway()
+    const caller = rawPost(started.url, CHAT, chatBody(model, '[[fault:hang]] a prompt'))
+    await started.sandbox.nextRequest()
+    const ending = started.nextEnded()
+    caller.leave()
+    await started.sandbox.nextAbort()
+    const ended = await ending
+
+    expect(ended.ending).toBe('abandoned')
+    expect(ended.costNanoDollars).toBeGreaterThan(0n)
+    expect(ended.usage?.outputTokens).toBe(0)
+    expect((await started.account()).held).toBe(0n)
+  })
+})
+
+test('A7 the vendor sees its socket close within 50 ms of the caller leaving, at the 99th percentile', async () => {
+  started = await startGateway()
+  const delays: number[] = []
+  for (let round = 0; round < 100; round++) {
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', `[[fault:pace=2]] ${WORDS}`, { stream: true }))
+    await caller.received('word1')
+    const leftAtMs = caller.leave()
+    delays.push((await started.sandbox.nextAbort()) - leftAtMs)
+  }
+  delays.sort((left, right) => left - right)
+
+  expect(delays[98]).toBeLessThanOrEqual(50)
+})
+
+test('A12 under the policy drain an abandoned stream is read to its end and charged by the reported usage', async () => {
+  started = await startGateway({ disconnect: 'drain' })
+  const caller = rawPost(
+    started.url,
+    CHAT,
+    chatBody('chat-relayed', '[[fault:pace=5]] one two three four five six', { stream: true }),
+  )
+  await caller.received('two')
+  const ending = started.nextEnded()
+  caller.leave()
+  const ended = await ending
+
+  expect(ended.ending).toBe('completed')
+  expect(ended.usage?.outputTokens).toBe(8)
+  expect(started.sandbox.aborted).toBe(0)
+})
+
+test('A12 draining is bounded in time', async () => {
+  started = await startGateway({ disconnect: 'drain', drainMs: 100 })
+  const caller = rawPost(
+    started.url,
+    CHAT,
+    chatBody('chat-relayed', '[[fault:hang-body=3]] one two three four', { stream: true }),
+  )
+  await caller.received('You')
+  const ending = started.nextEnded()
+  caller.leave()
+  await started.sandbox.nextAbort()
+  const ended = await ending
+
+  expect(ended.ending).toBe('abandoned')
+  expect(ended.costNanoDollars).toBeGreaterThan(0n)
+})
+
+test('A12 under the policy drain a whole answer is waited for and charged by the reported usage', async () => {
+  started = await startGateway({ disconnect: 'drain' })
+  const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', '[[fault:delay=100]] one two'))
+  await started.sandbox.nextRequest()
+  const ending = started.nextEnded()
+  caller.leave()
+  const ended = await ending
+
+  expect(ended.usage?.outputTokens).toBe(4)
+  expect(ended.costNanoDollars).toBeGreaterThan(0n)
+})
+
+test('A14 a vendor that goes silent in the middle of a stream is given up after the idle time-out', async () => {
+  started = await startGateway({ timeouts: { idleMs: 300 } })
+  const response = await started.post(
+    CHAT,
+    chatBody('chat-relayed', '[[fault:hang-body=3]] one two three four', { stream: true }),
+  )
+  const text = await response.text()
+  const ended = await started.ended(response)
+
+  expect(text).toContain('"code":"upstream_timeout"')
+  expect(text).not.toContain('[DONE]')
+  expect(ended.ending).toBe('failed')
+  expect((await started.account()).held).toBe(0n)
+})
+
+test('A14 a vendor that never answers is given up after the first-byte time-out, with 504 and without a charge', async () => {
+  started = await startGateway({ timeouts: { firstByteMs: 300 } })
+  const response = await started.post(CHAT, chatBody('chat-relayed', '[[fault:hang]] hello'))
+  const body = await response.json()
+
+  expect(response.status).toBe(504)
+  expect(body.error.code).toBe('upstream_timeout')
+  expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
+})
+
+test('the whole time of a request is bounded, however busy the vendor keeps the line', async () => {
+  started = await startGateway({ timeouts: { totalMs: 400 } })
+  const response = await started.post(CHAT, chatBody('chat-relayed', '[[fault:endless]] hello', { stream: true }))
+  const text = await response.text()
+  const ended = await started.ended(response)
+
+  expect(text).toContain('"error"')
+  expect(text).not.toContain('[DONE]')
+  expect(ended.costNanoDollars).toBeGreaterThan(0n)
+})

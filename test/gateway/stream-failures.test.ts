@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { readEvents } from '../support/read-events.ts'
+import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
+
+let started: StartedGateway
+const unhandled: unknown[] = []
+const onUnhandled = (reason: unknown): void => void unhandled.push(reason)
+
+beforeEach(async () => {
+  process.on('unhandledRejection', onUnhandled)
+  started = await startGateway()
+})
+afterEach(async () => {
+  await started.close()
+  process.off('unhandledRejection', onUnhandled)
+  expect(unhandled.splice(0)).toEqual([])
+})
+
+const CHAT = '/v1/chat/completions'
+const MODELS = ['chat-relayed', 'chat-qwen', 'cl-sonnet-4-6', 'gmn-2.5-flash'] as const
+const TEXT = 'one two three four five six seven eight'
+
+describe.each(MODELS)('a stream of %s', (model) => {
+  test.each(['reset-mid-stream=4', 'end-early=4', 'error-event=4'])(
+    'A17 E11 that breaks in the middle (%s) ends with an error event, never with an end mark, and is charged for what came',
+    async (fault) => {
+      const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
+      const events = await readEvents(response)
+      const ended = await started.ended(response)
+
+      expect(response.status).toBe(200)
+      expect(JSON.parse(events.at(-1) ?? '')).toMatchObject({
+        error: { message: expect.any(String), type: expect.any(String), code: expect.any(String) },
+      })
+      expect(events).not.toContain('[DONE]')
+      expect(ended.ending).toBe('failed')
+      expect(ended.costNanoDollars).toBeGreaterThan(0n)
+      expect((await started.account()).held).toBe(0n)
+    },
+  )
+
+  test.each([
+    ['status=503', 503, 'upstream_unavailable'],
+    ['status=500', 503, 'upstream_unavailable'],
+    ['status=429,retry-after=7', 429, 'Throttling.RateQuota'],
+    ['quota', 503, 'upstream_unavailable'],
+    ['bad-key', 503, 'upstream_unavailable'],
+    ['html=502', 503, 'upstream_unavailable'],
+    ['redirect', 502, 'upstream_invalid_response'],
+    ['garbage', 502, 'upstream_invalid_response'],
+    ['reset', 503, 'upstream_unavailable'],
+    ['empty', 502, 'upstream_invalid_response'],
+  ])(
+    'E4 E11 that fails before its first content (%s) is answered with status %i and no charge',
+    async (fault, status, code) => {
+      const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
+      const body = await response.json()
+
+      expect(response.status).toBe(status)
+      expect(body.error.code).toBe(code)
+      expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
+    },
+  )
+
+  test.each([
+    ['status=503', 503, 'upstream_unavailable'],
+    ['status=429,retry-after=7', 429, 'Throttling.RateQuota'],
+    ['quota', 503, 'upstream_unavailable'],
+    ['leak-key', 503, 'upstream_unavailable'],
+    ['html=502', 503, 'upstream_unavailable'],
+    ['redirect', 502, 'upstream_invalid_response'],
+    ['garbage', 502, 'upstream_invalid_response'],
+    ['half-json', 502, 'upstream_invalid_response'],
+    ['reset', 503, 'upstream_unavailable'],
+    ['reset-mid-stream', 503, 'upstream_unavailable'],
+    ['empty', 502, 'upstream_invalid_response'],
+  ])('A10 a whole answer that fails (%s) is answered with status %i and no charge', async (fault, status, code) => {
+    const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`))
+    const body = await response.json()
+
+    expect(response.status).toBe(status)
+    expect(body.error.code).toBe(code)
+    expect(JSON.stringify(body)).not.toContain('canary')
+    expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
+    if (status === 429 || status === 503) expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+
+  test('A17 with half an event in it is an error, before or after the first content', async () => {
+    const response = await started.post(CHAT, chatBody(model, `[[fault:half-json]] ${TEXT}`, { stream: true }))
+    const text = await response.text()
+
+    expect([200, 502]).toContain(response.status)
+    expect(text).toContain('"code":"upstream_invalid_response"')
+    expect(text).not.toContain('[DONE]')
+  })
+
+  test('E1 whose bytes are cut inside characters and events arrives whole', async () => {
+    const text = 'Grüße aus 東京 🚀 ça va'
+    const response = await started.post(CHAT, chatBody(model, `[[fault:cut=3]] ${text}`, { stream: true }))
+    const events = await readEvents(response)
+    const answer = events
+      .filter((event) => event !== '[DONE]')
+      .map(
+        (event) =>
+          (JSON.parse(event) as { choices: { delta: { content?: string } }[] }).choices[0]?.delta.content ?? '',
+      )
+      .join('')
+
+    expect(answer).toBe(`You said: ${text}`)
+    expect(events.at(-1)).toBe('[DONE]')
+  })
+})
+
+test('the 429 of a vendor carries its retry-after', async () => {
+  const response = await started.post(CHAT, chatBody('chat-relayed', '[[fault:status=429,retry-after=7]] hello'))
+
+  expect(response.headers.get('retry-after')).toBe('7')
+  expect(await response.json()).toMatchObject({
+    code: 'Throttling.RateQuota',
+    request_id: response.headers.get('x-request-id'),
+    error: { type: 'rate_limit_error' },
+  })
+})
+
+test("the operator's own trouble at a vendor is told to the operator", async () => {
+  await started.post(CHAT, chatBody('chat-relayed', '[[fault:quota]] hello')).then((response) => response.text())
+
+  expect(started.events).toContainEqual(expect.objectContaining({ type: 'vendor-account-problem', vendor: 'openai' }))
+})
