@@ -1,0 +1,103 @@
+import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import type { ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+
+interface CollectedChoice {
+  text: string
+  refusal: string
+  reasoning: string
+  readonly thinkingBlocks: ThinkingBlock[]
+  readonly toolCalls: ChatToolCall[]
+  extraContent: ExtraContent | undefined
+  finishReason: FinishReason | undefined
+}
+
+/** Gathers what a reader tells into the choices of a whole answer. */
+export class CompletionCollector implements ChatStreamWriter {
+  id = ''
+  readonly #choices = new Map<number, CollectedChoice>()
+
+  /** The choices in order; undefined when there are none, or one neither ended nor holds anything. */
+  choices(): ChatCompletion['choices'] | undefined {
+    const choices: ChatCompletion['choices'] = []
+    for (const [index, choice] of [...this.#choices].sort(([first], [second]) => first - second)) {
+      const isEmpty = choice.text === '' && choice.toolCalls.length === 0
+      if (choice.finishReason === undefined && isEmpty) return undefined
+      // The body was whole, so a candidate that forgot its reason has simply stopped.
+      const reason = choice.finishReason ?? (choice.toolCalls.length > 0 ? 'tool_calls' : 'stop')
+      choices.push({ index, message: messageOf(choice), logprobs: null, finish_reason: reason })
+    }
+    return choices.length === 0 ? undefined : choices
+  }
+
+  start(id: string): void {
+    this.id = id
+  }
+
+  text(text: string, choice = 0): void {
+    this.#choice(choice).text += text
+  }
+
+  refusal(text: string, choice = 0): void {
+    this.#choice(choice).refusal += text
+  }
+
+  reasoning(text: string, choice = 0): void {
+    this.#choice(choice).reasoning += text
+  }
+
+  thinkingBlock(block: ThinkingBlock, choice = 0): void {
+    this.#choice(choice).thinkingBlocks.push(block)
+  }
+
+  extraContent(extra: ExtraContent, choice = 0): void {
+    this.#choice(choice).extraContent = extra
+  }
+
+  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+    this.#choice(choice).toolCalls[call.index] = {
+      id: call.id,
+      type: 'function',
+      function: { name: call.name, arguments: '' },
+      ...(call.extra === undefined ? {} : { extra_content: call.extra }),
+    }
+  }
+
+  toolCallArguments(index: number, json: string, choice = 0): void {
+    const call = this.#choice(choice).toolCalls[index]
+    if (call !== undefined) call.function.arguments += json
+  }
+
+  finish(reason: FinishReason, choice = 0): void {
+    this.#choice(choice).finishReason = reason
+  }
+
+  #choice(index: number): CollectedChoice {
+    const known = this.#choices.get(index)
+    if (known !== undefined) return known
+    const choice: CollectedChoice = {
+      text: '',
+      refusal: '',
+      reasoning: '',
+      thinkingBlocks: [],
+      toolCalls: [],
+      extraContent: undefined,
+      finishReason: undefined,
+    }
+    this.#choices.set(index, choice)
+    return choice
+  }
+}
+
+function messageOf(choice: CollectedChoice): ChatAnswerMessage {
+  const { text, refusal, reasoning, thinkingBlocks, toolCalls, extraContent } = choice
+  return {
+    role: 'assistant',
+    content: text === '' && toolCalls.length > 0 ? null : text,
+    refusal: refusal === '' ? null : refusal,
+    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(thinkingBlocks.length === 0 ? {} : { thinking_blocks: thinkingBlocks }),
+    ...(extraContent === undefined ? {} : { extra_content: extraContent }),
+  }
+}

@@ -1,0 +1,77 @@
+import { GatewayError } from '../../core/errors.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
+import type { VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
+import { apiRequestHead, modelId, modelResource } from './api-request.ts'
+import { usageFrom } from './usage-from.ts'
+
+/** Most texts of one `batchEmbedContents`; one more is answered 400 (Gemini API, "Embeddings"). */
+export const MAX_EMBEDDING_INPUTS = 100
+
+const MAPPED_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'dimensions', 'encoding_format'])
+
+// Its vectors have length 1 only at full size (Gemini API, "Embeddings", quality of smaller sizes).
+const UNNORMALISED = { model: 'gemini-embedding-001', fullSize: 3072 }
+
+/**
+ * Writes texts as `batchEmbedContents`, one request a text: several parts in one content would become one vector.
+ * @param basePath Path up to and including the version: `/v1beta`.
+ * @throws GatewayError `unsupported_parameter` naming `input` for token ids.
+ */
+export function embeddingsToWire(call: VendorCall<EmbeddingsRequest>, basePath: string): WireRequest {
+  const { request, model } = call
+  const dimensions = request.dimensions ?? undefined
+  const requests = textsOf(request.input).map((text) => ({
+    model: modelResource(model.upstream),
+    content: { parts: [{ text }] },
+    ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+  }))
+  return {
+    ...apiRequestHead({ basePath, model: model.upstream, method: 'batchEmbedContents', apiKey: call.apiKey }),
+    body: JSON.stringify({ requests }),
+    dropped: Object.keys(request).filter((field) => !MAPPED_FIELDS.has(field) && (request[field] ?? null) !== null),
+  }
+}
+
+/** Reads vectors in the order of the texts. Undefined unless there is one of numbers for each text. */
+export function embeddingsFromWire(
+  answer: WireAnswer,
+  call: VendorCall<EmbeddingsRequest>,
+): EmbeddingsResult | undefined {
+  const body = parseVendorJson(new TextDecoder().decode(answer.body))
+  const embeddings = isJsonObject(body) ? body['embeddings'] : undefined
+  if (!isJsonObject(body) || !Array.isArray(embeddings)) return undefined
+  if (embeddings.length !== textsOf(call.request.input).length) return undefined
+  const vectors: (readonly number[])[] = []
+  for (const embedding of embeddings) {
+    const values: unknown = isJsonObject(embedding) ? embedding['values'] : undefined
+    if (!isVector(values)) return undefined
+    vectors.push(mustNormalise(call, values) ? normalised(values) : values)
+  }
+  const inputTokens = usageFrom(body['usageMetadata'])?.inputTokens
+  return { vectors, usage: inputTokens === undefined ? undefined : { inputTokens } }
+}
+
+function textsOf(input: EmbeddingsRequest['input']): string[] {
+  const texts: unknown[] = Array.isArray(input) ? input : [input]
+  if (texts.every((text) => typeof text === 'string')) return texts
+  throw new GatewayError('unsupported_parameter', {
+    message: 'input: this model takes text, not token ids.',
+    param: 'input',
+  })
+}
+
+function isVector(values: unknown): values is number[] {
+  return Array.isArray(values) && values.length > 0 && values.every((value) => typeof value === 'number')
+}
+
+function mustNormalise(call: VendorCall<EmbeddingsRequest>, values: readonly number[]): boolean {
+  return modelId(call.model.upstream) === UNNORMALISED.model && values.length < UNNORMALISED.fullSize
+}
+
+function normalised(values: readonly number[]): readonly number[] {
+  let squares = 0
+  for (const value of values) squares += value * value
+  const length = Math.sqrt(squares)
+  return length === 0 ? values : values.map((value) => value / length)
+}

@@ -1,0 +1,121 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { retryAfterSeconds } from '../../wire/headers.ts'
+import { redactCredentials } from '../shared/redact-credentials.ts'
+import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { isBrokenFinish } from './finish-reason.ts'
+import { type GoogleError, googleErrorFrom } from './google-error.ts'
+
+/** Whose matter an error is, by its token (google.rpc codes; Interactions API, "Errors"). */
+const KINDS: ReadonlyMap<string, VendorFailure['kind']> = new Map([
+  ['INVALID_ARGUMENT', 'caller'],
+  ['OUT_OF_RANGE', 'caller'],
+  ['invalid_request', 'caller'],
+  ['content_blocked', 'caller'],
+  // The vendor uses it for the account: a region or a plan that the operator must change.
+  ['FAILED_PRECONDITION', 'operator'],
+  ['UNAUTHENTICATED', 'operator'],
+  ['PERMISSION_DENIED', 'operator'],
+  // A model that is retired or was never there.
+  ['NOT_FOUND', 'operator'],
+  ['UNIMPLEMENTED', 'operator'],
+  ['RESOURCE_EXHAUSTED', 'rate_limited'],
+  ['ABORTED', 'unavailable'],
+  ['ALREADY_EXISTS', 'unavailable'],
+  ['CANCELLED', 'unavailable'],
+  ['INTERNAL', 'unavailable'],
+  ['UNKNOWN', 'unavailable'],
+  ['DATA_LOSS', 'unavailable'],
+  ['UNAVAILABLE', 'unavailable'],
+  ['DEADLINE_EXCEEDED', 'timeout'],
+])
+
+/** The same by HTTP status, for answers of proxies and tokens that are new to us. */
+const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
+  [401, 'operator'],
+  [402, 'operator'],
+  [403, 'operator'],
+  [404, 'operator'],
+  [408, 'timeout'],
+  [409, 'unavailable'],
+  [429, 'rate_limited'],
+  [499, 'unavailable'],
+  [501, 'operator'],
+  [504, 'timeout'],
+])
+
+const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
+
+/**
+ * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer nobody can use.
+ * @param apiKeys Removed from texts wherever they stand, as is anything that looks like a Google key.
+ */
+export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
+  const value = parseVendorJson(new TextDecoder().decode(answer.body))
+  const error = googleErrorFrom(value)
+  const isSuccess = answer.status >= 200 && answer.status < 300
+  if (error !== undefined) {
+    const failure = failureOf(error, isSuccess ? (error.httpStatus ?? 0) : answer.status, apiKeys)
+    if (failure.kind === 'caller' || failure.retryAfterSeconds !== undefined) return failure
+    return { ...failure, retryAfterSeconds: retryAfterSeconds(answer.headers, nowMs) }
+  }
+  if (isSuccess) return brokenAnswer(value) ?? invalidResponse('the vendor sent an answer that cannot be read')
+  return {
+    kind: kindByStatus(answer.status),
+    status: answer.status,
+    message: `the vendor answered HTTP ${answer.status} without an error object`,
+    retryAfterSeconds: retryAfterSeconds(answer.headers, nowMs),
+  }
+}
+
+/** An error object as a failure; `status` is that of the answer, 0 inside a stream. */
+export function failureOf(error: GoogleError, status: number, apiKeys: readonly string[] = []): VendorFailure {
+  const kind = kindOf(error, status)
+  return {
+    kind,
+    status,
+    message: redactCredentials(error.message, apiKeys).replace(GOOGLE_KEYS, '[redacted]'),
+    code: error.token,
+    ...(error.retryDelaySeconds === undefined ? {} : { retryAfterSeconds: error.retryDelaySeconds }),
+  }
+}
+
+/** The failure of a candidate that stopped for a reason which makes its content useless; undefined for any other. */
+export function brokenCandidate(candidate: unknown): VendorFailure | undefined {
+  if (!isJsonObject(candidate)) return undefined
+  const { finishReason: reason, finishMessage } = candidate
+  if (!isBrokenFinish(reason)) return undefined
+  const explanation = typeof finishMessage === 'string' ? `: ${finishMessage}` : ''
+  return { ...invalidResponse(`the model stopped with ${reason}${explanation}`), code: reason }
+}
+
+/** A failure of an answer, or of a piece of a stream, that is not what the vendor promises. */
+export function invalidResponse(message: string): VendorFailure {
+  return { kind: 'invalid_response', status: 0, message }
+}
+
+function brokenAnswer(value: unknown): VendorFailure | undefined {
+  const candidates = isJsonObject(value) ? value['candidates'] : undefined
+  return (Array.isArray(candidates) ? candidates : []).map(brokenCandidate).find((failure) => failure !== undefined)
+}
+
+function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
+  // A bad key is answered 400 INVALID_ARGUMENT; callers must not read it as their own fault.
+  if (
+    error.reasons.some((reason) => reason.startsWith('API_KEY_')) ||
+    /\bAPI key (?:not|expired)/i.test(error.message)
+  ) {
+    return 'operator'
+  }
+  const statusToJudge = error.httpStatus ?? status
+  const kind = KINDS.get(error.token ?? '') ?? kindByStatus(statusToJudge)
+  // A quota of the day is no matter of waiting.
+  if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
+  return kind
+}
+
+function kindByStatus(status: number): VendorFailure['kind'] {
+  const known = KINDS_BY_STATUS.get(status)
+  if (known !== undefined) return known
+  if (status >= 400 && status < 500) return 'caller'
+  return status >= 500 ? 'unavailable' : 'invalid_response'
+}

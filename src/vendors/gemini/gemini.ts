@@ -1,0 +1,52 @@
+import { apiKeyList } from '../shared/api-key-list.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import type { Vendor } from '../vendor.ts'
+import { chatDecoder } from './chat-decoder.ts'
+import { chatFromWire } from './chat-from-wire.ts'
+import { chatToWire, needsInlineImages } from './chat-to-wire.ts'
+import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
+import { errorFrom } from './error-from.ts'
+
+/** Options of {@link gemini}. */
+export interface GeminiOptions {
+  /** One key, or several to take turns. Absent or empty: the vendor is not configured. */
+  readonly apiKey?: string | readonly string[] | undefined
+  /** Origin of the API, path prefix allowed. Default: `https://generativelanguage.googleapis.com`. */
+  readonly baseURL?: string | undefined
+  /** Version of the API in paths. Default: `v1beta`, which has every model. */
+  readonly apiVersion?: string | undefined
+}
+
+/**
+ * Google's Gemini models by their native API: chat by `generateContent`, embeddings by `batchEmbedContents`.
+ * @throws TypeError when `baseURL` or `apiVersion` cannot be used.
+ */
+export function gemini(options: GeminiOptions = {}): Vendor {
+  const apiVersion = options.apiVersion ?? 'v1beta'
+  if (!/^v\d\w*$/.test(apiVersion)) throw new TypeError(`apiVersion is not a version such as v1beta: ${apiVersion}`)
+  const versionPath = `/${apiVersion}`
+  const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://generativelanguage.googleapis.com', versionPath)
+  const basePath = `${prefix}${versionPath}`
+  const apiKeys = apiKeyList(options.apiKey)
+  return {
+    id: 'gemini',
+    displayName: 'Google Gemini',
+    origin,
+    apiKeys,
+    configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
+    models: [],
+    chat: {
+      toWire: (call) => chatToWire(call, basePath),
+      fromWire: chatFromWire,
+      decoder: chatDecoder,
+      needsInlineImages,
+    },
+    embeddings: {
+      maxInputs: MAX_EMBEDDING_INPUTS,
+      takesTokens: false,
+      toWire: (call) => embeddingsToWire(call, basePath),
+      fromWire: embeddingsFromWire,
+    },
+    errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
+  }
+}

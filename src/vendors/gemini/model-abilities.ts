@@ -1,0 +1,94 @@
+import type { ReasoningEffort } from '../../endpoints/chat/chat-request.ts'
+import { modelId } from './api-request.ts'
+
+/** How a model's thinking is steered, and which efforts it has, from least to most. */
+export type ThinkingAbility =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'level' | 'budget'; readonly efforts: readonly ReasoningEffort[] }
+
+/** What a model of Google's accepts. */
+export interface ModelAbilities {
+  readonly thinking: ThinkingAbility
+  /** Are `temperature` and `topP` still read? Deprecated from 3.6 on. */
+  readonly sampling: boolean
+  /** Non-zero penalties are answered 400 from 2.5 on. */
+  readonly penalties: boolean
+  /** Does the vendor fetch public https URLs itself? */
+  readonly fetchesUrls: boolean
+  readonly systemInstruction: boolean
+  /** Does a function call without a thought signature in the current turn get a 400? */
+  readonly checksSignatures: boolean
+  /** Does it take JSON Schema as it is for answers (`responseJsonSchema`), and the calling mode `VALIDATED`? */
+  readonly jsonSchema: boolean
+}
+
+const LOW_TO_HIGH = ['low', 'medium', 'high'] as const
+const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH] as const
+
+// Gemini API, "Thinking" and "Thought signatures"; what a model gets whose id says nothing.
+const NEWEST: ModelAbilities = {
+  thinking: { kind: 'level', efforts: LOW_TO_HIGH },
+  sampling: false,
+  penalties: false,
+  fetchesUrls: true,
+  systemInstruction: true,
+  checksSignatures: true,
+  jsonSchema: true,
+}
+
+const GENERATION_3: ModelAbilities = { ...NEWEST, sampling: true }
+
+const GENERATION_2_5: ModelAbilities = {
+  ...GENERATION_3,
+  thinking: { kind: 'budget', efforts: ['none', ...LOW_TO_HIGH] },
+  checksSignatures: false,
+}
+
+const GENERATION_2: ModelAbilities = {
+  ...GENERATION_2_5,
+  thinking: { kind: 'none' },
+  penalties: true,
+  fetchesUrls: false,
+  jsonSchema: false,
+}
+
+const GEMMA: ModelAbilities = { ...GENERATION_2, systemInstruction: false }
+
+/** Models that differ from their generation, by the beginning of the id; the first that fits counts. */
+const EXCEPTIONS: readonly (readonly [prefix: string, abilities: ModelAbilities])[] = [
+  ['gemini-2.5-flash-image', { ...GENERATION_2_5, thinking: { kind: 'none' } }],
+  ['gemini-2.5-pro', { ...GENERATION_2_5, thinking: { kind: 'budget', efforts: LOW_TO_HIGH } }],
+  ['gemini-3-pro-image', { ...GENERATION_3, thinking: { kind: 'budget', efforts: LOW_TO_HIGH } }],
+  ['gemini-3-pro', { ...GENERATION_3, thinking: { kind: 'level', efforts: ['low', 'high'] } }],
+  ['gemini-3.1-flash-image', { ...GENERATION_3, thinking: { kind: 'level', efforts: ['minimal', 'high'] } }],
+  ['gemini-3.1-flash-lite-image', { ...GENERATION_3, thinking: { kind: 'level', efforts: ['minimal', 'high'] } }],
+  ['gemini-nano-banana-2.1', { ...NEWEST, thinking: { kind: 'level', efforts: ['minimal', 'medium', 'high'] } }],
+  ['gemini-4-hydrogen', { ...NEWEST, thinking: { kind: 'level', efforts: [...LOW_TO_HIGH, 'xhigh'] } }],
+  ['gemini-flash-lite-latest', { ...NEWEST, thinking: { kind: 'level', efforts: MINIMAL_TO_HIGH } }],
+  ['gemma-', GEMMA],
+  ['learnlm-', GENERATION_2],
+]
+
+const VERSIONED = /^gemini-(\d+)(?:\.(\d+))?-(.+)$/
+
+/** The abilities of a model by the vendor's id; the newest generation's for an id that tells no generation. */
+export function modelAbilities(upstream: string): ModelAbilities {
+  const id = modelId(upstream)
+  const exception = EXCEPTIONS.find(([prefix]) => id.startsWith(prefix))
+  if (exception !== undefined) return exception[1]
+  const [, major, minor, variant = ''] = VERSIONED.exec(id) ?? []
+  if (major === undefined) return NEWEST
+  const version = Number(major) * 100 + Number(minor ?? 0)
+  if (version < 205) return GENERATION_2
+  if (version < 300) return GENERATION_2_5
+  return {
+    ...(version < 306 ? GENERATION_3 : NEWEST),
+    thinking: { kind: 'level', efforts: hasMinimal(version, variant) ? MINIMAL_TO_HIGH : LOW_TO_HIGH },
+  }
+}
+
+// The lowest level is LOW on every pro and on flash from 3.7 on, but not on flash-lite; later generations are not known.
+function hasMinimal(version: number, variant: string): boolean {
+  if (version >= 400 || variant.startsWith('pro')) return false
+  return version < 307 || variant.startsWith('flash-lite')
+}

@@ -1,0 +1,88 @@
+import { GatewayError } from '../../core/errors.ts'
+import { isJsonObject } from '../../core/json.ts'
+import { referencedSchema } from './schema-reference.ts'
+
+/** A JSON Schema as a caller wrote it. */
+export type JsonSchema = Record<string, unknown>
+
+/** References put in place multiply; no honest schema comes near this many pieces. */
+const MAX_PIECES = 5000
+
+/** Deepest chain of references within references. */
+const MAX_REFERENCES = 32
+
+/** One conversion: the document that references point into, and how much of it may still be written. */
+export interface SchemaDocument {
+  readonly root: unknown
+  /** Where the schema stands in the request, for error texts. */
+  readonly path: string
+  piecesLeft: number
+}
+
+/** A place in a document: the schema there and the references that led to it. */
+export interface SchemaPlace {
+  readonly schema: JsonSchema
+  readonly trail: readonly string[]
+}
+
+/** Begins a conversion. */
+export function schemaDocument(root: unknown, path: string): SchemaDocument {
+  return { root, path, piecesLeft: MAX_PIECES }
+}
+
+/**
+ * A schema with its `$ref` and `allOf` put in place; members beside them add to what they bring. A reference that leads
+ * back to itself is cut: what stands there then is only the type and description of its target.
+ * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
+ */
+export function resolveSchema(place: SchemaPlace, document: SchemaDocument): SchemaPlace {
+  countPiece(document)
+  const followed = followReference(place, document)
+  const { allOf, ...own } = followed.schema
+  if (!Array.isArray(allOf)) return followed
+  let trail = followed.trail
+  let merged: JsonSchema = {}
+  for (const member of allOf) {
+    if (!isJsonObject(member)) continue
+    const resolved = resolveSchema({ schema: member, trail: followed.trail }, document)
+    trail = [...new Set([...trail, ...resolved.trail])]
+    merged = mergeSchemas(merged, resolved.schema)
+  }
+  return { schema: mergeSchemas(merged, own), trail }
+}
+
+/** Two schemas that hold at once: properties and required names add up, for all else the second one counts. */
+export function mergeSchemas(first: JsonSchema, second: JsonSchema): JsonSchema {
+  const merged: JsonSchema = { ...first, ...second }
+  if (isJsonObject(first['properties']) && isJsonObject(second['properties'])) {
+    merged['properties'] = { ...first['properties'], ...second['properties'] }
+  }
+  if (Array.isArray(first['required']) && Array.isArray(second['required'])) {
+    merged['required'] = [...new Set([...first['required'], ...second['required']])]
+  }
+  return merged
+}
+
+function followReference(place: SchemaPlace, document: SchemaDocument): SchemaPlace {
+  const { $ref: reference, ...siblings } = place.schema
+  if (typeof reference !== 'string') return place
+  const target = referencedSchema(document.root, reference)
+  if (target === undefined) return { schema: { type: 'object', ...siblings }, trail: place.trail }
+  if (place.trail.includes(reference) || place.trail.length >= MAX_REFERENCES) {
+    const { type = 'object', description } = target
+    return {
+      schema: { type, ...(description === undefined ? {} : { description }), ...siblings },
+      trail: place.trail,
+    }
+  }
+  return resolveSchema({ schema: mergeSchemas(target, siblings), trail: [...place.trail, reference] }, document)
+}
+
+function countPiece(document: SchemaDocument): void {
+  document.piecesLeft -= 1
+  if (document.piecesLeft >= 0) return
+  throw new GatewayError('invalid_request', {
+    message: `${document.path}: the schema has more than ${MAX_PIECES} pieces once its references are put in place.`,
+    param: document.path,
+  })
+}

@@ -1,0 +1,187 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import { chatCall, sentBody, vendor } from './gemini-call.ts'
+
+interface GoldenRequest {
+  readonly model: string
+  readonly request: ChatRequest
+  readonly expected: Record<string, unknown>
+  readonly dropped: string[]
+}
+
+const REQUESTS = new URL('./fixtures/requests/', import.meta.url)
+
+describe('golden requests', () => {
+  test.each(readdirSync(REQUESTS))('%s goes out exactly as recorded, with what was left out named (F11)', (file) => {
+    const golden = JSON.parse(readFileSync(new URL(file, REQUESTS), 'utf8')) as GoldenRequest
+    const call = chatCall(golden.request, { upstream: golden.model })
+
+    const sent = vendor.chat?.toWire(call)
+
+    expect(JSON.parse(String(sent?.body))).toEqual(golden.expected)
+    expect([...(sent?.dropped ?? [])].sort()).toEqual([...golden.dropped].sort())
+  })
+})
+
+describe('the request around the body', () => {
+  test('puts the key in a header, never in the path, and asks for no compression', () => {
+    const sent = vendor.chat?.toWire(chatCall())
+
+    expect(sent?.path).toBe('/v1beta/models/gemini-2.5-flash:generateContent')
+    expect(sent?.headers).toEqual([
+      'x-goog-api-key',
+      'test-key-0001',
+      'content-type',
+      'application/json',
+      'accept',
+      'application/json',
+      'accept-encoding',
+      'identity',
+    ])
+  })
+
+  test('streams as server-sent events', () => {
+    const sent = vendor.chat?.toWire(chatCall({}, { stream: true }))
+
+    expect(sent?.path).toBe('/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse')
+    expect(sent?.headers).toContain('text/event-stream')
+  })
+
+  test('keeps a model id from reaching another path', () => {
+    const sent = vendor.chat?.toWire(chatCall({}, { upstream: 'models/a b?key=1' }))
+
+    expect(sent?.path).toBe('/v1beta/models/a%20b%3Fkey%3D1:generateContent')
+  })
+
+  test('never writes to the request', () => {
+    const golden = JSON.parse(readFileSync(new URL('lost-signatures.json', REQUESTS), 'utf8')) as GoldenRequest
+    const before = structuredClone(golden.request)
+
+    vendor.chat?.toWire(chatCall(golden.request, { upstream: golden.model }))
+
+    expect(golden.request).toEqual(before)
+  })
+})
+
+describe('pictures by URL', () => {
+  const picture = (url: string) =>
+    ({
+      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+    }) satisfies Partial<ChatRequest>
+
+  test.each([
+    ['gemini-2.0-flash', 'https://pictures.example/a.png', true],
+    ['gemini-1.5-pro', 'http://pictures.example/a.png', true],
+    ['gemma-3-27b-it', 'https://pictures.example/a.png', true],
+    ['gemini-2.0-flash', 'data:image/png;base64,aGk=', false],
+    ['gemini-2.5-flash', 'https://pictures.example/a.png', false],
+    ['gemini-3.1-pro', 'https://pictures.example/a.png', false],
+    ['gemini-of-tomorrow', 'https://pictures.example/a.png', false],
+  ])('%s with %s: fetched by the gateway is %s', (upstream, url, expected) => {
+    expect(vendor.chat?.needsInlineImages?.(chatCall(picture(url), { upstream }))).toBe(expected)
+  })
+})
+
+describe('requests that cannot be translated are refused by name', () => {
+  const userContent = (part: object) => ({ messages: [{ role: 'user', content: [part] }] }) as Partial<ChatRequest>
+
+  test.each<[string, Partial<ChatRequest>, string]>([
+    ['more than eight answers', { n: 9 }, 'n'],
+    ['a tool that is no function', { tools: [{ type: 'web_search' } as never] }, 'tools[0].type'],
+    ['a function without a name', { tools: [{ type: 'function' } as never] }, 'tools[0].function.name'],
+    [
+      'a choice of a custom tool',
+      { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: { type: 'custom' } as never },
+      'tool_choice',
+    ],
+    ['audio answers', { modalities: ['text', 'audio'] }, 'modalities'],
+    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions'],
+    ['an unknown answer format', { response_format: { type: 'grammar' } as never }, 'response_format.type'],
+    ['an unknown part', userContent({ type: 'video_url' }), 'messages[0].content[0]'],
+    ['a file by id', userContent({ type: 'file', file: { file_id: 'file-1' } }), 'messages[0].content[0].file.file_id'],
+    [
+      'a picture that is no URL',
+      userContent({ type: 'image_url', image_url: { url: 'aGk=' } }),
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      'a data URL without base64',
+      userContent({ type: 'image_url', image_url: { url: 'data:image/png,abc' } }),
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      'audio without a format',
+      userContent({ type: 'input_audio', input_audio: { data: 'aGk=' } }),
+      'messages[0].content[0].input_audio',
+    ],
+    [
+      'a result that answers no call',
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'tool', tool_call_id: 'gone', content: 'y' },
+        ],
+      },
+      'messages[1].tool_call_id',
+    ],
+    [
+      'a call that is of no function',
+      { messages: [{ role: 'assistant', tool_calls: [{ id: 'a', type: 'custom' } as never] }] },
+      'messages[0].tool_calls[0]',
+    ],
+  ])('%s', (_case, fields, param) => {
+    expect(() => vendor.chat?.toWire(chatCall(fields))).toThrow(expect.objectContaining({ status: 400, param }))
+  })
+
+  test('harmless values of refused fields pass', () => {
+    expect(
+      vendor.chat?.toWire(chatCall({ modalities: ['text'], functions: [], function_call: 'auto' })).dropped,
+    ).toEqual([])
+  })
+})
+
+describe('tool_choice', () => {
+  const tools = ['read', 'write'].map((name) => ({ type: 'function' as const, function: { name } }))
+  const allowed = (mode: 'auto' | 'required') => ({
+    type: 'allowed_tools' as const,
+    allowed_tools: { mode, tools: [{ type: 'function', function: { name: 'read' } }] },
+  })
+
+  test.each<[string, ChatRequest['tool_choice'], object | undefined, string[]]>([
+    ['absent', undefined, undefined, ['read', 'write']],
+    ['auto', 'auto', { mode: 'AUTO' }, ['read', 'write']],
+    ['none', 'none', { mode: 'NONE' }, ['read', 'write']],
+    ['required', 'required', { mode: 'ANY' }, ['read', 'write']],
+    [
+      'one function',
+      { type: 'function', function: { name: 'write' } },
+      { mode: 'ANY', allowedFunctionNames: ['write'] },
+      ['read', 'write'],
+    ],
+    ['allowed tools', allowed('auto'), { mode: 'AUTO' }, ['read']],
+    ['allowed tools, one required', allowed('required'), { mode: 'ANY' }, ['read']],
+  ])('%s', (_case, choice, config, names) => {
+    const body = sentBody(chatCall({ tools, ...(choice === undefined ? {} : { tool_choice: choice }) }))
+
+    expect(body['toolConfig']).toEqual(config === undefined ? undefined : { functionCallingConfig: config })
+    expect(body['tools']).toEqual([{ functionDeclarations: names.map((name) => ({ name })) }])
+  })
+
+  test('strict functions are validated by the vendor where it can', () => {
+    const strict = [{ type: 'function' as const, function: { name: 'read', strict: true } }]
+
+    expect(sentBody(chatCall({ tools: strict }))['toolConfig']).toEqual({
+      functionCallingConfig: { mode: 'VALIDATED' },
+    })
+    expect(sentBody(chatCall({ tools: strict }, { upstream: 'gemini-2.0-flash' }))['toolConfig']).toBeUndefined()
+  })
+
+  test('allowed tools of which none is offered are refused', () => {
+    const others = [{ type: 'function' as const, function: { name: 'other' } }]
+
+    expect(() => sentBody(chatCall({ tools: others, tool_choice: allowed('auto') }))).toThrow(
+      expect.objectContaining({ status: 400, param: 'tool_choice' }),
+    )
+  })
+})
