@@ -1,0 +1,66 @@
+import { apiKeyList } from '../shared/api-key-list.ts'
+import { openaiChat } from '../shared/openai-chat.ts'
+import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
+import { errorReader } from '../shared/openai-error.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import type { Vendor } from '../vendor.ts'
+import { DASHSCOPE_ERROR_WORDS } from './dashscope-error-words.ts'
+import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-field-rules.ts'
+import { toolCallRepair } from './tool-call-repair.ts'
+
+const COMPATIBLE_PATH = '/compatible-mode/v1'
+
+const REGION_ORIGINS = {
+  cn: 'https://dashscope.aliyuncs.com',
+  intl: 'https://dashscope-intl.aliyuncs.com',
+  us: 'https://dashscope-us.aliyuncs.com',
+  hk: 'https://cn-hongkong.dashscope.aliyuncs.com',
+} as const
+
+/** Where the operator's account is: mainland China, Singapore, Virginia, Hong Kong. A key works only in its region. */
+export type DashScopeRegion = keyof typeof REGION_ORIGINS
+
+/** Options of {@link dashscope}. */
+export interface DashScopeOptions {
+  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  readonly apiKey?: string | readonly string[] | undefined
+  /** `intl` by default; ignored when `baseURL` is given. */
+  readonly region?: DashScopeRegion | undefined
+  /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1`. */
+  readonly baseURL?: string | undefined
+}
+
+/**
+ * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode.
+ * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
+ */
+export function dashscope(options: DashScopeOptions = {}): Vendor {
+  const region = options.region ?? 'intl'
+  if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
+  const apiKeys = apiKeyList(options.apiKey)
+  const { origin, prefix } = vendorAddress(options.baseURL ?? REGION_ORIGINS[region], COMPATIBLE_PATH)
+  const errors = errorReader(DASHSCOPE_ERROR_WORDS, apiKeys)
+  return {
+    id: 'dashscope',
+    displayName: 'DashScope',
+    origin,
+    apiKeys,
+    configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
+    models: [],
+    chat: openaiChat({
+      path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
+      rulesFor: () => DASHSCOPE_RULES,
+      chunkRepair: toolCallRepair,
+      streamFailure: errors.fromStream,
+    }),
+    embeddings: openaiEmbeddings({
+      path: `${prefix}${COMPATIBLE_PATH}/embeddings`,
+      maxInputs: 10,
+      takesTokens: false,
+      rules: DASHSCOPE_EMBEDDING_RULES,
+      givesBase64: false,
+      prefersBase64: false,
+    }),
+    errorFrom: errors.fromAnswer,
+  }
+}

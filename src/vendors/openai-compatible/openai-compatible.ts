@@ -1,0 +1,64 @@
+import type { ModelDefinition } from '../../catalog/define-model.ts'
+import { apiKeyList } from '../shared/api-key-list.ts'
+import { activeRules, PASS_ALL } from '../shared/chat-fields.ts'
+import { openaiChat } from '../shared/openai-chat.ts'
+import { plainMessages } from '../shared/openai-chat-messages.ts'
+import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
+import { errorReader } from '../shared/openai-error.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import type { Vendor } from '../vendor.ts'
+
+/** Options of {@link openaiCompatible}. */
+export interface OpenAICompatibleOptions {
+  /** Id of the vendor: lower-case letters, digits and dashes. */
+  readonly id: string
+  /** Name for people; the id by default. */
+  readonly displayName?: string | undefined
+  /** As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions` and `/embeddings` are appended. */
+  readonly baseURL: string
+  /** One key or several; without one no credential is sent. */
+  readonly apiKey?: string | readonly string[] | undefined
+  /** The models it serves. */
+  readonly models: readonly Omit<ModelDefinition, 'vendor'>[]
+  /** Most texts of one embedding call; 2048 by default. */
+  readonly maxEmbeddingInputs?: number | undefined
+  /** Send reasoning and vendor state of earlier answers back, for servers that want it; removed by default. */
+  readonly replaysExtensions?: boolean | undefined
+}
+
+const ID = /^[a-z0-9][a-z0-9-]*$/
+
+/**
+ * Any server that speaks OpenAI's dialect of chat completions and embeddings.
+ * @throws TypeError when the id or `baseURL` is not of the stated form.
+ */
+export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
+  if (!ID.test(options.id)) throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
+  const keys = apiKeyList(options.apiKey)
+  const { origin, prefix } = vendorAddress(options.baseURL)
+  const errors = errorReader({}, keys)
+  const rules = activeRules(options.replaysExtensions === true ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
+  return {
+    id: options.id,
+    displayName: options.displayName ?? options.id,
+    origin,
+    // An empty key is one key: the server wants no credential, and is configured by its address alone.
+    apiKeys: keys.length === 0 ? [''] : keys,
+    configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
+    models: options.models.map((model) => ({ ...model, vendor: options.id })),
+    chat: openaiChat({
+      path: `${prefix}/chat/completions`,
+      rulesFor: () => rules,
+      streamFailure: errors.fromStream,
+    }),
+    embeddings: openaiEmbeddings({
+      path: `${prefix}/embeddings`,
+      maxInputs: options.maxEmbeddingInputs ?? 2048,
+      takesTokens: true,
+      rules: {},
+      givesBase64: true,
+      prefersBase64: false,
+    }),
+    errorFrom: errors.fromAnswer,
+  }
+}

@@ -1,0 +1,56 @@
+import { apiKeyList } from '../shared/api-key-list.ts'
+import { openaiChat } from '../shared/openai-chat.ts'
+import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
+import { errorReader } from '../shared/openai-error.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import type { Vendor } from '../vendor.ts'
+import { OPENAI_RULES } from './openai-field-rules.ts'
+import { DEFAULT_TOKEN_LIMIT_FIELD, type TokenLimitField, tokenLimitField } from './token-limit-field.ts'
+
+const API_PATH = '/v1'
+
+/** Options of {@link openai}. */
+export interface OpenAIOptions {
+  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  readonly apiKey?: string | readonly string[] | undefined
+  /** Origin, with or without a path prefix and `/v1`; `https://api.openai.com` by default. */
+  readonly baseURL?: string | undefined
+  /** The field in which a model takes its token bound, by the vendor's id; wins over the built-in table. */
+  readonly tokenLimitFields?: Readonly<Record<string, TokenLimitField>> | undefined
+  /** The same for models that no table lists; `max_completion_tokens` by default. */
+  readonly defaultTokenLimitField?: TokenLimitField | undefined
+}
+
+/**
+ * OpenAI: chat completions and embeddings.
+ * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
+ */
+export function openai(options: OpenAIOptions = {}): Vendor {
+  const apiKeys = apiKeyList(options.apiKey)
+  const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.openai.com', API_PATH)
+  const errors = errorReader({}, apiKeys)
+  const fieldOf = (upstream: string): TokenLimitField =>
+    tokenLimitField(upstream, options.tokenLimitFields, options.defaultTokenLimitField ?? DEFAULT_TOKEN_LIMIT_FIELD)
+  return {
+    id: 'openai',
+    displayName: 'OpenAI',
+    origin,
+    apiKeys,
+    configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
+    models: [],
+    chat: openaiChat({
+      path: `${prefix}${API_PATH}/chat/completions`,
+      rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
+      streamFailure: errors.fromStream,
+    }),
+    embeddings: openaiEmbeddings({
+      path: `${prefix}${API_PATH}/embeddings`,
+      maxInputs: 2048,
+      takesTokens: true,
+      rules: {},
+      givesBase64: true,
+      prefersBase64: true,
+    }),
+    errorFrom: errors.fromAnswer,
+  }
+}

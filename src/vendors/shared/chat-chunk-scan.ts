@@ -1,0 +1,166 @@
+import { Buffer } from 'node:buffer'
+import { closingQuote, isJsonBlank, startsWith } from './json-bytes.ts'
+
+const QUOTE = 0x22
+const COLON = 0x3a
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const LETTER_N = 0x6e
+
+// Depths inside a chunk: its members, the choices, a choice's members, the members of its delta.
+const TOP = 1
+const CHOICE = 3
+const DELTA = 4
+
+/**
+ * Walks over the text of one chat chunk without parsing it, to find out whether it is an ordinary one: it carries
+ * choices, no usage, no error and no finish reason, and its model is a string. All other chunks are rare (the first and
+ * the last few of a stream) and are parsed. Nothing is allocated; the findings of the last walk stand in the fields.
+ *
+ * The chunks of one answer begin alike (id, model, index) up to the members of the delta. The beginning of the first
+ * ordinary chunk is kept, and what is equal to it is not walked over again.
+ */
+export class ChatChunkScan {
+  /** Span of the top-level `model` value, quotes included. */
+  modelStart = -1
+  modelEnd = -1
+  /** Did a delta carry anything that a caller keeps? */
+  hasContent = false
+  hasToolCalls = false
+  #inChoices = false
+  #hasChoices = false
+  #inDelta = false
+  // Where the members of the first delta begin in the chunk walked over last; 0 when it has none.
+  #deltaStart = 0
+  #beginning: Buffer | undefined
+  #beginningModelStart = -1
+  #beginningModelEnd = -1
+
+  /** True when `bytes[start, end)` is an ordinary chunk. */
+  scan(bytes: Buffer, start: number, end: number): boolean {
+    this.hasContent = false
+    this.hasToolCalls = false
+    const beginning = this.#beginning
+    if (beginning !== undefined && startsWith(bytes, start, beginning))
+      return this.#resume(bytes, start, end, beginning)
+    this.modelStart = -1
+    this.modelEnd = -1
+    this.#deltaStart = 0
+    this.#inChoices = false
+    this.#hasChoices = false
+    this.#inDelta = false
+    if (!this.#walk(bytes, start, end, 0)) return false
+    if (beginning === undefined && this.#deltaStart !== 0) this.#keepBeginning(bytes, start)
+    return true
+  }
+
+  #resume(bytes: Buffer, start: number, end: number, beginning: Buffer): boolean {
+    const hasModel = this.#beginningModelStart !== -1
+    this.modelStart = hasModel ? start + this.#beginningModelStart : -1
+    this.modelEnd = hasModel ? start + this.#beginningModelEnd : -1
+    this.#inChoices = true
+    this.#hasChoices = true
+    this.#inDelta = true
+    return this.#walk(bytes, start + beginning.length, end, DELTA)
+  }
+
+  #keepBeginning(bytes: Buffer, start: number): void {
+    const hasModel = this.modelStart !== -1 && this.modelStart < this.#deltaStart
+    this.#beginning = Buffer.from(bytes.subarray(start, this.#deltaStart))
+    this.#beginningModelStart = hasModel ? this.modelStart - start : -1
+    this.#beginningModelEnd = hasModel ? this.modelEnd - start : -1
+  }
+
+  #walk(bytes: Buffer, start: number, end: number, startDepth: number): boolean {
+    let depth = startDepth
+    let position = start
+    while (position < end) {
+      const byte = bytes[position]
+      if (byte === QUOTE) {
+        const close = closingQuote(bytes, position, end)
+        if (close === -1) return false
+        let next = close + 1
+        while (isJsonBlank(bytes[next])) next += 1
+        if (bytes[next] === COLON) {
+          next += 1
+          while (isJsonBlank(bytes[next])) next += 1
+          if (depth <= DELTA && !this.#isOrdinaryMember(bytes, position + 1, close, next, end, depth)) return false
+        }
+        position = next
+        continue
+      }
+      if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1
+      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+        depth -= 1
+        if (depth === 0) return this.#isWhole(bytes, position + 1, end)
+      }
+      position += 1
+    }
+    return false
+  }
+
+  /** Looks at a member by its name, in `bytes[start, end)`, and the first byte of its value. */
+  #isOrdinaryMember(
+    bytes: Buffer,
+    nameStart: number,
+    nameEnd: number,
+    value: number,
+    end: number,
+    depth: number,
+  ): boolean {
+    if (depth === TOP) return this.#isOrdinaryTopMember(bytes, nameStart, nameEnd, value, end)
+    if (!this.#inChoices) return true
+    if (depth === CHOICE) {
+      if (isName(bytes, nameStart, nameEnd, 'finish_reason')) return bytes[value] === LETTER_N
+      this.#inDelta = isName(bytes, nameStart, nameEnd, 'delta')
+      if (this.#inDelta && this.#deltaStart === 0 && bytes[value] === OPEN_BRACE) this.#deltaStart = value + 1
+      return true
+    }
+    if (depth !== DELTA || !this.#inDelta) return true
+    const first = bytes[value]
+    const second = bytes[value + 1]
+    if (first === QUOTE) {
+      if (second !== QUOTE && !isName(bytes, nameStart, nameEnd, 'role')) this.hasContent = true
+    } else if (first === OPEN_BRACKET && second !== CLOSE_BRACKET) {
+      this.hasContent = true
+      if (isName(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
+    } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.hasContent = true
+    return true
+  }
+
+  #isOrdinaryTopMember(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): boolean {
+    const first = bytes[value]
+    this.#inChoices = false
+    if (isName(bytes, nameStart, nameEnd, 'choices')) {
+      let inside = value + 1
+      while (isJsonBlank(bytes[inside])) inside += 1
+      this.#inChoices = true
+      this.#hasChoices = true
+      return first === OPEN_BRACKET && bytes[inside] !== CLOSE_BRACKET
+    }
+    if (isName(bytes, nameStart, nameEnd, 'model')) {
+      if (first !== QUOTE || this.modelStart !== -1) return false
+      this.modelStart = value
+      this.modelEnd = closingQuote(bytes, value, end) + 1
+      return this.modelEnd > 0
+    }
+    if (isName(bytes, nameStart, nameEnd, 'usage') || isName(bytes, nameStart, nameEnd, 'error'))
+      return first === LETTER_N
+    return true
+  }
+
+  #isWhole(bytes: Buffer, from: number, end: number): boolean {
+    let position = from
+    while (position < end && isJsonBlank(bytes[position])) position += 1
+    return position === end && this.#hasChoices && this.modelStart !== -1
+  }
+}
+
+function isName(bytes: Buffer, start: number, end: number, name: string): boolean {
+  const length = end - start
+  if (length !== name.length) return false
+  for (let offset = 0; offset < length; offset++) if (bytes[start + offset] !== name.charCodeAt(offset)) return false
+  return true
+}

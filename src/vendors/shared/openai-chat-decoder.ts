@@ -1,0 +1,129 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
+import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { reasoningText } from './openai-chat-from-wire.ts'
+import { openaiFinishReason } from './openai-finish-reason.ts'
+import { openaiUsage } from './openai-usage.ts'
+import { StreamedToolCalls } from './streamed-tool-calls.ts'
+
+interface ChoiceState {
+  readonly toolCalls: StreamedToolCalls
+  isFinished: boolean
+}
+
+/** Reads a streamed chat of the dialect and tells a writer what it says. */
+export class OpenAIChatDecoder implements ChatStreamDecoder {
+  failure: VendorFailure | undefined
+  usage: Usage | undefined
+  readonly #dialect: OpenAIChatDialect
+  readonly #writer: ChatStreamWriter
+  readonly #expectedChoices: number
+  readonly #choices = new Map<number, ChoiceState>()
+  readonly #reader = sseReader((event) => this.#event(event))
+  #answerId: string | undefined
+  #isDone = false
+  #isEnding = false
+
+  constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: OpenAIChatDialect) {
+    this.#dialect = dialect
+    this.#writer = writer
+    this.#expectedChoices = call.request.n ?? 1
+  }
+
+  get isComplete(): boolean {
+    if (this.#isDone) return true
+    const states = [...this.#choices.values()]
+    return states.length >= this.#expectedChoices && states.every((state) => state.isFinished)
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#read(() => this.#reader.push(chunk))
+  }
+
+  end(): void {
+    this.#isEnding = true
+    this.#read(() => this.#reader.end())
+  }
+
+  #read(read: () => void): void {
+    if (this.failure !== undefined || this.#isDone) return
+    try {
+      read()
+    } catch (error) {
+      if (!(error instanceof OversizeEventError)) throw error
+      this.failure = { kind: 'invalid_response', status: 0, message: 'The vendor sent an event that is too large.' }
+    }
+  }
+
+  #event({ event, data }: ServerSentEvent): void {
+    if (this.failure !== undefined || this.#isDone) return
+    if (data.trim() === '[DONE]') {
+      this.#done()
+      return
+    }
+    const chunk = parseVendorJson(data)
+    if (!isJsonObject(chunk)) {
+      // A torn last event is no fault of its own: the body was cut, and `isComplete` says so.
+      if (this.#isEnding) return
+      this.failure = { kind: 'invalid_response', status: 0, message: 'The vendor sent an event that is not JSON.' }
+      return
+    }
+    if (event === 'error' || isErrorEnvelope(chunk)) {
+      this.failure = this.#dialect.streamFailure(chunk)
+      return
+    }
+    this.usage = openaiUsage(chunk['usage']) ?? this.usage
+    if (!Array.isArray(chunk['choices'])) return
+    if (this.#answerId === undefined) {
+      this.#answerId = typeof chunk['id'] === 'string' ? chunk['id'] : ''
+      this.#writer.start(this.#answerId)
+    }
+    for (const choice of chunk['choices']) if (isJsonObject(choice)) this.#choice(choice)
+  }
+
+  #choice(choice: Record<string, unknown>): void {
+    const index = typeof choice['index'] === 'number' ? choice['index'] : 0
+    const state = this.#choices.get(index) ?? { toolCalls: new StreamedToolCalls(), isFinished: false }
+    this.#choices.set(index, state)
+    if (isJsonObject(choice['delta'])) this.#delta(choice['delta'], index, state)
+    const reason = choice['finish_reason']
+    if (reason === null || reason === undefined || reason === '' || state.isFinished) return
+    state.isFinished = true
+    this.#writer.finish(openaiFinishReason(reason), index)
+  }
+
+  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState): void {
+    const reasoning = reasoningText(delta)
+    if (reasoning !== '') this.#writer.reasoning(reasoning, index)
+    if (isText(delta['content'])) this.#writer.text(delta['content'], index)
+    if (isText(delta['refusal'])) this.#writer.refusal(delta['refusal'], index)
+    if (isJsonObject(delta['extra_content'])) this.#writer.extraContent(delta['extra_content'] as ExtraContent, index)
+    if (!Array.isArray(delta['tool_calls'])) return
+    for (const piece of delta['tool_calls']) if (isJsonObject(piece)) this.#toolCall(piece, index, state)
+  }
+
+  #toolCall(piece: Record<string, unknown>, choice: number, state: ChoiceState): void {
+    const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerId ?? '')
+    const extra = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
+    if (opens) this.#writer.toolCall({ index, id, name, ...(extra === undefined ? {} : { extra }) }, choice)
+    const json = isJsonObject(piece['function']) ? piece['function']['arguments'] : undefined
+    if (isText(json)) this.#writer.toolCallArguments(index, json, choice)
+  }
+
+  /** The vendor's end mark: choices that gave no reason are closed by what they hold. */
+  #done(): void {
+    this.#isDone = true
+    for (const [index, state] of this.#choices) {
+      if (!state.isFinished) this.#writer.finish(state.toolCalls.count > 0 ? 'tool_calls' : 'stop', index)
+      state.isFinished = true
+    }
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}

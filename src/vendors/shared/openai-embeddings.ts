@@ -1,0 +1,57 @@
+import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
+import type { EmbeddingsOperation, VendorCall, WireRequest } from '../vendor.ts'
+import { bearerHeaders } from './bearer-headers.ts'
+import { readEmbeddings } from './embeddings-from-wire.ts'
+import { relayEmbeddings } from './embeddings-relay.ts'
+import { applyFieldRules, type FieldRules } from './field-rules.ts'
+import { asBuffer, replaceTopLevelString } from './json-bytes.ts'
+
+/** What tells one server of OpenAI's embeddings dialect from another. */
+export interface OpenAIEmbeddingsDialect {
+  /** Path below the vendor's origin. */
+  readonly path: string
+  readonly maxInputs: number
+  readonly takesTokens: boolean
+  readonly rules: FieldRules<EmbeddingsRequest>
+  /** Can the vendor give base64? Where it cannot, callers who want it are served by translation. */
+  readonly givesBase64: boolean
+  /**
+   * Ask for base64 whenever the answer is going to be translated: reading it costs an eighth of reading numbers. Leave
+   * false for servers that are not known to take it.
+   */
+  readonly prefersBase64: boolean
+}
+
+/** Embeddings at a server of OpenAI's dialect. Answers to a caller's own bytes are relayed, all others translated. */
+export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOperation {
+  const relays = (call: VendorCall<EmbeddingsRequest>): boolean =>
+    call.bytes !== undefined && (dialect.givesBase64 || call.request.encoding_format !== 'base64')
+  return {
+    maxInputs: dialect.maxInputs,
+    takesTokens: dialect.takesTokens,
+    toWire: (call) => toWire(call, dialect, relays(call)),
+    fromWire: (answer, call) => readEmbeddings(asBuffer(answer.body).toString('utf8'), call),
+    relay: { applies: relays, body: relayEmbeddings },
+  }
+}
+
+function toWire(
+  call: VendorCall<EmbeddingsRequest>,
+  dialect: OpenAIEmbeddingsDialect,
+  isRelayed: boolean,
+): WireRequest {
+  const asked: EmbeddingsRequest =
+    !isRelayed && dialect.prefersBase64 ? { ...call.request, encoding_format: 'base64' } : call.request
+  const { body: ruled, dropped } = applyFieldRules(asked, dialect.rules)
+  const { upstream } = call.model
+  const edited =
+    ruled === undefined && isRelayed && call.bytes !== undefined
+      ? replaceTopLevelString(asBuffer(call.bytes), 'model', call.request.model, upstream)
+      : undefined
+  return {
+    path: dialect.path,
+    headers: bearerHeaders(call.apiKey, 'application/json'),
+    body: edited ?? JSON.stringify({ ...(ruled ?? asked), model: upstream }),
+    dropped,
+  }
+}

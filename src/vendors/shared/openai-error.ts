@@ -1,0 +1,124 @@
+import { retryAfterSeconds } from '../../wire/headers.ts'
+import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { type ErrorEnvelope, errorEnvelope, errorEnvelopeOf } from './openai-error-envelope.ts'
+import { redactCredentials } from './redact-credentials.ts'
+
+type FailureKind = VendorFailure['kind']
+
+/** What a vendor's own error words mean, beyond those of the dialect. Looked at before them. */
+export interface ErrorWords {
+  /** By message, for codes that mean several things. */
+  readonly messages?: readonly (readonly [pattern: RegExp, kind: FailureKind])[]
+  /** By code or type. A code with dots counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`) too. */
+  readonly codes?: Readonly<Record<string, FailureKind>>
+}
+
+/** Reads failures of one vendor. */
+export interface ErrorReader {
+  /** A non-2xx answer, or a 2xx answer that is not what was promised. */
+  fromAnswer(answer: WireAnswer, nowMs: number): VendorFailure
+  /** An error object that came inside a stream. */
+  fromStream(envelope: Record<string, unknown>): VendorFailure
+}
+
+// OpenAI, error codes page, and the words of servers that imitate it.
+const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureKind>([
+  ['invalid_api_key', 'operator'],
+  ['invalid_organization', 'operator'],
+  ['account_deactivated', 'operator'],
+  ['insufficient_quota', 'operator'],
+  ['billing_hard_limit_reached', 'operator'],
+  ['billing_not_active', 'operator'],
+  ['credit_balance_exhausted', 'operator'],
+  ['model_not_found', 'operator'],
+  ['model_not_available', 'operator'],
+  ['model_not_supported', 'operator'],
+  ['model_deprecated', 'operator'],
+  ['unsupported_country_region_territory', 'operator'],
+  ['rate_limit_exceeded', 'rate_limited'],
+  ['slow_down', 'rate_limited'],
+  ['server_is_overloaded', 'unavailable'],
+])
+
+// The model id is the operator's (the catalog's), never the caller's: callers write public ids.
+const ABOUT_THE_MODEL =
+  /\bmodel\b.{0,200}\b(?:does not exist|not exist|not found|not available|deprecated|retired|decommissioned|no longer|shut ?down)\b/is
+
+// Some vendors carry the status of an inner service in front of the text; it is the truer one.
+const INNER_STATUS = /^<([45]\d\d)>\s/
+
+const CALLER_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 422])
+const TIMEOUT_STATUSES: ReadonlySet<number> = new Set([408, 504, 522, 524])
+const OPERATOR_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 410])
+
+/** Makes a reader. `apiKeys` are redacted from texts wherever they stand, as is anything that looks like a key. */
+export function errorReader(words: ErrorWords, apiKeys: readonly string[]): ErrorReader {
+  const codes = new Map(Object.entries(words.codes ?? {}))
+  const kindByCode = (code: string | undefined): FailureKind | undefined => {
+    for (let name = code ?? ''; name !== ''; name = name.slice(0, Math.max(0, name.lastIndexOf('.')))) {
+      const kind = codes.get(name) ?? DIALECT_CODES.get(name)
+      if (kind !== undefined) return kind
+    }
+    return undefined
+  }
+  const kindOf = (envelope: ErrorEnvelope, status: number): FailureKind => {
+    for (const [pattern, kind] of words.messages ?? []) if (pattern.test(envelope.message ?? '')) return kind
+    return kindByCode(envelope.code) ?? kindByCode(envelope.type) ?? kindByStatus(envelope, status)
+  }
+  const failureOf = (envelope: ErrorEnvelope, status: number): VendorFailure => {
+    const truerStatus = statusWithin(envelope, status)
+    const kind = kindOf(envelope, truerStatus)
+    return {
+      kind,
+      status: kind === 'caller' && status !== 0 ? callerStatus(truerStatus) : status,
+      message: redactCredentials(envelope.message ?? defaultMessage(status), apiKeys),
+      code: envelope.code,
+      type: envelope.type,
+      param: envelope.param,
+    }
+  }
+  return {
+    fromAnswer: (answer, nowMs) => {
+      const failure = failureOf(errorEnvelopeOf(answer), answer.status)
+      const seconds = retryAfterSeconds(answer.headers, nowMs)
+      const canWait = failure.kind === 'rate_limited' || failure.kind === 'unavailable'
+      return canWait && seconds !== undefined ? { ...failure, retryAfterSeconds: seconds } : failure
+    },
+    fromStream: (envelope) => failureOf({ ...errorEnvelope(envelope), isStructured: true }, 0),
+  }
+}
+
+function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
+  if (status < 300) {
+    if (!envelope.isStructured) return 'invalid_response'
+    return /^invalid|bad_?request|data_?inspection/i.test(envelope.code ?? envelope.type ?? '')
+      ? 'caller'
+      : 'unavailable'
+  }
+  if (status < 400) return 'invalid_response'
+  if (TIMEOUT_STATUSES.has(status)) return 'timeout'
+  if (status >= 500) return 'unavailable'
+  if (status === 429) return 'rate_limited'
+  if (OPERATOR_STATUSES.has(status)) return 'operator'
+  if (!CALLER_STATUSES.has(status)) return 'invalid_response'
+  if (envelope.param === 'model' || ABOUT_THE_MODEL.test(envelope.message ?? '')) return 'operator'
+  // A 404 that is no error of the API's own layout means that the API is not there: a wrong base URL.
+  return status === 404 && !envelope.isStructured ? 'operator' : 'caller'
+}
+
+/** The status that the text or code inside carries, where there is one; else the answer's. */
+function statusWithin(envelope: ErrorEnvelope, status: number): number {
+  const inner = INNER_STATUS.exec(envelope.message ?? '')
+  if (inner !== null) return Number(inner[1])
+  const isDisguised = status < 300
+  return isDisguised && /^[45]\d\d$/.test(envelope.code ?? '') ? Number(envelope.code) : status
+}
+
+function callerStatus(status: number): number {
+  return CALLER_STATUSES.has(status) ? status : 400
+}
+
+function defaultMessage(status: number): string {
+  if (status >= 300) return `The vendor answered with status ${status}.`
+  return 'The vendor sent an answer that is not what it promises.'
+}

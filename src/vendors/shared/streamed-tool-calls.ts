@@ -1,0 +1,67 @@
+import { isJsonObject } from '../../core/json.ts'
+
+/** Which tool call a streamed piece belongs to. */
+export interface LocatedPiece {
+  /** Counts tool calls from 0, in the order of opening. */
+  readonly index: number
+  /** Is this the first piece of its call? */
+  readonly opens: boolean
+  /** The call's id; made up when the vendor gave none. */
+  readonly id: string
+  readonly name: string
+}
+
+interface OpenCall {
+  readonly index: number
+  readonly id: string
+  readonly name: string
+}
+
+/**
+ * Tells which call each piece of streamed tool calls belongs to, for servers whose ids are empty or repeated and whose
+ * indexes are missing, reused or do not begin at 0. The rules, in order:
+ * a known id continues its call; a new id opens one; without an id, the call last opened under the same index goes on,
+ * unless the piece names another function; without an index the last call goes on, unless the piece names a function.
+ */
+export class StreamedToolCalls {
+  readonly #byId = new Map<string, OpenCall>()
+  readonly #byVendorIndex = new Map<number, OpenCall>()
+  #count = 0
+  #last: OpenCall | undefined
+
+  /** How many calls were opened. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** Locates one element of `delta.tool_calls`. `answerId` makes invented ids unique. */
+  locate(piece: Record<string, unknown>, answerId: string): LocatedPiece {
+    const id = textOf(piece['id'])
+    const name = isJsonObject(piece['function']) ? textOf(piece['function']['name']) : ''
+    const vendorIndex = typeof piece['index'] === 'number' ? piece['index'] : undefined
+    const known = this.#continued(id, name, vendorIndex)
+    if (known !== undefined) {
+      this.#last = known
+      return { ...known, opens: false }
+    }
+    const index = this.#count++
+    const opened: OpenCall = { index, id: id === '' ? `call_${answerId}_${index}` : id, name }
+    this.#byId.set(opened.id, opened)
+    if (vendorIndex !== undefined) this.#byVendorIndex.set(vendorIndex, opened)
+    this.#last = opened
+    return { ...opened, opens: true }
+  }
+
+  #continued(id: string, name: string, vendorIndex: number | undefined): OpenCall | undefined {
+    if (id !== '') return this.#byId.get(id)
+    if (vendorIndex === undefined) return name === '' ? this.#last : undefined
+    const call = this.#byVendorIndex.get(vendorIndex)
+    // An index nobody opened, on a piece without a name: the vendor lost count, and the piece can only belong to the last.
+    if (call === undefined) return name === '' ? this.#last : undefined
+    return name === '' || name === call.name ? call : undefined
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

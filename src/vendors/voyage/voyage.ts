@@ -1,0 +1,59 @@
+import { apiKeyList } from '../shared/api-key-list.ts'
+import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
+import { errorReader } from '../shared/openai-error.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import type { Vendor } from '../vendor.ts'
+import { VOYAGE_RULES } from './voyage-field-rules.ts'
+
+const API_PATH = '/v1'
+const VOYAGE_ORIGIN = 'https://api.voyageai.com'
+
+// Keys sold through MongoDB Atlas belong to another host (Voyage, API key page).
+const ATLAS_KEY_PREFIX = 'al-'
+const ATLAS_ORIGIN = 'https://ai.mongodb.com'
+
+/** Options of {@link voyage}. */
+export interface VoyageOptions {
+  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  readonly apiKey?: string | readonly string[] | undefined
+  /** Origin, with or without a path prefix and `/v1`; the host that the kind of key belongs to by default. */
+  readonly baseURL?: string | undefined
+}
+
+/**
+ * Voyage AI: embeddings.
+ * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or when it is absent and the
+ *   keys belong to different hosts.
+ */
+export function voyage(options: VoyageOptions = {}): Vendor {
+  const apiKeys = apiKeyList(options.apiKey)
+  const { origin, prefix } = vendorAddress(options.baseURL ?? originOf(apiKeys), API_PATH)
+  const errors = errorReader({}, apiKeys)
+  return {
+    id: 'voyage',
+    displayName: 'Voyage AI',
+    origin,
+    apiKeys,
+    configuredBy: 'VOYAGE_API_KEY or voyage({ apiKey })',
+    models: [],
+    embeddings: openaiEmbeddings({
+      path: `${prefix}${API_PATH}/embeddings`,
+      maxInputs: 1000,
+      takesTokens: false,
+      rules: VOYAGE_RULES,
+      givesBase64: true,
+      prefersBase64: true,
+    }),
+    errorFrom: errors.fromAnswer,
+  }
+}
+
+function originOf(apiKeys: readonly string[]): string {
+  const atlasKeys = apiKeys.filter((key) => key.startsWith(ATLAS_KEY_PREFIX)).length
+  if (atlasKeys !== 0 && atlasKeys !== apiKeys.length) {
+    throw new TypeError(
+      'keys beginning with "al-" belong to another host than the others: configure two vendors or one kind',
+    )
+  }
+  return atlasKeys > 0 ? ATLAS_ORIGIN : VOYAGE_ORIGIN
+}

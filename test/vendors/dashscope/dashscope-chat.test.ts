@@ -1,0 +1,230 @@
+import { Buffer } from 'node:buffer'
+import { describe, expect, it } from 'vitest'
+import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
+import { DASHSCOPE_FIELDS } from '../../../src/vendors/dashscope/dashscope-field-rules.ts'
+import { CUTS, cutBytes } from '../../support/feed-stream.ts'
+import { recordingWriter } from '../../support/recording-writer.ts'
+import { bodyOf, callFromRequest, callFromText, fixture, textOf } from '../shared/vendor-call.ts'
+
+const vendor = dashscope({ apiKey: 'sk-test-0123456789abcdef' })
+const chat = vendor.chat!
+const streamCall = callFromRequest<ChatRequest>(
+  { model: 'qw-plus', messages: [{ role: 'user', content: 'Hi' }], stream: true },
+  { upstream: 'qwen-plus' },
+)
+
+interface StreamedPiece {
+  index: number
+  id?: string
+  type?: string
+  function: { name?: string; arguments: string }
+}
+
+/** The tool call pieces of a relayed stream, as a client reads them. */
+function toolPieces(relayed: string): StreamedPiece[] {
+  return relayed
+    .split('\n\n')
+    .filter((event) => event.includes('tool_calls":['))
+    .flatMap((event) => {
+      const chunk = JSON.parse(event.slice(6)) as { choices: { delta: { tool_calls: StreamedPiece[] } }[] }
+      return chunk.choices[0]!.delta.tool_calls
+    })
+}
+
+describe('dashscope chat requests', () => {
+  const rows: [field: string, sent: Record<string, unknown>, expected: Record<string, unknown>, dropped?: string[]][] =
+    [
+      ['frequency_penalty', { frequency_penalty: 0.5 }, {}, ['frequency_penalty']],
+      ['frequency_penalty', { frequency_penalty: null }, {}],
+      ['max_completion_tokens', { max_completion_tokens: 7 }, { max_tokens: 7 }],
+      ['max_completion_tokens', { max_completion_tokens: 7, max_tokens: 9 }, { max_tokens: 7 }],
+      ['max_completion_tokens', { max_completion_tokens: null, max_tokens: 9 }, { max_tokens: 9 }],
+      ['tools', { tools: [] }, {}],
+    ]
+  for (const [field, sent, expected, dropped = []] of rows) {
+    it(`F11: sends ${JSON.stringify(sent)} as ${JSON.stringify(expected)}, reporting ${dropped.join() || 'nothing'}`, () => {
+      const wire = chat.toWire(callFromText<ChatRequest>(JSON.stringify({ model: 'qwen-plus', messages: [], ...sent })))
+
+      expect(DASHSCOPE_FIELDS).toHaveProperty(field)
+      expect(bodyOf(wire.body)).toEqual({ model: 'qwen-plus', messages: [], ...expected })
+      expect(wire.dropped).toEqual(dropped)
+    })
+  }
+
+  it('F11: every other known field passes, and so do values and fields that only the vendor can judge', () => {
+    const special = Object.entries(DASHSCOPE_FIELDS).flatMap(([field, rule]) => (rule === 'pass' ? [] : [field]))
+    expect(special.sort()).toEqual(['frequency_penalty', 'max_completion_tokens', 'messages', 'tools'])
+    const passing = Object.keys(DASHSCOPE_FIELDS).filter((field) => !special.includes(field) && field !== 'model')
+    const text = JSON.stringify({
+      model: 'qwen-plus',
+      messages: [],
+      ...Object.fromEntries(passing.map((field) => [field, field === 'stream' ? false : 1])),
+      temperature: 2,
+      enable_thinking: false,
+      thinking_budget: 50,
+    })
+    const call = callFromText<ChatRequest>(text)
+
+    expect(chat.toWire(call).body).toBe(call.bytes)
+    expect(chat.toWire(call).dropped).toEqual([])
+  })
+
+  it('makes developers systems and never replays reasoning', () => {
+    const messages = [
+      { role: 'developer', content: 'Be brief.' },
+      { role: 'assistant', content: 'Hi', reasoning_content: 'hm' },
+    ]
+
+    const wire = chat.toWire(callFromText<ChatRequest>(JSON.stringify({ model: 'qwen-plus', messages })))
+
+    expect(bodyOf(wire.body)['messages']).toEqual([
+      { role: 'system', content: 'Be brief.' },
+      { role: 'assistant', content: 'Hi' },
+    ])
+  })
+})
+
+describe('dashscope answers', () => {
+  it('relays a whole answer with the members that it leaves out', () => {
+    const relayed = chat.relay!.body([fixture(import.meta.url, 'text.json')], streamCall)
+
+    expect(JSON.parse(textOf(relayed?.chunks ?? []))).toMatchObject({
+      model: 'qw-plus',
+      choices: [{ message: { content: '你好，世界', refusal: null }, finish_reason: 'stop', logprobs: null }],
+    })
+    expect(relayed?.usage).toEqual({ inputTokens: 40, cachedInputTokens: 0, outputTokens: 30, reasoningTokens: 12 })
+  })
+
+  for (const cut of CUTS) {
+    it(`E1: relays a stream whose model stands behind the choices, ${cut}`, () => {
+      const bytes = fixture(import.meta.url, 'text.sse')
+      const relay = chat.relay!.stream!(streamCall)
+
+      const relayed = textOf([...cutBytes(bytes, cut).map((chunk) => relay.push(chunk)), relay.end()])
+
+      const events = bytes.toString('utf8').replaceAll('"qwen-plus"', '"qw-plus"').split('\n\n')
+      expect(relayed).toBe(events.filter((event) => !event.includes('"choices":[]')).join('\n\n'))
+      expect(relay).toMatchObject({ isComplete: true, outputTokensSeen: 2 })
+    })
+
+    it(`repairs the ids and indexes of streamed tool calls, ${cut}`, () => {
+      const relay = chat.relay!.stream!(streamCall)
+
+      const relayed = textOf(cutBytes(fixture(import.meta.url, 'tools.sse'), cut).map((chunk) => relay.push(chunk)))
+
+      expect(toolPieces(relayed)).toEqual([
+        { index: 0, id: 'call_7f', type: 'function', function: { name: 'weather', arguments: '' } },
+        { index: 0, function: { arguments: '{"city": ' } },
+        { index: 0, function: { arguments: '"Köln"}' } },
+        { index: 1, id: 'call_80', type: 'function', function: { name: 'weather', arguments: '{"city": ' } },
+        { index: 1, function: { arguments: '"大阪"}' } },
+      ])
+      expect(relayed).not.toContain('qwen-plus')
+      expect(relay.usage).toEqual({ inputTokens: 40, cachedInputTokens: 0, outputTokens: 30, reasoningTokens: 12 })
+    })
+
+    it(`reads the same stream for other endpoints, ${cut}`, () => {
+      const writer = recordingWriter()
+      const decoder = chat.decoder(streamCall, writer)
+
+      for (const chunk of cutBytes(fixture(import.meta.url, 'tools.sse'), cut)) decoder.push(chunk)
+      decoder.end()
+
+      expect(writer.calls).toEqual([
+        ['start', 'chatcmpl-5d0e'],
+        ['reasoning', 'Zwei Städte, ', 0],
+        ['reasoning', 'zwei Aufrufe.', 0],
+        ['toolCall', { index: 0, id: 'call_7f', name: 'weather' }, 0],
+        ['toolCallArguments', 0, '{"city": ', 0],
+        ['toolCallArguments', 0, '"Köln"}', 0],
+        ['toolCall', { index: 1, id: 'call_80', name: 'weather' }, 0],
+        ['toolCallArguments', 1, '{"city": ', 0],
+        ['toolCallArguments', 1, '"大阪"}', 0],
+        ['finish', 'tool_calls', 0],
+      ])
+      expect(decoder.isComplete).toBe(true)
+    })
+  }
+
+  for (const [what, pieces, expected] of [
+    [
+      'calls without any id get one each',
+      [
+        { index: 0, id: '', function: { name: 'a', arguments: '{}' } },
+        { index: 1, function: { name: 'b', arguments: '{}' } },
+      ],
+      ['0 call_c1_0 a', '1 call_c1_1 b'],
+    ],
+    [
+      'calls without an index are counted',
+      [
+        { id: 'x', function: { name: 'a', arguments: '{' } },
+        { id: '', function: { arguments: '}' } },
+        { id: 'y', function: { name: 'a', arguments: '{}' } },
+      ],
+      ['0 x a', '0', '1 y a'],
+    ],
+    [
+      'an id that is repeated in every piece stays one call',
+      [
+        { index: 0, id: 'x', function: { name: 'a', arguments: '{' } },
+        { index: 0, id: 'x', function: { name: 'a', arguments: '}' } },
+      ],
+      ['0 x a', '0'],
+    ],
+    [
+      'indexes that begin at 3 begin at 0',
+      [
+        { index: 3, id: 'x', function: { name: 'a', arguments: '' } },
+        { index: 4, id: 'y', function: { name: 'b', arguments: '' } },
+        { index: 3, id: '', function: { arguments: '{}' } },
+      ],
+      ['0 x a', '1 y b', '0'],
+    ],
+  ] as const) {
+    it(`repairs streamed tool calls: ${what}`, () => {
+      const relay = chat.relay!.stream!(streamCall)
+      const chunks = pieces.map((piece) => ({
+        id: 'c1',
+        model: 'qwen-plus',
+        choices: [{ index: 0, delta: { role: 'assistant', tool_calls: [piece] }, finish_reason: null }],
+      }))
+
+      const relayed = textOf(chunks.map((chunk) => relay.push(Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`))))
+
+      expect(
+        toolPieces(relayed).map(({ index, id, function: { name } }) =>
+          [index, id, name].filter((part) => part !== undefined).join(' '),
+        ),
+      ).toEqual(expected)
+    })
+  }
+})
+
+describe('dashscope options', () => {
+  for (const [options, origin, path] of [
+    [{}, 'https://dashscope-intl.aliyuncs.com', '/compatible-mode/v1/chat/completions'],
+    [{ region: 'cn' }, 'https://dashscope.aliyuncs.com', '/compatible-mode/v1/chat/completions'],
+    [{ region: 'us' }, 'https://dashscope-us.aliyuncs.com', '/compatible-mode/v1/chat/completions'],
+    [{ region: 'hk' }, 'https://cn-hongkong.dashscope.aliyuncs.com', '/compatible-mode/v1/chat/completions'],
+    [{ baseURL: 'http://127.0.0.1:9100' }, 'http://127.0.0.1:9100', '/compatible-mode/v1/chat/completions'],
+    [
+      { baseURL: 'https://host.example/a/compatible-mode/v1/' },
+      'https://host.example',
+      '/a/compatible-mode/v1/chat/completions',
+    ],
+  ] as const) {
+    it(`reaches ${origin} with ${JSON.stringify(options)}`, () => {
+      const vendorAt = dashscope(options)
+
+      expect(vendorAt.origin).toBe(origin)
+      expect(vendorAt.chat!.toWire(streamCall).path).toBe(path)
+      expect(vendorAt.apiKeys).toEqual([])
+    })
+  }
+
+  it('refuses a region that it does not know', () => {
+    expect(() => dashscope({ region: 'mars' as 'us' })).toThrow(TypeError)
+  })
+})

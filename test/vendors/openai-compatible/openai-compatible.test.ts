@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
+import {
+  type OpenAICompatibleOptions,
+  openaiCompatible,
+} from '../../../src/vendors/openai-compatible/openai-compatible.ts'
+import { bodyOf, callFromRequest, callFromText } from '../shared/vendor-call.ts'
+
+function vendorWith(options: Partial<OpenAICompatibleOptions> = {}) {
+  return openaiCompatible({ id: 'local', baseURL: 'http://llm.example:8000/v1', models: [], ...options })
+}
+
+const REASONED = JSON.stringify({
+  model: 'm',
+  max_tokens: 5,
+  messages: [{ role: 'assistant', content: 'x', reasoning_content: 'hm' }],
+})
+
+describe('openaiCompatible', () => {
+  it('appends the paths to the base URL as SDKs do', () => {
+    const vendor = vendorWith()
+
+    expect(vendor.origin).toBe('http://llm.example:8000')
+    expect(vendor.chat!.toWire(callFromText<ChatRequest>(REASONED)).path).toBe('/v1/chat/completions')
+    expect(vendor.embeddings!.toWire(callFromRequest<EmbeddingsRequest>({ model: 'm', input: 'a' })).path).toBe(
+      '/v1/embeddings',
+    )
+  })
+
+  it('counts as configured without a key, and then sends no credential', () => {
+    const vendor = vendorWith()
+    const [apiKey = 'none'] = vendor.apiKeys
+
+    expect(apiKey).toBe('')
+    const { headers } = vendor.chat!.toWire({ ...callFromText<ChatRequest>(REASONED), apiKey })
+    expect(headers).not.toContain('authorization')
+  })
+
+  it('brings its models along under its own id', () => {
+    const vendor = vendorWith({ models: [{ id: 'small', kind: 'chat', upstream: 'small-7b' }] })
+
+    expect(vendor.models).toEqual([{ id: 'small', kind: 'chat', upstream: 'small-7b', vendor: 'local' }])
+    expect(vendor).toMatchObject({ id: 'local', displayName: 'local' })
+  })
+
+  it('F11: passes every field, and removes extensions from the history unless the server wants them', () => {
+    const call = callFromText<ChatRequest>(REASONED)
+
+    expect(bodyOf(vendorWith().chat!.toWire(call).body)).toEqual({
+      model: 'm',
+      max_tokens: 5,
+      messages: [{ role: 'assistant', content: 'x' }],
+    })
+    expect(vendorWith({ replaysExtensions: true }).chat!.toWire(call).body).toBe(call.bytes)
+  })
+
+  it('never asks a server for base64 that the caller did not ask for', () => {
+    const call = callFromRequest<EmbeddingsRequest>({ model: 'm', input: ['a'] })
+
+    expect(bodyOf(vendorWith().embeddings!.toWire(call).body)).toEqual({ model: 'm', input: ['a'] })
+  })
+
+  it('refuses an id that would not do in logs and tables', () => {
+    for (const id of ['', 'Local', 'a b', '../x']) expect(() => vendorWith({ id })).toThrow(TypeError)
+  })
+})

@@ -1,0 +1,187 @@
+import { Buffer } from 'node:buffer'
+import { describe, expect, it } from 'vitest'
+import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
+import { openai } from '../../../src/vendors/openai/openai.ts'
+import { bodyOf, callFromRequest, callFromText, textOf, wireAnswer } from '../shared/vendor-call.ts'
+
+const embeddings = openai({ apiKey: 'sk-test-0123456789abcdef' }).embeddings!
+const TWO = '{"model":"te-3","input":["red","blue"]}'
+const floatCall = callFromText<EmbeddingsRequest>(TWO, { upstream: 'text-embedding-3-small' })
+
+/** Vectors with odd spacing and number forms, which only survive when nobody reads and writes them again. */
+const VECTORS =
+  '[ {"object":"embedding","index":0,"embedding":[1.0, -2e-3,0.10]},{"object":"embedding","index":1,"embedding":[3]} ]'
+
+function relayText(text: string, call = floatCall, at = Math.floor(text.length / 2)): string {
+  const bytes = Buffer.from(text)
+  return textOf(embeddings.relay!.body([bytes.subarray(0, at), bytes.subarray(at)], call)?.chunks ?? [])
+}
+
+describe('openai embedding requests', () => {
+  it('sends the bytes with the model replaced, token ids included', () => {
+    const call = callFromText<EmbeddingsRequest>('{"input":[[1,2],[3]], "model":"te-3","dimensions":8}', {
+      upstream: 'text-embedding-3-small',
+    })
+
+    const wire = embeddings.toWire(call)
+
+    expect(wire.path).toBe('/v1/embeddings')
+    expect(textOf([wire.body])).toBe('{"input":[[1,2],[3]], "model":"text-embedding-3-small","dimensions":8}')
+    expect(embeddings).toMatchObject({ maxInputs: 2048, takesTokens: true })
+  })
+
+  it('asks for base64 when the answer is translated anyway', () => {
+    const call = callFromRequest<EmbeddingsRequest>({ model: 'te-3', input: 'red', encoding_format: 'float' })
+
+    expect(embeddings.relay!.applies(call)).toBe(false)
+    expect(bodyOf(embeddings.toWire(call).body)).toEqual({ model: 'te-3', input: 'red', encoding_format: 'base64' })
+  })
+})
+
+describe('openai embedding answers, relayed', () => {
+  it('passes the vectors through untouched and renames the model, wherever the body is cut', () => {
+    const text = `{"object":"list","data":${VECTORS},"model":"text-embedding-3-small","usage":{"prompt_tokens":0,"total_tokens":0}}`
+    for (let at = 0; at <= text.length; at += 1) {
+      expect(relayText(text, floatCall, at)).toBe(text.replace('text-embedding-3-small', 'te-3'))
+    }
+  })
+
+  it('A6: reports a usage of zero as zero', () => {
+    const text = `{"object":"list","data":${VECTORS},"model":"m","usage":{"prompt_tokens":0,"total_tokens":0}}`
+
+    expect(embeddings.relay!.body([Buffer.from(text)], floatCall)?.usage).toEqual({ inputTokens: 0 })
+  })
+
+  it('gives the very same chunks when nothing must change', () => {
+    const chunks = [
+      Buffer.from(`{"object":"list","data":${VECTORS},"model":"te-3","usage":{"prompt_tokens":4,"total_tokens":4}}`),
+    ]
+
+    expect(embeddings.relay!.body(chunks, floatCall)?.chunks).toBe(chunks)
+  })
+
+  it('never reads the vectors on that path', () => {
+    const text = `{"data":[{"embedding":[not json]},{"embedding":[]}],"model":"m","usage":{"total_tokens":1}}`
+
+    expect(relayText(text)).toContain('[{"embedding":[not json]},{"embedding":[]}],"model":"te-3"')
+  })
+
+  it('finds the end of the vectors when other lists follow', () => {
+    const text = `{"object":"list","data":${VECTORS},"model":"m","usage":{"total_tokens":3},"notes":[{"embedding":[1]}]}`
+
+    const relayed = embeddings.relay!.body([Buffer.from(text)], floatCall)
+
+    expect(textOf(relayed?.chunks ?? [])).toBe(
+      `{"object":"list","data":${VECTORS},"model":"te-3","usage":{"prompt_tokens":3,"total_tokens":3},"notes":[{"embedding":[1]}]}`,
+    )
+    expect(relayed?.usage).toEqual({ inputTokens: 3 })
+  })
+
+  it('A10: does not pass an answer on that holds fewer or more vectors than there were inputs', () => {
+    for (const data of ['{"embedding":[1]}', '{"embedding":[1]},{"embedding":[1]},{"embedding":[1]}']) {
+      expect(
+        embeddings.relay!.body([Buffer.from(`{"object":"list","data":[${data}],"model":"te-3"}`)], floatCall),
+      ).toBeUndefined()
+    }
+  })
+
+  it('keeps other members and makes no usage up', () => {
+    const text = `{"id":"e1","data":${VECTORS},"model":"m"}`
+
+    expect(relayText(text)).toBe(`{"object":"list","data":${VECTORS},"model":"te-3","id":"e1"}`)
+  })
+
+  for (const [what, text] of [
+    ['other lists before', `{"notes":[],"object":"list","data":${VECTORS},"model":"m","usage":{"total_tokens":3}}`],
+    ['escapes in an item', `{"data":${VECTORS.replace('"index"', '"x":"\\"]","index"')},"usage":{"total_tokens":3}}`],
+    ['a list in an item', `{"data":${VECTORS.replace('"index"', '"x":[[1]],"index"')},"usage":{"total_tokens":3}}`],
+    ['brackets in a text', `{"object":"list","model":"m[","data":${VECTORS},"usage":{"total_tokens":3},"note":"[x]"}`],
+    ['a nested member called data', `{"meta":{"data":[1]},"data":${VECTORS},"usage":{"total_tokens":3}}`],
+  ] as const) {
+    it(`reads an answer with ${what} as a whole`, () => {
+      expect(JSON.parse(relayText(text))).toEqual({
+        object: 'list',
+        data: [
+          { object: 'embedding', index: 0, embedding: [1, -0.002, 0.1] },
+          { object: 'embedding', index: 1, embedding: [3] },
+        ],
+        model: 'te-3',
+        usage: { prompt_tokens: 3, total_tokens: 3 },
+      })
+    })
+  }
+
+  it('gives base64 as the vendor wrote it, and makes it where a server answers with numbers all the same', () => {
+    const call = callFromText<EmbeddingsRequest>('{"model":"te-3","input":"red","encoding_format":"base64"}')
+    const base64 = Buffer.from(new Float32Array([0.5, -2]).buffer).toString('base64')
+    const answerWith = (vector: unknown) =>
+      JSON.stringify({ object: 'list', data: [{ object: 'embedding', index: 0, embedding: vector }], model: 'm' })
+
+    for (const vector of [base64, [0.5, -2]]) {
+      expect(JSON.parse(relayText(answerWith(vector), call))).toMatchObject({
+        data: [{ embedding: base64 }],
+        model: 'te-3',
+      })
+    }
+    const plain = callFromText<EmbeddingsRequest>('{"model":"te-3","input":"red"}')
+    expect(JSON.parse(relayText(answerWith(base64), plain))).toMatchObject({ data: [{ embedding: [0.5, -2] }] })
+  })
+
+  for (const [what, text] of [
+    ['an error in disguise', '{"error":{"message":"no"}}'],
+    ['half an answer', `{"object":"list","data":${VECTORS.slice(0, 80)}`],
+    ['half an answer between two vectors', '{"object":"list","data":[{"embedding":[1]},{"embedding":[2'],
+    ['a page', '<html>[]</html>'],
+    ['a list that is empty', '{"object":"list","data":[],"model":"m"}'],
+    ['nothing', ''],
+  ] as const) {
+    it(`A10: does not take ${what} for an answer`, () => {
+      expect(embeddings.relay!.body([Buffer.from(text)], floatCall)).toBeUndefined()
+      expect(embeddings.fromWire(wireAnswer(text), floatCall)).toBeUndefined()
+    })
+  }
+})
+
+describe('openai embedding answers, translated', () => {
+  it('gives the vectors in the order of the inputs', () => {
+    const body = {
+      data: [
+        { index: 1, embedding: 'AACAPw==' },
+        { index: 0, embedding: [0.5] },
+      ],
+      usage: { prompt_tokens: 4, total_tokens: 4 },
+    }
+
+    expect(embeddings.fromWire(wireAnswer(body), floatCall)).toEqual({
+      vectors: [[0.5], 'AACAPw=='],
+      usage: { inputTokens: 4 },
+    })
+  })
+
+  it('refuses an answer that misses, repeats or adds a vector', () => {
+    for (const indexes of [[0], [0, 0], [0, 1, 2], [0, 7], [0, -1], [0, 'x']]) {
+      const body = { data: indexes.map((index) => ({ index, embedding: [1] })) }
+
+      expect(embeddings.fromWire(wireAnswer(body), floatCall)).toBeUndefined()
+    }
+  })
+
+  it('takes a list of token ids as one input', () => {
+    const call = callFromRequest<EmbeddingsRequest>({ model: 'te-3', input: [1, 2, 3] })
+
+    expect(embeddings.fromWire(wireAnswer({ data: [{ embedding: [1] }] }), call)?.vectors).toEqual([[1]])
+  })
+
+  it('S29: never throws on nonsense usage', () => {
+    for (const [usage, expected] of [
+      [{ prompt_tokens: -1 }, { inputTokens: -1 }],
+      [{ prompt_tokens: '12', total_tokens: 1.5 }, { inputTokens: 1.5 }],
+      [{ prompt_tokens: null }, {}],
+      [[], undefined],
+    ] as const) {
+      const body = { data: [{ embedding: [1] }, { embedding: [2] }], usage }
+
+      expect(embeddings.fromWire(wireAnswer(body), floatCall)?.usage).toEqual(expected)
+    }
+  })
+})

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import { openai } from '../../../src/vendors/openai/openai.ts'
+import { NOW_MS, wireAnswer } from '../shared/vendor-call.ts'
+
+const KEY = 'sk-proj-0123456789abcdefghij'
+const vendor = openai({ apiKey: [KEY, 'another-secret-key'] })
+
+function failure(status: number, body: unknown, headers: Record<string, string> = {}) {
+  return vendor.errorFrom(wireAnswer(body, status, headers), NOW_MS)
+}
+
+function envelope(code: string | null, message = 'A text.', extra: object = {}) {
+  return { error: { message, type: 'invalid_request_error', param: null, code, ...extra } }
+}
+
+describe('openai failures', () => {
+  for (const [status, body, kind] of [
+    [400, envelope('invalid_value'), 'caller'],
+    [400, envelope('context_length_exceeded', "This model's maximum context length is 8192 tokens."), 'caller'],
+    [404, envelope(null, 'No such file.'), 'caller'],
+    [413, envelope(null), 'caller'],
+    [422, envelope(null), 'caller'],
+    [400, envelope('model_not_found'), 'operator'],
+    [404, envelope('model_not_found', 'The model `gpt-x` does not exist or you do not have access to it.'), 'operator'],
+    [404, envelope(null, 'The model gpt-4 has been deprecated.'), 'operator'],
+    [400, envelope(null, 'Unknown.', { param: 'model' }), 'operator'],
+    [404, '<html><title>404 Not Found</title></html>', 'operator'],
+    [401, envelope('invalid_api_key'), 'operator'],
+    [402, envelope(null), 'operator'],
+    [403, envelope('unsupported_country_region_territory'), 'operator'],
+    [429, envelope('insufficient_quota'), 'operator'],
+    [429, envelope(null, 'No money.', { type: 'insufficient_quota' }), 'operator'],
+    [429, envelope('billing_hard_limit_reached'), 'operator'],
+    [429, envelope('rate_limit_exceeded'), 'rate_limited'],
+    [429, 'slow down', 'rate_limited'],
+    [408, '', 'timeout'],
+    [504, '<html><title>504 Gateway Time-out</title></html>', 'timeout'],
+    [500, envelope(null, 'Oops.', { type: 'server_error' }), 'unavailable'],
+    [502, '<html><head><title>Bad Gateway</title></head></html>', 'unavailable'],
+    [503, '', 'unavailable'],
+    [529, '', 'unavailable'],
+    [301, '', 'invalid_response'],
+    [307, '', 'invalid_response'],
+    [405, envelope(null), 'invalid_response'],
+    [200, '<html></html>', 'invalid_response'],
+    [200, '{"id":"c","choices":[]}', 'invalid_response'],
+    [200, { error: { message: 'overloaded', type: 'server_error' } }, 'unavailable'],
+    [200, { error: { message: 'busy', code: 429 } }, 'rate_limited'],
+    [200, envelope('invalid_value'), 'caller'],
+  ] as const) {
+    it(`a ${status} with ${JSON.stringify(body).slice(0, 70)} is a matter of: ${kind}`, () => {
+      expect(failure(status, body).kind).toBe(kind)
+    })
+  }
+
+  it("keeps the vendor's words about the caller's input", () => {
+    expect(failure(400, envelope('invalid_value', "Invalid value for 'n'.", { param: 'n' }))).toEqual({
+      kind: 'caller',
+      status: 400,
+      message: "Invalid value for 'n'.",
+      code: 'invalid_value',
+      type: 'invalid_request_error',
+      param: 'n',
+    })
+  })
+
+  it('shows an error in disguise about the input as a 400', () => {
+    expect(failure(200, envelope('invalid_value')).status).toBe(400)
+  })
+
+  it('reads how long to wait, where waiting helps', () => {
+    expect(failure(429, envelope('rate_limit_exceeded'), { 'retry-after': '7' }).retryAfterSeconds).toBe(7)
+    expect(failure(503, '', { 'retry-after-ms': '1500' }).retryAfterSeconds).toBe(1.5)
+    expect(failure(429, envelope('rate_limit_exceeded')).retryAfterSeconds).toBeUndefined()
+    expect(failure(429, envelope('insufficient_quota'), { 'retry-after': '7' }).retryAfterSeconds).toBeUndefined()
+  })
+
+  it('takes the title of a page and the beginning of a text as the message', () => {
+    expect(failure(502, '<html><title> Bad Gateway </title>…</html>').message).toBe('Bad Gateway')
+    expect(failure(502, 'x'.repeat(900)).message).toHaveLength(500)
+    expect(failure(503, '').message).toBe('The vendor answered with status 503.')
+  })
+
+  for (const text of [
+    `Incorrect API key provided: ${KEY}.`,
+    'Incorrect API key provided: sk-proj-****************ghij.',
+    'Header was: Bearer abc.def-ghi.',
+    'Key another-secret-key is blocked.',
+  ]) {
+    it(`S11: redacts the credential in: ${text}`, () => {
+      for (const body of [envelope('invalid_value', text), { error: text }, text, { detail: text }]) {
+        const { message } = failure(400, body)
+
+        expect(message).toContain('[redacted]')
+        expect(message).not.toMatch(/sk-proj|abc\.def|another-secret|ghij/)
+      }
+    })
+  }
+
+  it('never throws, whatever the body', () => {
+    for (const body of [
+      '',
+      'null',
+      '[]',
+      '[{"error":{}}]',
+      '7',
+      '{"error":[]}',
+      '{"error":null}',
+      '{"detail":[7,{}]}',
+    ]) {
+      for (const status of [200, 302, 400, 418, 429, 500]) expect(failure(status, body).message).not.toBe('')
+    }
+  })
+})

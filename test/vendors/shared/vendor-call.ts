@@ -1,0 +1,71 @@
+import { Buffer } from 'node:buffer'
+import { readFileSync } from 'node:fs'
+import { defineModel } from '../../../src/catalog/define-model.ts'
+import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
+import type { VendorCall, WireAnswer } from '../../../src/vendors/vendor.ts'
+
+/** 2026-11-20T10:00:00Z, the moment at which all calls of these tests begin. */
+export const NOW_MS = 1_795_168_800_000
+
+interface CallOptions {
+  readonly upstream?: string
+  readonly apiKey?: string
+}
+
+/** A call whose request came as these bytes. */
+export function callFromText<Request extends ChatRequest | EmbeddingsRequest>(
+  text: string,
+  options: CallOptions = {},
+): VendorCall<Request> {
+  return { ...callFromRequest(JSON.parse(text) as Request, options), bytes: Buffer.from(text) }
+}
+
+/** A call whose request was built by another endpoint, so that there are no bytes in the vendor's dialect. */
+export function callFromRequest<Request extends ChatRequest | EmbeddingsRequest>(
+  request: Request,
+  options: CallOptions = {},
+): VendorCall<Request> {
+  return {
+    request,
+    bytes: undefined,
+    model: defineModel({
+      id: request.model,
+      kind: 'chat',
+      vendor: 'any',
+      ...(options.upstream === undefined ? {} : { upstream: options.upstream }),
+    }),
+    publicModel: request.model,
+    apiKey: options.apiKey ?? 'test-key-0123456789',
+    stream: request['stream'] === true,
+    nowMs: NOW_MS,
+  }
+}
+
+/** A vendor's answer with a JSON or text body. */
+export function wireAnswer(
+  body: unknown,
+  status = 200,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): WireAnswer {
+  return { status, headers, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) }
+}
+
+/** Bytes of a fixture beside the given test file. */
+export function fixture(testFileUrl: string, name: string): Buffer {
+  return readFileSync(new URL(`fixtures/${name}`, testFileUrl))
+}
+
+/** The text of what a relay gave. */
+export function textOf(chunks: readonly (Uint8Array | string | undefined)[]): string {
+  return Buffer.concat(
+    chunks
+      .filter((chunk) => chunk !== undefined)
+      .map((chunk) => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk)),
+  ).toString('utf8')
+}
+
+/** The parsed body of a wire request. */
+export function bodyOf(body: Uint8Array | string): Record<string, unknown> {
+  return JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8')) as Record<string, unknown>
+}
