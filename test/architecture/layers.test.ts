@@ -1,0 +1,189 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  foreignPackageImports,
+  importCycles,
+  unresolvedImports,
+  unsealedVendorImports,
+  wrongWayImports,
+} from './import-rules.ts'
+import { badFiles, namesInSharedCode, unfinishedWork, unnamedExports, vendorsWithoutFactory } from './source-rules.ts'
+import { readSourceTree, type SourceTree } from './source-tree.ts'
+
+const root = join(import.meta.dirname, '../..')
+const src = readSourceTree(join(root, 'src'))
+const tests = readSourceTree(join(root, 'test'))
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  dependencies: Record<string, string>
+}
+const dependencies = Object.keys(manifest.dependencies)
+
+describe('the source', () => {
+  test('imports point down the layer order', () => {
+    expect(wrongWayImports(src)).toEqual([])
+  })
+
+  test('nobody reaches into a vendor, and vendors do not know each other', () => {
+    expect(unsealedVendorImports(src)).toEqual([])
+  })
+
+  test('packages are imported by their owner only, and all of them are runtime dependencies', () => {
+    expect(foreignPackageImports(src, dependencies)).toEqual([])
+  })
+
+  test('relative imports name an existing file with its extension', () => {
+    expect(unresolvedImports(src)).toEqual([])
+  })
+
+  test('no files import each other in a ring at run time', () => {
+    expect(importCycles(src)).toEqual([])
+  })
+
+  test('every vendor folder has its factory', () => {
+    expect(vendorsWithoutFactory(src)).toEqual([])
+  })
+
+  test('shared code names no vendor and no framework', () => {
+    expect(namesInSharedCode(src)).toEqual([])
+  })
+
+  test('files are short enough to read and named after what they export', () => {
+    expect(badFiles(src)).toEqual([])
+  })
+
+  test('exports have names', () => {
+    expect(unnamedExports(src)).toEqual([])
+  })
+
+  test('nothing is marked as unfinished, tests included', () => {
+    expect([...unfinishedWork(src), ...unfinishedWork(tests)]).toEqual([])
+  })
+})
+
+/** A tree of files in which everything is as it should be, with some of them replaced or added. */
+function treeWith(changes: Record<string, string>): SourceTree {
+  const sound = {
+    'index.ts': "export { north } from './vendors/north/north.ts'",
+    'core/money.ts': 'export const cents = 100',
+    'stages/settle.ts': "import { cents } from '../core/money.ts'\nexport const settle = cents",
+    'transport/undici.ts': "import { Pool } from 'undici'\nexport const pool = Pool",
+    'vendors/vendor.ts': 'export interface Vendor { id: string }',
+    'vendors/shared/dialect.ts': "export const path = '/v1'",
+    'vendors/north/north.ts': "import { path } from '../shared/dialect.ts'\nexport function north() { return path }",
+    'vendors/far-south/far-south.ts': "import type { Vendor } from '../vendor.ts'\nexport function farSouth() {}",
+  }
+  return new Map(Object.entries({ ...sound, ...changes }))
+}
+
+describe('each rule', () => {
+  const rules: Record<string, (tree: SourceTree) => string[]> = {
+    wrongWayImports,
+    unsealedVendorImports,
+    foreignPackageImports: (tree) => foreignPackageImports(tree, ['undici', 'zod', 'eventsource-parser']),
+    unresolvedImports,
+    importCycles,
+    vendorsWithoutFactory,
+    namesInSharedCode,
+    badFiles,
+    unnamedExports,
+    unfinishedWork,
+  }
+
+  test.each(Object.keys(rules))('%s accepts a sound tree', (rule) => {
+    expect(rules[rule]?.(treeWith({}))).toEqual([])
+  })
+
+  test.each<[string, string, string, string]>([
+    [
+      'wrongWayImports',
+      'core/money.ts',
+      "import type { a } from '../stages/settle.ts'",
+      'core/money.ts -> stages/settle.ts',
+    ],
+    ['wrongWayImports', 'core/money.ts', "export { a } from '../index.ts'", 'core/money.ts -> index.ts'],
+    [
+      'wrongWayImports',
+      'wire/sse.ts',
+      "const load = () => import('../catalog/model.ts')",
+      'wire/sse.ts -> catalog/model.ts',
+    ],
+    ['wrongWayImports', 'extras/thing.ts', 'export const thing = 1', 'extras/ is not in the layer order'],
+    [
+      'unsealedVendorImports',
+      'stages/a.ts',
+      "import { north } from '../vendors/north/north.ts'",
+      'does not choose a vendor',
+    ],
+    ['unsealedVendorImports', 'cli/a.ts', "import { x } from '../vendors/north/usage.ts'", 'vendors/north/usage.ts'],
+    [
+      'unsealedVendorImports',
+      'stages/a.ts',
+      "import { path } from '../vendors/shared/dialect.ts'",
+      'shared/dialect.ts',
+    ],
+    [
+      'unsealedVendorImports',
+      'vendors/north/a.ts',
+      "import { x } from '../far-south/far-south.ts'",
+      'vendors are sealed',
+    ],
+    ['unsealedVendorImports', 'vendors/shared/a.ts', "import { x } from '../north/north.ts'", 'vendors are sealed'],
+    ['foreignPackageImports', 'stages/a.ts', "import { Pool } from 'undici'", 'only src/transport/undici.ts'],
+    [
+      'foreignPackageImports',
+      'transport/transport.ts',
+      "import type { Pool } from 'undici'",
+      'only src/transport/undici.ts',
+    ],
+    [
+      'foreignPackageImports',
+      'stages/a.ts',
+      "import { createParser } from 'eventsource-parser/stream'",
+      'only src/wire/',
+    ],
+    ['foreignPackageImports', 'adapters/a.ts', "import { Hono } from '@scope/hono/tiny'", 'not a runtime dependency'],
+    ['unresolvedImports', 'stages/a.ts', "import { cents } from '../core/money'", 'no such file: ../core/money'],
+    [
+      'importCycles',
+      'core/money.ts',
+      "import { settle } from '../stages/settle.ts'",
+      'core/money.ts -> stages/settle.ts -> core/money.ts',
+    ],
+    ['importCycles', 'core/money.ts', "import { type A } from './money.ts'", 'core/money.ts -> core/money.ts'],
+    ['vendorsWithoutFactory', 'vendors/east/usage.ts', 'export const usage = 1', 'must export function east'],
+    [
+      'vendorsWithoutFactory',
+      'vendors/far-south/far-south.ts',
+      'export function south() {}',
+      'must export function farSouth',
+    ],
+    ['namesInSharedCode', 'stages/a.ts', "if (vendor.id === 'north') skip()", 'stages/a.ts:1'],
+    ['namesInSharedCode', 'stages/a.ts', 'const where = `set NORTH or $' + '{other}`', 'stages/a.ts:1'],
+    ['namesInSharedCode', 'vendors/shared/a.ts', "const models = ['far-south']", 'vendors/shared/a.ts:1'],
+    ['namesInSharedCode', 'adapters/route-path.ts', "const mount = 'express'", 'adapters/route-path.ts:1'],
+    ['badFiles', 'core/utils.ts', 'export const a = 1', 'name a file after what it exports'],
+    ['badFiles', 'core/moneyBag.ts', 'export const a = 1', 'kebab-case'],
+    ['badFiles', 'core/long.ts', 'export const a = 1\n'.repeat(401), '401 lines'],
+    ['unnamedExports', 'core/a.ts', "export * from './money.ts'", 'core/a.ts:1: export *'],
+    ['unnamedExports', 'core/a.ts', 'const a = 1\nexport default a', 'core/a.ts:2: export default'],
+    ['unnamedExports', 'core/a.ts', 'export default function a() {}', 'core/a.ts:1: export default'],
+    ['unfinishedWork', 'core/a.ts', `const a = 1\n// ${'TO'}${'DO'}: the rest`, 'core/a.ts:2'],
+  ])('%s finds a fault planted in %s', (rule, path, text, expected) => {
+    const offences = rules[rule]?.(treeWith({ [path]: text })) ?? []
+
+    expect(offences.join('\n')).toContain(expected)
+    expect(offences).toHaveLength(1)
+  })
+
+  test('a type-only ring is no ring, and a dialect may carry the name of a vendor', () => {
+    const typeRing = { 'core/money.ts': "import type { settle } from '../stages/settle.ts'" }
+    const dialects = {
+      'endpoints/a.ts': "export type ErrorDialect = 'north' | 'both'\nexport const endpoint = { dialect: 'north' }",
+      'stages/a.ts': "let dialect: ErrorDialect = 'north'\nif (endpoint.dialect === 'north') answer()",
+    }
+
+    expect(importCycles(treeWith(typeRing))).toEqual([])
+    expect(namesInSharedCode(treeWith(dialects))).toEqual([])
+  })
+})

@@ -1,0 +1,126 @@
+import ts from 'typescript'
+import { parseSource, type SourceTree, visitNodes } from './source-tree.ts'
+
+const MAX_LINES = 400
+const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'types', 'misc']
+const FRAMEWORKS = ['express', 'fastify', 'hono', 'nextjs']
+
+/** Ids of the vendors: their folders, without the code they share. */
+export function vendorIds(tree: SourceTree): string[] {
+  const ids = new Set<string>()
+  for (const path of tree.keys()) {
+    const [layer, folder, file] = path.split('/')
+    if (layer === 'vendors' && folder !== undefined && file !== undefined && folder !== 'shared') ids.add(folder)
+  }
+  return [...ids]
+}
+
+/** Vendor folders that have no factory: `vendors/some-vendor/some-vendor.ts` exporting `function someVendor`. */
+export function vendorsWithoutFactory(tree: SourceTree): string[] {
+  return vendorIds(tree).flatMap((id) => {
+    const path = `vendors/${id}/${id}.ts`
+    const name = id.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    const isThere = new RegExp(`^export function ${name}\\b`, 'm').test(tree.get(path) ?? '')
+    return isThere ? [] : [`${path}: must export function ${name}`]
+  })
+}
+
+/** Files that may name vendors or frameworks: each vendor's own, each framework's own, and where all come together. */
+const MAY_NAME =
+  /^(?:vendors\/(?!shared\/)[^/]+\/|adapters\/(?:express|fastify|fetch|node)(?:\/|\.ts$)|catalog\/models\/|testing\/|cli\/|index\.ts$)/
+
+/** String literals in shared code that name a vendor or a framework. */
+export function namesInSharedCode(tree: SourceTree): string[] {
+  const names = [...vendorIds(tree), ...FRAMEWORKS]
+  const pattern = new RegExp(`\\b(?:${names.join('|')})\\b`, 'i')
+  const offences: string[] = []
+  for (const [path, text] of tree) {
+    if (MAY_NAME.test(path)) continue
+    const source = parseSource(path, text)
+    visitNodes(source, (node) => {
+      if (!isText(node) || !pattern.test(node.text) || isModuleSpecifier(node) || isDialect(node, source)) return
+      offences.push(`${path}:${lineOf(source, node)}: shared code names a vendor or framework: ${node.text}`)
+    })
+  }
+  return offences
+}
+
+type Text = ts.StringLiteralLike | ts.TemplateHead | ts.TemplateMiddle | ts.TemplateTail
+
+function isText(node: ts.Node): node is Text {
+  return ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddle(node) || ts.isTemplateTail(node)
+}
+
+function isModuleSpecifier(node: ts.Node): boolean {
+  return (
+    ts.isImportDeclaration(node.parent) ||
+    ts.isExportDeclaration(node.parent) ||
+    ts.isImportTypeNode(node.parent.parent)
+  )
+}
+
+/** Two API dialects are called after who made them. A dialect is declared, compared or listed under that name. */
+function isDialect(node: ts.Node, source: ts.SourceFile): boolean {
+  const { parent } = node
+  if (ts.isPropertyAssignment(parent) || ts.isVariableDeclaration(parent) || ts.isParameter(parent)) {
+    return /dialect$/i.test(parent.name.getText(source))
+  }
+  if (ts.isBinaryExpression(parent)) {
+    const other = parent.left === node ? parent.right : parent.left
+    return /dialect$/i.test(other.getText(source))
+  }
+  if (ts.isCaseClause(parent)) return /dialect$/i.test(parent.parent.parent.expression.getText(source))
+  for (let above: ts.Node | undefined = parent; above !== undefined; above = above.parent) {
+    if (ts.isTypeAliasDeclaration(above)) return /Dialect$/.test(above.name.text)
+  }
+  return false
+}
+
+/** Files that are too long, or whose name says nothing. */
+export function badFiles(tree: SourceTree): string[] {
+  const offences: string[] = []
+  for (const [path, text] of tree) {
+    const lines = text.trimEnd().split('\n').length
+    if (lines > MAX_LINES) offences.push(`${path}: ${lines} lines, ${MAX_LINES} are allowed`)
+    const name = path.slice(path.lastIndexOf('/') + 1, -'.ts'.length)
+    if (VAGUE_NAMES.includes(name)) offences.push(`${path}: name a file after what it exports`)
+    if (!/^[a-z0-9]+(?:[-.][a-z0-9]+)*$/.test(name)) offences.push(`${path}: file names are kebab-case`)
+  }
+  return offences
+}
+
+/** Default exports and `export *`: what a file offers is written by hand, by name. */
+export function unnamedExports(tree: SourceTree): string[] {
+  const offences: string[] = []
+  for (const [path, text] of tree) {
+    const source = parseSource(path, text)
+    visitNodes(source, (node) => {
+      const isStar = ts.isExportDeclaration(node) && node.exportClause === undefined
+      const isDefault =
+        ts.isExportAssignment(node) ||
+        (ts.canHaveModifiers(node) &&
+          ts.getModifiers(node)?.some((modifier) => modifier.kind === ts.SyntaxKind.DefaultKeyword) === true)
+      if (isStar) offences.push(`${path}:${lineOf(source, node)}: export *`)
+      if (isDefault) offences.push(`${path}:${lineOf(source, node)}: export default`)
+    })
+  }
+  return offences
+}
+
+// Written in two pieces so that a search for the words finds only real ones.
+const UNFINISHED = new RegExp(`\\b(?:${'TO'}${'DO'}|${'FIX'}${'ME'}|${'XX'}X)\\b`)
+
+/** Lines that admit that something is missing. */
+export function unfinishedWork(tree: SourceTree): string[] {
+  const offences: string[] = []
+  for (const [path, text] of tree) {
+    for (const [index, line] of text.split('\n').entries()) {
+      if (UNFINISHED.test(line)) offences.push(`${path}:${index + 1}: ${line.trim()}`)
+    }
+  }
+  return offences
+}
+
+function lineOf(source: ts.SourceFile, node: ts.Node): number {
+  return source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1
+}

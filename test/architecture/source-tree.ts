@@ -1,0 +1,53 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix, sep } from 'node:path'
+import ts from 'typescript'
+
+/** Paths below the root, with `/`, and what stands in each file. */
+export type SourceTree = ReadonlyMap<string, string>
+
+/** Reads every TypeScript file below a folder. */
+export function readSourceTree(root: string): SourceTree {
+  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'))
+  return new Map(paths.sort().map((path) => [path.split(sep).join('/'), readFileSync(join(root, path), 'utf8')]))
+}
+
+/** One import, re-export or `import()` of a file. */
+export interface SourceImport {
+  /** As written. */
+  readonly specifier: string
+  /** Path of the file it names within the tree; undefined for packages. */
+  readonly target: string | undefined
+  /** True when nothing of it is left at run time. */
+  readonly isTypeOnly: boolean
+}
+
+/** Parses a file. Node parents are set. */
+export function parseSource(path: string, text: string): ts.SourceFile {
+  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS)
+}
+
+/** Visits every node of a file, comments excluded. */
+export function visitNodes(node: ts.Node, visit: (node: ts.Node) => void): void {
+  visit(node)
+  ts.forEachChild(node, (child) => visitNodes(child, visit))
+}
+
+/** Everything a file imports. `import { type A }` counts as a run-time import, because it stays one in the output. */
+export function importsOf(path: string, text: string): SourceImport[] {
+  const found: SourceImport[] = []
+  const add = (specifier: ts.Node | undefined, isTypeOnly: boolean): void => {
+    if (specifier === undefined || !ts.isStringLiteralLike(specifier)) return
+    const isRelative = specifier.text.startsWith('.')
+    const target = isRelative ? posix.join(posix.dirname(path), specifier.text) : undefined
+    found.push({ specifier: specifier.text, target, isTypeOnly })
+  }
+  visitNodes(parseSource(path, text), (node) => {
+    if (ts.isImportDeclaration(node)) add(node.moduleSpecifier, node.importClause?.isTypeOnly === true)
+    else if (ts.isExportDeclaration(node)) add(node.moduleSpecifier, node.isTypeOnly)
+    else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) add(node.argument.literal, true)
+    else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+      add(node.arguments[0], false)
+    }
+  })
+  return found
+}

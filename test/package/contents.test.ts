@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, inject, test } from 'vitest'
+
+const { files, project } = inject('packed')
+const installed = join(project, 'node_modules/signalbox')
+const textOf = (file: string) => readFileSync(join(installed, file), 'utf8')
+const manifest = JSON.parse(textOf('package.json')) as {
+  exports: Record<string, string | Record<string, { types: string; default: string }>>
+  bin: Record<string, string>
+  dependencies: Record<string, string>
+}
+
+describe('the packed files', () => {
+  test('are the build and the texts about it, and nothing else', () => {
+    const texts = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+
+    expect(files.filter((file) => !file.startsWith('dist/'))).toEqual(texts)
+    expect(files.filter((file) => file.startsWith('dist/') && !/\.(?:c?js|d\.c?ts)$/.test(file))).toEqual([])
+  })
+
+  test('are those that the exports map and the bin name, and the chunks they share', () => {
+    const targets = Object.values(manifest.exports).flatMap((target) =>
+      typeof target === 'string'
+        ? [target]
+        : Object.values(target).flatMap(({ types, default: code }) => [types, code]),
+    )
+    const named = [...targets, ...Object.values(manifest.bin)].map((target) => target.replace('./', ''))
+
+    const entries = files.filter((file) => file === 'package.json' || isEntry(file))
+
+    expect(entries).toEqual([...new Set(named)].sort())
+  })
+
+  test('hold no chunk that nothing imports', () => {
+    const code = files.filter((file) => file.startsWith('dist/'))
+    const everything = code.map(textOf).join('\n')
+
+    const orphans = code.filter((file) => !isEntry(file) && !everything.includes(importedName(file)))
+
+    expect(orphans).toEqual([])
+  })
+
+  test('offer types for import and require under every entry', () => {
+    const entries = Object.entries(manifest.exports).filter(([entry]) => entry !== './package.json')
+
+    expect(entries.map(([entry]) => entry)).toEqual(['.', './node', './express', './fastify', './fetch', './testing'])
+    for (const [entry, conditions] of entries) {
+      const name = entry === '.' ? 'index' : entry.slice(2)
+      expect(conditions).toEqual({
+        import: { types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` },
+        require: { types: `./dist/${name}.d.cts`, default: `./dist/${name}.cjs` },
+      })
+    }
+  })
+
+  test('show no type of zod', () => {
+    const declarations = files.filter((file) => /\.d\.c?ts$/.test(file))
+
+    expect(declarations.length).toBeGreaterThan(0)
+    expect(declarations.filter((file) => /\bzod\b|\bz\.core\b|\bZod[A-Z]/.test(textOf(file)))).toEqual([])
+  })
+
+  test.each(['js', 'cjs'])('hold the error class once in .%s, whichever entries import it', (extension) => {
+    const holders = files.filter(
+      (file) => file.endsWith(`.${extension}`) && textOf(file).includes('signalbox.GatewayError'),
+    )
+
+    expect(holders).toHaveLength(1)
+  })
+
+  test('name no builtin without the node: prefix', () => {
+    const bare =
+      /(?:from|require\()\s*['"](?:fs|http|https|net|crypto|path|stream|buffer|url|util|events|timers|os)['"/]/
+
+    expect(files.filter((file) => /\.c?js$/.test(file) && bare.test(textOf(file)))).toEqual([])
+  })
+})
+
+describe('the runtime dependencies', () => {
+  test('are the four that need no further reason; a fifth needs a record in docs/decisions and its name here', () => {
+    expect(Object.keys(manifest.dependencies).sort()).toEqual([
+      'eventsource-parser',
+      'form-data-encoder',
+      'undici',
+      'zod',
+    ])
+  })
+
+  test('bring nothing else into the project of a host', () => {
+    const folders = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'))
+
+    expect(folders.sort()).toEqual(['eventsource-parser', 'form-data-encoder', 'signalbox', 'undici', 'zod'])
+  })
+})
+
+/** Shared chunks carry a hash in their name: `chunk-4XYZ….js`, `gateway-B1c2D3e4.d.ts`. */
+function isEntry(file: string): boolean {
+  return /^dist\/[a-z]+\.(?:c?js|d\.c?ts)$/.test(file)
+}
+
+/** A chunk's name as imports write it; declarations import each other under the name of the code beside them. */
+function importedName(file: string): string {
+  return file.replace('dist/', './').replace(/\.d\.(c?)ts$/, '.$1js')
+}

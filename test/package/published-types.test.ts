@@ -1,0 +1,68 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { run } from './run.ts'
+
+const root = join(import.meta.dirname, '../..')
+const bin = (name: string) => join(root, 'node_modules/.bin', name)
+const { tarball, project } = inject('packed')
+const ENTRIES = [
+  'signalbox',
+  'signalbox/node',
+  'signalbox/express',
+  'signalbox/fastify',
+  'signalbox/fetch',
+  'signalbox/testing',
+]
+
+/** What attw prints as JSON, as far as it is read here. */
+interface Report {
+  readonly analysis: {
+    readonly problems: readonly { readonly kind: string; readonly resolutionKind?: string }[]
+    readonly entrypoints: Readonly<Record<string, unknown>>
+  }
+}
+
+test('publint has nothing to say about the tarball', async () => {
+  const { stdout } = await run(bin('publint'), ['run', tarball, '--strict'], { cwd: root })
+
+  expect(stdout).toContain('All good!')
+})
+
+test('attw resolves every entry to matching code and types under node16', async () => {
+  const args = [tarball, '--profile', 'node16', '--no-definitely-typed', '--format', 'json']
+
+  const { stdout } = await run(bin('attw'), args, { cwd: root })
+
+  const { analysis } = JSON.parse(stdout) as Report
+  // The report lists everything; the profile leaves out the resolution of before `exports`, and so the exit status does.
+  expect(analysis.problems.filter((problem) => problem.resolutionKind !== 'node10')).toEqual([])
+  expect(Object.keys(analysis.entrypoints)).toHaveLength(ENTRIES.length + 1)
+}, 60_000)
+
+test.each(['mts', 'cts'])(
+  'a strict host compiles against the types from .%s, without skipLibCheck',
+  async (extension) => {
+    const folder = join(project, `typed-${extension}`)
+    const lines = ENTRIES.map((entry, index) => `import * as entry${index} from '${entry}'\nexport { entry${index} }`)
+    const compilerOptions = {
+      module: 'node16',
+      target: 'es2022',
+      lib: ['es2023', 'dom', 'dom.iterable'],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      noEmit: true,
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
+    }
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, `host.${extension}`), lines.join('\n'))
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: [`host.${extension}`] }))
+
+    const { stdout } = await run(bin('tsc'), ['--project', folder], { cwd: folder })
+
+    expect(stdout).toBe('')
+  },
+  60_000,
+)

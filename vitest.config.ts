@@ -1,0 +1,29 @@
+import { configDefaults, defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // Two cores: more workers only take turns, and timing-sensitive socket tests suffer from it.
+    maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'source',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, 'test/package/**'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'package',
+          include: ['test/package/**/*.test.ts'],
+          // Packs what `npm test` has built, once, and only when these tests run.
+          globalSetup: 'test/package/packed.setup.ts',
+        },
+      },
+    ],
+  },
+})
