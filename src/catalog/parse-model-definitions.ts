@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { configurationError } from './configuration-error.ts'
+import type { ModelDefinition } from './define-model.ts'
+
+const modelKind = z.enum(['chat', 'embedding', 'image', 'image_edit', 'video', 'speech'])
+const name = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(200, 'must have at most 200 characters')
+  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+const count = z.int().positive()
+
+const limits = z.strictObject({
+  contextTokens: count.exactOptional(),
+  maxOutputTokens: count.exactOptional(),
+  dimensions: count.exactOptional(),
+  nativeDimensions: z
+    .union(
+      [
+        z.array(count).nonempty(),
+        z
+          .strictObject({ min: count, max: count })
+          .refine((range) => range.min <= range.max, 'min must not be above max'),
+      ],
+      'must be a list of sizes, or { "min", "max" }',
+    )
+    .exactOptional(),
+  truncatesDimensions: z.boolean().exactOptional(),
+})
+
+const definitions = z.array(
+  z.strictObject({
+    id: name,
+    kind: z.union(
+      [modelKind, z.array(modelKind).nonempty()],
+      `must be one of ${modelKind.options.join(', ')}, or a list of them`,
+    ),
+    vendor: name,
+    upstream: name.exactOptional(),
+    protocol: name.exactOptional(),
+    limits: limits.exactOptional(),
+    aliases: z.array(name).exactOptional(),
+    fallbacks: z.array(name).exactOptional(),
+    created: z.int().nonnegative().exactOptional(),
+    displayName: z.string().min(1).max(200).exactOptional(),
+  }),
+)
+
+/**
+ * Reads the model rows of an operator's JSON file: `[{ id, kind, vendor, upstream?, limits?, aliases?, fallbacks?, … }]`,
+ * the members of {@link ModelDefinition}.
+ * @throws TypeError naming row and field of every fault: `models[2].kind: …`.
+ */
+export function parseModelDefinitions(json: unknown): readonly ModelDefinition[] {
+  const result = definitions.safeParse(json)
+  if (!result.success) throw configurationError('models', result.error.issues)
+  return result.data
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { parseDecimal } from '../../core/money.ts'
+import { configurationError } from '../configuration-error.ts'
+import { METERS, type Meter } from './meter.ts'
+
+/** One price. */
+export interface PriceRow {
+  /** Public id of the model. */
+  readonly model: string
+  readonly meter: Meter
+  /** Dollars for `per` units, as a decimal string: `"3.00"`. `"0"` is a price: free. */
+  readonly amount: string
+  /** Units that `amount` buys; 1 when absent. */
+  readonly per?: number | undefined
+  /** Billing fields that the row holds for, all of them: `{ resolution: '1080p' }`. Absent: always. */
+  readonly when?: Readonly<Record<string, string>> | undefined
+}
+
+/** A price list, as `createGateway({ prices })` takes it and a price file holds it. */
+export interface PriceFile {
+  readonly currency: 'USD'
+  readonly prices: readonly PriceRow[]
+  /** For people. */
+  readonly comment?: string | undefined
+}
+
+const LARGEST_UNIT_COUNT = 1_000_000_000_000
+
+const priceRow = z.strictObject({
+  model: z.string().min(1, 'must not be empty'),
+  meter: z.enum(METERS, {
+    error: (issue) => `unknown meter ${JSON.stringify(issue.input)}; the meters are ${METERS.join(', ')}`,
+  }),
+  amount: z
+    .string('must be a decimal string, such as "3.00"')
+    .refine(isDecimal, 'must be a decimal string, such as "3.00"'),
+  per: z.int().min(1).max(LARGEST_UNIT_COUNT).optional(),
+  when: z
+    .record(z.string().regex(/^[a-z][a-z0-9_]*$/, 'must be a billing field in snake_case'), z.string().min(1))
+    .optional(),
+})
+
+const priceFile = z.strictObject({
+  currency: z.literal('USD'),
+  prices: z.array(z.unknown()),
+  comment: z.string().optional(),
+})
+
+/**
+ * Checks the shape of a price list; what its rows mean together is for `definePrices` to judge.
+ * @throws TypeError naming the index and field of every fault: `prices[3].amount: …`.
+ */
+export function checkPriceFile(file: unknown): PriceFile {
+  const outer = priceFile.safeParse(file)
+  if (!outer.success) throw configurationError('', outer.error.issues)
+  const rows = z.array(priceRow).safeParse(outer.data.prices)
+  if (!rows.success) throw configurationError('prices', rows.error.issues)
+  return { currency: outer.data.currency, prices: rows.data, comment: outer.data.comment }
+}
+
+function isDecimal(text: string): boolean {
+  try {
+    parseDecimal(text)
+    return true
+  } catch {
+    return false
+  }
+}

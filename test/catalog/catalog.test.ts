@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import { defineModel, type ModelDefinition } from '../../src/catalog/define-model.ts'
+
+function chatModel(id: string, overrides: Partial<ModelDefinition> = {}): ModelDefinition {
+  return { id, kind: 'chat', vendor: 'openai', ...overrides }
+}
+
+describe('createCatalog', () => {
+  it('finds a model by its id and by each alias, and gives the same row', () => {
+    const catalog = createCatalog([chatModel('gp-5', { upstream: 'gpt-5', aliases: ['gpt-5', 'five'] })])
+
+    expect(catalog.find('gp-5')).toMatchObject({ id: 'gp-5', upstream: 'gpt-5', kinds: ['chat'] })
+    expect(catalog.find('gpt-5')).toBe(catalog.find('gp-5'))
+    expect(catalog.find('five')).toBe(catalog.find('gp-5'))
+  })
+
+  it.each(['gp-6', '', 'GP-5', 'constructor', '__proto__', 'toString'])('S38: does not know %j', (id) => {
+    expect(createCatalog([chatModel('gp-5')]).find(id)).toBeUndefined()
+  })
+
+  it('takes rows that defineModel has completed as well as bare ones', () => {
+    const row = defineModel(chatModel('gp-5'))
+
+    expect(createCatalog([row]).find('gp-5')).toBe(row)
+  })
+
+  it('lets the last row of an id win, in the place of the first', () => {
+    const catalog = createCatalog([
+      chatModel('gp-5', { limits: { maxOutputTokens: 100 }, aliases: ['old'] }),
+      chatModel('gp-6'),
+      chatModel('gp-5', { vendor: 'elsewhere', upstream: 'served-by-me' }),
+    ])
+
+    expect(catalog.list().map((model) => model.id)).toEqual(['gp-5', 'gp-6'])
+    expect(catalog.find('gp-5')).toMatchObject({ vendor: 'elsewhere', upstream: 'served-by-me', limits: {} })
+    expect(catalog.find('old')).toBeUndefined()
+  })
+
+  it('keeps the protocol of a row that is overridden for the same vendor only', () => {
+    const first = chatModel('wv2.7-t2v', { kind: 'video', vendor: 'dashscope', protocol: 'wan-2-7' })
+    const protocolAfter = (override: Partial<ModelDefinition>) =>
+      createCatalog([first, { ...first, protocol: undefined, ...override }]).find('wv2.7-t2v')?.protocol
+
+    expect(protocolAfter({ upstream: 'wan2.7-t2v-2026-06-12' })).toBe('wan-2-7')
+    expect(protocolAfter({ protocol: 'wan-2-6' })).toBe('wan-2-6')
+    expect(protocolAfter({ vendor: 'elsewhere' })).toBeUndefined()
+  })
+
+  it('refuses an alias that two models claim, naming both', () => {
+    const rows = [chatModel('gp-5', { aliases: ['five'] }), chatModel('gp-6', { aliases: ['five'] })]
+
+    expect(() => createCatalog(rows)).toThrow('model "gp-6": the alias "five" is also an alias of "gp-5"')
+  })
+
+  it('refuses an alias that is the id of an earlier model', () => {
+    const rows = [chatModel('gp-5'), chatModel('gp-6', { aliases: ['gp-5'] })]
+
+    expect(() => createCatalog(rows)).toThrow('model "gp-6": the alias "gp-5" is the id of another model')
+  })
+
+  it('lets a later model take over the alias of an earlier one as its id', () => {
+    const catalog = createCatalog([chatModel('gp-5', { aliases: ['gpt-5'] }), chatModel('gpt-5', { vendor: 'mine' })])
+
+    expect(catalog.find('gpt-5')?.vendor).toBe('mine')
+    expect(catalog.find('gp-5')?.vendor).toBe('openai')
+  })
+
+  it.each([
+    ['gp-9', 'is not in the catalog'],
+    ['gp-5', 'is the model itself'],
+    ['vy-4', 'serves none of its kinds'],
+  ])('refuses the fallback %s: it %s', (fallback, fault) => {
+    const rows = [chatModel('gp-5', { fallbacks: [fallback] }), chatModel('vy-4', { kind: 'embedding' })]
+
+    expect(() => createCatalog(rows)).toThrow(`model "gp-5": the fallback ${JSON.stringify(fallback)} ${fault}`)
+  })
+
+  it('accepts fallbacks by id and by alias, to each other too', () => {
+    const rows = [
+      chatModel('gp-5', { fallbacks: ['six'] }),
+      chatModel('gp-6', { aliases: ['six'], fallbacks: ['gp-5'] }),
+    ]
+
+    expect(createCatalog(rows).find('gp-5')?.fallbacks).toEqual(['six'])
+  })
+})

@@ -1,0 +1,205 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { charge } from '../../../src/catalog/prices/charge.ts'
+import type { Meter } from '../../../src/catalog/prices/meter.ts'
+import { definePrices } from '../../../src/catalog/prices/prices.ts'
+import { createRate, type MeterPrice, type Rate } from '../../../src/catalog/prices/rate.ts'
+import { divideRoundingUp } from '../../../src/core/money.ts'
+
+/** Prices for a million units. */
+function rateOf(amounts: Partial<Record<Meter, string>>, per = 1_000_000): Rate {
+  const prices = Object.entries(amounts).map(([meter, amount]): MeterPrice => ({ meter: meter as Meter, amount, per }))
+  return createRate('example', prices)
+}
+
+const CHAT = rateOf({
+  input_token: '3.00',
+  cached_input_token: '0.30',
+  cache_write_token: '3.75',
+  output_token: '15.00',
+})
+
+describe('charge', () => {
+  it('charges tokens at their prices', () => {
+    expect(charge(CHAT, { inputTokens: 1_000, outputTokens: 200 })).toBe(3_000_000n + 3_000_000n)
+  })
+
+  it('C1: takes cached and cache-written tokens out of the input total and counts none twice', () => {
+    const usage = { inputTokens: 1_000, cachedInputTokens: 600, cacheWriteTokens: 300, outputTokens: 0 }
+
+    expect(charge(CHAT, usage)).toBe(100n * 3_000n + 600n * 300n + 300n * 3_750n)
+  })
+
+  it('charges cached, written, reasoning and image tokens as part of their total where they have no price', () => {
+    const rate = rateOf({ input_token: '2.00', output_token: '8.00' })
+    const whole = { inputTokens: 1_000, outputTokens: 500 }
+    const parts = {
+      cachedInputTokens: 900,
+      cacheWriteTokens: 50,
+      inputImageTokens: 20,
+      reasoningTokens: 400,
+      outputImageTokens: 9,
+    }
+
+    expect(charge(rate, { ...whole, ...parts })).toBe(charge(rate, whole))
+  })
+
+  it('charges reasoning and image tokens apart where they have a price', () => {
+    const rate = rateOf({
+      input_token: '1',
+      input_image_token: '2',
+      output_token: '4',
+      reasoning_token: '8',
+      output_image_token: '16',
+    })
+    const usage = {
+      inputTokens: 100,
+      inputImageTokens: 40,
+      outputTokens: 100,
+      reasoningTokens: 30,
+      outputImageTokens: 20,
+    }
+
+    expect(charge(rate, usage)).toBe(60n * 1_000n + 40n * 2_000n + 50n * 4_000n + 30n * 8_000n + 20n * 16_000n)
+  })
+
+  it('never charges for more parts than the total holds', () => {
+    const usage = { inputTokens: 100, cachedInputTokens: 80, cacheWriteTokens: 80, outputTokens: 0 }
+
+    expect(charge(CHAT, usage)).toBe(80n * 300n + 20n * 3_750n)
+  })
+
+  it('charges parts that came without their total', () => {
+    expect(charge(CHAT, { cachedInputTokens: 10 })).toBe(3_000n)
+  })
+
+  it('A6: tells zero from nothing said, and charges neither', () => {
+    expect(charge(CHAT, { inputTokens: 0, cachedInputTokens: 10, outputTokens: 0 })).toBe(0n)
+    expect(charge(CHAT, {})).toBe(0n)
+  })
+
+  it('C7: makes the smallest call of the cheapest model cost something', () => {
+    expect(charge(rateOf({ input_token: '0.0001' }), { inputTokens: 1 })).toBe(1n)
+    expect(charge(rateOf({ input_token: '0.02' }), { inputTokens: 1 })).toBe(20n)
+  })
+
+  it('C7: rounds up once, not once for each meter', () => {
+    const rate = rateOf({ input_token: '0.0004', output_token: '0.0004', request: '0.0002' })
+
+    expect(charge(rate, { inputTokens: 1, outputTokens: 1 })).toBe(1n)
+  })
+
+  it('C6: is exact where floats drift', () => {
+    const rate = rateOf({ input_token: '0.10', output_token: '0.20' }, 1)
+
+    expect(charge(rate, { inputTokens: 1, outputTokens: 1 })).toBe(300_000_000n)
+    expect(charge(rateOf({ input_token: '1' }, 3), { inputTokens: 3_000_000 })).toBe(1_000_000_000_000_000n)
+  })
+
+  it('C6: charges fractions of a second as they are written', () => {
+    const rate = rateOf({ video_second: '0.10' }, 1)
+
+    expect(charge(rate, { videoSeconds: 5.04 })).toBe(504_000_000n)
+    expect(charge(rate, { videoSeconds: 0.1 + 0.2 })).toBe(30_000_001n)
+    expect(charge(rate, { videoSeconds: 1e-7 })).toBe(10n)
+    expect(charge(rate, { videoSeconds: 5e-324 })).toBe(1n)
+    expect(charge(rate, { videoSeconds: 0 })).toBe(0n)
+  })
+
+  it('counts one request a call, and pictures and characters by number', () => {
+    expect(charge(rateOf({ request: '0.01', image: '0.04' }, 1), { images: 3 })).toBe(130_000_000n)
+    expect(charge(rateOf({ character: '0.10' }, 10_000), { characters: 7 })).toBe(70_000n)
+  })
+
+  it('C9: costs what the model that answered costs', () => {
+    const prices = definePrices({
+      currency: 'USD',
+      prices: [
+        { model: 'dear', meter: 'request', amount: '1' },
+        { model: 'cheap', meter: 'request', amount: '0.1' },
+      ],
+    })
+
+    expect(charge(prices.quote('cheap', {})!, { inputTokens: 9 })).toBe(100_000_000n)
+    expect(charge(prices.quote('dear', {})!, { inputTokens: 9 })).toBe(1_000_000_000n)
+  })
+
+  it.each([
+    ['output without a price', { input_token: '1' }, { inputTokens: 5, outputTokens: 5 }],
+    ['input without a price', { output_token: '1' }, { inputTokens: 5, outputTokens: 5 }],
+    [
+      'text output where only pictures are priced',
+      { input_token: '1', output_image_token: '9' },
+      { inputTokens: 1, outputTokens: 9 },
+    ],
+    [
+      'tokens beside a price by the request and one for other tokens',
+      { request: '1', input_token: '1' },
+      { outputTokens: 1 },
+    ],
+    ['tokens of a model sold by the picture that made none', { image: '1' }, { inputTokens: 5, outputTokens: 5 }],
+    ['pictures of a model that is priced by tokens but reported none', { output_token: '1' }, { images: 1 }],
+    ['video without a price', { image: '1' }, { videoSeconds: 5 }],
+    ['characters without a price', { video_second: '1' }, { characters: 5 }],
+  ] as const)('C11: finds no amount for %s', (_case, amounts, usage) => {
+    expect(charge(rateOf(amounts), usage)).toBeUndefined()
+  })
+
+  it.each([
+    ['tokens of a model sold by the request', { request: '1' }, { inputTokens: 5, outputTokens: 5 }, 1_000n],
+    ['tokens reported with a picture sold by the piece', { image: '1' }, { images: 1, inputTokens: 5 }, 1_000n],
+    [
+      'pictures sold by their tokens',
+      { input_token: '1', output_token: '1' },
+      { images: 1, inputTokens: 2, outputTokens: 5 },
+      7_000n,
+    ],
+    [
+      'a modality that is priced at zero',
+      { input_token: '1', output_token: '0' },
+      { inputTokens: 5, outputTokens: 5 },
+      5_000n,
+    ],
+    ['an embedding, which has no output', { input_token: '1' }, { inputTokens: 5, outputTokens: 0 }, 5_000n],
+  ] as const)('asks for no further price for %s', (_case, amounts, usage, amount) => {
+    expect(charge(rateOf(amounts), usage)).toBe(amount)
+  })
+
+  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'S29: throws for a count of %s rather than crediting',
+    (count) => {
+      expect(() => charge(CHAT, { inputTokens: count })).toThrow(RangeError)
+      expect(() => charge(rateOf({ image: '1' }), { images: count })).toThrow(RangeError)
+    },
+  )
+
+  it('C6: equals the sum of exact fractions, whatever the prices', () => {
+    const price = fc.record({
+      micros: fc.bigInt({ min: 0n, max: 10n ** 10n }),
+      per: fc.integer({ min: 1, max: 3_000_000 }),
+    })
+    const count = fc.integer({ min: 0, max: 10_000_000 })
+    fc.assert(
+      fc.property(price, price, count, count, (input, output, inputTokens, outputTokens) => {
+        const amountOf = (micros: bigint) =>
+          `${micros / 1_000_000n}.${(micros % 1_000_000n).toString().padStart(6, '0')}`
+        const rate = createRate('example', [
+          { meter: 'input_token', amount: amountOf(input.micros), per: input.per },
+          { meter: 'output_token', amount: amountOf(output.micros), per: output.per },
+        ])
+        const common = BigInt(input.per) * BigInt(output.per)
+        const exact =
+          input.micros * 1_000n * BigInt(inputTokens) * BigInt(output.per) +
+          output.micros * 1_000n * BigInt(outputTokens) * BigInt(input.per)
+
+        expect(charge(rate, { inputTokens, outputTokens })).toBe(divideRoundingUp(exact, common))
+      }),
+    )
+  })
+
+  it('D5: a rate made again from its prices charges the same', () => {
+    const again = createRate(CHAT.model, JSON.parse(JSON.stringify(CHAT.prices)) as MeterPrice[])
+
+    expect(again).toEqual(CHAT)
+  })
+})

@@ -1,0 +1,127 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { charge } from '../../../src/catalog/prices/charge.ts'
+import { METERS } from '../../../src/catalog/prices/meter.ts'
+import { MAX_PLAUSIBLE_COUNT, plausibleUsage } from '../../../src/catalog/prices/plausible-usage.ts'
+import { createRate } from '../../../src/catalog/prices/rate.ts'
+
+const hold = { inputTokens: 100, outputTokens: 50, images: 1, videoSeconds: 4, characters: 30 }
+const limits = { contextTokens: 1_000, maxOutputTokens: 200 }
+const FIELDS = [
+  'inputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'outputTokens',
+  'reasoningTokens',
+  'inputImageTokens',
+  'outputImageTokens',
+  'images',
+  'videoSeconds',
+  'characters',
+] as const
+
+describe('plausibleUsage', () => {
+  it('leaves a believable report as it is', () => {
+    const usage = { inputTokens: 90, cachedInputTokens: 40, outputTokens: 60, reasoningTokens: 10, videoSeconds: 5.04 }
+
+    expect(plausibleUsage(usage, { hold, limits })).toEqual({ usage, implausible: [] })
+  })
+
+  it('A6: keeps zero zero and absent absent', () => {
+    expect(plausibleUsage({ inputTokens: 0, outputTokens: 0, images: 0 }, { hold, limits })).toEqual({
+      usage: { inputTokens: 0, outputTokens: 0, images: 0 },
+      implausible: [],
+    })
+    expect(plausibleUsage({}, { hold, limits })).toEqual({ usage: {}, implausible: [] })
+    expect(plausibleUsage({ inputTokens: null }, { hold, limits })).toEqual({ usage: {}, implausible: [] })
+  })
+
+  it.each([-1, 1.5, '12', 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, 10n, {}, true])(
+    'S29: puts the hold in place of %s and names the field',
+    (value) => {
+      const reported = { inputTokens: value, outputTokens: value }
+
+      expect(plausibleUsage(reported, { hold, limits })).toEqual({
+        usage: { inputTokens: 100, outputTokens: 50 },
+        implausible: ['inputTokens', 'outputTokens'],
+      })
+    },
+  )
+
+  it.each([-1, 1.5, '12', 2 ** 31, Number.NaN])(
+    'S29: does so for every other field, and drops what was not held: %s',
+    (value) => {
+      for (const field of FIELDS) {
+        if (field === 'videoSeconds' && value === 1.5) continue
+        const held = (hold as Record<string, number>)[field]
+        const expected = held === undefined ? {} : { [field]: held }
+
+        expect(plausibleUsage({ [field]: value }, { hold, limits })).toEqual({ usage: expected, implausible: [field] })
+      }
+    },
+  )
+
+  it.each([undefined, null, 7, 'usage', [1, 2]])('S29: takes the hold when the report is %j', (reported) => {
+    expect(plausibleUsage(reported, { hold, limits })).toEqual({ usage: hold, implausible: ['usage'] })
+  })
+
+  it('believes a report somewhat above the hold and the limit, as overage, but not far above', () => {
+    const atMost = { inputTokens: 2_000, outputTokens: 400, videoSeconds: 10 }
+
+    expect(plausibleUsage(atMost, { hold, limits })).toEqual({ usage: atMost, implausible: [] })
+    expect(plausibleUsage({ inputTokens: 2_001 }, { hold, limits }).implausible).toEqual(['inputTokens'])
+    expect(plausibleUsage({ outputTokens: 401 }, { hold, limits }).implausible).toEqual(['outputTokens'])
+  })
+
+  it('believes a batch that is larger than the context of one text when the hold was large too', () => {
+    const batch = { hold: { inputTokens: 20_000 }, limits: { contextTokens: 1_000 } }
+
+    expect(plausibleUsage({ inputTokens: 15_000 }, batch).implausible).toEqual([])
+  })
+
+  it('has a ceiling where the limits of the model are not known', () => {
+    const unknown = { hold, limits: {} }
+
+    expect(plausibleUsage({ inputTokens: MAX_PLAUSIBLE_COUNT }, unknown).implausible).toEqual([])
+    expect(plausibleUsage({ inputTokens: MAX_PLAUSIBLE_COUNT + 1 }, unknown).usage).toEqual({ inputTokens: 100 })
+  })
+
+  it('cuts parts to their total, a replaced total included', () => {
+    const reported = {
+      inputTokens: -5,
+      cachedInputTokens: 500,
+      outputTokens: 20,
+      reasoningTokens: 30,
+      outputImageTokens: 21,
+    }
+
+    expect(plausibleUsage(reported, { hold, limits })).toEqual({
+      usage: { inputTokens: 100, cachedInputTokens: 100, outputTokens: 20, reasoningTokens: 20, outputImageTokens: 20 },
+      implausible: ['inputTokens'],
+    })
+  })
+
+  it('S29: never throws, and what it gives can always be charged', () => {
+    const rate = createRate(
+      'example',
+      METERS.map((meter) => ({ meter, amount: '0.5', per: 1_000 })),
+    )
+    const report = fc.oneof(
+      fc.anything(),
+      fc.record(
+        Object.fromEntries(FIELDS.map((field) => [field, fc.oneof(fc.anything(), fc.double(), fc.integer())])),
+        {
+          requiredKeys: [],
+        },
+      ),
+    )
+    fc.assert(
+      fc.property(report, (reported) => {
+        const { usage } = plausibleUsage(reported, { hold, limits })
+
+        expect(charge(rate, usage)).toBeGreaterThan(0n)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
