@@ -1,0 +1,97 @@
+import type { IdempotencyStore } from '../../stores/idempotency-store.ts'
+import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import { EXAMPLE_NOW_MS, exampleAnswer, exampleClaim, readableAnswer } from './store-example.ts'
+
+/** One case for each guarantee of {@link IdempotencyStore}. */
+export function describeIdempotencyStore(
+  { describe, it, expect }: ContractRunner,
+  subject: ContractSubject<IdempotencyStore>,
+): void {
+  const check = (name: string, body: (store: IdempotencyStore) => Promise<void>) =>
+    it(name, () => withDriver(subject, body))
+
+  describe('idempotency store contract', () => {
+    check('lets the first request claim an unknown key', async (store) => {
+      expect(await store.claim(exampleClaim(), EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+    })
+
+    check('B13: says that the same key is in flight until it is answered', async (store) => {
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      expect(await store.claim(exampleClaim(), EXAMPLE_NOW_MS + 1)).toEqual({ status: 'in_flight' })
+    })
+
+    check('B13: replays the stored answer, status, headers and every byte', async (store) => {
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      await store.complete(exampleClaim(), exampleAnswer('first'))
+      const found = await store.claim(exampleClaim(), EXAMPLE_NOW_MS + 1)
+      expect(found.status).toEqual('replay')
+      expect(found.status === 'replay' && readableAnswer(found.answer)).toEqual(readableAnswer(exampleAnswer('first')))
+    })
+
+    check('B13: refuses the key with another body, in flight and answered', async (store) => {
+      const other = exampleClaim({ fingerprint: 'b'.repeat(64) })
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'mismatch' })
+      await store.complete(exampleClaim(), exampleAnswer('first'))
+      expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'mismatch' })
+    })
+
+    check('B13: keeps the keys of different accounts apart', async (store) => {
+      await store.claim(exampleClaim({ accountId: 'account_1', key: '2x' }), EXAMPLE_NOW_MS)
+      const other = exampleClaim({ accountId: 'account_12', key: 'x' })
+      expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+    })
+
+    check('grants exactly one of many equal claims at once', async (store) => {
+      const found = await Promise.all(
+        Array.from({ length: 50 }, async () => store.claim(exampleClaim(), EXAMPLE_NOW_MS)),
+      )
+      expect(found.filter((result) => result.status === 'claimed').length).toEqual(1)
+      expect(found.filter((result) => result.status === 'in_flight').length).toEqual(49)
+    })
+
+    check('forgets a key at its expiry, answered or not', async (store) => {
+      const answered = exampleClaim({ key: 'answered' })
+      const open = exampleClaim({ key: 'open' })
+      await store.claim(answered, EXAMPLE_NOW_MS)
+      await store.complete(answered, exampleAnswer('first'))
+      await store.claim(open, EXAMPLE_NOW_MS)
+      const later = { expiresAtMs: answered.expiresAtMs + 10_000, fingerprint: 'c'.repeat(64) }
+      expect(await store.claim({ ...answered, ...later }, answered.expiresAtMs + 1)).toEqual({ status: 'claimed' })
+      expect(await store.claim({ ...open, ...later }, open.expiresAtMs + 1)).toEqual({ status: 'claimed' })
+    })
+
+    check('keeps the first answer when a claim is completed twice', async (store) => {
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      await store.complete(exampleClaim(), exampleAnswer('first'))
+      await store.complete(exampleClaim(), exampleAnswer('second'))
+      const found = await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      expect(found.status === 'replay' && readableAnswer(found.answer)).toEqual(readableAnswer(exampleAnswer('first')))
+    })
+
+    check('frees a released key for any request', async (store) => {
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      await store.release(exampleClaim())
+      const other = exampleClaim({ fingerprint: 'b'.repeat(64) })
+      expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+    })
+
+    check('changes nothing by releasing a key that is unknown or answered', async (store) => {
+      await store.release(exampleClaim({ key: 'never claimed' }))
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      await store.complete(exampleClaim(), exampleAnswer('first'))
+      await store.release(exampleClaim())
+      expect((await store.claim(exampleClaim(), EXAMPLE_NOW_MS)).status).toEqual('replay')
+    })
+
+    check('does not let a request whose claim expired touch the claim of its successor', async (store) => {
+      const first = exampleClaim()
+      const second = exampleClaim({ fingerprint: 'b'.repeat(64), expiresAtMs: first.expiresAtMs + 10_000 })
+      await store.claim(first, EXAMPLE_NOW_MS)
+      await store.claim(second, first.expiresAtMs + 1)
+      await store.complete(first, exampleAnswer('late'))
+      await store.release(first)
+      expect(await store.claim(second, first.expiresAtMs + 2)).toEqual({ status: 'in_flight' })
+    })
+  })
+}

@@ -1,0 +1,81 @@
+import type { KeyRecord, KeyStore } from '../../stores/key-store.ts'
+import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+
+/** One case for each guarantee of {@link KeyStore}. */
+export function describeKeyStore({ describe, it, expect }: ContractRunner, subject: ContractSubject<KeyStore>): void {
+  const check = (name: string, body: (keys: KeyStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+
+  describe('key store contract', () => {
+    check('finds a key by its hash with every field it was stored with', async (keys) => {
+      const record = keyRecord('1', {
+        scopes: { endpoints: ['chat'], models: ['gmn-2.5-pro'] },
+        limits: { requestsPerMinute: 60, tokensPerMinute: 1000, concurrency: 5 },
+        expiresAtMs: 1_900_000_000_000,
+      })
+      await keys.insert(record)
+      expect(await keys.findByHash(record.hash)).toEqual(record)
+    })
+
+    check('finds nothing for an unknown hash', async (keys) => {
+      await keys.insert(keyRecord('1'))
+      expect(await keys.findByHash(keyRecord('2').hash)).toEqual(undefined)
+      expect(await keys.findByHash('constructor')).toEqual(undefined)
+    })
+
+    check('keeps the first record when a hash is inserted again', async (keys) => {
+      await keys.insert(keyRecord('1', { label: 'first' }))
+      await keys.insert(keyRecord('1', { label: 'second', accountId: 'account_2' }))
+      expect((await keys.findByHash(keyRecord('1').hash))?.label).toEqual('first')
+      expect(await keys.list('account_2')).toEqual([])
+    })
+
+    check('lists the keys of one account only', async (keys) => {
+      await keys.insert(keyRecord('1'))
+      await keys.insert(keyRecord('2'))
+      await keys.insert(keyRecord('3', { accountId: 'account_2' }))
+      const ids = (await keys.list('account_1')).map((record) => record.id).sort()
+      expect(ids).toEqual(['key_1', 'key_2'])
+      expect(await keys.list('account_3')).toEqual([])
+    })
+
+    check('still finds a revoked key, with the time of its revocation', async (keys) => {
+      await keys.insert(keyRecord('1'))
+      expect(await keys.revoke('key_1', 1_750_000_001_000)).toEqual(true)
+      expect((await keys.findByHash(keyRecord('1').hash))?.revokedAtMs).toEqual(1_750_000_001_000)
+      expect((await keys.list('account_1')).map((record) => record.revokedAtMs)).toEqual([1_750_000_001_000])
+    })
+
+    check('keeps the first time when a key is revoked twice', async (keys) => {
+      await keys.insert(keyRecord('1'))
+      await keys.revoke('key_1', 1_750_000_001_000)
+      expect(await keys.revoke('key_1', 1_750_000_002_000)).toEqual(true)
+      expect((await keys.findByHash(keyRecord('1').hash))?.revokedAtMs).toEqual(1_750_000_001_000)
+    })
+
+    check('does not bring a revoked key back when its hash is inserted again', async (keys) => {
+      await keys.insert(keyRecord('1'))
+      await keys.revoke('key_1', 1_750_000_001_000)
+      await keys.insert(keyRecord('1'))
+      expect((await keys.findByHash(keyRecord('1').hash))?.revokedAtMs).toEqual(1_750_000_001_000)
+    })
+
+    check('says that there was nothing to revoke for an unknown key', async (keys) => {
+      expect(await keys.revoke('key_1', 1_750_000_001_000)).toEqual(false)
+    })
+  })
+}
+
+function keyRecord(number: string, overrides: Partial<KeyRecord> = {}): KeyRecord {
+  return {
+    id: `key_${number}`,
+    accountId: 'account_1',
+    hash: number.repeat(64),
+    label: `key ${number}`,
+    scopes: {},
+    limits: undefined,
+    createdAtMs: 1_750_000_000_000,
+    expiresAtMs: undefined,
+    revokedAtMs: undefined,
+    ...overrides,
+  }
+}

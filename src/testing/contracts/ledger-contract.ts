@@ -1,0 +1,219 @@
+import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
+import { describeLedgerClaims } from './ledger-claims-contract.ts'
+import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleReservation, fundedLedger, type LedgerStore } from './store-example.ts'
+
+/** One case for each guarantee of the ledger, and of what it shares with the idempotency store of the same driver. */
+export function describeLedger(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
+  const { describe, it, expect } = runner
+  const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
+  const balanceOf = async ({ ledger }: LedgerStore) => {
+    const account = await ledger.account(ACCOUNT_ID)
+    return { balance: account?.balance, held: account?.held }
+  }
+  const sumOfEntries = async ({ ledger }: LedgerStore) =>
+    (await ledger.entries(ACCOUNT_ID, 1000)).reduce((sum, entry) => sum + entry.amount, 0n)
+
+  describe('ledger contract: accounts and credits', () => {
+    check('makes an account once and gives it as it is afterwards', async ({ ledger }) => {
+      const made = await ledger.createAccount({ id: ACCOUNT_ID, tier: 'free' }, EXAMPLE_NOW_MS)
+      const again = await ledger.createAccount({ id: ACCOUNT_ID, tier: 'paid' }, EXAMPLE_NOW_MS + 5)
+      const expected = { id: ACCOUNT_ID, balance: 0n, held: 0n, tier: 'free', createdAtMs: EXAMPLE_NOW_MS }
+      expect(made).toEqual(expected)
+      expect(again).toEqual(expected)
+      expect(await ledger.account('account_2')).toEqual(undefined)
+    })
+
+    check('adds a credit once for each credit id', async (store) => {
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
+      const credit = { creditId: 'credit_1', accountId: ACCOUNT_ID, amount: 1_000n, description: 'start' }
+      expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+    })
+
+    check('refuses a credit that is not above zero or is for nobody', async (store) => {
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
+      const credit = { creditId: 'credit_1', accountId: ACCOUNT_ID, amount: 1_000n, description: 'start' }
+      for (const wrong of [{ amount: 0n }, { amount: -1n }, { accountId: 'account_2' }]) {
+        expect(await failureName(() => store.ledger.credit({ ...credit, ...wrong }, EXAMPLE_NOW_MS))).toEqual(
+          'RangeError',
+        )
+      }
+      expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(true)
+    })
+
+    check('keeps amounts beyond what a float can hold to the nano-dollar', async (store) => {
+      await fundedLedger(store, 9_007_199_254_740_993n)
+      expect(await balanceOf(store)).toEqual({ balance: 9_007_199_254_740_993n, held: 0n })
+    })
+  })
+
+  describe('ledger contract: holds', () => {
+    check('moves a hold from the balance and back when it is voided', async (store) => {
+      await fundedLedger(store, 1_000n)
+      expect(await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)).toEqual({
+        status: 'held',
+      })
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+      const voided = await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
+      expect(voided).toEqual({ resolved: true, charged: 0n, shortfall: 0n })
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+    })
+
+    check('refuses a hold above the balance and leaves the balance as it was', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const refused = await store.ledger.reserve(exampleReservation({ amount: 1_001n }), EXAMPLE_NOW_MS)
+      expect(refused).toEqual({ status: 'insufficient_balance' })
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+      const exact = await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 1_000n }), EXAMPLE_NOW_MS)
+      expect(exact).toEqual({ status: 'held' })
+    })
+
+    check('allows a hold of zero for a known account only', async (store) => {
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
+      expect(await store.ledger.reserve(exampleReservation({ amount: 0n }), EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      const stranger = exampleReservation({ holdId: 'hold_2', accountId: 'account_2', amount: 0n })
+      expect(await store.ledger.reserve(stranger, EXAMPLE_NOW_MS)).toEqual({ status: 'unknown_account' })
+    })
+
+    check('gives the first outcome when the same hold is reserved again, and holds nothing more', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const tooMuch = exampleReservation({ holdId: 'hold_2', amount: 5_000n })
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      await store.ledger.reserve(tooMuch, EXAMPLE_NOW_MS)
+      expect(await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)).toEqual({
+        status: 'held',
+      })
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+      await store.ledger.settle({ holdId: 'hold_1', amount: 100n, description: 'chat' }, EXAMPLE_NOW_MS)
+      expect(await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)).toEqual({
+        status: 'held',
+      })
+      expect(await balanceOf(store)).toEqual({ balance: 900n, held: 0n })
+    })
+
+    check('charges what was used and gives the rest of the hold back', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      const settled = await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat' }, EXAMPLE_NOW_MS)
+      expect(settled).toEqual({ resolved: true, charged: 150n, shortfall: 0n })
+      expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
+    })
+
+    check('charges above the hold from the balance and records what is lacking, never below zero', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 500n }), EXAMPLE_NOW_MS)
+      const settled = await store.ledger.settle({ holdId: 'hold_1', amount: 700n, description: 'chat' }, EXAMPLE_NOW_MS)
+      expect(settled).toEqual({ resolved: true, charged: 500n, shortfall: 200n })
+      expect(await balanceOf(store)).toEqual({ balance: 0n, held: 500n })
+      const kinds = (await store.ledger.entries(ACCOUNT_ID, 10)).map(({ kind, amount }) => ({ kind, amount }))
+      expect(kinds.slice(0, 2)).toEqual([
+        { kind: 'shortfall', amount: 0n },
+        { kind: 'charge', amount: -500n },
+      ])
+    })
+
+    check('A15, D2: ends a hold once; every later end changes nothing and says so', async (store) => {
+      const nothing = { resolved: false, charged: 0n, shortfall: 0n }
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 100n }), EXAMPLE_NOW_MS)
+      await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat' }, EXAMPLE_NOW_MS)
+      await store.ledger.void('hold_2', EXAMPLE_NOW_MS)
+      for (const holdId of ['hold_1', 'hold_2', 'hold_3']) {
+        expect(await store.ledger.settle({ holdId, amount: 90n, description: 'again' }, EXAMPLE_NOW_MS)).toEqual(
+          nothing,
+        )
+        expect(await store.ledger.void(holdId, EXAMPLE_NOW_MS)).toEqual(nothing)
+      }
+      expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
+    })
+
+    check('A15: settles once when many settle at the same time', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      const settlement = { holdId: 'hold_1', amount: 150n, description: 'chat' }
+      const ends = await Promise.all(
+        Array.from({ length: 20 }, async () => store.ledger.settle(settlement, EXAMPLE_NOW_MS)),
+      )
+      expect(ends.filter((end) => end.resolved).length).toEqual(1)
+      expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
+    })
+
+    check('B1: admits exactly 137 of 2,000 parallel requests with money for 137', async (store) => {
+      await fundedLedger(store, 137n * 50n + 49n)
+      const outcomes = await Promise.all(
+        Array.from({ length: 2_000 }, async (_, index) =>
+          store.ledger.reserve(exampleReservation({ holdId: `hold_${index}`, amount: 50n }), EXAMPLE_NOW_MS),
+        ),
+      )
+      expect(outcomes.filter((outcome) => outcome.status === 'held').length).toEqual(137)
+      expect(await balanceOf(store)).toEqual({ balance: 49n, held: 137n * 50n })
+    })
+
+    check('B7: expires holds whose time is over, at most as many as asked, and no others', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const early = { amount: 100n, expiresAtMs: EXAMPLE_NOW_MS + 1_000 }
+      for (const holdId of ['hold_1', 'hold_2', 'hold_3']) {
+        await store.ledger.reserve(exampleReservation({ ...early, holdId }), EXAMPLE_NOW_MS)
+      }
+      const late = exampleReservation({ holdId: 'hold_4', amount: 100n, expiresAtMs: EXAMPLE_NOW_MS + 90_000 })
+      await store.ledger.reserve(late, EXAMPLE_NOW_MS)
+      expect(await store.ledger.expire(EXAMPLE_NOW_MS + 500, 10)).toEqual(0)
+      expect(await store.ledger.expire(EXAMPLE_NOW_MS + 2_000, 2)).toEqual(2)
+      expect(await store.ledger.expire(EXAMPLE_NOW_MS + 2_000, 10)).toEqual(1)
+      expect(await store.ledger.expire(EXAMPLE_NOW_MS + 2_000, 10)).toEqual(0)
+      expect(await balanceOf(store)).toEqual({ balance: 900n, held: 100n })
+    })
+
+    check('B7: settles nothing after a hold has expired', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ expiresAtMs: EXAMPLE_NOW_MS + 1 }), EXAMPLE_NOW_MS)
+      await store.ledger.expire(EXAMPLE_NOW_MS + 2, 10)
+      const late = await store.ledger.settle({ holdId: 'hold_1', amount: 9n, description: 'late' }, EXAMPLE_NOW_MS + 3)
+      expect(late).toEqual({ resolved: false, charged: 0n, shortfall: 0n })
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+    })
+  })
+
+  describe('ledger contract: journal', () => {
+    check('writes a line for every movement, newest first, at most as many as asked', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat gmn-2.5-pro' }, EXAMPLE_NOW_MS + 7)
+      const [charge, credit, ...others] = await store.ledger.entries(ACCOUNT_ID, 10)
+      expect(others).toEqual([])
+      expect({ ...charge, id: undefined }).toEqual({
+        id: undefined,
+        accountId: ACCOUNT_ID,
+        kind: 'charge',
+        amount: -150n,
+        holdId: 'hold_1',
+        description: 'chat gmn-2.5-pro',
+        createdAtMs: EXAMPLE_NOW_MS + 7,
+      })
+      expect({ kind: credit?.kind, amount: credit?.amount }).toEqual({ kind: 'credit', amount: 1_000n })
+      expect(charge?.id === credit?.id).toEqual(false)
+      expect((await store.ledger.entries(ACCOUNT_ID, 1)).map((entry) => entry.id)).toEqual([charge?.id])
+      expect(await store.ledger.entries('account_2', 10)).toEqual([])
+    })
+
+    check('sums up to balance and held together after every step', async (store) => {
+      const steps: (() => unknown)[] = [
+        () => fundedLedger(store, 1_000n),
+        () => store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS),
+        () => store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 300n }), EXAMPLE_NOW_MS),
+        () => store.ledger.settle({ holdId: 'hold_1', amount: 900n, description: 'chat' }, EXAMPLE_NOW_MS),
+        () => store.ledger.void('hold_2', EXAMPLE_NOW_MS),
+      ]
+      for (const step of steps) {
+        await step()
+        const { balance = 0n, held = 0n } = await balanceOf(store)
+        expect(await sumOfEntries(store)).toEqual(balance + held)
+      }
+    })
+  })
+
+  describeLedgerClaims(runner, subject)
+}

@@ -1,0 +1,121 @@
+import type { RateLimiter, RateTake } from '../../stores/rate-limiter.ts'
+import {
+  type ContractClock,
+  type ContractRunner,
+  type ContractSubject,
+  standingClock,
+  withDriver,
+} from './contract-runner.ts'
+
+/** A rate limiter under test; `clock` when it does not go by the `nowMs` it is given. */
+export interface RateLimiterSubject extends ContractSubject<RateLimiter> {
+  readonly clock?: ContractClock
+}
+
+/** One case for each guarantee of {@link RateLimiter}. Limits are small and slow, so that a running clock does not matter. */
+export function describeRateLimiter({ describe, it, expect }: ContractRunner, subject: RateLimiterSubject): void {
+  const clock = subject.clock ?? standingClock()
+  const check = (name: string, body: (limiter: RateLimiter) => Promise<void>) =>
+    it(name, () => withDriver(subject, body))
+
+  describe('rate limiter contract', () => {
+    check('grants the whole limit at once and refuses what goes beyond it', async (limiter) => {
+      for (let count = 0; count < 6; count++) {
+        expect((await limiter.take([requests()], clock.now())).allowed).toEqual(true)
+      }
+      const refused = await limiter.take([requests()], clock.now())
+      expect(refused.allowed).toEqual(false)
+      expect(refused.retryAfterMs > 0 && refused.retryAfterMs <= 10_000).toEqual(true)
+    })
+
+    check('reports limit, what is left and the time until it is full, in the order of the takes', async (limiter) => {
+      const { allowed, retryAfterMs, buckets } = await limiter.take([requests(), tokens(40)], clock.now())
+      expect({ allowed, retryAfterMs }).toEqual({ allowed: true, retryAfterMs: 0 })
+      expect(buckets.map(({ limit, remaining }) => ({ limit, remaining }))).toEqual([
+        { limit: 6, remaining: 5 },
+        { limit: 60, remaining: 20 },
+      ])
+      expect(buckets.map(({ resetMs }) => Math.ceil(resetMs / 1000))).toEqual([10, 40])
+    })
+
+    check('grants the same take after the time it named', async (limiter) => {
+      await limiter.take([tokens(50)], clock.now())
+      const refused = await limiter.take([tokens(20)], clock.now())
+      expect(refused.allowed).toEqual(false)
+      await clock.advance(refused.retryAfterMs)
+      expect((await limiter.take([tokens(20)], clock.now())).allowed).toEqual(true)
+    })
+
+    check('gives back evenly, not all at once at the end of a minute', async (limiter) => {
+      await limiter.take([tokens(60)], clock.now())
+      await clock.advance(30_000)
+      expect((await limiter.take([tokens(30)], clock.now())).allowed).toEqual(true)
+      expect((await limiter.take([tokens(20)], clock.now())).allowed).toEqual(false)
+    })
+
+    check('saves up no more than the limit over a long silence', async (limiter) => {
+      await limiter.take([requests()], clock.now())
+      await clock.advance(600_000)
+      for (let count = 0; count < 6; count++) await limiter.take([requests()], clock.now())
+      expect((await limiter.take([requests()], clock.now())).allowed).toEqual(false)
+    })
+
+    check('takes from all buckets or from none', async (limiter) => {
+      await limiter.take([tokens(60)], clock.now())
+      const refused = await limiter.take([requests(), tokens(30)], clock.now())
+      expect(refused.allowed).toEqual(false)
+      expect(refused.buckets[0]?.remaining).toEqual(6)
+      expect((await limiter.take([requests()], clock.now())).buckets[0]?.remaining).toEqual(5)
+    })
+
+    check('judges and takes an amount above the whole size as if it were the size', async (limiter) => {
+      const large = await limiter.take([tokens(5000)], clock.now())
+      expect(large.allowed).toEqual(true)
+      expect(large.buckets[0]?.remaining).toEqual(0)
+      expect((large.buckets[0]?.resetMs ?? 0) <= 60_000).toEqual(true)
+      expect((await limiter.take([tokens(5000)], clock.now())).allowed).toEqual(false)
+    })
+
+    check('B12: gives tokens back that were taken by the estimate and not used', async (limiter) => {
+      await limiter.take([tokens(60)], clock.now())
+      await limiter.adjust(tokens(-50), clock.now())
+      expect((await limiter.take([tokens(50)], clock.now())).allowed).toEqual(true)
+      expect((await limiter.take([tokens(10)], clock.now())).allowed).toEqual(false)
+    })
+
+    check('B12: takes more after the fact without refusing, and makes later takes wait for it', async (limiter) => {
+      await limiter.take([tokens(60)], clock.now())
+      await limiter.adjust(tokens(60), clock.now())
+      await clock.advance(50_000)
+      expect((await limiter.take([tokens(1)], clock.now())).allowed).toEqual(false)
+      await clock.advance(20_000)
+      expect((await limiter.take([tokens(1)], clock.now())).allowed).toEqual(true)
+    })
+
+    check('never fills a bucket above its size by giving back', async (limiter) => {
+      await limiter.adjust(tokens(-500), clock.now())
+      await limiter.take([tokens(60)], clock.now())
+      expect((await limiter.take([tokens(20)], clock.now())).allowed).toEqual(false)
+    })
+
+    check('keeps buckets apart', async (limiter) => {
+      for (let count = 0; count < 6; count++) await limiter.take([requests('key_1')], clock.now())
+      expect((await limiter.take([requests('key_2')], clock.now())).allowed).toEqual(true)
+    })
+
+    check('B1: grants no more than the limit to many callers at once', async (limiter) => {
+      const decisions = await Promise.all(
+        Array.from({ length: 100 }, async () => limiter.take([requests()], clock.now())),
+      )
+      expect(decisions.filter((decision) => decision.allowed).length).toEqual(6)
+    })
+  })
+}
+
+function requests(keyId = 'key_1'): RateTake {
+  return { bucket: `requests:${keyId}`, amount: 1, perMinute: 6 }
+}
+
+function tokens(amount: number): RateTake {
+  return { bucket: 'tokens:key_1', amount, perMinute: 60 }
+}

@@ -1,0 +1,143 @@
+import { asList, asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
+import { refuseGemini } from './gemini-errors.ts'
+import { checkKnownFields, field, signsThoughts } from './gemini-fields.ts'
+import { checkGeminiSchema } from './gemini-schema-checks.ts'
+
+const REQUEST_FIELDS = new Set([
+  'contents',
+  'systemInstruction',
+  'tools',
+  'toolConfig',
+  'safetySettings',
+  'generationConfig',
+  'cachedContent',
+  'model',
+  'labels',
+  'serviceTier',
+])
+const CONFIG_FIELDS = new Set([
+  'stopSequences',
+  'responseMimeType',
+  'responseSchema',
+  'responseJsonSchema',
+  'responseModalities',
+  'candidateCount',
+  'maxOutputTokens',
+  'temperature',
+  'topP',
+  'topK',
+  'seed',
+  'presencePenalty',
+  'frequencyPenalty',
+  'responseLogprobs',
+  'logprobs',
+  'speechConfig',
+  'thinkingConfig',
+  'imageConfig',
+  'mediaResolution',
+])
+const LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']
+const MODES = ['AUTO', 'NONE', 'ANY', 'VALIDATED']
+const MAX_STOP_SEQUENCES = 5
+
+/** The checks of everything but contents. */
+export function checkGeminiConfig(request: unknown, model: string): void {
+  checkKnownFields(asObject(request), REQUEST_FIELDS, '')
+  checkTools(request)
+  const config = asObject(field(request, 'generationConfig'))
+  checkKnownFields(config, CONFIG_FIELDS, 'generation_config')
+  for (const name of ['presencePenalty', 'frequencyPenalty']) {
+    if ((asNumber(field(config, name)) ?? 0) !== 0) refuseGemini(`Penalty is not enabled for this model: ${model}`)
+  }
+  if ((asNumber(field(config, 'candidateCount')) ?? 1) !== 1)
+    refuseGemini('Multiple candidates is not enabled for this model')
+  const temperature = asNumber(field(config, 'temperature')) ?? 1
+  if (temperature < 0 || temperature > 2) {
+    refuseGemini(`* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].`)
+  }
+  const maxTokens = asNumber(field(config, 'maxOutputTokens')) ?? 1
+  if (maxTokens < 1)
+    refuseGemini('* GenerateContentRequest.generation_config.max_output_tokens: max_output_tokens must be positive.')
+  if (asList(field(config, 'stopSequences')).length > MAX_STOP_SEQUENCES) {
+    refuseGemini(`The number of stop sequences must not exceed ${MAX_STOP_SEQUENCES}.`)
+  }
+  checkThinking(field(config, 'thinkingConfig'), model)
+  checkResponseSchema(config)
+}
+
+function checkTools(request: unknown): void {
+  const declared = new Set<string>()
+  asList(field(request, 'tools')).forEach((tool, position) => {
+    const declarations = field(tool, 'functionDeclarations')
+    if (!Array.isArray(declarations)) return
+    if (declarations.length === 0) {
+      refuseGemini(
+        `* GenerateContentRequest.tools[${position}].function_declarations: at least one function declaration is required.`,
+      )
+    }
+    declarations.forEach((declaration: unknown, index) => {
+      const place = `tools[${position}].function_declarations[${index}]`
+      const name = asText(asObject(declaration)['name'])
+      if (!/^[a-zA-Z_][\w.:-]{0,63}$/.test(name)) {
+        refuseGemini(
+          `* GenerateContentRequest.${place}.name: Invalid function name. Must start with a letter or an underscore.`,
+        )
+      }
+      if (declared.has(name)) refuseGemini(`Duplicate function declaration found: ${name}`)
+      declared.add(name)
+      const parameters = field(declaration, 'parameters')
+      if (isGiven(parameters) && isGiven(field(declaration, 'parametersJsonSchema'))) {
+        refuseGemini(`* GenerateContentRequest.${place}: parameters and parameters_json_schema must not both be set.`)
+      }
+      if (isGiven(parameters)) checkGeminiSchema(asObject(parameters), `${place}.parameters`)
+    })
+  })
+  const calling = field(field(request, 'toolConfig'), 'functionCallingConfig')
+  const mode = asText(field(calling, 'mode'))
+  if (mode !== '' && !MODES.includes(mode))
+    refuseGemini(`Invalid value at 'tool_config.function_calling_config.mode', "${mode}"`)
+  const allowed = asList(field(calling, 'allowedFunctionNames'))
+  if (allowed.length > 0 && mode !== 'ANY' && mode !== 'VALIDATED') {
+    refuseGemini('Function calling config is set without mode ANY or VALIDATED, allowed_function_names must be empty.')
+  }
+  const unknown = allowed.find((name) => !declared.has(asText(name)))
+  if (unknown !== undefined)
+    refuseGemini(`allowed_function_names contains a function that is not declared: ${asText(unknown)}`)
+}
+
+function checkThinking(thinking: unknown, model: string): void {
+  if (!isGiven(thinking)) return
+  const level = field(thinking, 'thinkingLevel')
+  const budget = asNumber(field(thinking, 'thinkingBudget'))
+  if (isGiven(level)) {
+    if (!signsThoughts(model)) refuseGemini('Thinking level is not supported for this model.')
+    if (budget !== undefined) refuseGemini('You can only set only one of thinking budget and thinking level.')
+    const name = asText(level).toUpperCase()
+    if (!LEVELS.includes(name))
+      refuseGemini(`Invalid value at 'generation_config.thinking_config.thinking_level', "${asText(level)}"`)
+    if (name === 'MINIMAL' && !takesMinimalThinking(model)) {
+      refuseGemini('Thinking level MINIMAL is not supported for this model. Please retry with other thinking level.')
+    }
+  }
+  if (budget === 0 && /-pro/.test(model)) refuseGemini('Budget 0 is invalid. This model only works in thinking mode.')
+}
+
+/** Not on the pro models, nor on flash from 3.7 on (its lite form takes it). */
+function takesMinimalThinking(model: string): boolean {
+  const version = Number(/^gemini-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
+  if (/-pro/.test(model)) return false
+  return version < 3.7 || /-lite/.test(model)
+}
+
+function checkResponseSchema(config: unknown): void {
+  const schema = field(config, 'responseSchema')
+  const jsonSchema = field(config, 'responseJsonSchema')
+  if (isGiven(schema) && isGiven(jsonSchema))
+    refuseGemini('Only one of response_schema and response_json_schema may be set.')
+  if ((isGiven(schema) || isGiven(jsonSchema)) && field(config, 'responseMimeType') !== 'application/json') {
+    refuseGemini(
+      '* GenerateContentRequest.generation_config.response_mime_type: must be application/json when a response schema is set.',
+    )
+  }
+  if (isGiven(schema)) checkGeminiSchema(asObject(schema), 'generation_config.response_schema')
+}

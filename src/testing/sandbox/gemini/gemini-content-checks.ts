@@ -1,0 +1,104 @@
+import { asList, asObject, asText, isGiven } from '../model/loose-json.ts'
+import { refuseGemini } from './gemini-errors.ts'
+import { field, signsThoughts } from './gemini-fields.ts'
+import { isThoughtSignature } from './thought-signature.ts'
+
+const DATA_FIELDS = [
+  'text',
+  'inlineData',
+  'fileData',
+  'functionCall',
+  'functionResponse',
+  'executableCode',
+  'codeExecutionResult',
+]
+
+/** The parts of a content. */
+export function partsOf(content: unknown): readonly unknown[] {
+  return asList(asObject(content)['parts'])
+}
+
+/** The checks of `contents`. Source: Google's documentation of function calling and thought signatures. */
+export function checkGeminiContents(request: unknown, model: string): void {
+  const contents = asList(asObject(request)['contents'])
+  if (contents.length === 0) refuseGemini('* GenerateContentRequest.contents: contents is not specified')
+  contents.forEach((content, position) => {
+    checkContent(content, position)
+  })
+  checkCallTurns(contents)
+  if (signsThoughts(model)) checkThoughtSignatures(contents)
+}
+
+function checkContent(content: unknown, position: number): void {
+  const role = asObject(content)['role']
+  if (role !== undefined && role !== 'user' && role !== 'model' && role !== 'function') {
+    refuseGemini('Please use a valid role: user, model.')
+  }
+  const parts = partsOf(content)
+  if (parts.length === 0) {
+    refuseGemini(`* GenerateContentRequest.contents[${position}].parts: contents.parts must not be empty.`)
+  }
+  parts.forEach((part, index) => {
+    const place = `contents[${position}].parts[${index}]`
+    if (DATA_FIELDS.filter((name) => isGiven(field(part, name))).length !== 1) {
+      refuseGemini(
+        `* GenerateContentRequest.${place}.data: required oneof field 'data' must have one initialized field`,
+      )
+    }
+    checkObject(field(field(part, 'functionCall'), 'args'), `${place}.function_call.args`)
+    checkObject(field(field(part, 'functionResponse'), 'response'), `${place}.function_response.response`)
+  })
+}
+
+function checkObject(value: unknown, place: string): void {
+  if (!isGiven(value) || (typeof value === 'object' && !Array.isArray(value))) return
+  refuseGemini(`Invalid value at '${place}' (type.googleapis.com/google.protobuf.Struct), ${JSON.stringify(value)}`)
+}
+
+function countOf(content: unknown, name: string): number {
+  return partsOf(content).filter((part) => isGiven(field(part, name))).length
+}
+
+/** Calls follow the user or results; all results of one turn of calls stand in the next turn. */
+function checkCallTurns(contents: readonly unknown[]): void {
+  contents.forEach((content, position) => {
+    const before = contents[position - 1]
+    const calls = countOf(content, 'functionCall')
+    if (calls > 0 && (before === undefined || asObject(before)['role'] === 'model')) {
+      refuseGemini(
+        'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
+      )
+    }
+    const responses = countOf(content, 'functionResponse')
+    const called = countOf(before, 'functionCall')
+    if (responses === 0 && called === 0) return
+    if (called === 0) {
+      refuseGemini('Please ensure that function response turn comes immediately after a function call turn.')
+    }
+    if (responses !== called) {
+      refuseGemini(
+        'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.',
+      )
+    }
+  })
+}
+
+/** Since the user spoke last, the first call of each step must come back with the signature it was given with. */
+function checkThoughtSignatures(contents: readonly unknown[]): void {
+  const lastSpoken = contents.findLastIndex(
+    (content) => asObject(content)['role'] !== 'model' && countOf(content, 'functionResponse') === 0,
+  )
+  contents.forEach((content, position) => {
+    if (position <= lastSpoken || asObject(content)['role'] !== 'model') return
+    const call = partsOf(content).find((part) => isGiven(field(part, 'functionCall')))
+    if (call === undefined) return
+    const signature = field(call, 'thoughtSignature')
+    if (!isGiven(signature)) {
+      const name = asText(asObject(field(call, 'functionCall'))['name'])
+      refuseGemini(
+        `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${name}\` , position ${position + 1}.`,
+      )
+    }
+    if (!isThoughtSignature(signature)) refuseGemini('Corrupted thought signature.')
+  })
+}

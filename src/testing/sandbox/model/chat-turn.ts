@@ -1,0 +1,132 @@
+import { withoutFaultMarks } from '../faults/fault-marks.ts'
+import type { ChatPrompt, PromptTool } from './chat-prompt.ts'
+import { sampleValue } from './sample-value.ts'
+import { countTokens, words } from './words.ts'
+
+/** A call of a function. */
+export interface TurnToolCall {
+  readonly name: string
+  readonly arguments: Readonly<Record<string, unknown>>
+}
+
+/** Tokens of a turn. `prompt` and `completion` are totals that include their parts. */
+export interface TurnUsage {
+  readonly prompt: number
+  readonly cached: number
+  readonly cacheWrite: number
+  readonly completion: number
+  readonly reasoning: number
+}
+
+/** What the stand-in's model says, before a vendor's format is put around it. */
+export interface ChatTurn {
+  /** Words of reasoning; empty when the model does not think. */
+  readonly reasoning: readonly string[]
+  /** Words of the answer; empty when functions are called. */
+  readonly words: readonly string[]
+  readonly toolCalls: readonly TurnToolCall[]
+  readonly ending: 'stop' | 'length' | 'stop-sequence' | 'tool-calls' | 'blocked'
+  /** The sequence that ended the answer. */
+  readonly stopSequence: string | undefined
+  readonly usage: TurnUsage
+}
+
+// More of a long prompt is not echoed, so that a prompt of megabytes does not become a stream of a million events.
+const MAX_ECHOED_WORDS = 1000
+
+/**
+ * Answers a prompt, always in the same way: echoes the last user text, calls the functions it asks for (`call <name>`),
+ * quotes what functions answered, or writes JSON that fits the schema. One word counts as one token.
+ */
+export function chatTurn(prompt: ChatPrompt, blocked: boolean): ChatTurn {
+  if (blocked) return turn(prompt, { ending: 'blocked' })
+  const said = withoutFaultMarks(prompt.lastUserText)
+  const thoughts = prompt.reasoning ? words(`Let me think about this: ${words(said).slice(0, 8).join('').trim()}`) : []
+  const limit = prompt.maxTokens ?? Number.POSITIVE_INFINITY
+  const reasoning = thoughts.slice(0, limit)
+  const toolCalls = prompt.toolResults.length > 0 ? [] : toolCallsFor(prompt, said)
+  if (toolCalls.length > 0) return turn(prompt, { reasoning, toolCalls, ending: 'tool-calls' })
+
+  const { text, stopSequence } = cutAtStop(answerText(prompt, said), prompt.stop)
+  const answer = words(text)
+  const kept = answer.slice(0, limit - reasoning.length)
+  if (kept.length < answer.length) return turn(prompt, { reasoning, words: kept, ending: 'length' })
+  return turn(prompt, {
+    reasoning,
+    words: kept,
+    ending: stopSequence === undefined ? 'stop' : 'stop-sequence',
+    stopSequence,
+  })
+}
+
+function turn(prompt: ChatPrompt, parts: Partial<ChatTurn> & Pick<ChatTurn, 'ending'>): ChatTurn {
+  const { reasoning = [], words = [], toolCalls = [], ending, stopSequence } = parts
+  const promptTokens = countTokens(prompt.texts)
+  const callTokens = toolCalls.map((call) => countTokens([call.name, JSON.stringify(call.arguments)]))
+  const usage: TurnUsage = {
+    prompt: promptTokens,
+    cached: mentions(prompt, 'cached') ? Math.floor(promptTokens / 2) : 0,
+    cacheWrite: mentions(prompt, 'cache-write') ? Math.floor(promptTokens / 4) : 0,
+    completion: reasoning.length + words.length + callTokens.reduce((sum, tokens) => sum + tokens, 0),
+    reasoning: reasoning.length,
+  }
+  return { reasoning, words, toolCalls, ending, stopSequence, usage }
+}
+
+function mentions(prompt: ChatPrompt, word: string): boolean {
+  return prompt.texts.some((text) => text.includes(word))
+}
+
+function answerText(prompt: ChatPrompt, said: string): string {
+  if (prompt.json !== undefined) {
+    const { schema } = prompt.json
+    return JSON.stringify(schema === undefined ? { answer: `You said: ${said}` } : sampleValue(schema))
+  }
+  if (prompt.toolResults.length > 0) return `The tools answered: ${prompt.toolResults.join(' | ')}`
+  const pictures = prompt.lastUserImages === 0 ? '' : ` (pictures: ${prompt.lastUserImages})`
+  const echo = words(said).slice(0, MAX_ECHOED_WORDS).join('')
+  return `${prompt.prefill === '' ? '' : ' '}You said: ${echo}${pictures}`
+}
+
+function cutAtStop(text: string, stop: readonly string[]): { text: string; stopSequence: string | undefined } {
+  let end = text.length
+  let stopSequence: string | undefined
+  for (const sequence of stop) {
+    const position = sequence === '' ? -1 : text.indexOf(sequence)
+    if (position !== -1 && position < end) {
+      end = position
+      stopSequence = sequence
+    }
+  }
+  return { text: text.slice(0, end), stopSequence }
+}
+
+function toolCallsFor(prompt: ChatPrompt, said: string): TurnToolCall[] {
+  const { toolChoice, tools } = prompt
+  if (toolChoice === 'none') return []
+  if (typeof toolChoice === 'object') {
+    return tools.filter((tool) => tool.name === toolChoice.name).map((tool) => callOf(tool))
+  }
+  const mentioned = mentionedTools(tools, said)
+  const wanted = mentioned.length === 0 && toolChoice === 'required' ? tools.slice(0, 1) : mentioned
+  return (prompt.parallelToolCalls ? wanted : wanted.slice(0, 1)).map((tool) => callOf(tool))
+}
+
+/** The tools a text names, in its order, once for each time; none unless one of the names follows the word `call`. */
+function mentionedTools(tools: readonly PromptTool[], said: string): PromptTool[] {
+  const found = tools.flatMap((tool) => {
+    const name = tool.name.replace(/[^\w]/g, '\\$&')
+    return [...said.matchAll(new RegExp(`(call\\s+\`?)?(?<![\\w-])${name}(?![\\w-])`, 'gi'))].map((match) => ({
+      tool,
+      position: match.index,
+      asked: match[1] !== undefined,
+    }))
+  })
+  if (!found.some((mention) => mention.asked)) return []
+  return found.sort((left, right) => left.position - right.position).map((mention) => mention.tool)
+}
+
+function callOf(tool: PromptTool): TurnToolCall {
+  const sample = sampleValue({ type: 'object', ...tool.schema })
+  return { name: tool.name, arguments: sample as Record<string, unknown> }
+}

@@ -1,0 +1,122 @@
+import { chatTurn } from '../model/chat-turn.ts'
+import { asList, asObject, asText, isGiven } from '../model/loose-json.ts'
+import { checkBearer } from '../openai-dialect/bearer-check.ts'
+import { chatAnswer } from '../openai-dialect/chat-answer.ts'
+import { checkChatRequest, checkRange } from '../openai-dialect/chat-checks.ts'
+import type { ChatDialect } from '../openai-dialect/chat-dialect.ts'
+import { readChatPrompt, tokenLimit } from '../openai-dialect/read-chat-prompt.ts'
+import { RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
+
+const SNAPSHOTS: Readonly<Record<string, string>> = {
+  'gpt-4o': '2024-08-06',
+  'gpt-4o-mini': '2024-07-18',
+  'gpt-4.1': '2025-04-14',
+}
+
+const DIALECT: ChatDialect = {
+  answerModel: (asked) => (/-\d{4}-\d{2}-\d{2}$/.test(asked) ? asked : `${asked}-${SNAPSHOTS[asked] ?? '2026-03-05'}`),
+  showsReasoning: false,
+  hasOfficialExtras: true,
+  laterToolCallId: undefined,
+  usage: ({ prompt, cached, cacheWrite, completion, reasoning }) => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: cacheWrite, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: reasoning,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }),
+}
+
+const MESSAGE_FIELDS = new Set([
+  'role',
+  'content',
+  'name',
+  'tool_calls',
+  'tool_call_id',
+  'refusal',
+  'audio',
+  'function_call',
+])
+
+/** OpenAI: `POST /v1/chat/completions`. Source of the refusals: OpenAI's API reference and specification. */
+export const OPENAI_CHAT: SandboxOperation = {
+  vendor: 'openai',
+  operation: 'chat',
+  errors: OPENAI_ERRORS,
+  matches: ({ method, path }) => method === 'POST' && path === '/v1/chat/completions',
+  promptText: (body) => readChatPrompt(body).lastUserText,
+  answer(call, context) {
+    checkBearer(call, OPENAI_ERRORS)
+    checkChatRequest(call.body, openaiInvalid)
+    checkFields(asObject(call.body))
+    const effort = asText(asObject(call.body)['reasoning_effort'])
+    const turn = chatTurn(
+      { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none', maxTokens: tokenLimit(call.body) },
+      context.blocked,
+    )
+    return chatAnswer(call.body, turn, context, DIALECT, OPENAI_HEADERS)
+  },
+}
+
+function checkFields(request: Readonly<Record<string, unknown>>): void {
+  const model = asText(request['model'])
+  checkRange(request, 'temperature', 0, 2, openaiInvalid)
+  checkRange(request, 'top_p', 0, 1, openaiInvalid)
+  checkRange(request, 'n', 1, 128, openaiInvalid)
+  checkRange(request, 'presence_penalty', -2, 2, openaiInvalid)
+  checkRange(request, 'frequency_penalty', -2, 2, openaiInvalid)
+  checkRange(request, 'top_logprobs', 0, 20, openaiInvalid)
+  checkRange(request, 'max_tokens', 1, Number.MAX_SAFE_INTEGER, openaiInvalid)
+  checkRange(request, 'max_completion_tokens', 1, Number.MAX_SAFE_INTEGER, openaiInvalid)
+  if (asList(request['stop']).length > 4) {
+    throw new RefusedCall(
+      openaiInvalid(
+        "Invalid 'stop': array too long. Expected an array with maximum length 4.",
+        'stop',
+        'array_above_max_length',
+      ),
+    )
+  }
+  if (isGiven(request['max_tokens']) && isReasoningModel(model)) {
+    const message =
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    throw new RefusedCall(openaiInvalid(message, 'max_tokens', 'unsupported_parameter'))
+  }
+  if (samplesOnlyWithoutReasoning(model) && asText(request['reasoning_effort']) !== 'none') checkSampling(request)
+  checkMessageFields(request)
+}
+
+function isReasoningModel(model: string): boolean {
+  return /^(o\d|gpt-5)/.test(model)
+}
+
+function samplesOnlyWithoutReasoning(model: string): boolean {
+  return /^gpt-5\.\d/.test(model)
+}
+
+function checkSampling(request: Readonly<Record<string, unknown>>): void {
+  for (const field of ['temperature', 'top_p']) {
+    if (!isGiven(request[field]) || request[field] === 1) continue
+    const message = `Unsupported value: '${field}' does not support ${String(request[field])} with this model. Only the default (1) value is supported.`
+    throw new RefusedCall(openaiInvalid(message, field, 'unsupported_value'))
+  }
+  if (request['logprobs'] !== true) return
+  const message = "Unsupported parameter: 'logprobs' is not supported with this model."
+  throw new RefusedCall(openaiInvalid(message, 'logprobs', 'unsupported_parameter'))
+}
+
+function checkMessageFields(request: Readonly<Record<string, unknown>>): void {
+  asList(request['messages']).forEach((message, position) => {
+    for (const field of Object.keys(asObject(message))) {
+      if (MESSAGE_FIELDS.has(field)) continue
+      const param = `messages[${position}].${field}`
+      throw new RefusedCall(openaiInvalid(`Unknown parameter: '${param}'.`, param, 'unknown_parameter'))
+    }
+  })
+}

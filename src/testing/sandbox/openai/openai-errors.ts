@@ -1,0 +1,69 @@
+import { jsonReply, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
+
+/** Headers on every answer; none of them is meant for the gateway's caller. */
+export const OPENAI_HEADERS: readonly string[] = [
+  'openai-organization',
+  'org-sandbox',
+  'openai-processing-ms',
+  '12',
+  'openai-version',
+  '2020-10-01',
+  'x-request-id',
+  'req_sandbox_openai',
+  'x-ratelimit-limit-requests',
+  '10000',
+  'x-ratelimit-remaining-requests',
+  '9999',
+  'x-ratelimit-reset-requests',
+  '6ms',
+  'set-cookie',
+  '__cf_bm=sandbox; path=/; HttpOnly; Secure',
+  'set-cookie',
+  '_cfuvid=sandbox; path=/; HttpOnly; Secure',
+]
+
+const USUAL: Readonly<Record<number, readonly [type: string, code: string | null, message: string]>> = {
+  400: ['invalid_request_error', null, 'The request is invalid.'],
+  401: ['invalid_request_error', 'invalid_api_key', 'Incorrect API key provided: ********.'],
+  403: ['permission_error', null, 'You do not have permission to use this resource.'],
+  404: ['invalid_request_error', 'model_not_found', 'The model does not exist or you do not have access to it.'],
+  429: ['requests', 'rate_limit_exceeded', 'Rate limit reached on requests per min (RPM). Please slow down.'],
+  503: ['server_error', 'server_is_overloaded', 'The server is overloaded. Please try again later.'],
+}
+
+/** OpenAI's errors. */
+export const OPENAI_ERRORS: VendorErrors = {
+  status(status, message, retryAfterSeconds) {
+    const fallback =
+      status >= 500 ? ['server_error', null, 'The server had an error while processing your request.'] : USUAL[400]
+    const [type, code, text] = USUAL[status] ?? (fallback as readonly [string, string | null, string])
+    return openaiError(status, { message: message ?? text, type, param: null, code }, retryAfterSeconds)
+  },
+  quota: () =>
+    openaiError(429, {
+      message: 'You exceeded your current quota, please check your plan and billing details.',
+      type: 'insufficient_quota',
+      param: null,
+      code: 'insufficient_quota',
+    }),
+  badKey: () => OPENAI_ERRORS.status(401),
+  streamEvent() {
+    const error = {
+      message: 'The server had an error while processing your request.',
+      type: 'server_error',
+      param: null,
+      code: null,
+    }
+    return `data: ${JSON.stringify({ error })}\n\n`
+  },
+}
+
+/** A 400 about a field of the request. */
+export function openaiInvalid(message: string, param: string | null, code: string | null = null): SandboxReply {
+  return openaiError(400, { message, type: 'invalid_request_error', param, code })
+}
+
+function openaiError(status: number, error: object, retryAfterSeconds?: number): SandboxReply {
+  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
+  return jsonReply(status, [...OPENAI_HEADERS, ...wait], { error })
+}

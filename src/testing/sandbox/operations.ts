@@ -1,0 +1,24 @@
+import { ANTHROPIC_COUNT_TOKENS, ANTHROPIC_MESSAGES } from './anthropic/anthropic-messages.ts'
+import { DASHSCOPE_CHAT } from './dashscope/dashscope-chat.ts'
+import { DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-embeddings.ts'
+import { GEMINI_COUNT_TOKENS } from './gemini/gemini-count-tokens.ts'
+import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
+import { GEMINI_GENERATE } from './gemini/gemini-generate.ts'
+import { OPENAI_CHAT } from './openai/openai-chat.ts'
+import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
+import type { SandboxOperation } from './sandbox-operation.ts'
+import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
+
+/** What the stand-ins can do. The first operation that takes a call answers it, so Voyage stands before OpenAI. */
+export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
+  OPENAI_CHAT,
+  VOYAGE_EMBEDDINGS,
+  OPENAI_EMBEDDINGS,
+  ANTHROPIC_MESSAGES,
+  ANTHROPIC_COUNT_TOKENS,
+  GEMINI_GENERATE,
+  GEMINI_EMBEDDINGS,
+  GEMINI_COUNT_TOKENS,
+  DASHSCOPE_CHAT,
+  DASHSCOPE_EMBEDDINGS,
+]

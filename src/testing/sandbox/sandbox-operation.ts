@@ -1,0 +1,74 @@
+import type { SandboxCall } from './sandbox-call.ts'
+
+/** An answer before any fault has touched its delivery. */
+export interface SandboxReply {
+  readonly status: number
+  /** Flat list: name, value, name, value; lower-case names. */
+  readonly headers: readonly string[]
+  /** The body. Of a stream: one piece for each event, the last one being what tells the client that all has arrived. */
+  readonly pieces: readonly string[]
+  readonly streamed: boolean
+  /** A content event that an endless stream repeats. */
+  readonly filler?: string
+}
+
+/** What an operation needs besides the call. */
+export interface AnswerContext {
+  readonly nowMs: number
+  /** 24 hexadecimal digits made from the body, so that equal calls get equal answers. */
+  readonly id: string
+  /** The content filter of the vendor shall strike. */
+  readonly blocked: boolean
+  /** Passes a usage object through the `usage` and `no-usage` faults; undefined when it must be left out. */
+  usage<Report extends object>(report: Report): Report | undefined
+}
+
+/** How a vendor words its errors. Statuses are those of the HTTP answer. */
+export interface VendorErrors {
+  /** The vendor's body for a status, with its usual text unless a message is given. */
+  status(status: number, message?: string, retryAfterSeconds?: number): SandboxReply
+  /** The operator's account is out of quota or money. */
+  quota(): SandboxReply
+  /** The credential is not one the vendor knows. */
+  badKey(): SandboxReply
+  /** An error inside a stream that began with 200. */
+  streamEvent(): string
+}
+
+/** One operation of one vendor: a file of its own, listed in `operations.ts`. */
+export interface SandboxOperation {
+  readonly vendor: string
+  readonly operation: string
+  readonly errors: VendorErrors
+  /** Is this call for me? Called in the order of the list. */
+  matches(call: Pick<SandboxCall, 'method' | 'path' | 'body'>): boolean
+  /** The text in which fault marks are looked for. Never throws, whatever the body. */
+  promptText(body: unknown): string
+  /**
+   * @throws RefusedCall when the vendor would answer with an error.
+   */
+  answer(call: SandboxCall, context: AnswerContext): SandboxReply
+}
+
+/** The vendor answers with an error. */
+export class RefusedCall extends Error {
+  override readonly name = 'RefusedCall'
+  readonly reply: SandboxReply
+
+  constructor(reply: SandboxReply) {
+    super(`the stand-in refuses the call with status ${reply.status}`)
+    this.reply = reply
+  }
+}
+
+/** A whole JSON answer. */
+export function jsonReply(status: number, headers: readonly string[], value: unknown, indent?: number): SandboxReply {
+  const body = JSON.stringify(value, null, indent)
+  return { status, headers: ['content-type', 'application/json', ...headers], pieces: [body], streamed: false }
+}
+
+/** A stream of server-sent events. */
+export function streamReply(headers: readonly string[], pieces: readonly string[], filler: string): SandboxReply {
+  const contentType = 'text/event-stream; charset=utf-8'
+  return { status: 200, headers: ['content-type', contentType, ...headers], pieces, streamed: true, filler }
+}

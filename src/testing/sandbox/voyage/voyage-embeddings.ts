@@ -1,0 +1,129 @@
+import { asObject, asText, isGiven } from '../model/loose-json.ts'
+import { checkBearer } from '../openai-dialect/bearer-check.ts'
+import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../openai-dialect/embeddings-answer.ts'
+import {
+  jsonReply,
+  RefusedCall,
+  type SandboxOperation,
+  type SandboxReply,
+  type VendorErrors,
+} from '../sandbox-operation.ts'
+
+const ARGUMENTS = new Set([
+  'input',
+  'model',
+  'input_type',
+  'truncation',
+  'output_dimension',
+  'output_dtype',
+  'encoding_format',
+])
+const DIMENSIONS = [256, 512, 1024, 2048]
+const USUAL_DIMENSIONS = 1024
+const MAX_INPUTS = 1000
+const USUAL_MAX_TOKENS = 120_000
+const MAX_TOKENS: Readonly<Record<string, number>> = { 'voyage-4': 320_000, 'voyage-4-lite': 1_000_000 }
+
+const USUAL: Readonly<Record<number, string>> = {
+  401: 'Provided API key is invalid.',
+  403: 'Forbidden.',
+  429: 'You have exceeded your rate limit of requests per minute. Please try again later.',
+}
+
+const VOYAGE_ERRORS: VendorErrors = {
+  status(status, message, retryAfterSeconds) {
+    const usual =
+      USUAL[status] ??
+      (status >= 500 ? 'The server had an error while processing your request.' : 'The request is invalid.')
+    const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
+    return jsonReply(status, ['server', 'uvicorn', ...wait], { detail: message ?? usual })
+  },
+  quota: () =>
+    VOYAGE_ERRORS.status(
+      429,
+      'You have not yet added your payment method in the billing page and will have reduced rate limits.',
+    ),
+  badKey: () => VOYAGE_ERRORS.status(401),
+  // Embeddings are never streamed.
+  streamEvent: () => '',
+}
+
+/**
+ * Voyage: `POST /v1/embeddings`, the same path as OpenAI's, told apart by the model's name. Unknown arguments, the value
+ * `float` among them, are refused, and before the key is looked at (Voyage's API documentation and clients' reports).
+ */
+export const VOYAGE_EMBEDDINGS: SandboxOperation = {
+  vendor: 'voyage',
+  operation: 'embeddings',
+  errors: VOYAGE_ERRORS,
+  matches: ({ method, path, body }) =>
+    method === 'POST' && path === '/v1/embeddings' && asText(asObject(body)['model']).startsWith('voyage-'),
+  promptText: (body) => inputPromptText(asObject(body)),
+  answer(call, context) {
+    const request = asObject(call.body)
+    const texts = checkedTexts(request)
+    const dimensions = isGiven(request['output_dimension']) ? Number(request['output_dimension']) : USUAL_DIMENSIONS
+    checkValues(request, dimensions)
+    checkBearer(call, VOYAGE_ERRORS)
+    const model = asText(request['model'])
+    const tokens = embeddingTokens(texts)
+    checkTokens(model, tokens)
+    const format = { dimensions, nativeDimensions: 2048, base64: request['encoding_format'] === 'base64' }
+    return jsonReply(200, ['server', 'uvicorn'], {
+      object: 'list',
+      data: embeddingData(texts, format),
+      model,
+      usage: context.usage({ total_tokens: tokens }),
+    })
+  },
+}
+
+function checkedTexts(request: Readonly<Record<string, unknown>>): readonly string[] {
+  for (const name of Object.keys(request)) {
+    if (!ARGUMENTS.has(name)) throw refusal(`Argument '${name}' is not supported by our API.`)
+  }
+  const input = request['input']
+  const areWords =
+    typeof input === 'string' || (Array.isArray(input) && input.every((entry) => typeof entry === 'string'))
+  const texts = areWords ? (inputTexts(input) ?? []) : []
+  if (texts.length === 0 || texts.includes(''))
+    throw refusal("Argument 'input' must be a non-empty string or a list of non-empty strings.")
+  if (texts.length > MAX_INPUTS)
+    throw refusal(`The batch size limit is ${MAX_INPUTS}. Your batch size is ${texts.length}.`)
+  return texts
+}
+
+function checkValues(request: Readonly<Record<string, unknown>>, dimensions: number): void {
+  const format = request['encoding_format']
+  if (isGiven(format) && format !== 'base64') {
+    throw refusal(
+      `Value '${asText(format)}' provided for argument 'encoding_format' is not valid. Valid values are ['base64', null].`,
+    )
+  }
+  const type = request['input_type']
+  if (isGiven(type) && type !== 'query' && type !== 'document') {
+    throw refusal(
+      `Value '${asText(type)}' provided for argument 'input_type' is not valid. Valid values are ['query', 'document', null].`,
+    )
+  }
+  if (!DIMENSIONS.includes(dimensions)) {
+    throw refusal(
+      `Value '${dimensions}' provided for argument 'output_dimension' is not valid. Valid values are [${DIMENSIONS.join(', ')}].`,
+    )
+  }
+  if (isGiven(request['output_dtype']) && request['output_dtype'] !== 'float') {
+    throw refusal("The stand-in answers with output_dtype 'float' only.")
+  }
+}
+
+function checkTokens(model: string, tokens: number): void {
+  const most = MAX_TOKENS[model] ?? USUAL_MAX_TOKENS
+  if (tokens <= most) return
+  const detail = `Request to model '${model}' failed. The max allowed tokens per submitted batch is ${most}. Your batch has ${tokens} tokens after truncation.`
+  throw new RefusedCall(jsonReply(400, ['server', 'uvicorn'], { detail, error_code: 'TOO_MANY_TOKENS_IN_BATCH' }))
+}
+
+function refusal(detail: string): RefusedCall {
+  const reply: SandboxReply = VOYAGE_ERRORS.status(400, detail)
+  return new RefusedCall(reply)
+}
