@@ -52,6 +52,12 @@ export const ERROR_TABLE = {
     retryable: false,
     message: 'The balance is too low for this request.',
   },
+  spending_cap_reached: {
+    status: 402,
+    type: 'insufficient_quota',
+    retryable: false,
+    message: 'The spending cap of this API key or account is reached for the period.',
+  },
   permission_denied: {
     status: 403,
     type: 'permission_error',
@@ -188,6 +194,11 @@ const MARK = Symbol.for('signalbox.GatewayError')
  * across the ESM and CommonJS copies of the package.
  */
 export class GatewayError extends Error {
+  // Bundlers rename classes; logs show this name.
+  static {
+    Object.defineProperty(this, 'name', { value: 'GatewayError' })
+  }
+
   readonly code: ErrorCode
   readonly status: number
   readonly type: string

@@ -26,8 +26,8 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
   parse(body: unknown): Request
   /** Does the caller want server-sent events? */
   isStream(request: Request): boolean
-  /** An upper estimate of what the request will use; money and tokens are reserved by it. */
-  estimate(request: Request, bodyByteLength: number, limits: EstimateLimits): Usage
+  /** An upper estimate of what the request will use, given that of its input; money and tokens are reserved by it. */
+  estimate(request: Request, inputTokens: number, limits: EstimateLimits): Usage
   billingFields(request: Request): BillingFields
   /** An error event for a stream that has begun; the connection is ended after it. */
   streamError(error: GatewayError): string

@@ -14,7 +14,7 @@ const RATE_QUOTA_CODE = 'Throttling.RateQuota'
 /** Writes an error as the JSON text that callers of a dialect read. The only place where an error becomes a body. */
 export function errorBody(error: GatewayError, dialect: ErrorDialect, requestId: string): string {
   if (dialect === 'anthropic') return JSON.stringify(anthropicError(error, requestId))
-  if (error.code === 'insufficient_balance') return JSON.stringify({ error: { message: error.message } })
+  if (error.status === 402) return JSON.stringify({ error: { message: error.message } })
   const code = error.code === 'rate_limited' ? RATE_QUOTA_CODE : error.publicCode
   const openai = { message: error.message, type: error.type, param: error.param ?? null, code }
   if (dialect === 'openai' && error.code !== 'rate_limited') return JSON.stringify({ error: openai })

@@ -27,18 +27,34 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
 
 type Issue = z.core.$ZodIssue
 
-/** A union's issue says only that nothing fitted; the issue of the branch that came furthest says what is wrong. */
-function mostSpecificIssue(issues: readonly Issue[]): { path: PropertyKey[]; message: string } {
+interface Fault {
+  readonly path: PropertyKey[]
+  readonly message: string
+  /** True when a value of the right type breaks a bound, which says more than "expected another type". */
+  readonly isBound: boolean
+}
+
+/**
+ * A union's issue says only that nothing fitted; the issue of the branch that came furthest says what is wrong: deepest,
+ * then at a bound rather than at the type, then latest in a list.
+ */
+function mostSpecificIssue(issues: readonly Issue[]): Fault {
   const first = issues[0]
-  if (first === undefined) return { path: [], message: 'is invalid' }
-  if (first.code !== 'invalid_union') return first
-  let deepest: { path: PropertyKey[]; message: string } = first
+  if (first === undefined) return { path: [], message: 'is invalid', isBound: false }
+  if (first.code !== 'invalid_union')
+    return { path: first.path, message: first.message, isBound: first.code !== 'invalid_type' }
+  let furthest: Fault = { path: first.path, message: first.message, isBound: false }
   for (const branch of first.errors) {
     if (branch.length === 0) continue
-    const candidate = mostSpecificIssue(branch)
-    if (candidate.path.length > 0 && candidate.path.length + first.path.length > deepest.path.length) {
-      deepest = { path: [...first.path, ...candidate.path], message: candidate.message }
-    }
+    const fault = mostSpecificIssue(branch)
+    const candidate = { ...fault, path: [...first.path, ...fault.path] }
+    if (cameFurther(candidate, furthest)) furthest = candidate
   }
-  return deepest
+  return furthest
+}
+
+function cameFurther(one: Fault, other: Fault): boolean {
+  if (one.path.length !== other.path.length) return one.path.length > other.path.length
+  if (one.isBound !== other.isBound) return one.isBound
+  return Number(one.path.at(-1)) > Number(other.path.at(-1))
 }

@@ -8,6 +8,12 @@ export const ESTIMATED_BYTES_PER_TOKEN = 3
 /** Output tokens assumed for a model without a known maximum when the request sets no bound. */
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4096
 
+/** A host's own rule: tokens in a request of so many bytes for a model, from above. */
+export type TokenEstimator = (
+  byteLength: number,
+  facts: { readonly endpoint: string; readonly model: string },
+) => number
+
 /** Upper estimate of the tokens in so many bytes of request; at least 1. */
 export function estimateTokens(byteLength: number): number {
   return Math.max(1, Math.ceil(byteLength / ESTIMATED_BYTES_PER_TOKEN))

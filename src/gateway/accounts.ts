@@ -2,13 +2,14 @@ import type { Clock } from '../core/clock.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { Account, LedgerEntry } from '../stores/ledger.ts'
-import type { Tier } from '../stores/principal.ts'
+import type { Account, AccountChange, LedgerEntry, NewAccount } from '../stores/ledger.ts'
 
 /** Administration of accounts, for the host's own code. */
 export interface Accounts {
   /** Makes an account, or gives the existing one of that id. */
-  create(account?: { readonly id?: string; readonly tier?: Tier }): Promise<Account>
+  create(account?: Partial<NewAccount>): Promise<Account>
+  /** Changes tier or spending cap; undefined when there is no such account. In force everywhere within 5 seconds. */
+  update(accountId: string, change: AccountChange): Promise<Account | undefined>
   get(accountId: string): Promise<Account | undefined>
   /**
    * Adds money.
@@ -31,10 +32,11 @@ export function accountsOf(store: GatewayStore, clock: Clock, ids: Ids, ready: (
   return {
     async create(account = {}) {
       await ready()
-      return store.ledger.createAccount(
-        { id: account.id ?? ids.next('acct'), ...(account.tier === undefined ? {} : { tier: account.tier }) },
-        clock.now(),
-      )
+      return store.ledger.createAccount({ ...account, id: account.id ?? ids.next('acct') }, clock.now())
+    },
+    async update(accountId, change) {
+      await ready()
+      return store.ledger.updateAccount(accountId, change)
     },
     async get(accountId) {
       await ready()

@@ -16,6 +16,7 @@ const KNOWN: readonly string[] = [
   'holdTtlMs',
   'disconnect',
   'drainMs',
+  'estimateTokens',
   'allowPrivateUrls',
   'onEvent',
   'logger',

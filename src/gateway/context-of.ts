@@ -4,7 +4,10 @@ import { definePrices, type Prices } from '../catalog/prices/prices.ts'
 import { systemClock } from '../core/clock.ts'
 import { randomIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
+import { estimateTokens } from '../endpoints/token-estimate.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
+import { Disconnects } from '../stages/disconnect-policy.ts'
+import { SettlementRetries } from '../stages/settlement-retries.ts'
 import type { StageContext, Timeouts } from '../stages/stage-context.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
@@ -27,7 +30,7 @@ export function contextOf(options: GatewayOptions): StageContext {
   const given = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
   // A hold must not expire under its request, which would then go uncharged.
   const timeouts: Timeouts = { ...given, totalMs: Math.min(given.totalMs, holdTtlMs) }
-  const drainMs = options.drainMs ?? DEFAULT_DRAIN_MS
+  const logger = options.logger ?? silentLogger
   const store = options.store ?? memoryStore()
   const allowPrivate = options.allowPrivateUrls ?? false
   const guarded = undiciTransport({
@@ -42,7 +45,7 @@ export function contextOf(options: GatewayOptions): StageContext {
     ]),
     vendors: new Map(options.vendors.map((vendor) => [vendor.id, vendor])),
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
-    fetchImage: imageFetcher(guarded, { allowPrivate }),
+    fetchImage: imageFetcher(guarded, { allowPrivate, clock }),
     store,
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
@@ -53,11 +56,12 @@ export function contextOf(options: GatewayOptions): StageContext {
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     holdTtlMs,
-    disconnect: options.disconnect ?? 'cancel',
-    drainMs,
+    disconnects: new Disconnects(options.disconnect ?? 'cancel', options.drainMs ?? DEFAULT_DRAIN_MS),
+    estimateTokens: options.estimateTokens ?? estimateTokens,
+    settlementRetries: new SettlementRetries(clock, logger),
     clock,
     ids: options.ids ?? randomIds,
-    logger: options.logger ?? silentLogger,
+    logger,
     onEvent: options.onEvent,
   }
 }

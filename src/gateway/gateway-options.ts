@@ -4,7 +4,9 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
-import type { DisconnectPolicy, Timeouts } from '../stages/stage-context.ts'
+import type { TokenEstimator } from '../endpoints/token-estimate.ts'
+import type { DisconnectPolicies } from '../stages/disconnect-policy.ts'
+import type { Timeouts } from '../stages/stage-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, Tier } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
@@ -47,10 +49,16 @@ export interface GatewayOptions {
   readonly bodyLimitBytes?: number
   /** How long a hold lives when nothing ends it, in milliseconds. Default 15 minutes. A total timeout above it is cut to it. */
   readonly holdTtlMs?: number
-  /** What happens at the vendor when a caller leaves. Default `cancel`. */
-  readonly disconnect?: DisconnectPolicy
+  /**
+   * What happens at the vendor when a caller leaves: `cancel` stops the call, `drain` reads it to its end, for at most
+   * `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`.
+   * Default `cancel`.
+   */
+  readonly disconnect?: DisconnectPolicies
   /** Longest time that an abandoned call is read on under the policy `drain`. Default 30,000. */
   readonly drainMs?: number
+  /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
+  readonly estimateTokens?: TokenEstimator
   /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */
   readonly allowPrivateUrls?: boolean
   readonly onEvent?: EventListener

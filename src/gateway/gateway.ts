@@ -103,6 +103,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       closing ??= (async () => {
         sweeper?.cancel()
         await inFlight.drain(context.clock, drainMs)
+        await context.settlementRetries.flush()
         await context.transport.close()
         if (starting !== undefined) await context.store.close()
       })()

@@ -1,7 +1,9 @@
 import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
+import type { Account } from '../stores/ledger.ts'
 import type { Authenticate, Principal } from '../stores/principal.ts'
 
 /** How long a key that was found is trusted without asking the store again. A revoked key stops within this time. */
@@ -32,17 +34,19 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
 
   const lookUp = async (hash: string, nowMs: number): Promise<Principal | undefined> => {
     cache.delete(hash)
-    const record = await store.keys.findByHash(hash)
-    if (record === undefined || record.revokedAtMs !== undefined) return undefined
+    const found = await readStore(store, hash)
+    if (found === undefined) return undefined
+    const { record, account } = found
+    if (record.revokedAtMs !== undefined) return undefined
     if (record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs) return undefined
-    const account = await store.ledger.account(record.accountId)
-    if (account === undefined) return undefined
     const principal: Principal = {
       accountId: record.accountId,
       keyId: record.id,
       tier: account.tier,
       scopes: record.scopes,
       limits: record.limits,
+      accountSpendingCap: account.spendingCap,
+      keySpendingCap: record.spendingCap,
     }
     remember(hash, record, principal, nowMs)
     return principal
@@ -54,5 +58,19 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
     const nowMs = clock.now()
     const cached = cache.get(hash)
     return cached !== undefined && cached.untilMs > nowMs ? cached.principal : lookUp(hash, nowMs)
+  }
+}
+
+/** A store that cannot be asked is no verdict on the key: the caller gets 503 and may try again. */
+async function readStore(
+  store: GatewayStore,
+  hash: string,
+): Promise<{ readonly record: KeyRecord; readonly account: Account } | undefined> {
+  try {
+    const record = await store.keys.findByHash(hash)
+    const account = record === undefined ? undefined : await store.ledger.account(record.accountId)
+    return record === undefined || account === undefined ? undefined : { record, account }
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
   }
 }

@@ -3,7 +3,7 @@ import type { Ids } from '../core/ids.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
-import type { KeyScopes } from '../stores/principal.ts'
+import type { KeyScopes, SpendingCap } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 
 /** What a new key is for. */
@@ -13,6 +13,7 @@ export interface NewKey {
   readonly label?: string
   readonly scopes?: KeyScopes
   readonly limits?: RateLimits
+  readonly spendingCap?: SpendingCap
   /** Unix milliseconds. */
   readonly expiresAtMs?: number
 }
@@ -24,10 +25,23 @@ export interface Keys {
    * @throws RangeError when the account does not exist.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
-  list(accountId: string): Promise<readonly KeyRecord[]>
+  /** Keys of one account, or of all. */
+  list(accountId?: string): Promise<readonly KeyRecord[]>
   /** Ends a key; every process refuses it within 5 seconds. False when there is no such key. */
   revoke(keyId: string): Promise<boolean>
+  /**
+   * Makes a new key with the facts of an old one, which ends after `overlapMs` (default one day), so that callers can
+   * change over without a gap.
+   * @throws RangeError when there is no such key, or it was revoked.
+   */
+  rotate(
+    keyId: string,
+    options?: { readonly overlapMs?: number },
+  ): Promise<{ readonly key: string; readonly record: KeyRecord }>
 }
+
+/** How long an old key stays valid beside the one that replaces it. */
+const DEFAULT_OVERLAP_MS = 24 * 60 * 60 * 1000
 
 /** Makes the administration of a store's keys. `ready` resolves once the store can be used. */
 export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () => Promise<void>): Keys {
@@ -49,6 +63,18 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
       await ready()
       return store.keys.revoke(keyId, clock.now())
     },
+    async rotate(keyId, { overlapMs = DEFAULT_OVERLAP_MS } = {}) {
+      await ready()
+      const old = (await store.keys.list()).find((record) => record.id === keyId)
+      if (old === undefined || old.revokedAtMs !== undefined)
+        throw new RangeError(`there is no valid key ${JSON.stringify(keyId)}`)
+      const nowMs = clock.now()
+      const key = createApiKey()
+      const record: KeyRecord = { ...old, id: ids.next('key'), hash: hashApiKey(key), createdAtMs: nowMs }
+      await store.keys.insert(record)
+      await store.keys.expire(keyId, nowMs + overlapMs)
+      return { key, record }
+    },
   }
 }
 
@@ -64,6 +90,7 @@ export function newKeyRecord(
     label: facts.label ?? '',
     scopes: facts.scopes ?? {},
     limits: facts.limits,
+    spendingCap: facts.spendingCap,
     createdAtMs: facts.createdAtMs,
     expiresAtMs: facts.expiresAtMs,
     revokedAtMs: undefined,

@@ -45,9 +45,12 @@ export async function serve(context: StageContext, incoming: Incoming): Promise<
     incoming.inFlight.add(received.calls)
     await pipeline(context, received)
   } catch (cause) {
-    fail(context, { sink, requestId, dialect, admitted: received as Partial<Admitted> | undefined }, cause)
+    fail(context, { request, sink, requestId, dialect, admitted: received as Partial<Admitted> | undefined }, cause)
   } finally {
-    if (received !== undefined) incoming.inFlight.delete(received.calls)
+    if (received !== undefined) {
+      received.calls.end()
+      incoming.inFlight.delete(received.calls)
+    }
   }
 }
 
@@ -104,6 +107,7 @@ async function read(
 }
 
 interface Failing {
+  readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string
   readonly dialect: ErrorDialect
@@ -111,18 +115,25 @@ interface Failing {
 }
 
 function fail(context: StageContext, failing: Failing, cause: unknown): void {
-  const { sink, requestId, dialect, admitted } = failing
+  const { sink, requestId, dialect } = failing
   const error = GatewayError.from(cause)
   if (error.code === 'internal_error') {
     context.logger.error('a request failed inside the gateway', { requestId, error: error.cause })
     emit(context, { type: 'internal-error', requestId, where: 'request', error: error.cause })
   }
   try {
-    const limitHeaders = pushLimits([], { requestBucket: admitted?.requestBucket, tokenBucket: admitted?.tokenBucket })
-    respondError(sink, error, { dialect, requestId, limitHeaders })
+    respondError(sink, error, { dialect, requestId, headers: errorHeaders(failing, error) })
   } catch (second) {
     // The answer had begun: what is left is to make sure that it does not look whole.
     context.logger.error('an error could not be answered', { requestId, error: second })
     sink.destroy()
   }
+}
+
+/** A 405 must say what is allowed (RFC 9110, section 15.5.6); refusals by limits show the limits. */
+function errorHeaders({ request, admitted }: Failing, error: GatewayError): string[] {
+  const headers: string[] = []
+  const match = error.code === 'method_not_allowed' ? matchRoute(request.method, request.path) : undefined
+  if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
+  return pushLimits(headers, { requestBucket: admitted?.requestBucket, tokenBucket: admitted?.tokenBucket })
 }

@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import type { BucketState, Lease, RateLimits, RateTake } from '../stores/rate-limiter.ts'
+import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Parsed } from './records.ts'
 import type { StageContext } from './stage-context.ts'
 
@@ -9,14 +10,16 @@ import type { StageContext } from './stage-context.ts'
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
  */
 export async function admit(context: StageContext, parsed: Parsed): Promise<Admitted> {
-  const { principal, endpoint } = parsed
+  const { principal } = parsed
   const limits = principal.limits ?? context.limits
-  const estimate = endpoint.estimate(parsed.body, parsed.bytes.byteLength, parsed.chain[0]?.limits ?? {})
+  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const nowMs = context.clock.now()
 
   const lease = await acquireLease(context, limits, principal.keyId, parsed.requestId, nowMs)
   const requestTake = takeOf(`requests:${principal.keyId}`, 1, limits.requestsPerMinute)
-  const tokens = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
+  const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
+  // More than the whole bucket cannot be taken, so more must not be given back later either.
+  const tokens = Math.min(estimated, limits.tokensPerMinute ?? estimated)
   const tokenTake = takeOf(`tokens:${principal.keyId}`, tokens, limits.tokensPerMinute)
   const takes = [requestTake, tokenTake].filter((take) => take !== undefined)
   let buckets: readonly BucketState[] = []
@@ -69,7 +72,7 @@ async function acquireLease(
   if (limits.concurrency === undefined) return undefined
   const lease = { bucket: `concurrency:${keyId}`, leaseId }
   // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.
-  const expiresAtMs = nowMs + context.timeouts.totalMs + context.drainMs + 60_000
+  const expiresAtMs = nowMs + context.timeouts.totalMs + context.disconnects.drainMs + 60_000
   const acquired = await context.concurrency.acquire({ ...lease, limit: limits.concurrency, expiresAtMs }, nowMs)
   if (!acquired) throw new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
   return lease

@@ -1,5 +1,15 @@
+import type { CatalogModel } from '../catalog/model.ts'
 import type { Usage, UsageField } from '../core/usage.ts'
 import { estimateTokens } from '../endpoints/token-estimate.ts'
+import type { Parsed } from './records.ts'
+import type { StageContext } from './stage-context.ts'
+
+/** Upper estimate of what a request will use at a model. */
+export function estimateFor(context: StageContext, parsed: Parsed, model: CatalogModel): Usage {
+  const { endpoint, body, bytes } = parsed
+  const inputTokens = context.estimateTokens(bytes.byteLength, { endpoint: endpoint.id, model: model.id })
+  return endpoint.estimate(body, inputTokens, model.limits)
+}
 
 /** What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. */
 export function promptUsage(estimate: Usage, outputTokensSeen: number): Usage {

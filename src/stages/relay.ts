@@ -40,7 +40,6 @@ class Relay implements StreamReceiver {
   #recordedByteLength = 0
   #lastWriteMs = 0
   #silenceTimer: Timer | undefined
-  #drainTimer: Timer | undefined
 
   constructor(
     context: StageContext,
@@ -75,7 +74,6 @@ class Relay implements StreamReceiver {
 
   onStreamEnd(end: StreamEnd): void {
     this.#silenceTimer?.cancel()
-    this.#drainTimer?.cancel()
     this.#answer.deadline.cancel()
     const ending = this.#endingOf(end)
     const { sink, endpoint } = this.#reserved
@@ -105,13 +103,10 @@ class Relay implements StreamReceiver {
   }
 
   #abandon(): void {
-    const { call } = this.#answer
-    if (this.#context.disconnect === 'cancel') {
-      call.abort()
-      return
-    }
-    call.resume()
-    this.#drainTimer = this.#context.clock.schedule(this.#context.drainMs, () => call.abort())
+    const { calls, endpoint } = this.#reserved
+    calls.abandon(this.#context.disconnects, endpoint.id, this.#context.clock)
+    // The caller's side will never drain again; a call that is read on must not wait for it.
+    this.#answer.call.resume()
   }
 
   #record(bytes: Uint8Array | string): void {

@@ -3,7 +3,9 @@ import { charge, type Rate } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ClaimResult } from '../stores/idempotency-store.ts'
 import type { ReserveResult } from '../stores/ledger.ts'
+import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Hold, ReserveOutcome } from './records.ts'
+import { spendingLimitsOf } from './spending-limits.ts'
 import type { StageContext } from './stage-context.ts'
 
 /**
@@ -31,6 +33,7 @@ export async function reserve(context: StageContext, admitted: Admitted): Promis
         amount: hold.amount,
         expiresAtMs: nowMs + context.holdTtlMs,
         claim: admitted.claim,
+        spendingLimits: spendingLimitsOf(admitted.principal, nowMs),
       },
       nowMs,
     ),
@@ -39,6 +42,7 @@ export async function reserve(context: StageContext, admitted: Admitted): Promis
   if (result.status === 'insufficient_balance') throw new GatewayError('insufficient_balance')
   if (result.status === 'unknown_account')
     throw new GatewayError('insufficient_balance', { message: 'This account has no balance.' })
+  if (result.status === 'spending_limit') throw new GatewayError('spending_cap_reached')
   return replayOrThrow(result)
 }
 
@@ -47,7 +51,7 @@ function priceHold(context: StageContext, admitted: Admitted): Hold {
   let amount = 0n
   for (const model of admitted.chain) {
     const rate = context.prices?.quote(model.id, admitted.billingFields)
-    const estimate = admitted.endpoint.estimate(admitted.body, admitted.bytes.byteLength, model.limits)
+    const estimate = estimateFor(context, admitted, model)
     const cost = rate === undefined ? undefined : charge(rate, estimate)
     if (rate === undefined || cost === undefined) throw notPriced(model)
     rates.set(model.id, rate)

@@ -19,7 +19,7 @@ export function respondWhole(
 export function respondError(
   sink: ByteSink,
   error: GatewayError,
-  facts: { readonly dialect: ErrorDialect; readonly requestId: string; readonly limitHeaders?: readonly string[] },
+  facts: { readonly dialect: ErrorDialect; readonly requestId: string; readonly headers?: readonly string[] },
 ): void {
   if (sink.closed) return
   const body = Buffer.from(errorBody(error, facts.dialect, facts.requestId))
@@ -36,7 +36,7 @@ export function respondError(
   if (error.status === 401) headers.push('www-authenticate', 'Bearer')
   // OpenAI's SDKs repeat a 5xx by themselves; where that cannot help, they are told not to.
   if (!error.retryable && error.status >= 429) headers.push('x-should-retry', 'false')
-  if (facts.limitHeaders !== undefined) headers.push(...facts.limitHeaders)
+  if (facts.headers !== undefined) headers.push(...facts.headers)
   sink.head(error.status, headers)
   sink.end(body)
 }

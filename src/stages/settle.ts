@@ -20,15 +20,18 @@ export interface Settling {
 /**
  * Ends what `reserve` and `admit` began: the hold is charged or voided, the caller's place and unused tokens go back, and
  * the host is told. The one place for whole answers, streams and failures alike. Never throws: an answer that a vendor has
- * given is not withheld because a store is down; its hold then ends by expiry, and the host gets an `internal-error` event.
+ * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
+ * an `internal-error` event.
  */
 export async function settle(context: StageContext, reserved: Reserved, settling: Settling): Promise<Settled> {
   const usage = chargeableUsage(context, reserved, settling)
   let costNanoDollars = 0n
+  const resolve = (): Promise<bigint> => resolveHold(context, reserved, settling, usage)
   try {
-    costNanoDollars = await resolveHold(context, reserved, settling, usage)
+    costNanoDollars = await resolve()
   } catch (error) {
     internalError(context, reserved, 'settle', error)
+    context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs)
   }
   try {
     await leave(context, reserved, (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0))

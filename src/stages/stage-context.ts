@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
+import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate } from '../stores/principal.ts'
@@ -11,6 +12,8 @@ import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { Disconnects } from './disconnect-policy.ts'
+import type { SettlementRetries } from './settlement-retries.ts'
 
 /** Longest waits for a vendor, in milliseconds. */
 export interface Timeouts {
@@ -23,9 +26,6 @@ export interface Timeouts {
   /** For one request as a whole, retries included. */
   readonly totalMs: number
 }
-
-/** What happens at the vendor when the caller leaves: stop the call, or read it to the end within `drainMs`. */
-export type DisconnectPolicy = 'cancel' | 'drain'
 
 /** What every stage may use. One per gateway. */
 export interface StageContext {
@@ -45,8 +45,10 @@ export interface StageContext {
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number
-  readonly disconnect: DisconnectPolicy
-  readonly drainMs: number
+  readonly disconnects: Disconnects
+  /** Tokens in so many bytes of request, from above. */
+  readonly estimateTokens: TokenEstimator
+  readonly settlementRetries: SettlementRetries
   readonly clock: Clock
   readonly ids: Ids
   readonly logger: Logger

@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import type { KeyScopes } from './principal.ts'
+import type { KeyScopes, SpendingCap } from './principal.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
 /** A key as it is stored: the key itself is not, only its SHA-256. */
@@ -11,6 +11,7 @@ export interface KeyRecord {
   readonly label: string
   readonly scopes: KeyScopes
   readonly limits: RateLimits | undefined
+  readonly spendingCap: SpendingCap | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
   readonly expiresAtMs: number | undefined
@@ -23,7 +24,10 @@ export interface KeyStore {
   findByHash(hash: string): MaybePromise<KeyRecord | undefined>
   /** Idempotent by hash: an existing record stays as it is. */
   insert(record: KeyRecord): MaybePromise<void>
-  list(accountId: string): MaybePromise<readonly KeyRecord[]>
+  /** Keys of one account, or of all, oldest first. */
+  list(accountId?: string): MaybePromise<readonly KeyRecord[]>
   /** False when there is no such key. Revoking twice keeps the first time. */
   revoke(keyId: string, nowMs: number): MaybePromise<boolean>
+  /** Sets the moment at which a key ends by itself; an earlier one that is set already stays. False when there is no such key. */
+  expire(keyId: string, expiresAtMs: number): MaybePromise<boolean>
 }

@@ -1,6 +1,20 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
-import type { Tier } from './principal.ts'
+import type { SpendingCap, Tier } from './principal.ts'
+
+/** An account to make. */
+export interface NewAccount {
+  readonly id: string
+  /** Default `paid`. */
+  readonly tier?: Tier | undefined
+  readonly spendingCap?: SpendingCap | undefined
+}
+
+/** What may be changed about an account; absent fields stay. `null` takes the cap away. */
+export interface AccountChange {
+  readonly tier?: Tier | undefined
+  readonly spendingCap?: SpendingCap | null | undefined
+}
 
 /** An account: who pays. Amounts in nano-dollars. */
 export interface Account {
@@ -10,8 +24,20 @@ export interface Account {
   /** Money held by requests under way. Never negative. */
   readonly held: bigint
   readonly tier: Tier
+  /** Undefined: no cap. */
+  readonly spendingCap: SpendingCap | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
+}
+
+/** A bound on what is spent in a period, such as a key's 50 dollars a month. */
+export interface SpendingLimit {
+  /** Names the counter: whose money and which period, such as `key:key_1:2026-11`. */
+  readonly counter: string
+  /** Most that the counter may reach, in nano-dollars: charged and held money of the period together. */
+  readonly limit: bigint
+  /** Unix milliseconds after which the counter may be forgotten. */
+  readonly expiresAtMs: number
 }
 
 /** A hold to place before a request is sent to a vendor. */
@@ -26,6 +52,8 @@ export interface Reservation {
   readonly expiresAtMs: number
   /** Claimed in the same transaction when given. */
   readonly claim?: IdempotencyClaim | undefined
+  /** Checked and counted in the same transaction. The hold counts at once; settling corrects it to what was charged. */
+  readonly spendingLimits?: readonly SpendingLimit[] | undefined
 }
 
 /** Outcome of a reservation. All but `held` leave the balance as it was. */
@@ -33,6 +61,7 @@ export type ReserveResult =
   | { readonly status: 'held' }
   | { readonly status: 'insufficient_balance' }
   | { readonly status: 'unknown_account' }
+  | { readonly status: 'spending_limit'; readonly counter: string }
   | Exclude<ClaimResult, { status: 'claimed' }>
 
 /** How a hold ends with a charge. */
@@ -42,7 +71,7 @@ export interface Settlement {
   readonly amount: bigint
   /** What was charged for, kept in the journal: `chat gp-5.4`. */
   readonly description: string
-  /** Completes the reservation's claim in the same transaction when given. */
+  /** Completes the reservation's claim in the same transaction; when absent, the claim is freed in it. */
   readonly answer?: StoredAnswer | undefined
 }
 
@@ -71,7 +100,9 @@ export interface LedgerEntry {
 /** Prepaid balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
 export interface Ledger {
   /** Makes an account if it does not exist; gives it as it is either way. */
-  createAccount(account: { readonly id: string; readonly tier?: Tier }, nowMs: number): MaybePromise<Account>
+  createAccount(account: NewAccount, nowMs: number): MaybePromise<Account>
+  /** Changes tier or cap; gives the account as it is then, undefined when there is none. */
+  updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
   account(accountId: string): MaybePromise<Account | undefined>
   /**
    * Adds money. Idempotent by `creditId`; false when that id was credited before.

@@ -4,6 +4,12 @@ import type { RateLimits } from './rate-limiter.ts'
 /** Service tier of an account; decides how long stored conversations are kept. */
 export type Tier = 'free' | 'paid'
 
+/** Most that may be spent in a calendar period (UTC), in nano-dollars. */
+export interface SpendingCap {
+  readonly amount: bigint
+  readonly period: 'day' | 'month'
+}
+
 /** What a key may be used for. An absent list means: everything. */
 export interface KeyScopes {
   /** Endpoint ids, such as `chat` or `embeddings`. */
@@ -22,6 +28,10 @@ export interface Principal {
   readonly scopes?: KeyScopes | undefined
   /** Limits of this key; the gateway's own limits when absent. */
   readonly limits?: RateLimits | undefined
+  /** Cap of the account as a whole. */
+  readonly accountSpendingCap?: SpendingCap | undefined
+  /** Cap of this key alone. */
+  readonly keySpendingCap?: SpendingCap | undefined
 }
 
 /** The credentials of a request. */

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../core/clock.ts'
 import { firstHeader, mediaType } from '../wire/headers.ts'
 import { checkPublicUrl } from './egress.ts'
 import type { Transport } from './transport.ts'
@@ -6,7 +7,9 @@ import type { Transport } from './transport.ts'
 export const MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
 const MAX_REDIRECTS = 3
+/** Longest silence, and longest time for one hop as a whole: a server that drips bytes must not hold a request open. */
 const TIMEOUT_MS = 15_000
+const TOTAL_TIMEOUT_MS = 30_000
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /** An image, or the reason why it was not fetched; the reason is for the caller. */
@@ -19,22 +22,37 @@ export type ImageFetcher = (url: string) => Promise<FetchedImage>
  * Makes an {@link ImageFetcher}. Every hop of a redirect is judged like the first URL. `transport` must connect to public
  * addresses only, unless `allowPrivate` is set.
  */
-export function imageFetcher(transport: Transport, options: { readonly allowPrivate?: boolean } = {}): ImageFetcher {
+export function imageFetcher(
+  transport: Transport,
+  options: { readonly allowPrivate?: boolean; readonly clock?: Clock } = {},
+): ImageFetcher {
+  const clock = options.clock ?? systemClock
   return async (text) => {
     let next = text
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const check = checkPublicUrl(next, options)
       if ('reason' in check) return check
-      const answer = await fetchOnce(transport, check.url)
-      if ('reason' in answer || 'bytes' in answer) return answer
+      const answer = await fetchOnce(transport, check.url, clock)
+      if (!('location' in answer)) return answer
+      if (!URL.canParse(answer.location, check.url.href)) return { reason: 'redirects to something that is not a URL' }
       next = new URL(answer.location, check.url).href
     }
     return { reason: 'redirects too often' }
   }
 }
 
-function fetchOnce(transport: Transport, url: URL): Promise<FetchedImage | { readonly location: string }> {
-  return new Promise((resolve) => {
+type Hop = FetchedImage | { readonly location: string }
+
+function fetchOnce(transport: Transport, url: URL, clock: Clock): Promise<Hop> {
+  return new Promise((settle) => {
+    const deadline = clock.schedule(TOTAL_TIMEOUT_MS, () => {
+      resolve({ reason: 'took too long to fetch' })
+      control.abort()
+    })
+    const resolve = (hop: Hop): void => {
+      deadline.cancel()
+      settle(hop)
+    }
     const chunks: Uint8Array[] = []
     let byteLength = 0
     let type = ''

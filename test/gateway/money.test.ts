@@ -23,9 +23,7 @@ function countingStore(broken: Partial<Record<keyof Ledger, () => never>> = {}):
     void resolutions.set(holdId, [...(resolutions.get(holdId) ?? []), how])
   const { ledger } = store
   const counting: Ledger = {
-    createAccount: (account, nowMs) => ledger.createAccount(account, nowMs),
-    account: (id) => ledger.account(id),
-    credit: (credit, nowMs) => ledger.credit(credit, nowMs),
+    ...ledger,
     reserve(reservation, nowMs) {
       broken.reserve?.()
       resolutions.set(reservation.holdId, [])
@@ -40,8 +38,6 @@ function countingStore(broken: Partial<Record<keyof Ledger, () => never>> = {}):
       note(holdId, 'voided')
       return ledger.void(holdId, nowMs)
     },
-    expire: (nowMs, limit) => ledger.expire(nowMs, limit),
-    entries: (id, limit) => ledger.entries(id, limit),
   }
   return { store: { ...store, ledger: counting, start: () => store.start(), close: () => store.close() }, resolutions }
 }

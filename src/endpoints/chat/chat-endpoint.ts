@@ -3,7 +3,7 @@ import { sseData } from '../../wire/sse.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
 import { checkRequest } from '../request-field.ts'
-import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
 
@@ -15,10 +15,10 @@ export const chatEndpoint: Endpoint<ChatRequest> = {
   dialect: 'openai',
   parse: (body) => checkRequest<ChatRequest>(chatSchema, body),
   isStream: (request) => request.stream === true,
-  estimate(request, bodyByteLength, limits) {
+  estimate(request, inputTokens, limits) {
     const perChoice =
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
-    return { inputTokens: estimateTokens(bodyByteLength), outputTokens: perChoice * (request.n ?? 1) }
+    return { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
   },
   billingFields: () => NO_FIELDS,
   streamError: (error: GatewayError) => sseData(JSON.stringify(openaiErrorObject(error))),

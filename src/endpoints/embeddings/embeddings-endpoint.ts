@@ -3,7 +3,6 @@ import { sseData } from '../../wire/sse.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
 import { checkRequest } from '../request-field.ts'
-import { estimateTokens } from '../token-estimate.ts'
 import type { EmbeddingsRequest } from './embeddings-request.ts'
 import { embeddingsSchema } from './embeddings-schema.ts'
 
@@ -15,7 +14,7 @@ export const embeddingsEndpoint: Endpoint<EmbeddingsRequest> = {
   dialect: 'openai',
   parse: (body) => checkRequest<EmbeddingsRequest>(embeddingsSchema, body),
   isStream: () => false,
-  estimate: (_request, bodyByteLength) => ({ inputTokens: estimateTokens(bodyByteLength), outputTokens: 0 }),
+  estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
   billingFields: () => NO_FIELDS,
   streamError: (error: GatewayError) => sseData(JSON.stringify(openaiErrorObject(error))),
 }

@@ -149,7 +149,7 @@ function transportRequest(context: StageContext, vendor: Vendor, wire: WireReque
 /** What a translator needs to know of a call. */
 export function vendorCall(
   candidate: Candidate,
-  parsed: { readonly body: unknown; readonly bytes: Uint8Array; readonly isStream: boolean },
+  parsed: { readonly body: unknown; readonly bytes: Uint8Array | undefined; readonly isStream: boolean },
   nowMs: number,
 ): VendorCall<never> {
   return {

@@ -1,26 +1,49 @@
-/** Ends every vendor call of a request at once. */
+import type { Clock, Timer } from '../../core/clock.ts'
+import type { Disconnects } from '../disconnect-policy.ts'
+
+/** A vendor call that can be ended. */
+export interface AbortableCall {
+  abort(): void
+}
+
+/** The vendor calls of one request, which end together. */
 export class CallGroup {
-  readonly #calls = new Set<{ abort(): void }>()
-  #aborted = false
+  readonly #calls = new Set<AbortableCall>()
+  #isAborted = false
+  #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
 
   /** Adds a call before it begins; false when the group is over and the call must not begin. */
-  add(call: { abort(): void }): boolean {
-    if (this.#aborted) return false
+  add(call: AbortableCall): boolean {
+    if (this.#isAborted) return false
     this.#calls.add(call)
     return true
   }
 
-  delete(call: { abort(): void }): void {
+  delete(call: AbortableCall): void {
     this.#calls.delete(call)
   }
 
   get isAborted(): boolean {
-    return this.#aborted
+    return this.#isAborted
   }
 
   abort(): void {
-    this.#aborted = true
+    this.#isAborted = true
     for (const call of this.#calls) call.abort()
     this.#calls.clear()
+  }
+
+  /** The caller has left: ends the calls, or lets them go on for a while where the policy says so. Later calls do nothing. */
+  abandon(disconnects: Disconnects, endpointId: string, clock: Clock): void {
+    if (this.#isAborted || this.#drain !== undefined) return
+    if (!disconnects.mayDrain(endpointId)) this.abort()
+    else this.#drain = { timer: clock.schedule(disconnects.drainMs, () => this.abort()), disconnects }
+  }
+
+  /** The request is over. */
+  end(): void {
+    this.#drain?.timer.cancel()
+    this.#drain?.disconnects.release()
+    this.#drain = undefined
   }
 }

@@ -22,10 +22,7 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
     isOverdue = true
     group.abort()
   })
-  routed.caller.onLeave = () => {
-    if (context.disconnect === 'cancel') group.abort()
-    else context.clock.schedule(context.drainMs, () => group.abort())
-  }
+  routed.caller.onLeave = () => group.abandon(context.disconnects, routed.endpoint.id, context.clock)
   context.retryBudget.deposit()
   let last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined
   let wasSent = false
@@ -66,7 +63,9 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
 async function prepare(context: StageContext, routed: Routed, candidate: Candidate): Promise<VendorExchange> {
   const nowMs = context.clock.now()
   const body = await inlineImages(context, candidate, routed.body, nowMs)
-  const call = vendorCall(candidate, { body, bytes: routed.bytes, isStream: routed.isStream }, nowMs)
+  // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
+  const bytes = body === routed.body ? routed.bytes : undefined
+  const call = vendorCall(candidate, { body, bytes, isStream: routed.isStream }, nowMs)
   const exchange = EXCHANGES.get(routed.endpoint.id)?.(candidate.vendor, call)
   if (exchange === undefined) {
     throw new GatewayError('endpoint_model_mismatch', {

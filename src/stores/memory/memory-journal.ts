@@ -1,0 +1,47 @@
+import type { LedgerEntry } from '../ledger.ts'
+
+/**
+ * The journal of one account. So that a process may run for ever, only the newest lines are kept: older ones are carried
+ * forward into one line, which keeps the sum of all lines what it was.
+ */
+export class MemoryJournal {
+  readonly #accountId: string
+  readonly #maxLines: number
+  #lines: LedgerEntry[] = []
+  #carriedForward: LedgerEntry | undefined
+
+  constructor(accountId: string, maxLines: number) {
+    this.#accountId = accountId
+    this.#maxLines = maxLines
+  }
+
+  append(entry: LedgerEntry): void {
+    this.#lines.push(entry)
+    // Trimmed in large steps, so that one line costs the same however many there are.
+    if (this.#lines.length >= this.#maxLines * 2) this.#carryForward(this.#lines.length - this.#maxLines)
+  }
+
+  /** Newest first. */
+  newest(limit: number): readonly LedgerEntry[] {
+    const count = Math.max(0, Math.min(limit, this.#lines.length))
+    const newest = this.#lines.slice(this.#lines.length - count).reverse()
+    return this.#carriedForward !== undefined && limit > count ? [...newest, this.#carriedForward] : newest
+  }
+
+  #carryForward(count: number): void {
+    const folded = this.#lines.slice(0, count)
+    const last = folded.at(-1)
+    if (last === undefined) return
+    const amount = folded.reduce((sum, line) => sum + line.amount, this.#carriedForward?.amount ?? 0n)
+    this.#lines = this.#lines.slice(count)
+    this.#carriedForward = {
+      id: `carried_forward_${last.id}`,
+      accountId: this.#accountId,
+      kind: amount < 0n ? 'charge' : 'credit',
+      amount,
+      holdId: undefined,
+      description: 'carried forward',
+      createdAtMs: last.createdAtMs,
+    }
+  }
+}

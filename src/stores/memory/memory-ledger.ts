@@ -1,0 +1,198 @@
+import { formatDollars } from '../../core/money.ts'
+import { assertAmount, MAX_AMOUNT } from '../amount.ts'
+import type { Account, Ledger, LedgerEntry, Reservation, ReserveResult, Resolution } from '../ledger.ts'
+import { MapCursor } from './map-cursor.ts'
+import { MemoryClaims } from './memory-claims.ts'
+import { MemoryJournal } from './memory-journal.ts'
+import { MemorySpending, type SpendingCounter } from './memory-spending.ts'
+
+/** How much a memory ledger remembers. */
+export interface MemoryLedgerOptions {
+  /** Give the idempotency store's, so that hold and key are one step; a set of its own when absent. */
+  readonly claims?: MemoryClaims | undefined
+  /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
+  readonly maxJournalLines?: number | undefined
+  /** Reservations whose outcome is remembered, the newest first to stay; 10,000 when absent. */
+  readonly maxOutcomes?: number | undefined
+}
+
+interface MutableAccount {
+  readonly id: string
+  balance: bigint
+  held: bigint
+  tier: Account['tier']
+  spendingCap: Account['spendingCap']
+  readonly createdAtMs: number
+  readonly journal: MemoryJournal
+}
+
+interface OpenHold {
+  readonly reservation: Reservation
+  readonly account: MutableAccount
+  readonly counters: readonly SpendingCounter[]
+}
+
+const HELD: ReserveResult = { status: 'held' }
+const INSUFFICIENT_BALANCE: ReserveResult = { status: 'insufficient_balance' }
+const UNKNOWN_ACCOUNT: ReserveResult = { status: 'unknown_account' }
+const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
+
+/**
+ * Balances and holds in this process; answers at once, so each method is one step. Everything is lost when the process
+ * ends. Amounts below zero or above 2^63 − 1, the bounds of every driver, are refused with a RangeError before anything is
+ * changed.
+ */
+export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
+  const claims = options.claims ?? new MemoryClaims()
+  const maxJournalLines = options.maxJournalLines ?? 10_000
+  const maxOutcomes = options.maxOutcomes ?? 10_000
+  const accounts = new Map<string, MutableAccount>()
+  const openHolds = new Map<string, OpenHold>()
+  const outcomes = new Map<string, ReserveResult>()
+  const outcomeCursor = new MapCursor(outcomes)
+  const creditIds = new Set<string>()
+  const spending = new MemorySpending()
+  let lineCount = 0
+
+  function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
+    lineCount += 1
+    account.journal.append({ id: `entry_${lineCount}`, accountId: account.id, ...line })
+  }
+
+  function decide(reservation: Reservation, nowMs: number): ReserveResult {
+    const account = accounts.get(reservation.accountId)
+    if (account === undefined) return UNKNOWN_ACCOUNT
+    if (reservation.claim !== undefined) {
+      const found = claims.peek(reservation.claim, nowMs)
+      if (found.status !== 'claimed') return found
+    }
+    const { amount, spendingLimits = [] } = reservation
+    if (account.balance < amount) return INSUFFICIENT_BALANCE
+    const counter = spending.exceeded(spendingLimits, amount, nowMs)
+    if (counter !== undefined) return { status: 'spending_limit', counter }
+    if (reservation.claim !== undefined) claims.claim(reservation.claim, nowMs)
+    account.balance -= amount
+    account.held += amount
+    openHolds.set(reservation.holdId, { reservation, account, counters: spending.count(spendingLimits, amount, nowMs) })
+    return HELD
+  }
+
+  function remember(holdId: string, outcome: ReserveResult): void {
+    // A replay is found again through its key; remembering it here would keep its body alive.
+    if (outcome.status === 'replay') return
+    outcomes.set(holdId, outcome)
+    if (outcomes.size <= maxOutcomes) return
+    const oldest = outcomeCursor.next()
+    if (oldest !== undefined) outcomes.delete(oldest[0])
+  }
+
+  function voidHold(holdId: string): Resolution {
+    const hold = openHolds.get(holdId)
+    if (hold === undefined) return UNRESOLVED
+    const { account, reservation, counters } = hold
+    openHolds.delete(holdId)
+    account.held -= reservation.amount
+    account.balance += reservation.amount
+    for (const counter of counters) counter.spent -= reservation.amount
+    if (reservation.claim !== undefined) claims.release(reservation.claim)
+    return { resolved: true, charged: 0n, shortfall: 0n }
+  }
+
+  return {
+    createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
+      const existing = accounts.get(id)
+      if (existing !== undefined) return snapshot(existing)
+      const journal = new MemoryJournal(id, maxJournalLines)
+      const account: MutableAccount = {
+        id,
+        balance: 0n,
+        held: 0n,
+        tier,
+        spendingCap,
+        createdAtMs: nowMs,
+        journal,
+      }
+      accounts.set(id, account)
+      return snapshot(account)
+    },
+
+    updateAccount(accountId, { tier, spendingCap }) {
+      const account = accounts.get(accountId)
+      if (account === undefined) return undefined
+      if (tier !== undefined) account.tier = tier
+      if (spendingCap !== undefined) account.spendingCap = spendingCap ?? undefined
+      return snapshot(account)
+    },
+
+    account(accountId) {
+      const account = accounts.get(accountId)
+      return account === undefined ? undefined : snapshot(account)
+    },
+
+    credit({ creditId, accountId, amount, description }, nowMs) {
+      const account = accounts.get(accountId)
+      if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
+      if (amount <= 0n) throw new RangeError('a credit must be above zero')
+      if (creditIds.has(creditId)) return false
+      if (account.balance + account.held + amount > MAX_AMOUNT)
+        throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
+      creditIds.add(creditId)
+      account.balance += amount
+      write(account, { kind: 'credit', amount, holdId: undefined, description, createdAtMs: nowMs })
+      return true
+    },
+
+    reserve(reservation, nowMs) {
+      assertAmount(reservation.amount)
+      const known = outcomes.get(reservation.holdId)
+      if (known !== undefined) return known
+      if (openHolds.has(reservation.holdId)) return HELD
+      const outcome = decide(reservation, nowMs)
+      remember(reservation.holdId, outcome)
+      return outcome
+    },
+
+    settle({ holdId, amount, description, answer }, nowMs) {
+      assertAmount(amount)
+      const hold = openHolds.get(holdId)
+      if (hold === undefined) return UNRESOLVED
+      const { account, reservation, counters } = hold
+      openHolds.delete(holdId)
+      const available = account.balance + reservation.amount
+      const shortfall = amount > available ? amount - available : 0n
+      const charged = amount - shortfall
+      account.held -= reservation.amount
+      account.balance = available - charged
+      for (const counter of counters) counter.spent += charged - reservation.amount
+      write(account, { kind: 'charge', amount: -charged, holdId, description, createdAtMs: nowMs })
+      if (shortfall > 0n) {
+        const missing = `${formatDollars(shortfall)} USD not covered: ${description}`
+        write(account, { kind: 'shortfall', amount: 0n, holdId, description: missing, createdAtMs: nowMs })
+      }
+      if (reservation.claim !== undefined) {
+        if (answer === undefined) claims.release(reservation.claim)
+        else claims.complete(reservation.claim, answer)
+      }
+      return { resolved: true, charged, shortfall }
+    },
+
+    void: (holdId) => voidHold(holdId),
+
+    expire(nowMs, limit) {
+      let count = 0
+      for (const [holdId, { reservation }] of openHolds) {
+        if (count >= limit) break
+        if (reservation.expiresAtMs > nowMs) continue
+        voidHold(holdId)
+        count += 1
+      }
+      return count
+    },
+
+    entries: (accountId, limit) => accounts.get(accountId)?.journal.newest(limit) ?? [],
+  }
+}
+
+function snapshot({ id, balance, held, tier, spendingCap, createdAtMs }: MutableAccount): Account {
+  return { id, balance, held, tier, spendingCap, createdAtMs }
+}

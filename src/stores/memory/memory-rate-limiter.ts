@@ -1,0 +1,113 @@
+import type { BucketState, RateDecision, RateLimiter, RateTake } from '../rate-limiter.ts'
+import { MapCursor } from './map-cursor.ts'
+
+/** How much a memory rate limiter remembers. */
+export interface MemoryRateLimiterOptions {
+  /**
+   * Most buckets kept; 100,000 when absent. Full buckets are dropped first, for they say nothing; when there are none, those
+   * that will be full soonest.
+   */
+  readonly maxBuckets?: number | undefined
+}
+
+interface Bucket {
+  /** What was taken and has not flowed back yet, as of `atMs`. */
+  level: number
+  atMs: number
+  /** When the bucket is full again and can be forgotten. */
+  fullAtMs: number
+}
+
+const MINUTE_MS = 60_000
+const SWEPT_PER_TAKE = 2
+const EVICTION_SAMPLE = 8
+/** Takes are whole numbers, so a millionth of one is rounding error of the division by time. */
+const TOLERANCE = 1e-6
+
+/**
+ * Limits in this process, by the generic cell rate algorithm kept as a level that flows off; answers at once. Time that runs
+ * backwards counts as standing still, and a limit of zero lets nothing through.
+ */
+export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): RateLimiter {
+  const maxBuckets = options.maxBuckets ?? 100_000
+  const buckets = new Map<string, Bucket>()
+  const cursor = new MapCursor(buckets)
+
+  function levelOf({ bucket: name, perMinute }: RateTake, nowMs: number): number {
+    const bucket = buckets.get(name)
+    if (bucket === undefined) return 0
+    const elapsedMs = Math.max(0, nowMs - bucket.atMs)
+    return Math.max(0, bucket.level - (elapsedMs * perMinute) / MINUTE_MS)
+  }
+
+  function setLevel({ bucket: name, perMinute }: RateTake, level: number, nowMs: number): void {
+    if (level === 0) {
+      buckets.delete(name)
+      return
+    }
+    const bucket = buckets.get(name)
+    const atMs = Math.max(nowMs, bucket?.atMs ?? nowMs)
+    const fullAtMs = atMs + (level / perMinute) * MINUTE_MS
+    if (bucket === undefined) {
+      if (buckets.size >= maxBuckets) evictOne()
+      buckets.set(name, { level, atMs, fullAtMs })
+    } else {
+      bucket.level = level
+      bucket.atMs = atMs
+      bucket.fullAtMs = fullAtMs
+    }
+  }
+
+  function sweep(nowMs: number): void {
+    for (let count = 0; count < SWEPT_PER_TAKE; count++) {
+      const next = cursor.next()
+      if (next !== undefined && next[1].fullAtMs <= nowMs) buckets.delete(next[0])
+    }
+  }
+
+  function evictOne(): void {
+    let victim = cursor.next()
+    for (let count = 1; count < EVICTION_SAMPLE; count++) {
+      const next = cursor.next()
+      if (next !== undefined && (victim === undefined || next[1].fullAtMs < victim[1].fullAtMs)) victim = next
+    }
+    if (victim !== undefined) buckets.delete(victim[0])
+  }
+
+  return {
+    take(takes, nowMs): RateDecision {
+      sweep(nowMs)
+      const levels = takes.map((take) => levelOf(take, nowMs))
+      let retryAfterMs = 0
+      takes.forEach((take, index) => {
+        if (!(take.perMinute > 0)) retryAfterMs = Math.max(retryAfterMs, MINUTE_MS)
+        const above = levels[index]! + takenBy(take) - take.perMinute
+        if (above > TOLERANCE) retryAfterMs = Math.max(retryAfterMs, Math.ceil((above / take.perMinute) * MINUTE_MS))
+      })
+      const allowed = retryAfterMs === 0
+      const states = takes.map((take, index) => {
+        const level = levels[index]! + (allowed ? takenBy(take) : 0)
+        if (allowed) setLevel(take, level, nowMs)
+        return stateOf(take.perMinute, level)
+      })
+      return { allowed, retryAfterMs, buckets: states }
+    },
+
+    adjust(take, nowMs) {
+      if (!(take.perMinute > 0)) return
+      setLevel(take, Math.max(0, levelOf(take, nowMs) + take.amount), nowMs)
+    },
+  }
+}
+
+function takenBy(take: RateTake): number {
+  return Math.min(take.amount, take.perMinute)
+}
+
+function stateOf(perMinute: number, level: number): BucketState {
+  return {
+    limit: perMinute,
+    remaining: Math.max(0, Math.floor(perMinute - level + TOLERANCE)),
+    resetMs: level > TOLERANCE ? Math.ceil((level / perMinute) * MINUTE_MS - TOLERANCE) : 0,
+  }
+}

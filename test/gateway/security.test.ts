@@ -1,0 +1,460 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Logger } from '../../src/core/logger.ts'
+import { ENDPOINTS } from '../../src/gateway/routes.ts'
+import { hashApiKey } from '../../src/stores/api-key.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { RawClient } from '../adapters/support/raw-client.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
+
+const CHAT = '/v1/chat/completions'
+const EMBEDDINGS = '/v1/embeddings'
+const VENDOR_KEY = 'vendor-key-canary-7f3a'
+const MODELS = ['chat-relayed', 'chat-qwen', 'cl-sonnet-4-6', 'gmn-2.5-flash'] as const
+const EMBEDDING_MODELS = ['embedding-relayed', 'text-embedding-v4', 'gmn-embedding-001', 'vy-4'] as const
+
+let started: StartedGateway
+let elsewhere: Server
+let elsewhereRequests: string[]
+
+beforeEach(async () => {
+  elsewhereRequests = []
+  elsewhere = createServer((request, response) => {
+    elsewhereRequests.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
+    response.end('{}')
+  })
+  await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+})
+afterEach(async () => {
+  await started.close()
+  elsewhere.closeAllConnections()
+  await new Promise<void>((resolve) => elsewhere.close(() => resolve()))
+})
+
+const elsewhereUrl = (): string => `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
+
+function bodyFor(path: string, model: string, text: string, rest: Record<string, unknown> = {}) {
+  return path === CHAT ? chatBody(model, text, rest) : { model, input: text, ...rest }
+}
+
+const CALLS = [
+  ...MODELS.map((model) => [CHAT, model] as const),
+  ...EMBEDDING_MODELS.map((model) => [EMBEDDINGS, model] as const),
+]
+
+/** The request headers that a vendor may see. */
+const VENDOR_REQUEST_HEADERS = new Set([
+  ...['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'host'],
+  ...['authorization', 'x-api-key', 'x-goog-api-key', 'anthropic-version'],
+])
+
+test.each(CALLS)('S1 on %s a caller of %s chooses neither the vendor host nor a header', async (path, model) => {
+  started = await startGateway()
+  const url = elsewhereUrl()
+  const body = bodyFor(path, model, 'hello', {
+    ...{ base_url: url, api_base: url, baseURL: url, endpoint: url, api_key: 'sk-stolen', proxy: url },
+    ...{ extra_headers: { 'x-injected': '1' }, headers: { host: 'evil.example' }, organization: 'org-evil' },
+  })
+  const response = await started.post(path, body, {
+    ...{ 'x-base-url': url, 'api-base': url, 'x-forwarded-host': 'evil.example', 'openai-organization': 'org-evil' },
+    ...{ 'anthropic-beta': 'evil-2026', 'x-goog-user-project': 'evil', cookie: 'session=1', 'user-agent': 'evil/1' },
+  })
+  await response.body?.cancel()
+  const calls = started.sandbox.requests
+
+  // A vendor that refuses unknown fields has still been the only one to see them.
+  expect([200, 400]).toContain(response.status)
+  expect(elsewhereRequests).toEqual([])
+  expect(calls).toHaveLength(1)
+  expect(calls[0]?.headers['host']).toMatch(/^127\.0\.0\.1:\d+$/)
+  expect(Object.keys(calls[0]?.headers ?? {}).filter((name) => !VENDOR_REQUEST_HEADERS.has(name))).toEqual([])
+  expect(JSON.stringify(calls[0]?.headers)).not.toContain('evil')
+  expect(JSON.stringify(calls[0]?.headers)).not.toContain(TEST_KEY)
+})
+
+test.each(CALLS)('S9 on %s a redirect by the vendor of %s is not followed', async (path, model) => {
+  started = await startGateway()
+  started.sandbox.fault({ kind: 'redirect', location: `${elsewhereUrl()}/v1/steal` })
+  const response = await started.post(path, bodyFor(path, model, 'hello'))
+  const body = await response.json()
+
+  expect(response.status).toBe(502)
+  expect(body.error.code).toBe('upstream_invalid_response')
+  expect(response.headers.get('location')).toBeNull()
+  expect(elsewhereRequests).toEqual([])
+})
+
+describe('S11 keys and prompts stay where they belong', () => {
+  const PROMPT = 'prompt-canary-91bc'
+  const FAULTS = [
+    ...['status=400', 'status=401', 'status=403', 'status=404', 'status=413', 'status=429', 'status=500', 'status=503'],
+    ...['quota', 'bad-key', 'leak-key', 'html=502', 'redirect', 'garbage', 'empty', 'half-json', 'error-event=2'],
+    ...['reset', 'reset-mid-stream=2', 'end-early=2', 'hang', 'hang-body=2', 'blocked', 'usage=-1', 'no-usage'],
+  ]
+
+  function recordingLogger(lines: string[]): Logger {
+    const line =
+      (level: string) =>
+      (message: string, fields?: Record<string, unknown>): void =>
+        void lines.push(`${level} ${message} ${dump(fields)}`)
+    return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
+  }
+
+  /** Everything that can be reached from a value, errors with their causes included. */
+  function dump(value: unknown): string {
+    const seen = new Set<unknown>()
+    const text = (inner: unknown): string => {
+      if (typeof inner === 'string' || typeof inner === 'function') return String(inner)
+      if (inner instanceof Uint8Array) return Buffer.from(inner).toString('utf8')
+      if (typeof inner !== 'object' || inner === null) return String(inner)
+      if (seen.has(inner)) return ''
+      seen.add(inner)
+      if (inner instanceof Map || inner instanceof Set) return [...inner].map(text).join(' ')
+      const own = Reflect.ownKeys(inner).map((name) => text((inner as Record<PropertyKey, unknown>)[name]))
+      return [inner instanceof Error ? (inner.stack ?? '') : '', ...own].join(' ')
+    }
+    return text(value)
+  }
+
+  test.each(MODELS)('in every failure of %s', async (model) => {
+    const logged: string[] = []
+    const store = memoryStore()
+    const written: unknown[] = []
+    started = await startGateway({
+      logger: recordingLogger(logged),
+      timeouts: { firstByteMs: 150, idleMs: 150 },
+      store: {
+        ...store,
+        ledger: {
+          ...store.ledger,
+          reserve: (reservation, nowMs) => {
+            written.push(reservation)
+            return store.ledger.reserve(reservation, nowMs)
+          },
+          settle: (settlement, nowMs) => {
+            written.push(settlement)
+            return store.ledger.settle(settlement, nowMs)
+          },
+        },
+      },
+    })
+    const answers: string[] = []
+    for (const stream of [false, true]) {
+      for (const fault of FAULTS) {
+        const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${PROMPT} one two`, { stream }))
+        const body = await response.text()
+        answers.push(`${fault} ${stream} ${dump([...response.headers])} ${body}`)
+      }
+    }
+    const records = await started.gateway.keys.list(TEST_ACCOUNT)
+    const entries = await started.gateway.accounts.ledger(TEST_ACCOUNT, { limit: 1000 })
+    const output = { logged, events: started.events, stored: [records, entries, written] }
+
+    expect(answers).toHaveLength(FAULTS.length * 2)
+    for (const answer of answers) {
+      expect(answer).not.toContain(VENDOR_KEY)
+      expect(answer).not.toContain(TEST_KEY)
+    }
+    for (const [place, content] of Object.entries(output)) {
+      const text = dump(content)
+      expect({ place, holds: text.includes(VENDOR_KEY) }).toEqual({ place, holds: false })
+      expect({ place, holds: text.includes(TEST_KEY) }).toEqual({ place, holds: false })
+      expect({ place, holds: text.includes(PROMPT) }).toEqual({ place, holds: false })
+    }
+    expect(started.events.length).toBeGreaterThan(FAULTS.length)
+    expect(logged.length).toBeGreaterThan(0)
+  })
+
+  test.each(EMBEDDING_MODELS)('when %s repeats the key in its error', async (model) => {
+    const logged: string[] = []
+    started = await startGateway({ logger: recordingLogger(logged) })
+    started.sandbox.fault({ kind: 'leak-key' })
+    const response = await started.post(EMBEDDINGS, { model, input: PROMPT })
+    const body = await response.text()
+
+    expect(response.status).toBe(503)
+    expect(dump([body, [...response.headers], logged, started.events])).not.toContain(VENDOR_KEY)
+    expect(dump([logged, started.events])).not.toContain(PROMPT)
+  })
+
+  test.each([
+    ['a bad scheme', { authorization: 'Basic sk-caller-canary-55aa' }],
+    ['an unknown key', { authorization: 'Bearer sk-caller-canary-55aa' }],
+    ['a key in x-api-key', { authorization: '', 'x-api-key': 'sk-caller-canary-55aa' }],
+  ])('when a caller is refused for %s', async (_name, headers) => {
+    const logged: string[] = []
+    started = await startGateway({ logger: recordingLogger(logged) })
+    const response = await started.post(CHAT, chatBody('chat-relayed', PROMPT), headers)
+    const body = await response.text()
+
+    expect(response.status).toBe(401)
+    expect(dump([body, [...response.headers], logged, started.events])).not.toContain('sk-caller-canary-55aa')
+  })
+
+  test('when the gateway itself fails', async () => {
+    const logged: string[] = []
+    const transport = {
+      send: () => {
+        throw new Error('no transport')
+      },
+      close: () => Promise.resolve(),
+    }
+    started = await startGateway({ logger: recordingLogger(logged), transport })
+    const response = await started.post(CHAT, chatBody('chat-relayed', PROMPT))
+    const body = await response.json()
+
+    expect(response.status).toBe(500)
+    expect(body.error).toEqual({
+      message: 'Something went wrong in the gateway.',
+      type: 'server_error',
+      param: null,
+      code: 'internal_error',
+    })
+    expect(dump([logged, started.events])).not.toContain(PROMPT)
+    expect(dump([logged, started.events])).not.toContain(VENDOR_KEY)
+  })
+})
+
+describe('S14 response headers are an allow-list', () => {
+  const CONNECTION_HEADERS = ['connection', 'date', 'keep-alive']
+  const namesOf = (response: Response): string[] =>
+    [...response.headers.keys()].filter((name) => !CONNECTION_HEADERS.includes(name)).sort()
+  const LIMITS = ['limit', 'remaining', 'reset'].flatMap((part) => [
+    `x-ratelimit-${part}-requests`,
+    `x-ratelimit-${part}-tokens`,
+  ])
+  const limits = { requestsPerMinute: 100, tokensPerMinute: 1_000_000 }
+
+  test.each(CALLS)('of a whole answer on %s by %s', async (path, model) => {
+    started = await startGateway({ limits })
+    const response = await started.post(path, bodyFor(path, model, 'hello'))
+    await response.body?.cancel()
+
+    expect(response.status).toBe(200)
+    expect(namesOf(response)).toEqual(
+      ['content-length', 'content-type', 'x-request-id', 'x-signalbox-vendor', ...LIMITS].sort(),
+    )
+  })
+
+  test.each(MODELS)('of a stream by %s', async (model) => {
+    started = await startGateway({ limits })
+    const response = await started.post(CHAT, chatBody(model, 'hello', { stream: true }))
+    await response.text()
+
+    expect(namesOf(response)).toEqual(
+      [
+        ...['cache-control', 'content-type', 'transfer-encoding', 'x-accel-buffering', 'x-request-id'],
+        ...['x-signalbox-vendor', ...LIMITS],
+      ].sort(),
+    )
+  })
+
+  test.each(CALLS)('of an error on %s by %s', async (path, model) => {
+    started = await startGateway({ limits })
+    const response = await started.post(path, bodyFor(path, model, '[[fault:status=429,retry-after=3]] hello'))
+    await response.body?.cancel()
+
+    expect(response.status).toBe(429)
+    expect(namesOf(response)).toEqual(
+      ['content-length', 'content-type', 'retry-after', 'x-request-id', ...LIMITS].sort(),
+    )
+  })
+
+  test('whatever else a vendor sends', async () => {
+    const vendor = createServer((_request, response) => {
+      response.writeHead(200, {
+        ...{ 'content-type': 'application/json', 'set-cookie': 'a=1', server: 'cloud', 'x-powered-by': 'PHP' },
+        ...{ 'openai-organization': 'org-operator', 'x-request-id': 'req_vendor', 'x-ratelimit-limit-requests': '7' },
+        ...{ 'access-control-allow-origin': '*', 'strict-transport-security': 'max-age=1', 'x-signalbox-vendor': 'x' },
+      })
+      response.end(
+        '{"id":"c","object":"chat.completion","created":1,"model":"gpt-5.4","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}',
+      )
+    })
+    await new Promise<void>((resolve) => vendor.listen(0, '127.0.0.1', resolve))
+    const baseURL = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`
+    started = await startGateway({ vendors: [openai({ apiKey: VENDOR_KEY, baseURL })] })
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
+    await response.body?.cancel()
+    vendor.closeAllConnections()
+    await new Promise<void>((resolve) => vendor.close(() => resolve()))
+
+    expect(response.status).toBe(200)
+    expect(namesOf(response)).toEqual(['content-length', 'content-type', 'x-request-id', 'x-signalbox-vendor'])
+    expect(response.headers.get('x-request-id')).not.toBe('req_vendor')
+    expect(response.headers.get('x-signalbox-vendor')).toBe('openai')
+  })
+})
+
+describe('S15 keys are looked up by their SHA-256', () => {
+  test('the store sees digests only, and unknown keys are asked for again', async () => {
+    const store = memoryStore()
+    const asked: string[] = []
+    started = await startGateway({
+      store: {
+        ...store,
+        keys: {
+          ...store.keys,
+          findByHash: (hash) => {
+            asked.push(hash)
+            return store.keys.findByHash(hash)
+          },
+        },
+      },
+    })
+    const guess = { authorization: 'Bearer sk-guess' }
+    for (const headers of [guess, guess, {}, {}]) {
+      await started.post(CHAT, chatBody('chat-relayed', 'hello'), headers).then((response) => response.text())
+    }
+
+    // A known key is remembered for some seconds; a guess is not, so that guesses fill no memory.
+    expect(asked).toEqual([hashApiKey('sk-guess'), hashApiKey('sk-guess'), hashApiKey(TEST_KEY)])
+    expect(asked.every((hash) => /^[0-9a-f]{64}$/.test(hash))).toBe(true)
+  })
+
+  test('a store that cannot be asked is 503, not a verdict on the key', async () => {
+    const store = memoryStore()
+    started = await startGateway({
+      store: { ...store, keys: { ...store.keys, findByHash: () => Promise.reject(new Error('store down')) } },
+    })
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
+
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('5')
+    expect(await response.json()).toMatchObject({ error: { code: 'store_unavailable' } })
+    expect(started.sandbox.requests).toHaveLength(0)
+  })
+})
+
+describe('S19 nobody unknown gets a body read', () => {
+  test.each(ENDPOINTS.map(({ path }) => path))('401 comes before the body on %s', async (path) => {
+    started = await startGateway()
+    const client = await RawClient.open(Number(new URL(started.url).port))
+    client.send('POST', path, [
+      'authorization: Bearer sk-unknown',
+      'content-type: application/json',
+      'content-length: 30000000',
+    ])
+    const answer = await client.until('"code":"invalid_api_key"')
+    client.leave()
+
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /)
+    expect(answer.toLowerCase()).toContain('www-authenticate: bearer')
+  })
+})
+
+describe('a key', () => {
+  const modelsWith = (headers: Record<string, string>): Promise<Response> =>
+    fetch(`${started.url}/v1/models`, { headers })
+  const bearer = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` })
+  const chat = (key: string, model = 'chat-relayed'): Promise<Response> =>
+    started.post(CHAT, chatBody(model, 'hello'), bearer(key))
+
+  test.each([
+    ['no header', {}],
+    ['an empty header', { authorization: '' }],
+    ['the scheme alone', { authorization: 'Bearer' }],
+    ['the key alone', { authorization: TEST_KEY }],
+    ['another scheme', { authorization: `Basic ${TEST_KEY}` }],
+    ['two keys', { authorization: `Bearer ${TEST_KEY} ${TEST_KEY}` }],
+    ['a key of another case', { authorization: `Bearer ${TEST_KEY.toUpperCase()}` }],
+    ['a part of a key', { authorization: `Bearer ${TEST_KEY.slice(0, -1)}` }],
+  ])('is refused as %s', async (_name, headers) => {
+    started = await startGateway()
+    const response = await modelsWith(headers as Record<string, string>)
+
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+    expect(await response.json()).toEqual({
+      error: { message: expect.any(String), type: 'authentication_error', param: null, code: 'invalid_api_key' },
+    })
+  })
+
+  test('is taken whatever the case of the scheme', async () => {
+    started = await startGateway()
+
+    expect((await modelsWith({ authorization: `bearer ${TEST_KEY}` })).status).toBe(200)
+  })
+
+  test('is taken in x-api-key where models are listed, but not on a chat', async () => {
+    started = await startGateway()
+    const listed = await modelsWith({ 'x-api-key': TEST_KEY })
+    const account = await fetch(`${started.url}/v1/account`, { headers: { 'x-api-key': TEST_KEY } })
+    const chatted = await started.post(CHAT, chatBody('chat-relayed', 'hello'), {
+      authorization: '',
+      'x-api-key': TEST_KEY,
+    })
+
+    expect([listed.status, account.status, chatted.status]).toEqual([200, 401, 401])
+  })
+
+  test('that is revoked is refused within five seconds', async () => {
+    const clock = fakeClock()
+    started = await startGateway({ clock })
+    const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
+    const before = await chat(key)
+    await started.gateway.keys.revoke(record.id)
+    clock.advance(5_000)
+    const after = await chat(key)
+
+    expect([before.status, after.status]).toEqual([200, 401])
+  })
+
+  test('that has expired is refused, from the very millisecond', async () => {
+    const clock = fakeClock()
+    started = await startGateway({ clock })
+    const { key } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT, expiresAtMs: clock.now() + 1_000 })
+    clock.advance(999)
+    const before = await chat(key)
+    clock.advance(1)
+    const after = await chat(key)
+
+    expect([before.status, after.status]).toEqual([200, 401])
+  })
+
+  test('with scopes serves those endpoints and models only', async () => {
+    started = await startGateway()
+    const create = async (scopes: { endpoints?: string[]; models?: string[] }): Promise<string> =>
+      (await started.gateway.keys.create({ accountId: TEST_ACCOUNT, scopes })).key
+    const forEmbeddings = await create({ endpoints: ['embeddings'] })
+    const forOneModel = await create({ models: ['chat-relayed'] })
+    const wrongEndpoint = await chat(forEmbeddings)
+    const wrongModel = await chat(forOneModel, 'gmn-2.5-flash')
+    const byAlias = await chat(forOneModel, 'gemini-2.5-flash')
+    const right = await chat(forOneModel)
+
+    expect([wrongEndpoint.status, wrongModel.status, byAlias.status, right.status]).toEqual([403, 403, 403, 200])
+    expect(await wrongEndpoint.json()).toMatchObject({ error: { type: 'permission_error', code: 'permission_denied' } })
+    expect(await wrongModel.json()).toMatchObject({ error: { param: 'model' } })
+    expect(started.sandbox.requests).toHaveLength(1)
+  })
+
+  test('is no matter of the gateway when the host authenticates itself', async () => {
+    const seen: (string | undefined)[] = []
+    started = await startGateway({
+      billing: 'off',
+      authenticate: ({ apiKey, header }) => {
+        seen.push(apiKey)
+        return header('x-session') === 'good' ? { accountId: 'acct_host', keyId: 'session', tier: 'paid' } : undefined
+      },
+    })
+    const refused = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
+    const taken = await started.post(CHAT, chatBody('chat-relayed', 'hello'), { 'x-session': 'good' })
+
+    expect([refused.status, taken.status]).toEqual([401, 200])
+    expect(seen).toEqual([TEST_KEY, TEST_KEY])
+    expect(started.events).toContainEqual(expect.objectContaining({ type: 'request-ended', accountId: 'acct_host' }))
+  })
+
+  test('that a faulty host cannot judge is answered with 500 and no call', async () => {
+    started = await startGateway({ billing: 'off', authenticate: () => Promise.reject(new Error('host fault')) })
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
+
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('host fault')
+    expect(started.sandbox.requests).toHaveLength(0)
+  })
+})

@@ -1,0 +1,56 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { fakeClock } from '../../src/testing/index.ts'
+import { rawPost } from '../support/raw-caller.ts'
+import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
+
+let started: StartedGateway
+
+afterEach(() => started.close())
+
+const CHAT = '/v1/chat/completions'
+
+describe('E6 a vendor that is silent for 15 seconds', () => {
+  test('in the middle of a stream is covered by a comment between two events', async () => {
+    const clock = fakeClock()
+    started = await startGateway({ clock })
+    const caller = rawPost(
+      started.url,
+      CHAT,
+      chatBody('chat-relayed', '[[fault:hang-body=3]] one two three four', { stream: true }),
+    )
+    await caller.received('You')
+    clock.advance(15_000)
+    const text = await caller.received(': keep-alive\n\n')
+
+    expect(text).toMatch(/\n\n: keep-alive\n\n|\r\n\r\n: keep-alive\n\n|\n: keep-alive\n\n/)
+    caller.leave()
+  })
+
+  test('before its first content gets the headers sent, and no other vendor is asked after that', async () => {
+    const clock = fakeClock()
+    started = await startGateway({ clock })
+    const caller = rawPost(
+      started.url,
+      CHAT,
+      chatBody('chat-relayed', '[[fault:hang-body=1]] one two three four', { stream: true }),
+    )
+    await started.sandbox.nextRequest()
+    const opened = caller.received('text/event-stream')
+    // The vendor's headers must have arrived before the time is moved; a second answer over the same way shows that they have.
+    await started.post(CHAT, chatBody('chat-relayed', 'hello')).then((response) => response.text())
+    clock.advance(15_000)
+    const text = await opened
+
+    expect(text).toContain('HTTP/1.1 200')
+    expect(started.sandbox.requests).toHaveLength(2)
+    caller.leave()
+  })
+})
+
+test('E13 nothing sleeps in the stream path: a first event arrives though the clock stands still', async () => {
+  started = await startGateway({ clock: fakeClock() })
+  const response = await started.post(CHAT, chatBody('chat-relayed', 'one two three', { stream: true }))
+  const text = await response.text()
+
+  expect(text).toContain('data: [DONE]')
+})

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest'
+import { memoryConcurrencyLimiter } from '../../../src/stores/memory/memory-concurrency-limiter.ts'
+import { memoryRateLimiter } from '../../../src/stores/memory/memory-rate-limiter.ts'
+import type { BucketState, RateDecision, RateLimiter } from '../../../src/stores/rate-limiter.ts'
+import { describeConcurrencyLimiter } from '../../../src/testing/contracts/concurrency-limiter-contract.ts'
+import { describeRateLimiter } from '../../../src/testing/contracts/rate-limiter-contract.ts'
+
+const runner = { describe, it, expect }
+const NOW_MS = 1_750_000_000_000
+
+describeRateLimiter(runner, { create: () => memoryRateLimiter() })
+describeConcurrencyLimiter(runner, { create: () => memoryConcurrencyLimiter() })
+
+function takeOne(limiter: RateLimiter, bucket: string, perMinute: number, nowMs: number): RateDecision {
+  return limiter.take([{ bucket, amount: 1, perMinute }], nowMs) as RateDecision
+}
+
+function stateOf(limiter: RateLimiter, bucket: string, perMinute: number, nowMs: number): BucketState {
+  const decision = limiter.take([{ bucket, amount: 0, perMinute }], nowMs) as RateDecision
+  return decision.buckets[0]!
+}
+
+describe('memory rate limiter', () => {
+  it.each([7, 700, 999_983])('grants exactly the limit of %i a minute, free of rounding drift', (perMinute) => {
+    const limiter = memoryRateLimiter()
+    let granted = 0
+    while (takeOne(limiter, 'requests', perMinute, NOW_MS).allowed) granted += 1
+
+    expect(granted).toBe(perMinute)
+  })
+
+  it('grants a refused take after exactly the time it named, for limits that do not divide a minute', () => {
+    const limiter = memoryRateLimiter()
+    let nowMs = NOW_MS
+    for (let count = 0; count < 7; count++) takeOne(limiter, 'requests', 7, nowMs)
+    for (let round = 0; round < 50; round++) {
+      const refused = takeOne(limiter, 'requests', 7, nowMs)
+      expect(refused.allowed).toBe(false)
+      expect(takeOne(limiter, 'requests', 7, nowMs + refused.retryAfterMs - 1).allowed).toBe(false)
+      nowMs += refused.retryAfterMs
+      expect(takeOne(limiter, 'requests', 7, nowMs).allowed).toBe(true)
+    }
+  })
+
+  it('lets nothing through at a limit of zero', () => {
+    const limiter = memoryRateLimiter()
+
+    expect(takeOne(limiter, 'requests', 0, NOW_MS)).toEqual({
+      allowed: false,
+      retryAfterMs: 60_000,
+      buckets: [{ limit: 0, remaining: 0, resetMs: 0 }],
+    })
+  })
+
+  it('gives nothing away when the clock jumps back', () => {
+    const limiter = memoryRateLimiter()
+    for (let count = 0; count < 6; count++) takeOne(limiter, 'requests', 6, NOW_MS)
+
+    expect(takeOne(limiter, 'requests', 6, NOW_MS - 3_600_000).allowed).toBe(false)
+    expect(takeOne(limiter, 'requests', 6, NOW_MS).allowed).toBe(false)
+  })
+
+  it('B11: keeps memory bounded over a million distinct keys, and drained buckets stay drained', () => {
+    const limiter = memoryRateLimiter({ maxBuckets: 1_000 })
+    limiter.take([{ bucket: 'tokens:busy', amount: 60, perMinute: 60 }], NOW_MS)
+    const heapBefore = process.memoryUsage().heapUsed
+    for (let index = 0; index < 1_000_000; index++) takeOne(limiter, `requests:key_${index}`, 600, NOW_MS)
+    const grownBytes = process.memoryUsage().heapUsed - heapBefore
+
+    expect(stateOf(limiter, 'tokens:busy', 60, NOW_MS).remaining).toBe(0)
+    // A million buckets would take more than 150 MB.
+    expect(grownBytes).toBeLessThan(100 * 1024 * 1024)
+  })
+
+  it('B11: drops buckets that are full again before any that are not', () => {
+    const limiter = memoryRateLimiter({ maxBuckets: 50 })
+    for (let index = 0; index < 50; index++) takeOne(limiter, `requests:old_${index}`, 60, NOW_MS)
+    const later = NOW_MS + 61_000
+    for (let index = 0; index < 49; index++) {
+      limiter.take([{ bucket: `requests:new_${index}`, amount: 60, perMinute: 60 }], later)
+    }
+    const remaining = Array.from(
+      { length: 49 },
+      (_, index) => stateOf(limiter, `requests:new_${index}`, 60, later).remaining,
+    )
+
+    expect(remaining).toEqual(Array.from({ length: 49 }, () => 0))
+  })
+})
+
+describe('memory concurrency limiter', () => {
+  it('finds an expired lease although another was renewed meanwhile', () => {
+    const limiter = memoryConcurrencyLimiter()
+    limiter.acquire({ bucket: 'key_1', leaseId: 'a', limit: 2, expiresAtMs: NOW_MS + 10 }, NOW_MS)
+    limiter.acquire({ bucket: 'key_1', leaseId: 'b', limit: 2, expiresAtMs: NOW_MS + 20 }, NOW_MS)
+    limiter.renew({ bucket: 'key_1', leaseId: 'a', expiresAtMs: NOW_MS + 500 }, NOW_MS + 5)
+    const lease = { bucket: 'key_1', leaseId: 'c', limit: 2, expiresAtMs: NOW_MS + 500 }
+
+    expect(limiter.acquire(lease, NOW_MS + 15)).toBe(false)
+    expect(limiter.acquire(lease, NOW_MS + 25)).toBe(true)
+  })
+})

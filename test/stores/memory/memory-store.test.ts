@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
+import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
+import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
+import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+
+const runner = { describe, it, expect }
+
+describeLedger(runner, { create: () => memoryStore() })
+describeKeyStore(runner, { create: () => memoryStore().keys })
+describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
+
+describe('memory store', () => {
+  it('answers at once, without a promise', () => {
+    const { ledger, keys, idempotency } = memoryStore()
+    const claim = { accountId: 'account_1', key: 'k', fingerprint: 'f', expiresAtMs: 10_000 }
+
+    expect(ledger.createAccount({ id: 'account_1' }, 1)).toMatchObject({ id: 'account_1', tier: 'paid' })
+    expect(keys.findByHash('0')).toBeUndefined()
+    expect(idempotency.claim(claim, 1)).toEqual({ status: 'claimed' })
+  })
+
+  it('starts and closes', async () => {
+    const store = memoryStore()
+
+    await expect(store.start()).resolves.toBeUndefined()
+    await expect(store.close()).resolves.toBeUndefined()
+  })
+})
