@@ -51,8 +51,17 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
     reserved.claim === undefined
       ? undefined
       : { status: 200, headers: WHOLE_REPLAY_HEADERS, body: Buffer.concat(outcome.chunks) }
-  await settle(context, reserved, { ending: outcome.ending, candidate: outcome.candidate, status: 200, answer: kept })
-  respondWhole(sink, { status: 200, headers: wholeHead(reserved, outcome, byteLength) }, outcome.chunks)
+  const settled = await settle(context, reserved, {
+    ending: outcome.ending,
+    candidate: outcome.candidate,
+    status: 200,
+    answer: kept,
+  })
+  respondWhole(
+    sink,
+    { status: 200, headers: wholeHead(reserved, { ...outcome, ...settled }, byteLength) },
+    outcome.chunks,
+  )
 }
 
 const WHOLE_REPLAY_HEADERS = ['content-type', 'application/json']

@@ -1,8 +1,8 @@
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
-import { charge } from '../catalog/prices/prices.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import { leave } from './admit.ts'
+import { chargeFor } from './charge-for.ts'
 import { fillUsage } from './estimated-usage.ts'
 import type { CallEnding, Candidate, Reserved, Settled } from './records.ts'
 import { emit, type StageContext } from './stage-context.ts'
@@ -97,14 +97,13 @@ async function resolveHold(
     return 0n
   }
   const nowMs = context.clock.now()
-  const rate = candidate === undefined ? undefined : hold.rates.get(candidate.model.id)
-  if (usage === undefined || rate === undefined) {
+  if (usage === undefined || candidate === undefined) {
     await context.store.ledger.void(hold.id, nowMs)
     return 0n
   }
   // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
-  const amount = charge(rate, usage) ?? hold.amount
-  const description = `${reserved.endpoint.id} ${candidate!.model.id}`
+  const amount = chargeFor(reserved, candidate, usage) ?? hold.amount
+  const description = `${reserved.endpoint.id} ${candidate.model.id}`
   const resolution = await context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
   return resolution.charged
 }

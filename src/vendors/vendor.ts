@@ -23,6 +23,11 @@ export interface VendorCall<Request> {
   readonly stream: boolean
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
+  /**
+   * What so much usage costs the caller, in decimal dollars; undefined when it has no price. Absent when billing is off.
+   * Written as `cost` into the usage that a caller asked for.
+   */
+  readonly costOf?: ((usage: Usage) => string | undefined) | undefined
 }
 
 /** What to send to the vendor. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { formatDollars } from '../../src/core/money.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
@@ -43,6 +44,17 @@ describe.each(MODELS)('a chat with %s', (model) => {
     expect(textOf(withUsage)).toBe('You said: good morning')
     const last = chunksOf(withUsage).at(-1)
     expect(last).toMatchObject({ choices: [], usage: { prompt_tokens: expect.any(Number), completion_tokens: 4 } })
+  })
+
+  test('tells what it cost: a whole answer in a header, a stream in its last chunk', async () => {
+    const whole = await started.post('/v1/chat/completions', chatBody(model, 'good morning'))
+    const stream = { stream: true, stream_options: { include_usage: true } }
+    const streamed = await started.post('/v1/chat/completions', chatBody(model, 'good morning', stream))
+    const last = chunksOf(await readEvents(streamed)).at(-1)
+    const { costNanoDollars } = await started.ended(streamed)
+
+    expect(whole.headers.get('x-signalbox-cost')).toBe(formatDollars(costNanoDollars))
+    expect(last).toMatchObject({ usage: { cost: formatDollars(costNanoDollars) } })
   })
 
   test('C2 a streamed answer costs the same as the whole one, cached tokens included', async () => {

@@ -78,10 +78,10 @@ export class ChatChunkWriter implements ChatStreamWriter {
   }
 
   /** Ends the stream: the usage chunk where the caller asked for one, then the end mark. */
-  done(usage: Usage | undefined): void {
+  done(usage: Usage | undefined, cost?: string): void {
     if (usage !== undefined) {
       const head = this.#head.slice(0, this.#head.lastIndexOf('[{"index":'))
-      this.#text += `${head}[],"usage":${JSON.stringify(chatUsage(usage))}}\n\n`
+      this.#text += `${head}[],"usage":${JSON.stringify(cost === undefined ? chatUsage(usage) : { ...chatUsage(usage), cost })}}\n\n`
     }
     this.#text += SSE_DONE
   }

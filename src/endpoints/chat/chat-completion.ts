@@ -23,6 +23,8 @@ export interface ChatUsage {
   total_tokens: number
   prompt_tokens_details?: { cached_tokens?: number; cache_write_tokens?: number }
   completion_tokens_details?: { reasoning_tokens?: number }
+  /** What the call costs, in decimal dollars; only in the last chunk of a stream, and only with billing on. */
+  cost?: string
 }
 
 /** A whole answer of a chat: what a translating vendor gives, and what callers read. `model` is the public id. */

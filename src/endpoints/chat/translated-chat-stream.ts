@@ -9,6 +9,7 @@ export class TranslatedChatStream implements AnswerStream {
   readonly #decoder: ChatStreamDecoder
   readonly #writer: ChatChunkWriter
   readonly #includeUsage: boolean
+  readonly #costOf: ((usage: Usage) => string | undefined) | undefined
   #failure: VendorFailure | undefined
   #isDone = false
 
@@ -16,10 +17,13 @@ export class TranslatedChatStream implements AnswerStream {
     readonly decoder: ChatStreamDecoder
     readonly writer: ChatChunkWriter
     readonly includeUsage: boolean
+    /** What so much usage costs, in decimal dollars. */
+    readonly costOf?: ((usage: Usage) => string | undefined) | undefined
   }) {
     this.#decoder = options.decoder
     this.#writer = options.writer
     this.#includeUsage = options.includeUsage
+    this.#costOf = options.costOf
   }
 
   push(chunk: Uint8Array): string | undefined {
@@ -32,7 +36,8 @@ export class TranslatedChatStream implements AnswerStream {
     const text = this.#guarded(() => this.#decoder.end())
     if (this.failure !== undefined || !this.#decoder.isComplete || this.#isDone) return text
     this.#isDone = true
-    this.#writer.done(this.#includeUsage ? this.#decoder.usage : undefined)
+    const usage = this.#includeUsage ? this.#decoder.usage : undefined
+    this.#writer.done(usage, usage === undefined ? undefined : this.#costOf?.(usage))
     return (text ?? '') + this.#writer.take()
   }
 

@@ -146,19 +146,24 @@ function transportRequest(context: StageContext, vendor: Vendor, wire: WireReque
   }
 }
 
+/** What of a request a translator needs. */
+interface CallFacts {
+  readonly body: unknown
+  readonly bytes: Uint8Array | undefined
+  readonly isStream: boolean
+  readonly costOf?: VendorCall<never>['costOf']
+}
+
 /** What a translator needs to know of a call. */
-export function vendorCall(
-  candidate: Candidate,
-  parsed: { readonly body: unknown; readonly bytes: Uint8Array | undefined; readonly isStream: boolean },
-  nowMs: number,
-): VendorCall<never> {
+export function vendorCall(candidate: Candidate, facts: CallFacts, nowMs: number): VendorCall<never> {
   return {
-    request: parsed.body as never,
-    bytes: parsed.bytes,
+    request: facts.body as never,
+    bytes: facts.bytes,
     model: candidate.model,
     publicModel: candidate.model.id,
     apiKey: candidate.apiKey,
-    stream: parsed.isStream,
+    stream: facts.isStream,
     nowMs,
+    costOf: facts.costOf,
   }
 }

@@ -1,4 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
+import type { Usage } from '../../core/usage.ts'
+import { quotedCost } from '../charge-for.ts'
 import { outputBound, promptUsage } from '../estimated-usage.ts'
 import { EXCHANGES } from '../exchanges/exchanges.ts'
 import type { VendorExchange } from '../exchanges/vendor-exchange.ts'
@@ -65,7 +67,8 @@ async function prepare(context: StageContext, routed: Routed, candidate: Candida
   const body = await inlineImages(context, candidate, routed.body, nowMs)
   // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
   const bytes = body === routed.body ? routed.bytes : undefined
-  const call = vendorCall(candidate, { body, bytes, isStream: routed.isStream }, nowMs)
+  const costOf = routed.hold === undefined ? undefined : (usage: Usage) => quotedCost(routed, candidate, usage)
+  const call = vendorCall(candidate, { body, bytes, isStream: routed.isStream, costOf }, nowMs)
   const exchange = EXCHANGES.get(routed.endpoint.id)?.(candidate.vendor, call)
   if (exchange === undefined) {
     throw new GatewayError('endpoint_model_mismatch', {

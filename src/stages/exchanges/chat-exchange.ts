@@ -24,7 +24,12 @@ export function chatExchange(vendor: Vendor, call: VendorCall<ChatRequest>): Ven
       if (relay?.stream !== undefined) return relay.stream(call)
       const writer = new ChatChunkWriter({ model: call.publicModel, createdSeconds: Math.floor(call.nowMs / 1000) })
       const includeUsage = call.request.stream_options?.include_usage === true
-      return new TranslatedChatStream({ decoder: chat.decoder(call, writer), writer, includeUsage })
+      return new TranslatedChatStream({
+        decoder: chat.decoder(call, writer),
+        writer,
+        includeUsage,
+        costOf: call.costOf,
+      })
     },
   }
 }

@@ -35,6 +35,7 @@ export class OpenAIChatStreamRelay implements AnswerStream {
   readonly #dialect: OpenAIChatDialect
   readonly #repair: ChunkRepair | undefined
   readonly #wantsUsage: boolean
+  readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #publicModel: string
   readonly #publicModelJson: Buffer
   readonly #frames: EventFrames
@@ -46,6 +47,7 @@ export class OpenAIChatStreamRelay implements AnswerStream {
     this.#dialect = dialect
     this.#repair = dialect.chunkRepair?.()
     this.#wantsUsage = call.request.stream_options?.include_usage === true
+    this.#costOf = call.costOf
     this.#publicModel = call.publicModel
     this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
     this.#frames = new EventFrames(maxEventBytes)
@@ -171,12 +173,18 @@ export class OpenAIChatStreamRelay implements AnswerStream {
       chunk['choices'] = []
       changed = true
     }
-    if (usage !== undefined && !this.#wantsUsage) {
-      delete chunk['usage']
-      changed = true
-    }
+    if (usage !== undefined && this.#changesUsage(chunk, usage)) changed = true
     this.#passParsed(chunk, frame, changed)
     return frame.end
+  }
+
+  /** Takes usage out that nobody asked for, or adds its cost. */
+  #changesUsage(chunk: Record<string, unknown>, usage: Usage): boolean {
+    if (!this.#wantsUsage) return delete chunk['usage']
+    const cost = this.#costOf?.(usage)
+    if (cost === undefined) return false
+    chunk['usage'] = { ...(chunk['usage'] as object), cost }
+    return true
   }
 
   #passParsed(chunk: Record<string, unknown>, frame: Frame, changed: boolean): void {
