@@ -57,6 +57,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #phase: Phase = 'connect'
   #ended = false
+  #begun = false
 
   constructor(handler: TransportHandler) {
     this.#handler = handler
@@ -76,19 +77,16 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
         this,
       )
     } catch (error) {
-      // The contract promises that no fault is reported before `send` has returned.
-      queueMicrotask(() => this.#fail(error as Error))
+      this.#fail(error as Error)
     }
+    this.#begun = true
   }
 
   abort(): void {
     if (this.#ended) return
     const error = new AbortedCallError('the call was given up')
-    if (this.#controller === undefined) {
-      queueMicrotask(() => this.#fail(error))
-      return
-    }
-    this.#controller.abort(error)
+    if (this.#controller === undefined) queueMicrotask(() => this.#fail(error))
+    else this.#controller.abort(error)
   }
 
   pause(): void {
@@ -135,6 +133,11 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
 
   #fail(error: Error): void {
     if (this.#ended) return
+    if (!this.#begun) {
+      // The contract promises that no fault is reported before `send` has returned.
+      queueMicrotask(() => this.#fail(error))
+      return
+    }
     this.#ended = true
     this.#handler.onFailure({ phase: this.#phase, kind: kindOf(error), error })
   }

@@ -1,0 +1,182 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { fakeClock } from '../../src/testing/index.ts'
+import { publicLookup } from '../../src/transport/egress.ts'
+import { imageFetcher, MAX_IMAGE_BYTES } from '../../src/transport/fetch-image.ts'
+import type { Transport } from '../../src/transport/transport.ts'
+import { undiciTransport } from '../../src/transport/undici.ts'
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 1, 2, 3])
+const png: Answer = (_request, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(PNG)
+
+let transport: Transport
+let origin: string
+let requests: string[]
+let answers: Map<string, Answer>
+let close: () => Promise<void>
+
+beforeEach(async () => {
+  transport = undiciTransport()
+  requests = []
+  answers = new Map([['/cat.png', png]])
+  const server = createServer((request, response) => {
+    requests.push(request.url ?? '')
+    const answer = answers.get(request.url ?? '')
+    if (answer === undefined) response.writeHead(404).end()
+    else answer(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  close = async () => {
+    server.closeAllConnections()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+    await transport.close()
+  }
+})
+afterEach(() => close())
+
+const redirect =
+  (location: string): Answer =>
+  (_request, response) =>
+    response.writeHead(302, { location }).end()
+
+describe('an image', () => {
+  test('comes with its bytes and media type', async () => {
+    const fetched = await imageFetcher(transport, { allowPrivate: true })(`${origin}/cat.png`)
+
+    expect(fetched).toEqual({ bytes: PNG, mediaType: 'image/png' })
+  })
+
+  test('is fetched without any header of the caller or the vendor', async () => {
+    let headers: unknown
+    answers.set('/cat.png', (request, response) => {
+      headers = request.headers
+      png(request, response)
+    })
+    await imageFetcher(transport, { allowPrivate: true })(`${origin}/cat.png`)
+
+    expect(headers).toEqual({
+      host: new URL(origin).host,
+      connection: 'keep-alive',
+      accept: 'image/*',
+      'accept-encoding': 'identity',
+    })
+  })
+
+  test('is followed over redirects, relative ones too', async () => {
+    answers.set('/a', redirect('/b')).set('/b', redirect(`${origin}/cat.png`))
+
+    expect(await imageFetcher(transport, { allowPrivate: true })(`${origin}/a`)).toMatchObject({ bytes: PNG })
+    expect(requests).toEqual(['/a', '/b', '/cat.png'])
+  })
+})
+
+describe('no image, but a reason, comes', () => {
+  test.each<[string, Answer, RegExp]>([
+    ['for another status', (_request, response) => response.writeHead(403).end(), /status 403/],
+    [
+      'for another type',
+      (_request, response) => response.setHeader('content-type', 'text/html').end('x'),
+      /not a JPEG/,
+    ],
+    [
+      'for SVG, which is a document',
+      (_request, response) => response.setHeader('content-type', 'image/svg+xml').end('<svg/>'),
+      /not a JPEG/,
+    ],
+    ['for a broken connection', (request) => request.socket.resetAndDestroy(), /could not be fetched/],
+    [
+      'for an image that breaks off',
+      (_request, response) => {
+        response.writeHead(200, { 'content-type': 'image/png', 'content-length': '100' })
+        response.write(PNG, () => response.destroy())
+      },
+      /could not be fetched/,
+    ],
+    ['for endless redirects', redirect('/x'), /redirects too often/],
+    ['for a redirect to no URL', redirect('http://'), /not a URL/],
+    ['for a redirect to another scheme', redirect('file:///etc/passwd'), /must be an http or https URL/],
+    ['for a redirect with credentials', redirect('http://a:b@example.com/'), /must not hold credentials/],
+  ])('%s', async (_name, answer, reason) => {
+    answers.set('/x', answer)
+
+    expect(await imageFetcher(transport, { allowPrivate: true })(`${origin}/x`)).toEqual({
+      reason: expect.stringMatching(reason),
+    })
+  })
+
+  test('for more than 20 MiB, without reading the rest', async () => {
+    let isClosed: Promise<void> | undefined
+    answers.set('/x', (_request, response) => {
+      isClosed = new Promise((resolve) => response.on('close', () => resolve()))
+      response.writeHead(200, { 'content-type': 'image/png' })
+      const block = Buffer.alloc(1024 * 1024)
+      const more = (): void => {
+        while (!response.destroyed && response.write(block)) {
+          // Goes on until the socket is full.
+        }
+      }
+      response.on('drain', more)
+      more()
+    })
+    const fetched = await imageFetcher(transport, { allowPrivate: true })(`${origin}/x`)
+    await isClosed
+
+    expect(fetched).toEqual({ reason: `is larger than ${MAX_IMAGE_BYTES} bytes` })
+  })
+
+  test('for a server that drips bytes for ever', async () => {
+    const clock = fakeClock()
+    let begun: () => void = () => undefined
+    const beginning = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    answers.set('/x', (_request, response) => {
+      response.writeHead(200, { 'content-type': 'image/png' })
+      response.write(PNG, () => begun())
+    })
+    const fetching = imageFetcher(transport, { allowPrivate: true, clock })(`${origin}/x`)
+    await beginning
+    clock.advance(30_000)
+
+    expect(await fetching).toEqual({ reason: 'took too long to fetch' })
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('a private address is never asked', () => {
+  test('when the URL names it', async () => {
+    expect(await imageFetcher(transport)(`${origin}/cat.png`)).toEqual({
+      reason: 'must not point to a private address',
+    })
+    expect(requests).toEqual([])
+  })
+
+  test('when a redirect names it', async () => {
+    const redirecting: Transport = {
+      send(_request, handler) {
+        queueMicrotask(() => handler.onHead(302, { location: `${origin}/cat.png` }))
+        return { abort: () => undefined, pause: () => undefined, resume: () => undefined }
+      },
+      close: () => Promise.resolve(),
+    }
+
+    expect(await imageFetcher(redirecting)('https://images.example.com/cat.png')).toEqual({
+      reason: 'must not point to a private address',
+    })
+  })
+
+  test('when a name resolves to it', async () => {
+    const guarded = undiciTransport({ lookup: publicLookup })
+    const port = new URL(origin).port
+    // The text of the URL is let through, so that only the look-up stands between the caller and the address.
+    const fetched = await imageFetcher(guarded, { allowPrivate: true })(`http://localhost:${port}/cat.png`)
+    await guarded.close()
+
+    expect(fetched).toEqual({ reason: 'could not be fetched' })
+    expect(requests).toEqual([])
+  })
+})
