@@ -1,0 +1,43 @@
+// @ts-check
+/*
+ * A Next route handler that serves the gateway under /ai: copy it to app/ai/[...path]/route.js.
+ *
+ * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY,
+ * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them offline stand-ins answer, so that it runs without an account.
+ */
+import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
+import { fetchHandler } from 'signalbox/fetch'
+import { sandboxVendors } from 'signalbox/testing'
+
+// A vendor without a key is listed as unavailable, and a call to it is refused with the name of what to configure.
+const { env } = process
+const names = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY', 'VOYAGE_API_KEY']
+const isOffline = !names.some((name) => env[name])
+const vendorKey = (/** @type {string} */ name) => (isOffline ? 'stand-in' : env[name])
+
+// What your own customers send as `Authorization: Bearer …`. Keep it in a secret store in earnest.
+const apiKey = env.GATEWAY_KEY ?? createApiKey()
+
+const gateway = createGateway({
+  vendors: [
+    openai({ apiKey: vendorKey('OPENAI_API_KEY') }),
+    anthropic({ apiKey: vendorKey('ANTHROPIC_API_KEY') }),
+    gemini({ apiKey: vendorKey('GEMINI_API_KEY') }),
+    dashscope({ apiKey: vendorKey('DASHSCOPE_API_KEY') }),
+    voyage({ apiKey: vendorKey('VOYAGE_API_KEY') }),
+  ],
+  ...(isOffline ? { transport: sandboxVendors().transport() } : {}),
+  keys: [{ key: apiKey, account: 'customer-1' }],
+  billing: 'off',
+})
+
+// A key that was made here is of use only when somebody reads it.
+if (env.GATEWAY_KEY === undefined) console.log(`apiKey  ${apiKey}`)
+
+const ai = fetchHandler(gateway, { basePath: '/ai' })
+
+/** Next must neither keep answers nor run this on its edge, where Node's sockets are missing. */
+export const dynamic = 'force-dynamic'
+export const runtime = 'nodejs'
+
+export { ai as GET, ai as POST }

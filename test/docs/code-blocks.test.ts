@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ENDPOINTS } from '../../src/gateway/routes.ts'
+import { typeFaults } from './support/check-types.ts'
+import { type CodeBlock, codeBlocks, ROOT, readPages } from './support/markdown.ts'
+
+const blocks = readPages().flatMap(codeBlocks)
+
+function blocksOf(...languages: readonly string[]): CodeBlock[] {
+  return blocks.filter((block) => languages.includes(block.language))
+}
+
+/** A slip and its correction, compiled along with the pages: finding no fault in those must mean something. */
+const planted = ["biling: 'off'", "billing: 'off'"].map((option) => ({
+  page: 'planted.md',
+  line: 1,
+  language: 'ts',
+  code: `import { createGateway } from 'signalbox'\ncreateGateway({ vendors: [], ${option} })\n`,
+}))
+
+test('every block of code compiles against the source', { timeout: 60_000 }, () => {
+  const programs = blocksOf('ts', 'js')
+
+  const faults = typeFaults([...programs, ...planted])
+
+  expect(programs.length).toBeGreaterThan(10)
+  expect(faults).toHaveLength(1)
+  expect(faults[0]).toMatch(/^planted\.md:2: .*biling/)
+})
+
+test('every block of JSON parses', () => {
+  const documents = blocksOf('json')
+
+  expect(documents.length).toBeGreaterThan(0)
+  for (const { code, page, line } of documents) expect(() => JSON.parse(code), `${page}:${line}`).not.toThrow()
+})
+
+test('blocks are in a language that is checked', () => {
+  const known = ['ts', 'js', 'json', 'sh', 'text']
+
+  expect(blocks.filter(({ language }) => !known.includes(language)).map(({ page, line }) => `${page}:${line}`)).toEqual(
+    [],
+  )
+})
+
+test('shell blocks call scripts, commands, flags and routes that exist', () => {
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+  const help = readFileSync(join(ROOT, 'src/cli/main.ts'), 'utf8')
+  const routes = [...ENDPOINTS.map((endpoint) => endpoint.path), '/v1/models', '/v1/account', '/healthz']
+  const offences: string[] = []
+
+  for (const { code, page, line } of blocksOf('sh')) {
+    const report = (what: string): void => void offences.push(`${page}:${line}: ${what}`)
+    for (const [, script = ''] of code.matchAll(/npm run (\S+)/g)) if (!(script in manifest.scripts)) report(script)
+    for (const [, script = ''] of code.matchAll(/npm (start|test)\b/g))
+      if (!(script in manifest.scripts)) report(script)
+    for (const [, command = ''] of code.matchAll(/^(?:npx )?signalbox (\S+)/gm))
+      if (!help.includes(`signalbox ${command}`)) report(`signalbox ${command}`)
+    for (const [command] of code.matchAll(/signalbox (?:serve|models)[^\n]*/g))
+      for (const [flag] of command.matchAll(/ --[a-z-]+/g)) if (!help.includes(flag.trim())) report(flag)
+    for (const [, path = ''] of code.matchAll(/https?:\/\/[\w.:-]+(\/[\w./-]*)/g))
+      if (!routes.some((route) => path.endsWith(route))) report(path)
+  }
+
+  expect(blocksOf('sh').length).toBeGreaterThan(3)
+  expect(offences).toEqual([])
+})

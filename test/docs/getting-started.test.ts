@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { expect, test } from 'vitest'
+import { firstTable, ROOT, readPage, readPages, section } from './support/markdown.ts'
+
+const page = readPage('docs/getting-started.md')
+const NAME = /\b(?:HOST|PORT|REDIS_URL|SIGNALBOX_[A-Z_]+|[A-Z]+_API_KEY|[A-Z]+_BASE_URL)\b/g
+
+function source(path: string): string {
+  return readFileSync(join(ROOT, 'src', path), 'utf8')
+}
+
+function namesIn(text: string): string[] {
+  return [...new Set(text.match(NAME))].sort()
+}
+
+/** What `signalbox serve` reads: the settings' own names, and two for each vendor. */
+function namesInCode(): string[] {
+  const vendors = [...source('cli/configured-vendors.ts').matchAll(/\['([A-Z]+)', \w+\]/g)].map(([, prefix]) => prefix)
+  const settings = [...source('cli/serve-settings.ts').matchAll(/(?:read|given)\('([A-Z_]+)'/g)].map(
+    ([, name]) => name!,
+  )
+  return [...settings, ...vendors.flatMap((prefix) => [`${prefix}_API_KEY`, `${prefix}_BASE_URL`])].sort()
+}
+
+test('the page lists exactly the variables that serve reads', () => {
+  const [, ...rows] = firstTable(section(page, 'Environment variables'))
+
+  const listed = rows.flatMap((row) => namesIn(row[0] ?? '')).sort()
+
+  expect(listed).toEqual(namesInCode())
+})
+
+test('every variable in the help of the command is one that serve reads, and the other way round', () => {
+  const help = /const HELP = `([\s\S]*?)`/.exec(source('cli/main.ts'))?.[1] ?? ''
+  const expected = namesInCode().filter((name) => !name.endsWith('_BASE_URL') || name === 'OPENAI_BASE_URL')
+
+  expect(namesIn(help)).toEqual(expected)
+})
+
+test('no page names a variable of ours that does not exist', () => {
+  const known = namesInCode()
+  const ours = /^(?:SIGNALBOX_|.*_BASE_URL$)/
+
+  const unknown = readPages().flatMap((other) =>
+    namesIn(other.text).filter((name) => ours.test(name) && !known.includes(name)),
+  )
+
+  expect(unknown).toEqual([])
+})
+
+test('the page lists every option of createGateway', () => {
+  const file = ts.createSourceFile('x.ts', source('gateway/gateway-options.ts'), ts.ScriptTarget.Latest)
+  const options = file.statements
+    .filter((node) => ts.isInterfaceDeclaration(node))
+    .filter((node) => node.name.text === 'GatewayOptions')
+    .flatMap((node) => node.members.map((member) => (member.name as ts.Identifier).text))
+
+  const [, ...rows] = firstTable(section(page, 'Options'))
+
+  expect(rows.map((row) => row[0])).toEqual(options)
+})
+
+test('the defaults of the timeouts are those of the code', () => {
+  const code = /DEFAULT_TIMEOUTS: Timeouts = \{(.*)\}/.exec(source('gateway/context-of.ts'))?.[1] ?? ''
+  const defaults = [...code.matchAll(/(\w+): ([\d_]+)/g)].map(([, name, value]) => [
+    name,
+    `${Number(value?.replaceAll('_', '')) / 1000} s`,
+  ])
+
+  const [, ...rows] = firstTable(section(page, 'Timeouts'))
+
+  expect(rows.map(([name, value]) => [name, value])).toEqual(defaults)
+})

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { matchRoute } from '../../src/gateway/routes.ts'
+import { CHAT_FIELDS as ANTHROPIC } from '../../src/vendors/anthropic/chat-fields.ts'
+import { DASHSCOPE_FIELDS } from '../../src/vendors/dashscope/dashscope-field-rules.ts'
+import { CHAT_FIELDS as GEMINI } from '../../src/vendors/gemini/chat-fields.ts'
+import { OPENAI_REASONING_FIELDS } from '../../src/vendors/openai/openai-field-rules.ts'
+import { firstTable, readPage, section } from './support/markdown.ts'
+
+const page = readPage('docs/models.md')
+
+/** What a table says about a field, in the page's words; fields that it does not name go `otherwise`. */
+function ruleOf(table: Readonly<Record<string, unknown>>, field: string, otherwise: string): string {
+  const rule = table[field]
+  if (rule === undefined) return otherwise
+  if (rule === 'pass') return 'passes'
+  if (rule === 'drop') return 'dropped'
+  return typeof rule === 'string' ? rule : 'mapped'
+}
+
+test('the page shows what each vendor does with each chat parameter', () => {
+  const tables = [OPENAI_REASONING_FIELDS, DASHSCOPE_FIELDS, ANTHROPIC, GEMINI]
+  const fields = [...new Set(tables.flatMap((table) => Object.keys(table)))]
+  const expected = fields.map((field) => [
+    field,
+    ruleOf(OPENAI_REASONING_FIELDS, field, 'passes'),
+    ruleOf(DASHSCOPE_FIELDS, field, 'passes'),
+    ruleOf(ANTHROPIC, field, 'dropped'),
+    ruleOf(GEMINI, field, 'dropped'),
+  ])
+
+  const [, ...rows] = firstTable(section(page, 'Chat parameters'))
+
+  expect(rows).toEqual(expected)
+})
+
+test('the page lists the built-in models of the endpoints that exist', () => {
+  const served = createCatalog(BUILT_IN_MODELS)
+    .list()
+    .filter((model) => model.kinds.some((kind) => kind === 'chat' || kind === 'embedding'))
+
+  const [, ...rows] = firstTable(section(page, 'Built-in models'))
+
+  expect(rows).toEqual(
+    served.map((model) => [
+      model.id,
+      model.kinds.join(', '),
+      model.vendor,
+      model.upstream === model.id ? 'the same' : model.upstream,
+    ]),
+  )
+})
+
+test('an endpoint that the README calls planned does not exist yet', () => {
+  const planned = [...section(readPage('README.md'), 'What is on the way').matchAll(/`(\/v1\/[\w/]+)`/g)]
+
+  expect(planned.length).toBeGreaterThan(0)
+  expect(planned.map(([, path]) => path).filter((path) => matchRoute('POST', path!) !== undefined)).toEqual([])
+})

@@ -1,0 +1,63 @@
+import { join } from 'node:path'
+import ts from 'typescript'
+import { type CodeBlock, ROOT } from './markdown.ts'
+
+/** What pages may use without showing where it comes from. */
+const AMBIENT = `
+declare const gateway: import('signalbox').Gateway
+declare const apiKey: string
+declare const vendors: import('signalbox').Vendor[]
+declare const prices: import('signalbox').PriceFile
+`
+
+const PATHS: Readonly<Record<string, string>> = {
+  signalbox: 'src/index.ts',
+  'signalbox/testing': 'src/testing/index.ts',
+  'signalbox/node': 'src/adapters/node.ts',
+  'signalbox/express': 'src/adapters/express.ts',
+  'signalbox/fastify': 'src/adapters/fastify.ts',
+  'signalbox/fetch': 'src/adapters/fetch.ts',
+  openai: 'node_modules/openai7',
+}
+
+/**
+ * Compiles blocks against the source, all in one program so that it is loaded once. Each block is a module of its own.
+ * @returns one line for each fault: `README.md:40: …`.
+ */
+export function typeFaults(blocks: readonly CodeBlock[]): string[] {
+  const config = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, ROOT)
+  options.moduleDetection = ts.ModuleDetectionKind.Force
+  options.noUnusedLocals = false
+  options.noUnusedParameters = false
+  options.paths = Object.fromEntries(Object.entries(PATHS).map(([name, path]) => [name, [join(ROOT, path)]]))
+  const ambientFile = join(ROOT, 'docs-ambient.d.cts')
+  const files = new Map<string, string>([[ambientFile, AMBIENT]])
+  const blockByFile = new Map<string, CodeBlock>()
+  blocks.forEach((block, index) => {
+    const file = join(ROOT, `docs-block-${index}.ts`)
+    files.set(file, block.code)
+    blockByFile.set(file, block)
+  })
+  const program = ts.createProgram([...files.keys()], options, hostWith(files, options))
+  return [...blockByFile].flatMap(([file, block]) => {
+    const source = program.getSourceFile(file)
+    const found = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)]
+    return found.map(({ start = 0, messageText }) => {
+      const line = block.line + (source?.getLineAndCharacterOfPosition(start).line ?? 0)
+      return `${block.page}:${line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
+    })
+  })
+}
+
+function hostWith(files: ReadonlyMap<string, string>, options: ts.CompilerOptions): ts.CompilerHost {
+  const host = ts.createCompilerHost(options)
+  const { fileExists, readFile, getSourceFile } = host
+  host.fileExists = (path) => files.has(path) || fileExists(path)
+  host.readFile = (path) => files.get(path) ?? readFile(path)
+  host.getSourceFile = (path, ...rest) => {
+    const text = files.get(path)
+    return text === undefined ? getSourceFile(path, ...rest) : ts.createSourceFile(path, text, rest[0], true)
+  }
+  return host
+}
