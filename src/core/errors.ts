@@ -196,7 +196,7 @@ const MARK = Symbol.for('signalbox.GatewayError')
 export class GatewayError extends Error {
   // Bundlers rename classes; logs show this name.
   static {
-    Object.defineProperty(this, 'name', { value: 'GatewayError' })
+    Object.defineProperty(GatewayError, 'name', { value: 'GatewayError' })
   }
 
   readonly code: ErrorCode

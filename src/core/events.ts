@@ -54,6 +54,18 @@ export type GatewayEvent =
       readonly durationMs: number
     }
   | {
+      /** The shared limits cannot be reached; each process keeps its share of them by itself until `limits-recovered`. */
+      readonly type: 'limits-degraded'
+      /** `deadline`: no answer in time. `error`: the server refused, or the connection is gone. */
+      readonly reason: 'deadline' | 'error'
+      readonly error: unknown
+    }
+  | {
+      readonly type: 'limits-recovered'
+      /** How long the limits were kept by each process alone. */
+      readonly degradedMs: number
+    }
+  | {
       readonly type: 'internal-error'
       readonly requestId: string | undefined
       readonly where: string

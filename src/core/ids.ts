@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomFillSync } from 'node:crypto'
 
 /** Where identifiers come from. Tests pass a counting source. */
 export interface Ids {
@@ -6,9 +6,22 @@ export interface Ids {
   next(prefix: string): string
 }
 
+const ID_BYTES = 16
+
+/** Random bytes are drawn in blocks: one call of the system for 256 ids. */
+const pool = Buffer.alloc(ID_BYTES * 256)
+let used = pool.length
+
 /** Ids from the system's random source. */
 export const randomIds: Ids = {
-  next: (prefix) => `${prefix}_${randomUUID().replaceAll('-', '')}`,
+  next(prefix) {
+    if (used === pool.length) {
+      randomFillSync(pool)
+      used = 0
+    }
+    used += ID_BYTES
+    return `${prefix}_${pool.toString('hex', used - ID_BYTES, used)}`
+  },
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

@@ -3,7 +3,7 @@ import { admit, leave } from '../stages/admit.ts'
 import { authenticate } from '../stages/authenticate.ts'
 import { dispatch } from '../stages/dispatch/dispatch.ts'
 import { parse } from '../stages/parse.ts'
-import type { Admitted, Answer, Received, Reserved } from '../stages/records.ts'
+import type { Answer, FailedAnswer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
 import { relay } from '../stages/relay.ts'
 import { wholeHead } from '../stages/reply-headers.ts'
 import { reserve } from '../stages/reserve.ts'
@@ -22,7 +22,13 @@ export async function pipeline(context: StageContext, received: Received): Promi
   const authenticated = await authenticate(context, received)
   const parsed = await parse(context, authenticated)
   const admitted = await admit(context, parsed)
-  const outcome = await leavingOnError(context, admitted, () => reserve(context, admitted))
+  let outcome: ReserveOutcome
+  try {
+    outcome = await reserve(context, admitted)
+  } catch (error) {
+    await leave(context, admitted, 0)
+    throw error
+  }
   if (outcome.kind === 'replay') {
     await leave(context, admitted, 0)
     respondReplay(received.sink, outcome.answer, received.requestId)
@@ -33,7 +39,12 @@ export async function pipeline(context: StageContext, received: Received): Promi
 }
 
 async function answer(context: StageContext, reserved: Reserved): Promise<void> {
-  const outcome = await dispatched(() => dispatch(context, route(context, reserved)))
+  let outcome: Answer
+  try {
+    outcome = await dispatch(context, route(context, reserved))
+  } catch (cause) {
+    outcome = failedAnswer(GatewayError.from(cause))
+  }
   const { sink } = reserved
   if (outcome.kind === 'stream') {
     const { ending, recorded } = await relay(context, reserved, outcome)
@@ -73,31 +84,9 @@ const STREAM_REPLAY_HEADERS = [
 ]
 
 /** Whatever is thrown between the hold and the settlement becomes a failed answer, so that the hold ends all the same. */
-async function dispatched(run: () => Promise<Answer>): Promise<Answer> {
-  try {
-    return await run()
-  } catch (cause) {
-    const error = GatewayError.from(cause)
-    return {
-      kind: 'failed',
-      error,
-      candidate: undefined,
-      ending: { kind: 'failed', usage: undefined, estimatedUsage: undefined, error },
-    }
-  }
-}
-
-async function leavingOnError<Value>(
-  context: StageContext,
-  admitted: Admitted,
-  run: () => Promise<Value>,
-): Promise<Value> {
-  try {
-    return await run()
-  } catch (error) {
-    await leave(context, admitted, 0)
-    throw error
-  }
+function failedAnswer(error: GatewayError): FailedAnswer {
+  const ending = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error } as const
+  return { kind: 'failed', error, candidate: undefined, ending }
 }
 
 function announce(context: StageContext, reserved: Reserved): void {

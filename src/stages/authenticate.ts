@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { Authenticated, Received } from './records.ts'
 import type { StageContext } from './stage-context.ts'
@@ -9,8 +10,9 @@ import type { StageContext } from './stage-context.ts'
  * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
  */
 export async function authenticate(context: StageContext, received: Received): Promise<Authenticated> {
-  const principal =
-    received.vouchedPrincipal ?? (await identify(context, received.request, received.endpoint.dialect === 'anthropic'))
+  const found =
+    received.vouchedPrincipal ?? identify(context, received.request, received.endpoint.dialect === 'anthropic')
+  const principal = isPending(found) ? await found : found
   const endpoints = principal.scopes?.endpoints
   if (endpoints !== undefined && !endpoints.includes(received.endpoint.id)) throw new GatewayError('permission_denied')
   return Object.assign(received, { principal })
@@ -20,15 +22,18 @@ export async function authenticate(context: StageContext, received: Received): P
  * Checks the credentials of a request.
  * @throws GatewayError `invalid_api_key`.
  */
-export async function identify(
+export function identify(
   context: StageContext,
   request: GatewayRequest,
   takesXApiKey: boolean,
-): Promise<Principal> {
+): MaybePromise<Principal> {
   const apiKey =
     bearerToken(request.header('authorization')) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
   const found = context.authenticate({ apiKey, header: (name) => request.header(name) })
-  const principal = await found
+  return isPending(found) ? found.then(known) : known(found)
+}
+
+function known(principal: Principal | undefined): Principal {
   if (principal === undefined) throw new GatewayError('invalid_api_key')
   return principal
 }

@@ -9,7 +9,7 @@ import type { Candidate, Reserved } from './records.ts'
  * something without a price.
  */
 export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
-  const rate = reserved.hold?.rates.get(candidate.model.id)
+  const rate = reserved.hold?.rates.find(({ model }) => model === candidate.model.id)
   return rate === undefined ? undefined : charge(rate, usage)
 }
 

@@ -48,8 +48,14 @@ export interface FilledUsage {
  * is no number, must not make a call free.
  */
 export function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
-  const missing = (Object.keys(estimated) as UsageField[]).filter(
-    (field) => reported[field] === undefined && estimated[field] !== 0,
-  )
-  return { usage: missing.length === 0 ? reported : { ...estimated, ...reported }, missing }
+  let missing: UsageField[] | undefined
+  for (const field in estimated) {
+    const name = field as UsageField
+    if (reported[name] !== undefined || estimated[name] === 0) continue
+    missing ??= []
+    missing.push(name)
+  }
+  return missing === undefined ? { usage: reported, missing: NONE } : { usage: { ...estimated, ...reported }, missing }
 }
+
+const NONE: readonly UsageField[] = []

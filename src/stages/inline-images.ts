@@ -4,25 +4,24 @@ import { vendorCall } from './dispatch/attempt.ts'
 import type { Candidate } from './records.ts'
 import type { StageContext } from './stage-context.ts'
 
-const NO_BYTES = new Uint8Array()
-
-/**
- * For a vendor that takes no image URLs: fetches the images of a chat and puts them in as data URLs. Any other request
- * comes back as it is.
- * @throws GatewayError `invalid_request` naming the image when it cannot be fetched or its address is not allowed.
- */
-export async function inlineImages(
-  context: StageContext,
+/** Does this request hold image URLs that the vendor wants as bytes? */
+export function needsInlineImages(
   candidate: Candidate,
   body: { readonly model: string },
   nowMs: number,
-): Promise<{ readonly model: string }> {
-  const needsInline = candidate.vendor.chat?.needsInlineImages
-  if (needsInline === undefined || !isChat(body) || !holdsImageUrl(body)) return body
-  if (!needsInline(vendorCall(candidate, { body, bytes: NO_BYTES, isStream: false }, nowMs))) return body
+): body is ChatRequest {
+  const needs = candidate.vendor.chat?.needsInlineImages
+  if (needs === undefined || !isChat(body) || !holdsImageUrl(body)) return false
+  return needs(vendorCall(candidate, { body, bytes: undefined, isStream: false }, nowMs))
+}
+
+/**
+ * For a vendor that takes no image URLs: fetches the images of a chat and puts them in as data URLs.
+ * @throws GatewayError `invalid_request` naming the image when it cannot be fetched or its address is not allowed.
+ */
+export async function inlineImages(context: StageContext, body: ChatRequest): Promise<ChatRequest> {
   const messages = await Promise.all(body.messages.map((message, index) => inlineMessage(context, message, index)))
-  const inlined: ChatRequest = { ...body, messages }
-  return inlined
+  return { ...body, messages }
 }
 
 function isChat(body: { readonly model: string }): body is ChatRequest {

@@ -31,14 +31,13 @@ export async function parse(context: StageContext, authenticated: Authenticated)
 }
 
 /** Reads a request's body as one piece. */
-export async function readBody(request: GatewayRequest, limitBytes: number): Promise<Uint8Array> {
-  const chunks = await new Promise<readonly Uint8Array[]>((resolve, reject) => {
-    request.readBody(limitBytes, (failure, received) => {
-      if (failure === undefined) resolve(received)
-      else reject(bodyError(failure, limitBytes))
+export function readBody(request: GatewayRequest, limitBytes: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    request.readBody(limitBytes, (failure, chunks) => {
+      if (failure !== undefined) reject(bodyError(failure, limitBytes))
+      else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
     })
   })
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)
 }
 
 function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {

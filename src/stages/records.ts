@@ -58,8 +58,8 @@ export interface Admitted extends Parsed {
 export interface Hold {
   readonly id: string
   readonly amount: bigint
-  /** Price of each model of the chain, by model id. */
-  readonly rates: ReadonlyMap<string, Rate>
+  /** Price of each model of the chain, in its order. */
+  readonly rates: readonly Rate[]
 }
 
 export interface Reserved extends Admitted {

@@ -1,6 +1,8 @@
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
-import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { Resolution } from '../stores/ledger.ts'
 import { leave } from './admit.ts'
 import { chargeFor } from './charge-for.ts'
 import { fillUsage } from './estimated-usage.ts'
@@ -26,12 +28,14 @@ export interface Settling {
 export async function settle(context: StageContext, reserved: Reserved, settling: Settling): Promise<Settled> {
   const usage = chargeableUsage(context, reserved, settling)
   let costNanoDollars = 0n
-  const resolve = (): Promise<bigint> => resolveHold(context, reserved, settling, usage)
   try {
-    costNanoDollars = await resolve()
+    const resolved = resolveHold(context, reserved, settling, usage)
+    const resolution = isPending(resolved) ? await resolved : resolved
+    costNanoDollars = resolution?.charged ?? 0n
   } catch (error) {
     internalError(context, reserved, 'settle', error)
-    context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs)
+    const again = (): MaybePromise<unknown> => resolveHold(context, reserved, settling, usage)
+    context.settlementRetries.add(again, context.clock.now() + context.holdTtlMs)
   }
   try {
     await leave(context, reserved, (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0))
@@ -68,9 +72,9 @@ function chargeableUsage(
   const { limits } = candidate.model
   const { usage, implausible } = plausibleUsage(ending.usage, { hold: reserved.estimate, limits })
   const filled = fillUsage(usage, ending.estimatedUsage ?? {})
-  const fields = [...implausible, ...filled.missing]
-  if (fields.length > 0) {
+  if (implausible.length > 0 || filled.missing.length > 0) {
     const { requestId } = reserved
+    const fields = [...implausible, ...filled.missing]
     emit(context, {
       type: 'usage-implausible',
       requestId,
@@ -82,30 +86,32 @@ function chargeableUsage(
   return filled.usage
 }
 
-async function resolveHold(
+/** Gives what the ledger says; undefined where there was no hold. */
+function resolveHold(
   context: StageContext,
   reserved: Reserved,
   settling: Settling,
   usage: Usage | undefined,
-): Promise<bigint> {
+): MaybePromise<Resolution | undefined> {
   const { hold, claim } = reserved
-  const { candidate, answer } = settling
-  if (hold === undefined) {
-    if (claim === undefined) return 0n
-    const isKept = answer !== undefined && settling.ending.kind === 'completed'
-    await (isKept ? context.store.idempotency.complete(claim, answer) : context.store.idempotency.release(claim))
-    return 0n
-  }
+  const { candidate, answer, ending } = settling
+  if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
-  if (usage === undefined || candidate === undefined) {
-    await context.store.ledger.void(hold.id, nowMs)
-    return 0n
-  }
+  if (usage === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
   const amount = chargeFor(reserved, candidate, usage) ?? hold.amount
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
-  const resolution = await context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
-  return resolution.charged
+  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
+}
+
+async function resolveClaim(
+  context: StageContext,
+  claim: IdempotencyClaim,
+  ending: CallEnding,
+  answer: StoredAnswer | undefined,
+): Promise<undefined> {
+  const isKept = answer !== undefined && ending.kind === 'completed'
+  await (isKept ? context.store.idempotency.complete(claim, answer) : context.store.idempotency.release(claim))
 }
 
 function internalError(context: StageContext, reserved: Reserved, where: string, error: unknown): void {

@@ -6,7 +6,7 @@ import { joinChunks } from '../exchanges/vendor-exchange.ts'
 import type { Candidate } from '../records.ts'
 import type { StageContext } from '../stage-context.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './attempt-failure.ts'
-import type { CallGroup } from './call-group.ts'
+import { CallGroup } from './call-group.ts'
 import { StreamCall } from './stream-call.ts'
 import { WholeCall, type WholeOutcome } from './whole-call.ts'
 
@@ -20,7 +20,7 @@ export type AttemptOutcome =
   | { readonly kind: 'failed'; readonly failure: AttemptFailure }
 
 /** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
-export async function attempt(
+export function attempt(
   context: StageContext,
   candidate: Candidate,
   exchange: VendorExchange,
@@ -37,37 +37,67 @@ async function collectWhole(
   exchange: VendorExchange,
   group: CallGroup,
 ): Promise<AttemptOutcome> {
+  const { vendor } = candidate
   const { requests } = exchange
+  const collected =
+    requests.length === 1
+      ? await collectOne(context, vendor, requests[0]!, group)
+      : await collectAll(context, vendor, requests, group)
+  if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
+  const body = exchange.whole(collected)
+  if (body === undefined) return { kind: 'failed', failure: disguisedError(context, vendor, collected) }
+  return { kind: 'whole', body }
+}
+
+type Collected = ChunkedAnswer[] | AttemptFailure
+
+async function collectOne(
+  context: StageContext,
+  vendor: Vendor,
+  wire: WireRequest,
+  group: CallGroup,
+): Promise<Collected> {
+  const call = new WholeCall()
+  if (!group.add(call)) return GIVEN_UP
+  call.begin(context.transport, transportRequest(context, vendor, wire))
+  const outcome = await call.outcome
+  group.delete(call)
+  return problemOf(context, vendor, outcome) ?? [(outcome as { readonly answer: ChunkedAnswer }).answer]
+}
+
+/** Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use. */
+async function collectAll(
+  context: StageContext,
+  vendor: Vendor,
+  requests: readonly WireRequest[],
+  group: CallGroup,
+): Promise<Collected> {
+  const siblings = new CallGroup()
+  if (!group.add(siblings)) return GIVEN_UP
   const answers: ChunkedAnswer[] = new Array(requests.length)
   let next = 0
   let failure: AttemptFailure | undefined
   const work = async (): Promise<void> => {
     while (next < requests.length && failure === undefined) {
       const index = next++
-      const outcome = await send(context, candidate.vendor, requests[index]!, group)
-      const problem = problemOf(context, candidate.vendor, outcome)
-      if (problem !== undefined) failure ??= problem
-      else if ('answer' in outcome) answers[index] = outcome.answer
+      const collected = await collectOne(context, vendor, requests[index]!, siblings)
+      if (Array.isArray(collected)) answers[index] = collected[0]!
+      else if (failure === undefined) {
+        failure = collected
+        siblings.abort()
+      }
     }
   }
-  await (requests.length === 1
-    ? work()
-    : Promise.all(Array.from({ length: Math.min(MAX_PARALLEL_CALLS, requests.length) }, work)))
-  if (failure !== undefined) return { kind: 'failed', failure }
-  const body = exchange.whole(answers)
-  if (body === undefined) return { kind: 'failed', failure: disguisedError(context, candidate.vendor, answers) }
-  return { kind: 'whole', body }
+  await Promise.all(Array.from({ length: MAX_PARALLEL_CALLS }, work))
+  group.delete(siblings)
+  return failure ?? answers
 }
 
-async function send(context: StageContext, vendor: Vendor, wire: WireRequest, group: CallGroup): Promise<WholeOutcome> {
-  const call = new WholeCall()
-  if (!group.add(call))
-    return { failure: { phase: 'connect', kind: 'aborted', error: new Error('given up before it was sent') } }
-  call.begin(context.transport, transportRequest(context, vendor, wire))
-  const outcome = await call.outcome
-  group.delete(call)
-  return outcome
-}
+const GIVEN_UP = failureOfTransport({
+  phase: 'connect',
+  kind: 'aborted',
+  error: new Error('given up before it was sent'),
+})
 
 function problemOf(context: StageContext, vendor: Vendor, outcome: WholeOutcome): AttemptFailure | undefined {
   if ('failure' in outcome) return failureOfTransport(outcome.failure)
@@ -106,7 +136,7 @@ async function openStream(
   if (wire === undefined)
     throw new GatewayError('internal_error', { cause: new Error('an exchange without a request') })
   const call = new StreamCall(exchange.stream())
-  if (!group.add(call)) return { kind: 'failed', failure: unusableAnswer('given up before it was sent', undefined) }
+  if (!group.add(call)) return { kind: 'failed', failure: GIVEN_UP }
   call.begin(context.transport, transportRequest(context, candidate.vendor, wire), context.clock)
   const opening = await call.opening
   if (opening.kind === 'open') return { kind: 'stream', call }

@@ -4,7 +4,7 @@ import { quotedCost } from '../charge-for.ts'
 import { outputBound, promptUsage } from '../estimated-usage.ts'
 import { EXCHANGES } from '../exchanges/exchanges.ts'
 import type { VendorExchange } from '../exchanges/vendor-exchange.ts'
-import { inlineImages } from '../inline-images.ts'
+import { inlineImages, needsInlineImages } from '../inline-images.ts'
 import type { Answer, CallEnding, Candidate, Routed } from '../records.ts'
 import { emit, type StageContext } from '../stage-context.ts'
 import { type AttemptOutcome, attempt, vendorCall } from './attempt.ts'
@@ -32,7 +32,10 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
     for (const candidate of routed.candidates) {
       for (let attempts = 1; attempts <= MAX_ATTEMPTS_PER_CANDIDATE; attempts++) {
         if (group.isAborted) break
-        const exchange = await prepare(context, routed, candidate)
+        const body = needsInlineImages(candidate, routed.body, context.clock.now())
+          ? await inlineImages(context, routed.body)
+          : routed.body
+        const exchange = prepare(context, routed, candidate, body)
         const outcome = await attempt(context, candidate, exchange, { isStream: routed.isStream, group })
         if (outcome.kind === 'stream')
           return { kind: 'stream', call: outcome.call, candidate, dropped: droppedBy(exchange), deadline }
@@ -62,9 +65,13 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
   return failed(routed, last, { isOverdue, wasSent })
 }
 
-async function prepare(context: StageContext, routed: Routed, candidate: Candidate): Promise<VendorExchange> {
+function prepare(
+  context: StageContext,
+  routed: Routed,
+  candidate: Candidate,
+  body: { readonly model: string },
+): VendorExchange {
   const nowMs = context.clock.now()
-  const body = await inlineImages(context, candidate, routed.body, nowMs)
   // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
   const bytes = body === routed.body ? routed.bytes : undefined
   const costOf = routed.hold === undefined ? undefined : (usage: Usage) => quotedCost(routed, candidate, usage)
