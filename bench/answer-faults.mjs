@@ -1,0 +1,29 @@
+import { CONTENT_EVENTS } from './vendor-answers.mjs'
+
+/** What is wrong with an answer; for proxies that promise the public model id, that too. */
+export function jsonFaults({ body }, { proxy, model, isWhole }) {
+  const answer = JSON.parse(body)
+  const faults = isWhole(answer) ? [] : ['the answer is not whole']
+  if (proxy.isTranslating && answer.model !== model) faults.push(`the model is ${answer.model}, not ${model}`)
+  return faults
+}
+
+/** What is wrong with a stream of chat completion chunks that was asked to report its usage. */
+export function chatStreamFaults({ body }, { proxy, model, contentEvents = CONTENT_EVENTS }) {
+  const events = body.trimEnd().split('\n\n')
+  if (events.pop() !== 'data: [DONE]') return ['the stream does not end with [DONE]']
+  const chunks = events.map((event) => JSON.parse(event.slice('data: '.length)))
+  const texts = chunks.filter((chunk) => chunk.choices[0]?.delta.content)
+  const faults = []
+  if (texts.length !== contentEvents) faults.push(`${texts.length} pieces of text instead of ${contentEvents}`)
+  if (!chunks.some((chunk) => chunk.usage?.completion_tokens > 0)) faults.push('no usage')
+  if (proxy.isTranslating && chunks.some((chunk) => chunk.model !== model)) faults.push(`a model is not ${model}`)
+  return faults
+}
+
+/** What is wrong with a stream in Anthropic's dialect. */
+export function messagesStreamFaults({ body }) {
+  const texts = body.split('"text_delta"').length - 1
+  const isWhole = texts === CONTENT_EVENTS && body.includes('event: message_stop')
+  return isWhole ? [] : [`${texts} pieces of text, or no end`]
+}

@@ -1,0 +1,37 @@
+const SETTLE_WITHIN_MS = 5_000
+
+/**
+ * Sends a scenario's request once and checks the whole answer, so that a broken proxy cannot look fast.
+ * @returns {Promise<number>} size of the body, which every later answer must have
+ * @throws Error naming what is wrong
+ */
+export async function checkAnswer({ driver, proxy, running, scenario }) {
+  const answer = await driver.ask('fetchWhole', { port: running.port, request: scenario.request(proxy) })
+  if (answer.status !== 200) throw new Error(`${proxy.name}: status ${answer.status}: ${answer.body.slice(0, 500)}`)
+  const faults = scenario.faultsOf(answer, proxy)
+  if (faults.length > 0) throw new Error(`${proxy.name}: ${faults.join('; ')}: ${answer.body.slice(-500)}`)
+  return answer.bodyBytes
+}
+
+/** Reads a proxy's account once nothing is held any more; undefined for proxies without accounts. */
+export async function settledBalance(running) {
+  const deadline = performance.now() + SETTLE_WITHIN_MS
+  while (performance.now() < deadline) {
+    const account = await running.account()
+    if (account === undefined) return undefined
+    if (account.held === 0n) return account.balance
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error('money is still held after all answers have ended')
+}
+
+/** @throws Error unless exactly the answers that were given have been charged */
+export function checkCharge({ proxy, before, after, answers, costNanoDollars }) {
+  if (before === undefined || after === undefined) return
+  const expected = BigInt(answers) * costNanoDollars
+  if (before - after !== expected) {
+    throw new Error(
+      `${proxy.name}: ${before - after} nano-dollars were charged for ${answers} answers, not ${expected}`,
+    )
+  }
+}

@@ -1,0 +1,79 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PROXIES } from './proxies/proxies.mjs'
+
+const SHOWN = 40
+const BUILT = new URL('../dist/', import.meta.url).href
+
+/** Measures one turn of each proxy under the profiler; prints where its time goes and keeps the profiles. */
+export async function profileScenario({ lab, scenario, options }) {
+  await mkdir(options.profileFolder, { recursive: true })
+  for (const proxy of PROXIES) {
+    const prepared = await scenario.measurement.prepare({ lab, proxy, scenario, options })
+    const turn = { lab, proxy, scenario, prepared, options: { ...options, isProfiling: true } }
+    const { profile, cpuMicroseconds } = await scenario.measurement.measure(turn)
+    await scenario.measurement.finish({ prepared })
+    if (profile === undefined) continue
+    await writeFile(join(options.profileFolder, `${scenario.name}-${proxy.name}.cpuprofile`), JSON.stringify(profile))
+    console.log(
+      `\n${scenario.title}: ${proxy.title}, ${cpuMicroseconds.toFixed(2)} ${scenario.unit} with the profiler on`,
+    )
+    show(selfTimes(profile).slice(0, SHOWN), cpuMicroseconds)
+    const lines = await hottestLines(profile)
+    if (lines.length > 0) console.log('lines of the package:')
+    show(lines.slice(0, SHOWN), cpuMicroseconds)
+  }
+}
+
+function show(rows, cpuMicroseconds) {
+  for (const { share, place } of rows) {
+    const percent = (share * 100).toFixed(1).padStart(5)
+    console.log(`${(share * cpuMicroseconds).toFixed(3).padStart(9)}  ${percent} %  ${place}`)
+  }
+}
+
+/** Share of the busy time that each line of the built package took, the greatest first. Inlined functions count where they stand. */
+async function hottestLines({ nodes }) {
+  const ticks = new Map()
+  let busy = 0
+  for (const { callFrame, positionTicks = [], hitCount } of nodes) {
+    if (isIdle(callFrame)) continue
+    busy += hitCount
+    if (!callFrame.url.startsWith(BUILT)) continue
+    for (const { line, ticks: count } of positionTicks) {
+      const key = `${callFrame.url} ${line}`
+      ticks.set(key, (ticks.get(key) ?? 0) + count)
+    }
+  }
+  const texts = new Map()
+  const rows = []
+  for (const [key, count] of ticks) {
+    const [url, line] = key.split(' ')
+    if (!texts.has(url)) texts.set(url, (await readFile(new URL(url), 'utf8')).split('\n'))
+    rows.push({ share: count / busy, place: (texts.get(url)[Number(line) - 1] ?? '').trim().slice(0, 120) })
+  }
+  return rows.sort((left, right) => right.share - left.share)
+}
+
+function isIdle({ functionName }) {
+  return functionName === '(idle)' || functionName === '(root)'
+}
+
+/** Share of the busy time that each function took by itself, the greatest first. */
+export function selfTimes({ nodes, samples, timeDeltas }) {
+  const functions = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
+  const times = new Map()
+  let busy = 0
+  for (const [index, id] of samples.entries()) {
+    const callFrame = functions.get(id)
+    const { functionName, url, lineNumber } = callFrame
+    if (isIdle(callFrame)) continue
+    const file = url.replace(/^.*?\/(?=(node_modules|dist|bench)\/)/, '')
+    const place = `${functionName === '' ? '(anonymous)' : functionName} ${file}${file === '' ? '' : `:${lineNumber + 1}`}`
+    times.set(place, (times.get(place) ?? 0) + timeDeltas[index])
+    busy += timeDeltas[index]
+  }
+  return [...times]
+    .map(([place, time]) => ({ place, share: time / busy }))
+    .sort((left, right) => right.share - left.share)
+}

@@ -1,0 +1,66 @@
+import { Buffer } from 'node:buffer'
+
+/** The caller's key at every proxy. */
+export const API_KEY = 'sk-benchmarkCaller7Qw2Zx9Lk4Vn8Rt6Yb1Mc5Hd3Jf0Gs'
+
+const HEADERS = [
+  'host: 127.0.0.1',
+  'accept: application/json',
+  'accept-encoding: gzip, deflate',
+  'content-type: application/json',
+  'user-agent: bench/1.0',
+  `authorization: Bearer ${API_KEY}`,
+  'x-client-lang: js',
+  'x-client-os: Linux',
+  'x-client-arch: x64',
+  'x-client-retry-count: 0',
+  'x-client-timeout: 600',
+]
+
+const SYSTEM_PROMPT =
+  'You are the signalman of a small junction. Answer in plain words, keep to what the timetable says, and name the track, the ' +
+  'train and the minute whenever you speak of a movement. When two trains want the same section, say which one waits and why.'
+const QUESTION =
+  'The 09:14 from the coast runs twelve minutes late and the 09:31 stopping train is already standing at the home signal. There is ' +
+  'one free platform, the branch line is closed for works until ten, and the goods train on track 3 cannot be moved before its crew ' +
+  'has changed. In which order do you let them in, which signals do you pull, and what do you tell the passengers who have a ' +
+  'connection at 09:40? Please answer step by step, and add at the end what you would do if the late train lost another five minutes.'
+
+/** The bytes of a POST, with the headers that SDKs send. */
+export function post(path, body) {
+  const json = JSON.stringify(body)
+  const head = [`POST ${path} HTTP/1.1`, ...HEADERS, `content-length: ${Buffer.byteLength(json)}`]
+  return `${head.join('\r\n')}\r\n\r\n${json}`
+}
+
+/** A chat request of two messages, about 1 KB. */
+export function chatRequest(model, { stream = false } = {}) {
+  return post('/v1/chat/completions', {
+    model,
+    messages: [
+      { role: 'system', content: SYSTEM_PROMPT },
+      { role: 'user', content: QUESTION },
+    ],
+    temperature: 0.7,
+    max_completion_tokens: 512,
+    ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
+  })
+}
+
+/** The same question in Anthropic's dialect, streamed. */
+export function messagesRequest(model) {
+  return post('/v1/messages', {
+    model,
+    system: SYSTEM_PROMPT,
+    messages: [{ role: 'user', content: QUESTION }],
+    temperature: 0.7,
+    max_tokens: 512,
+    stream: true,
+  })
+}
+
+/** One hundred short texts to embed. */
+export function embeddingsRequest(model) {
+  const input = Array.from({ length: 100 }, (_, index) => `Track ${index}: ${QUESTION.slice(index, index + 60)}`)
+  return post('/v1/embeddings', { model, input, encoding_format: 'float' })
+}

@@ -1,0 +1,14 @@
+import { openStreams } from '../measurements/open-streams.mjs'
+import { chatRequest } from '../requests.mjs'
+
+export const scenario = {
+  name: 'open-streams',
+  title: 'memory of 1,000 open streams',
+  unit: 'kB/stream',
+  measurement: openStreams,
+  headline: 'residentKilobytes',
+  comparison: 'absolute',
+  target: 40,
+  goal: 40,
+  request: () => chatRequest('bench-chat-slow', { stream: true }),
+}
