@@ -16,7 +16,7 @@ export const CHAT_ANSWER = Buffer.from(
     id: 'chatcmpl-bench',
     object: 'chat.completion',
     created: 1795132800,
-    model: 'gpt-bench-2026-03-05',
+    model: 'gpt-4.1-mini-2025-04-14',
     choices: [
       {
         index: 0,

@@ -24,7 +24,7 @@ const transport = {
 const gateway = createGateway({
   vendors: [openai({ apiKey: 'vendor-key' })],
   models: [
-    { id: 'bench-chat', kind: 'chat', vendor: 'openai', upstream: 'gpt-bench', limits: { maxOutputTokens: 1000 } },
+    { id: 'bench-chat', kind: 'chat', vendor: 'openai', upstream: 'gpt-4.1-mini', limits: { maxOutputTokens: 1000 } },
   ],
   prices: {
     currency: 'USD',

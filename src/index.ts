@@ -9,10 +9,16 @@
  * app.use('/ai', expressHandler(gateway))
  */
 
+export { type Catalog, createCatalog } from './catalog/catalog.ts'
 export { defineModel, type ModelDefinition } from './catalog/define-model.ts'
 export type { CatalogModel, ModelKind, ModelLimits } from './catalog/model.ts'
+export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
-export { definePrices, type PriceFile, type Prices } from './catalog/prices/prices.ts'
+export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
+export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices.ts'
+export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/imported-prices.ts'
+export { definePrices, type PriceFile, type PriceRow, type Prices } from './catalog/prices/prices.ts'
+export { type ReloadablePrices, reloadablePrices } from './catalog/prices/reloadable-prices.ts'
 export type { CallOptions, ChatChunk, ChatStream, EmbeddingsAnswer, GatewayClient } from './client/create-client.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'

@@ -1,9 +1,10 @@
 import { GatewayError } from '../core/errors.ts'
+import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
 import { admit, leave } from '../stages/admit.ts'
 import { authenticate } from '../stages/authenticate.ts'
 import { dispatch } from '../stages/dispatch/dispatch.ts'
-import { parse } from '../stages/parse.ts'
-import type { Answer, FailedAnswer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
+import { parse, receiveBody } from '../stages/parse.ts'
+import type { Admitted, Answer, FailedAnswer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
 import { relay } from '../stages/relay.ts'
 import { wholeHead } from '../stages/reply-headers.ts'
 import { reserve } from '../stages/reserve.ts'
@@ -20,15 +21,10 @@ import { emit, type StageContext } from '../stages/stage-context.ts'
  */
 export async function pipeline(context: StageContext, received: Received): Promise<void> {
   const authenticated = await authenticate(context, received)
-  const parsed = await parse(context, authenticated)
+  const bytes = await receiveBody(context, authenticated)
+  const parsed = parse(context, authenticated, bytes)
   const admitted = await admit(context, parsed)
-  let outcome: ReserveOutcome
-  try {
-    outcome = await reserve(context, admitted)
-  } catch (error) {
-    await leave(context, admitted, 0)
-    throw error
-  }
+  const outcome = await reserveOrLeave(context, admitted)
   if (outcome.kind === 'replay') {
     await leave(context, admitted, 0)
     respondReplay(received.sink, outcome.answer, received.requestId)
@@ -36,6 +32,17 @@ export async function pipeline(context: StageContext, received: Received): Promi
   }
   announce(context, outcome.reserved)
   await answer(context, outcome.reserved)
+}
+
+function reserveOrLeave(context: StageContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
+  return settled(
+    () => reserve(context, admitted),
+    (outcome) => outcome,
+    (error) =>
+      andThen(leave(context, admitted, 0), () => {
+        throw error
+      }),
+  )
 }
 
 async function answer(context: StageContext, reserved: Reserved): Promise<void> {
@@ -57,12 +64,13 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
     await settle(context, reserved, { ending, candidate, status: error.status, answer: undefined })
     throw error
   }
-  const byteLength = outcome.chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0)
+  let byteLength = 0
+  for (const chunk of outcome.chunks) byteLength += chunk.byteLength
   const kept =
     reserved.claim === undefined
       ? undefined
       : { status: 200, headers: WHOLE_REPLAY_HEADERS, body: Buffer.concat(outcome.chunks) }
-  const settled = await settle(context, reserved, {
+  const { costNanoDollars } = await settle(context, reserved, {
     ending: outcome.ending,
     candidate: outcome.candidate,
     status: 200,
@@ -70,7 +78,7 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
   })
   respondWhole(
     sink,
-    { status: 200, headers: wholeHead(reserved, { ...outcome, ...settled }, byteLength) },
+    { status: 200, headers: wholeHead(reserved, outcome, { byteLength, costNanoDollars }) },
     outcome.chunks,
   )
 }

@@ -64,6 +64,24 @@ function findTarget(request: GatewayRequest): Target {
   })
 }
 
+/** What later stages add to the record, so that its shape does not change with every stage. */
+const NOT_YET = {
+  principal: undefined,
+  body: undefined,
+  bytes: undefined,
+  isStream: undefined,
+  chain: undefined,
+  billingFields: undefined,
+  claim: undefined,
+  estimate: undefined,
+  lease: undefined,
+  tokenTake: undefined,
+  requestBucket: undefined,
+  tokenBucket: undefined,
+  hold: undefined,
+  candidates: undefined,
+}
+
 function receive(context: StageContext, incoming: Incoming, endpoint: Endpoint, requestId: string): Received {
   return {
     request: incoming.request,
@@ -74,6 +92,7 @@ function receive(context: StageContext, incoming: Incoming, endpoint: Endpoint, 
     caller: new CallerPresence(incoming.sink),
     calls: new CallGroup(),
     vouchedPrincipal: incoming.principal,
+    ...NOT_YET,
   }
 }
 

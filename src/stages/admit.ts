@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { BucketState, Lease, RateLimits, RateTake } from '../stores/rate-limiter.ts'
 import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Parsed } from './records.ts'
@@ -10,37 +10,53 @@ import type { StageContext } from './stage-context.ts'
  * anything is sent, and corrected at the end.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
  */
-export async function admit(context: StageContext, parsed: Parsed): Promise<Admitted> {
-  const { principal } = parsed
-  const limits = principal.limits ?? context.limits
-  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
+export function admit(context: StageContext, parsed: Parsed): MaybePromise<Admitted> {
+  const limits = parsed.principal.limits ?? context.limits
   const nowMs = context.clock.now()
+  return andThen(acquireLease(context, limits, parsed, nowMs), (lease) =>
+    takeRates(context, limits, parsed, lease, nowMs),
+  )
+}
 
-  const acquired = acquireLease(context, limits, parsed, nowMs)
-  const lease = isPending(acquired) ? await acquired : acquired
-  const { keyId } = principal
+function takeRates(
+  context: StageContext,
+  limits: RateLimits,
+  parsed: Parsed,
+  lease: Lease | undefined,
+  nowMs: number,
+): MaybePromise<Admitted> {
+  const { keyId } = parsed.principal
+  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const requestTake = takeOf(`requests:${keyId}`, 1, limits.requestsPerMinute)
   const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
   // More than the whole bucket cannot be taken, so more must not be given back later either.
   const tokens = Math.min(estimated, limits.tokensPerMinute ?? estimated)
   const tokenTake = takeOf(`tokens:${keyId}`, tokens, limits.tokensPerMinute)
-  let buckets: readonly BucketState[] = []
-  const takes = listed(requestTake, tokenTake)
-  if (takes.length > 0) {
-    try {
-      const taken = context.rateLimiter.take(takes, nowMs)
-      const decision = isPending(taken) ? await taken : taken
-      buckets = decision.buckets
-      if (!decision.allowed) throw new GatewayError('rate_limited', { retryAfterSeconds: decision.retryAfterMs / 1000 })
-    } catch (error) {
-      // The caller of a refused request reads the same limits in its headers.
-      Object.assign(parsed, statesOf(requestTake, tokenTake, buckets))
-      if (lease !== undefined) await context.concurrency.release(lease)
-      throw error
-    }
+
+  const admitted = (buckets: readonly BucketState[]): Admitted => {
+    const requestBucket = requestTake === undefined ? undefined : buckets[0]
+    const tokenBucket = tokenTake === undefined ? undefined : buckets.at(-1)
+    return Object.assign(parsed, { estimate, lease, tokenTake, requestBucket, tokenBucket })
   }
-  const { requestBucket, tokenBucket } = statesOf(requestTake, tokenTake, buckets)
-  return Object.assign(parsed, { estimate, lease, tokenTake, requestBucket, tokenBucket })
+  const takes = listed(requestTake, tokenTake)
+  if (takes.length === 0) return admitted([])
+  return settled(
+    () => context.rateLimiter.take(takes, nowMs),
+    (decision) => {
+      // The caller of a refused request reads the same limits in its headers.
+      const record = admitted(decision.buckets)
+      if (decision.allowed) return record
+      const retryAfterSeconds = decision.retryAfterMs / 1000
+      return releaseAndThrow(context, lease, new GatewayError('rate_limited', { retryAfterSeconds }))
+    },
+    (error) => releaseAndThrow(context, lease, error),
+  )
+}
+
+function releaseAndThrow(context: StageContext, lease: Lease | undefined, error: unknown): MaybePromise<never> {
+  return andThen(lease === undefined ? undefined : context.concurrency.release(lease), () => {
+    throw error
+  })
 }
 
 function listed(first: RateTake | undefined, second: RateTake | undefined): readonly RateTake[] {
@@ -48,29 +64,14 @@ function listed(first: RateTake | undefined, second: RateTake | undefined): read
   return second === undefined ? [first] : [first, second]
 }
 
-function statesOf(
-  requestTake: RateTake | undefined,
-  tokenTake: RateTake | undefined,
-  buckets: readonly BucketState[],
-): Pick<Admitted, 'requestBucket' | 'tokenBucket'> {
-  return {
-    requestBucket: requestTake === undefined ? undefined : buckets[0],
-    tokenBucket: tokenTake === undefined ? undefined : buckets.at(-1),
-  }
-}
-
 /** Gives the caller's place back and corrects the token limit to what was used. Called once for every admitted request. */
-export async function leave(context: StageContext, admitted: Admitted, tokensUsed: number): Promise<void> {
+export function leave(context: StageContext, admitted: Admitted, tokensUsed: number): MaybePromise<void> {
   const { lease, tokenTake } = admitted
-  if (lease !== undefined) {
-    const released = context.concurrency.release(lease)
-    if (isPending(released)) await released
-  }
-  if (tokenTake !== undefined && tokensUsed !== tokenTake.amount) {
+  return andThen(lease === undefined ? undefined : context.concurrency.release(lease), () => {
+    if (tokenTake === undefined || tokensUsed === tokenTake.amount) return
     const { bucket, perMinute, amount } = tokenTake
-    const adjusted = context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now())
-    if (isPending(adjusted)) await adjusted
-  }
+    return context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now())
+  })
 }
 
 function takeOf(bucket: string, amount: number, perMinute: number | undefined): RateTake | undefined {
@@ -92,10 +93,8 @@ function acquireLease(
     // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.
     expiresAtMs: nowMs + context.timeouts.totalMs + context.disconnects.drainMs + 60_000,
   }
-  const given = (isAcquired: boolean): Lease => {
+  return andThen(context.concurrency.acquire(lease, nowMs), (isAcquired) => {
     if (!isAcquired) throw new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
     return lease
-  }
-  const acquired = context.concurrency.acquire(lease, nowMs)
-  return isPending(acquired) ? acquired.then(given) : given(acquired)
+  })
 }

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import { andThen, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { Authenticated, Received } from './records.ts'
 import type { StageContext } from './stage-context.ts'
@@ -9,13 +9,14 @@ import type { StageContext } from './stage-context.ts'
  * Finds out who is calling, from headers alone: a caller without a valid key never gets its body read.
  * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
  */
-export async function authenticate(context: StageContext, received: Received): Promise<Authenticated> {
-  const found =
-    received.vouchedPrincipal ?? identify(context, received.request, received.endpoint.dialect === 'anthropic')
-  const principal = isPending(found) ? await found : found
-  const endpoints = principal.scopes?.endpoints
-  if (endpoints !== undefined && !endpoints.includes(received.endpoint.id)) throw new GatewayError('permission_denied')
-  return Object.assign(received, { principal })
+export function authenticate(context: StageContext, received: Received): MaybePromise<Authenticated> {
+  const { vouchedPrincipal, request, endpoint } = received
+  const found = vouchedPrincipal ?? identify(context, request, endpoint.dialect === 'anthropic')
+  return andThen(found, (principal) => {
+    const endpoints = principal.scopes?.endpoints
+    if (endpoints !== undefined && !endpoints.includes(endpoint.id)) throw new GatewayError('permission_denied')
+    return Object.assign(received, { principal })
+  })
 }
 
 /**
@@ -29,13 +30,10 @@ export function identify(
 ): MaybePromise<Principal> {
   const apiKey =
     bearerToken(request.header('authorization')) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
-  const found = context.authenticate({ apiKey, header: (name) => request.header(name) })
-  return isPending(found) ? found.then(known) : known(found)
-}
-
-function known(principal: Principal | undefined): Principal {
-  if (principal === undefined) throw new GatewayError('invalid_api_key')
-  return principal
+  return andThen(context.authenticate({ apiKey, header: (name) => request.header(name) }), (principal) => {
+    if (principal === undefined) throw new GatewayError('invalid_api_key')
+    return principal
+  })
 }
 
 const BEARER = /^bearer +(\S+)$/i

@@ -9,16 +9,24 @@ import type { Authenticated, Parsed } from './records.ts'
 import type { StageContext } from './stage-context.ts'
 
 /**
- * Reads the body, checks it, and finds the model.
- * @throws GatewayError for a body that cannot be used (`unsupported_media_type`, `body_too_large`, `invalid_json`,
- *   `invalid_request`), an unknown model, a model of another endpoint, or a vendor that is not configured.
+ * Reads the body.
+ * @throws GatewayError `unsupported_media_type` before anything is read; `body_too_large`, `body_consumed` or
+ *   `client_closed_request` when there is no body to be had.
  */
-export async function parse(context: StageContext, authenticated: Authenticated): Promise<Parsed> {
-  const { endpoint, request, principal } = authenticated
+export function receiveBody(context: StageContext, { request }: Authenticated): Promise<Uint8Array> {
   if (mediaType(request.header('content-type')) !== 'application/json') {
     throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
   }
-  const bytes = await readBody(request, context.bodyLimitBytes)
+  return readBody(request, context.bodyLimitBytes)
+}
+
+/**
+ * Checks the body and finds the model.
+ * @throws GatewayError for a body that cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown
+ *   model, a model of another endpoint, or a vendor that is not configured.
+ */
+export function parse(context: StageContext, authenticated: Authenticated, bytes: Uint8Array): Parsed {
+  const { endpoint, request, principal } = authenticated
   const body = endpoint.parse(parseCallerJson(bytes))
   return Object.assign(authenticated, {
     body,
@@ -31,7 +39,7 @@ export async function parse(context: StageContext, authenticated: Authenticated)
 }
 
 /** Reads a request's body as one piece. */
-export function readBody(request: GatewayRequest, limitBytes: number): Promise<Uint8Array> {
+function readBody(request: GatewayRequest, limitBytes: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     request.readBody(limitBytes, (failure, chunks) => {
       if (failure !== undefined) reject(bodyError(failure, limitBytes))

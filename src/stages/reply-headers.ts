@@ -1,6 +1,6 @@
 import { formatDollars } from '../core/money.ts'
 import type { BucketState } from '../stores/rate-limiter.ts'
-import type { Admitted, Candidate, Settled } from './records.ts'
+import type { Admitted, Candidate } from './records.ts'
 
 /** What an answer's headers tell beyond its content. */
 interface AnswerFacts {
@@ -28,9 +28,13 @@ export function streamHead(admitted: Admitted, facts: AnswerFacts): string[] {
 }
 
 /** Headers of a whole JSON answer; what it cost stands in them, because it is settled before it is sent. */
-export function wholeHead(admitted: Admitted, facts: AnswerFacts & Settled, byteLength: number): string[] {
-  const headers = ['content-type', 'application/json', 'content-length', String(byteLength)]
-  if (facts.costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(facts.costNanoDollars))
+export function wholeHead(
+  admitted: Admitted,
+  facts: AnswerFacts,
+  whole: { readonly byteLength: number; readonly costNanoDollars: bigint | undefined },
+): string[] {
+  const headers = ['content-type', 'application/json', 'content-length', String(whole.byteLength)]
+  if (whole.costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(whole.costNanoDollars))
   return answerHeaders(headers, admitted, facts)
 }
 

@@ -1,7 +1,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { charge, type Prices, type Rate } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
-import { isPending } from '../core/maybe-promise.ts'
+import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { ClaimResult } from '../stores/idempotency-store.ts'
 import type { Reservation, ReserveResult } from '../stores/ledger.ts'
 import { estimateFor } from './estimated-usage.ts'
@@ -12,11 +12,43 @@ import type { StageContext } from './stage-context.ts'
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `idempotency_in_flight`, `idempotency_mismatch`, or
- *   `store_unavailable`: without a hold nothing is dispatched.
+ *   `store_unavailable`: without a hold nothing is dispatched, whatever it is
+ *   that the store throws.
  */
-export async function reserve(context: StageContext, admitted: Admitted): Promise<ReserveOutcome> {
+export function reserve(context: StageContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
   const hold = context.prices === undefined ? undefined : priceHold(context, context.prices, admitted)
-  const result = await claimed(context, admitted, hold)
+  return settled(
+    () => claimed(context, admitted, hold),
+    (result) => outcomeOf(result, admitted, hold),
+    (cause) => {
+      throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+    },
+  )
+}
+
+const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
+
+function claimed(
+  context: StageContext,
+  admitted: Admitted,
+  hold: Hold | undefined,
+): MaybePromise<ReserveResult | ClaimResult> {
+  const nowMs = context.clock.now()
+  const { claim, principal } = admitted
+  if (hold === undefined) return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
+  const reservation: Reservation = {
+    holdId: hold.id,
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    amount: hold.amount,
+    expiresAtMs: nowMs + context.holdTtlMs,
+    claim,
+    spendingLimits: spendingLimitsOf(principal, nowMs),
+  }
+  return context.store.ledger.reserve(reservation, nowMs)
+}
+
+function outcomeOf(result: ReserveResult | ClaimResult, admitted: Admitted, hold: Hold | undefined): ReserveOutcome {
   switch (result.status) {
     case 'held':
     case 'claimed':
@@ -33,35 +65,6 @@ export async function reserve(context: StageContext, admitted: Admitted): Promis
       throw new GatewayError('idempotency_in_flight', { retryAfterSeconds: 1 })
     case 'mismatch':
       throw new GatewayError('idempotency_mismatch')
-  }
-}
-
-const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
-
-/** Money fails closed: whatever the store throws, the caller gets 503 and no vendor is called. */
-async function claimed(
-  context: StageContext,
-  admitted: Admitted,
-  hold: Hold | undefined,
-): Promise<ReserveResult | ClaimResult> {
-  const nowMs = context.clock.now()
-  const { claim, principal } = admitted
-  try {
-    if (hold === undefined)
-      return claim === undefined ? NOTHING_TO_CLAIM : await context.store.idempotency.claim(claim, nowMs)
-    const reservation: Reservation = {
-      holdId: hold.id,
-      accountId: principal.accountId,
-      keyId: principal.keyId,
-      amount: hold.amount,
-      expiresAtMs: nowMs + context.holdTtlMs,
-      claim,
-      spendingLimits: spendingLimitsOf(principal, nowMs),
-    }
-    const reserved = context.store.ledger.reserve(reservation, nowMs)
-    return isPending(reserved) ? await reserved : reserved
-  } catch (cause) {
-    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
 }
 

@@ -1,5 +1,5 @@
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/ledger.ts'
@@ -25,41 +25,64 @@ export interface Settling {
  * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
  * an `internal-error` event.
  */
-export async function settle(context: StageContext, reserved: Reserved, settling: Settling): Promise<Settled> {
+export function settle(context: StageContext, reserved: Reserved, settling: Settling): MaybePromise<Settled> {
   const usage = chargeableUsage(context, reserved, settling)
-  let costNanoDollars = 0n
-  try {
-    const resolved = resolveHold(context, reserved, settling, usage)
-    const resolution = isPending(resolved) ? await resolved : resolved
-    costNanoDollars = resolution?.charged ?? 0n
-  } catch (error) {
-    internalError(context, reserved, 'settle', error)
-    const again = (): MaybePromise<unknown> => resolveHold(context, reserved, settling, usage)
-    context.settlementRetries.add(again, context.clock.now() + context.holdTtlMs)
+  const resolve = (): MaybePromise<Resolution | undefined> => resolveHold(context, reserved, settling, usage)
+  return settled(
+    resolve,
+    (resolution) => giveBack(context, reserved, settling, usage, resolution?.charged ?? 0n),
+    (error) => {
+      internalError(context, reserved, 'settle', error)
+      context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs)
+      return giveBack(context, reserved, settling, usage, 0n)
+    },
+  )
+}
+
+function giveBack(
+  context: StageContext,
+  reserved: Reserved,
+  settling: Settling,
+  usage: Usage | undefined,
+  costNanoDollars: bigint,
+): MaybePromise<Settled> {
+  const tell = (): Settled => {
+    if (context.onEvent !== undefined) tellEnded(context, reserved, settling, usage, costNanoDollars)
+    return { costNanoDollars: reserved.hold === undefined ? undefined : costNanoDollars, usage }
   }
-  try {
-    await leave(context, reserved, (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0))
-  } catch (error) {
-    internalError(context, reserved, 'limits', error)
-  }
-  if (context.onEvent !== undefined) {
-    emit(context, {
-      type: 'request-ended',
-      requestId: reserved.requestId,
-      endpoint: reserved.endpoint.id,
-      accountId: reserved.principal.accountId,
-      keyId: reserved.principal.keyId,
-      model: settling.candidate?.model.id ?? reserved.body.model,
-      vendor: settling.candidate?.vendor.id,
-      ending: settling.ending.kind,
-      status: settling.status,
-      code: settling.ending.error?.code,
-      usage,
-      costNanoDollars,
-      durationMs: context.clock.now() - reserved.startedAtMs,
-    })
-  }
-  return { costNanoDollars: reserved.hold === undefined ? undefined : costNanoDollars, usage }
+  const tokensUsed = (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0)
+  return settled(
+    () => leave(context, reserved, tokensUsed),
+    tell,
+    (error) => {
+      internalError(context, reserved, 'limits', error)
+      return tell()
+    },
+  )
+}
+
+function tellEnded(
+  context: StageContext,
+  reserved: Reserved,
+  settling: Settling,
+  usage: Usage | undefined,
+  costNanoDollars: bigint,
+): void {
+  emit(context, {
+    type: 'request-ended',
+    requestId: reserved.requestId,
+    endpoint: reserved.endpoint.id,
+    accountId: reserved.principal.accountId,
+    keyId: reserved.principal.keyId,
+    model: settling.candidate?.model.id ?? reserved.body.model,
+    vendor: settling.candidate?.vendor.id,
+    ending: settling.ending.kind,
+    status: settling.status,
+    code: settling.ending.error?.code,
+    usage,
+    costNanoDollars,
+    durationMs: context.clock.now() - reserved.startedAtMs,
+  })
 }
 
 /** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */

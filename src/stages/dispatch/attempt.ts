@@ -26,23 +26,23 @@ export function attempt(
   exchange: VendorExchange,
   options: { readonly isStream: boolean; readonly group: CallGroup },
 ): Promise<AttemptOutcome> {
-  return options.isStream
-    ? openStream(context, candidate, exchange, options.group)
-    : collectWhole(context, candidate, exchange, options.group)
-}
-
-async function collectWhole(
-  context: StageContext,
-  candidate: Candidate,
-  exchange: VendorExchange,
-  group: CallGroup,
-): Promise<AttemptOutcome> {
   const { vendor } = candidate
+  const { group } = options
+  if (options.isStream) return openStream(context, vendor, exchange, group)
   const { requests } = exchange
   const collected =
     requests.length === 1
-      ? await collectOne(context, vendor, requests[0]!, group)
-      : await collectAll(context, vendor, requests, group)
+      ? collectOne(context, vendor, requests[0]!, group)
+      : collectAll(context, vendor, requests, group)
+  return collected.then((answers) => wholeOutcome(context, vendor, exchange, answers))
+}
+
+function wholeOutcome(
+  context: StageContext,
+  vendor: Vendor,
+  exchange: VendorExchange,
+  collected: Collected,
+): AttemptOutcome {
   if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
   const body = exchange.whole(collected)
   if (body === undefined) return { kind: 'failed', failure: disguisedError(context, vendor, collected) }
@@ -51,18 +51,14 @@ async function collectWhole(
 
 type Collected = ChunkedAnswer[] | AttemptFailure
 
-async function collectOne(
-  context: StageContext,
-  vendor: Vendor,
-  wire: WireRequest,
-  group: CallGroup,
-): Promise<Collected> {
+function collectOne(context: StageContext, vendor: Vendor, wire: WireRequest, group: CallGroup): Promise<Collected> {
   const call = new WholeCall()
-  if (!group.add(call)) return GIVEN_UP
+  if (!group.add(call)) return Promise.resolve(GIVEN_UP)
   call.begin(context.transport, transportRequest(context, vendor, wire))
-  const outcome = await call.outcome
-  group.delete(call)
-  return problemOf(context, vendor, outcome) ?? [(outcome as { readonly answer: ChunkedAnswer }).answer]
+  return call.outcome.then((outcome) => {
+    group.delete(call)
+    return problemOf(context, vendor, outcome) ?? [(outcome as { readonly answer: ChunkedAnswer }).answer]
+  })
 }
 
 /** Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use. */
@@ -128,7 +124,7 @@ function disguisedError(context: StageContext, vendor: Vendor, answers: readonly
 
 async function openStream(
   context: StageContext,
-  candidate: Candidate,
+  vendor: Vendor,
   exchange: VendorExchange,
   group: CallGroup,
 ): Promise<AttemptOutcome> {
@@ -137,12 +133,12 @@ async function openStream(
     throw new GatewayError('internal_error', { cause: new Error('an exchange without a request') })
   const call = new StreamCall(exchange.stream())
   if (!group.add(call)) return { kind: 'failed', failure: GIVEN_UP }
-  call.begin(context.transport, transportRequest(context, candidate.vendor, wire), context.clock)
+  call.begin(context.transport, transportRequest(context, vendor, wire), context.clock)
   const opening = await call.opening
   if (opening.kind === 'open') return { kind: 'stream', call }
   call.abort()
   group.delete(call)
-  return { kind: 'failed', failure: openingFailure(context, candidate.vendor, opening) }
+  return { kind: 'failed', failure: openingFailure(context, vendor, opening) }
 }
 
 function openingFailure(

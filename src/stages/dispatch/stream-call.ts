@@ -8,7 +8,7 @@ import type {
 } from '../../transport/transport.ts'
 import type { AnswerStream, VendorFailure } from '../../vendors/vendor.ts'
 import { firstHeader, type HeaderMap, mediaType } from '../../wire/headers.ts'
-import type { ChunkedAnswer } from '../exchanges/vendor-exchange.ts'
+import { type ChunkedAnswer, joinChunks } from '../exchanges/vendor-exchange.ts'
 
 /** Longest time that headers are held back for a first content; then they go out and comments keep the line open. */
 export const MAX_HOLD_BACK_MS = 15_000
@@ -59,6 +59,7 @@ export class StreamCall implements TransportHandler {
   #kept: (Uint8Array | string)[] = []
   #end: StreamEnd | undefined
   #flushScheduled = false
+  readonly #flushTurn = (): void => this.#flush()
 
   constructor(stream: AnswerStream) {
     this.stream = stream
@@ -112,7 +113,7 @@ export class StreamCall implements TransportHandler {
     this.#reads.push(chunk)
     if (this.#flushScheduled) return
     this.#flushScheduled = true
-    queueMicrotask(() => this.#flush())
+    queueMicrotask(this.#flushTurn)
   }
 
   onEnd(): void {
@@ -139,8 +140,7 @@ export class StreamCall implements TransportHandler {
     const reads = this.#reads
     if (reads.length === 0) return
     this.#reads = []
-    if (reads.length === 1) this.#deliver(this.stream.push(reads[0]!))
-    else this.#deliver(joinBytes(reads.map((read) => this.stream.push(read))))
+    this.#deliver(this.stream.push(joinChunks(reads)))
     if (this.stream.failure !== undefined) {
       // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
       this.#finish({ kind: 'ended' })
@@ -174,12 +174,4 @@ export class StreamCall implements TransportHandler {
     this.#resolveOpening(opening)
     this.#resolveOpening = undefined
   }
-}
-
-/** Puts pieces together; text only when all are text. */
-function joinBytes(pieces: readonly (Uint8Array | string | undefined)[]): Uint8Array | string | undefined {
-  const given = pieces.filter((piece) => piece !== undefined)
-  if (given.length <= 1) return given[0]
-  if (given.every((piece) => typeof piece === 'string')) return given.join('')
-  return Buffer.concat(given.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
 }

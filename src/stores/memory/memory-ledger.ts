@@ -1,7 +1,6 @@
 import { formatDollars } from '../../core/money.ts'
 import { assertAmount, MAX_AMOUNT } from '../amount.ts'
 import type { Account, Ledger, LedgerEntry, Reservation, ReserveResult, Resolution } from '../ledger.ts'
-import { MapCursor } from './map-cursor.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryJournal } from './memory-journal.ts'
 import { MemorySpending, type SpendingCounter } from './memory-spending.ts'
@@ -12,7 +11,7 @@ export interface MemoryLedgerOptions {
   readonly claims?: MemoryClaims | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
-  /** Reservations whose outcome is remembered, the newest first to stay; 10,000 when absent. */
+  /** Newest reservations whose outcome is remembered at least; up to twice as many are. 10,000 when absent. */
   readonly maxOutcomes?: number | undefined
 }
 
@@ -48,15 +47,25 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const maxOutcomes = options.maxOutcomes ?? 10_000
   const accounts = new Map<string, MutableAccount>()
   const openHolds = new Map<string, OpenHold>()
-  const outcomes = new Map<string, ReserveResult>()
-  const outcomeCursor = new MapCursor(outcomes)
+  // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
+  let outcomes = new Map<string, ReserveResult>()
+  let olderOutcomes = new Map<string, ReserveResult>()
   const creditIds = new Set<string>()
   const spending = new MemorySpending()
   let lineCount = 0
 
   function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
     lineCount += 1
-    account.journal.append({ id: `entry_${lineCount}`, accountId: account.id, ...line })
+    const { kind, amount, holdId, description, createdAtMs } = line
+    account.journal.append({
+      id: `entry_${lineCount}`,
+      accountId: account.id,
+      kind,
+      amount,
+      holdId,
+      description,
+      createdAtMs,
+    })
   }
 
   function decide(reservation: Reservation, nowMs: number): ReserveResult {
@@ -81,9 +90,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     // A replay is found again through its key; remembering it here would keep its body alive.
     if (outcome.status === 'replay') return
     outcomes.set(holdId, outcome)
-    if (outcomes.size <= maxOutcomes) return
-    const oldest = outcomeCursor.next()
-    if (oldest !== undefined) outcomes.delete(oldest[0])
+    if (outcomes.size < maxOutcomes) return
+    olderOutcomes = outcomes
+    outcomes = new Map()
   }
 
   function voidHold(holdId: string): Resolution {
@@ -144,7 +153,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     reserve(reservation, nowMs) {
       assertAmount(reservation.amount)
-      const known = outcomes.get(reservation.holdId)
+      const known = outcomes.get(reservation.holdId) ?? olderOutcomes.get(reservation.holdId)
       if (known !== undefined) return known
       if (openHolds.has(reservation.holdId)) return HELD
       const outcome = decide(reservation, nowMs)

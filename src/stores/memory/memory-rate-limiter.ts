@@ -10,6 +10,14 @@ export interface MemoryRateLimiterOptions {
   readonly maxBuckets?: number | undefined
 }
 
+/** Limits in this process that can be told what another limiter knows. */
+export interface MemoryRateLimiter extends RateLimiter {
+  take(takes: readonly RateTake[], nowMs: number): RateDecision
+  adjust(take: RateTake, nowMs: number): void
+  /** Replaces what is known about a bucket: `take.amount` is all that was taken from it and has not flowed back. */
+  assume(take: RateTake, nowMs: number): void
+}
+
 interface Bucket {
   /** What was taken and has not flowed back yet, as of `atMs`. */
   level: number
@@ -28,7 +36,7 @@ const TOLERANCE = 1e-6
  * Limits in this process, by the generic cell rate algorithm kept as a level that flows off; answers at once. Time that runs
  * backwards counts as standing still, and a limit of zero lets nothing through.
  */
-export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): RateLimiter {
+export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): MemoryRateLimiter {
   const maxBuckets = options.maxBuckets ?? 100_000
   const buckets = new Map<string, Bucket>()
   const cursor = new MapCursor(buckets)
@@ -75,20 +83,20 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): RateL
   }
 
   return {
-    take(takes, nowMs): RateDecision {
+    take(takes, nowMs) {
       sweep(nowMs)
       const levels = takes.map((take) => levelOf(take, nowMs))
       let retryAfterMs = 0
       takes.forEach((take, index) => {
         if (!(take.perMinute > 0)) retryAfterMs = Math.max(retryAfterMs, MINUTE_MS)
-        const above = levels[index]! + takenBy(take) - take.perMinute
+        const above = levels[index]! + takenBy(take) - sizeOf(take)
         if (above > TOLERANCE) retryAfterMs = Math.max(retryAfterMs, Math.ceil((above / take.perMinute) * MINUTE_MS))
       })
       const allowed = retryAfterMs === 0
       const states = takes.map((take, index) => {
         const level = levels[index]! + (allowed ? takenBy(take) : 0)
         if (allowed) setLevel(take, level, nowMs)
-        return stateOf(take.perMinute, level)
+        return stateOf(take, level)
       })
       return { allowed, retryAfterMs, buckets: states }
     },
@@ -97,17 +105,26 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): RateL
       if (!(take.perMinute > 0)) return
       setLevel(take, Math.max(0, levelOf(take, nowMs) + take.amount), nowMs)
     },
+
+    assume(take, nowMs) {
+      if (take.perMinute > 0) setLevel(take, Math.max(0, take.amount), nowMs)
+    },
   }
 }
 
-function takenBy(take: RateTake): number {
-  return Math.min(take.amount, take.perMinute)
+function sizeOf({ burst, perMinute }: RateTake): number {
+  return burst ?? perMinute
 }
 
-function stateOf(perMinute: number, level: number): BucketState {
+function takenBy(take: RateTake): number {
+  return Math.min(take.amount, sizeOf(take))
+}
+
+function stateOf(take: RateTake, level: number): BucketState {
+  const { perMinute } = take
   return {
     limit: perMinute,
-    remaining: Math.max(0, Math.floor(perMinute - level + TOLERANCE)),
+    remaining: Math.max(0, Math.floor(sizeOf(take) - level + TOLERANCE)),
     resetMs: level > TOLERANCE ? Math.ceil((level / perMinute) * MINUTE_MS - TOLERANCE) : 0,
   }
 }

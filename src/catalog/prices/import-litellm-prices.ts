@@ -1,0 +1,131 @@
+import { type Catalog, createCatalog } from '../catalog.ts'
+import type { CatalogModel } from '../model.ts'
+import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
+import type { ImportedPrices } from './imported-prices.ts'
+import type { Meter } from './meter.ts'
+import { type EntryPrice, type PriceEntry, PriceImport } from './price-import.ts'
+import { dollarsOf, isObject, objectOf } from './price-json.ts'
+
+type Entry = Readonly<Record<string, unknown>>
+
+/** Fields whose meaning does not depend on the rest of the entry. Of two for one meter the first that is there counts. */
+const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
+  ['input_cost_per_token', 'input_token'],
+  ['output_cost_per_token', 'output_token'],
+  ['cache_read_input_token_cost', 'cached_input_token'],
+  ['input_cost_per_token_cache_hit', 'cached_input_token'],
+  ['cache_creation_input_token_cost', 'cache_write_token'],
+  ['output_cost_per_reasoning_token', 'reasoning_token'],
+  ['input_cost_per_image_token', 'input_image_token'],
+  ['output_cost_per_image_token', 'output_image_token'],
+  ['output_cost_per_image', 'image'],
+  ['input_cost_per_character', 'character'],
+  ['input_cost_per_request', 'request'],
+  ['output_cost_per_video_per_second', 'video_second'],
+]
+
+const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
+
+/**
+ * Reads LiteLLM's `model_prices_and_context_window.json`: an object of entries by model, `input_cost_per_token` and the
+ * like in dollars for one unit. An entry counts for a model of the catalog when its `litellm_provider` is the model's vendor
+ * and its name, without `provider/`, is the vendor's own id of the model, its public id or an alias. The same model at
+ * another provider has another price and is left out.
+ *
+ * Amounts keep every digit. What a price file cannot say is reported and not used: prices above a context size
+ * (`…_above_200k_tokens`; the price below that size is then the only one), `tiered_pricing`, batch, flex and priority
+ * prices, audio, caches of an hour, web search.
+ *
+ * @param json the parsed file.
+ * @param catalog the models to look for; by default the built-in ones.
+ * @throws TypeError naming entry and field of a price that is none.
+ */
+export function importLitellmPrices(json: unknown, catalog: Catalog = createCatalog(BUILT_IN_MODELS)): ImportedPrices {
+  const collected = new PriceImport(catalog, 0)
+  for (const [key, value] of Object.entries(objectOf('prices', json))) {
+    if (!isObject(value)) {
+      collected.skip(key, 'not an entry of a model')
+      continue
+    }
+    const provider = String(value['litellm_provider'] ?? '')
+    const id = key.startsWith(`${provider}/`) ? key.slice(provider.length + 1) : key
+    const models = collected.models([provider], id)
+    if (models.length === 0) collected.skip(key, 'not a model of the catalog at its vendor')
+    for (const model of models) collected.add(model, id, priceEntry(key, value, model))
+  }
+  return collected.finish('imported from a price list in the format of LiteLLM')
+}
+
+function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry {
+  const prices = new Map<string, EntryPrice>()
+  const unused: { field: string; reason: string }[] = []
+  const add = (field: string, meter: Meter, when?: Readonly<Record<string, string>>): void => {
+    const dollars = dollarsOf(key, entry, field)
+    const slot = `${meter} ${when === undefined ? '' : JSON.stringify(when)}`
+    const taken = prices.get(slot)
+    if (dollars === undefined || taken?.dollars === dollars) return
+    if (taken === undefined) prices.set(slot, { field, meter, dollars, when })
+    else unused.push({ field, reason: `${taken.field} says otherwise and was taken` })
+  }
+
+  for (const [field, meter] of FIELDS) add(field, meter)
+  const special = new Set(FIELDS.map(([field]) => field))
+  if (model.kinds.includes('video')) {
+    add('output_cost_per_second', 'video_second')
+    special.add('output_cost_per_second')
+    for (const field of Object.keys(entry)) {
+      const resolution = SECONDS_BY_RESOLUTION.exec(field)?.[1]
+      if (resolution === undefined) continue
+      add(field, 'video_second', { resolution })
+      special.add(field)
+    }
+  }
+  if (
+    makesPictures(model) &&
+    !isGiven(entry, 'output_cost_per_image') &&
+    !isGiven(entry, 'output_cost_per_image_token')
+  ) {
+    // The list prices a picture made by its request where the vendor sells by the picture.
+    add('input_cost_per_image', 'image')
+    special.add('input_cost_per_image')
+  }
+  payPicturesOnce(prices, unused)
+  for (const field of Object.keys(entry)) {
+    if (!special.has(field) && isPriceField(field) && isGiven(entry, field)) {
+      unused.push({ field, reason: reasonFor(field) })
+    }
+  }
+  return { key, prices: [...prices.values()], unused }
+}
+
+/** The list often gives the price of a picture and of its tokens, which are the same money said twice. */
+function payPicturesOnce(prices: Map<string, EntryPrice>, unused: { field: string; reason: string }[]): void {
+  const picture = prices.get('image ')
+  if (picture === undefined) return
+  if (prices.has('output_image_token ')) {
+    prices.delete('image ')
+    unused.push({ field: picture.field, reason: 'the tokens of a picture have a price, and it must not be paid twice' })
+  } else if (prices.has('output_token ')) {
+    prices.set('output_image_token ', { field: picture.field, meter: 'output_image_token', dollars: 0 })
+  }
+}
+
+function makesPictures(model: CatalogModel): boolean {
+  return model.kinds.includes('image') || model.kinds.includes('image_edit')
+}
+
+function isGiven(entry: Entry, field: string): boolean {
+  return entry[field] !== undefined && entry[field] !== null
+}
+
+function isPriceField(field: string): boolean {
+  return /(?:^|_)(?:cost|price|prices|pricing)(?:_|$)/.test(field)
+}
+
+function reasonFor(field: string): string {
+  if (/_above_\d+k_tokens/.test(field))
+    return 'holds above a context size only; the price below it is charged at every size'
+  if (field === 'tiered_pricing') return 'prices by context size cannot be expressed'
+  if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
+  return 'there is no meter for it'
+}

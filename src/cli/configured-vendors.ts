@@ -1,0 +1,50 @@
+import { anthropic } from '../vendors/anthropic/anthropic.ts'
+import { dashscope } from '../vendors/dashscope/dashscope.ts'
+import { gemini } from '../vendors/gemini/gemini.ts'
+import { openai } from '../vendors/openai/openai.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import { voyage } from '../vendors/voyage/voyage.ts'
+import type { Environment } from './serve-settings.ts'
+import { SettingError } from './setting-error.ts'
+
+interface VendorOptions {
+  readonly apiKey?: string
+  readonly baseURL?: string
+}
+
+/** Vendors by the prefix of their variables: `OPENAI_API_KEY`, `OPENAI_BASE_URL`. */
+const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptions) => Vendor])[] = [
+  ['OPENAI', openai],
+  ['ANTHROPIC', anthropic],
+  ['GEMINI', gemini],
+  ['DASHSCOPE', dashscope],
+  ['VOYAGE', voyage],
+]
+
+/** A vendor, and what stands behind it. */
+export interface ConfiguredVendor {
+  readonly vendor: Vendor
+  readonly state: 'configured' | 'stand-in' | 'not configured'
+}
+
+/**
+ * Builds every vendor from the environment. One without a key is pointed at the stand-ins when their origin is given.
+ * @throws SettingError for a base URL that is none.
+ */
+export function configuredVendors(environment: Environment, standInOrigin: string | undefined): ConfiguredVendor[] {
+  return FACTORIES.map(([prefix, make]) => {
+    const apiKey = environment[`${prefix}_API_KEY`]?.trim()
+    const baseURL = environment[`${prefix}_BASE_URL`]?.trim()
+    if (baseURL !== undefined && baseURL !== '' && !/^https?:\/\/\S+$/.test(baseURL)) {
+      throw new SettingError(`${prefix}_BASE_URL: ${JSON.stringify(baseURL)} is not an http or https URL`)
+    }
+    if (apiKey !== undefined && apiKey !== '') {
+      return {
+        vendor: make({ apiKey, ...(baseURL === undefined || baseURL === '' ? {} : { baseURL }) }),
+        state: 'configured',
+      }
+    }
+    if (standInOrigin === undefined) return { vendor: make({}), state: 'not configured' }
+    return { vendor: make({ apiKey: 'stand-in', baseURL: standInOrigin }), state: 'stand-in' }
+  })
+}

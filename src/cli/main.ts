@@ -1,0 +1,97 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { accountsCommand } from './accounts-command.ts'
+import { commandArguments } from './command-arguments.ts'
+import { keysCommand } from './keys-command.ts'
+import { builtInModelRows } from './model-rows.ts'
+import { serveCommand } from './serve-command.ts'
+import { SettingError } from './setting-error.ts'
+import type { Terminal } from './terminal.ts'
+
+const HELP = `signalbox: an AI gateway
+
+usage
+  signalbox serve [--sandbox]             serve the gateway on http://127.0.0.1:8787
+  signalbox models                        list the models of the built-in catalog
+
+  signalbox accounts create               make an account
+      [--id ID] [--tier paid|free] [--cap 50/month|5/day]
+  signalbox accounts credit ID AMOUNT     add dollars; a credit id is credited once only
+      [--id CREDIT_ID]
+  signalbox accounts show ID              balance, held money, tier and cap
+  signalbox accounts ledger ID            credits and charges, newest first
+      [--limit 20]
+
+  signalbox keys create --account ID      make a key; it is shown this once
+      [--label TEXT] [--endpoints chat,embeddings] [--models ID,ID] [--expires 30d]
+      [--rpm N] [--tpm N] [--concurrency N] [--cap 50/month|5/day]
+  signalbox keys list [--account ID]      keys by id, without the keys themselves
+  signalbox keys revoke KEY_ID            end a key; gateways refuse it within 5 seconds
+  signalbox keys rotate KEY_ID            make a key like it; the old one ends after the overlap
+      [--overlap 1d]
+
+  signalbox --help | --version
+
+  --sandbox       offline stand-ins answer for every vendor that has no key
+  --store STORE   for accounts and keys: the store to use instead of SIGNALBOX_STORE
+  --json          for accounts and keys: one line of JSON instead of text
+
+environment of serve, accounts and keys
+  SIGNALBOX_STORE       memory:, sqlite:PATH or postgres://user:password@host/database
+                        (sqlite:signalbox.db; with --sandbox memory:, which keeps nothing)
+  SIGNALBOX_MODELS      path of a JSON list of models to add or override
+
+environment of serve
+  HOST, PORT            address to listen on (127.0.0.1, 8787)
+  SIGNALBOX_API_KEYS    keys to accept, separated by commas; each is its own account
+                        (those of the store; one is made when there is none)
+  SIGNALBOX_CREDIT      dollars credited once to each of them
+  SIGNALBOX_PRICES      path of a price file; billing is off when unset; SIGHUP reads it again
+  SIGNALBOX_LIMITS      rpm=600,tpm=1000000,concurrency=50 (per key)
+  REDIS_URL             redis://… to share the limits among several gateways
+  SIGNALBOX_TIER        paid or free
+  SIGNALBOX_TIMEOUTS    connect=5s,first_byte=120s,idle=60s,total=600s
+  SIGNALBOX_HOLD_TTL    15m
+  OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY, VOYAGE_API_KEY
+  OPENAI_BASE_URL, …    origin of a vendor, such as http://127.0.0.1:9100
+
+packages to install when a store asks for them: pg (postgres://…), ioredis (REDIS_URL),
+@photostructure/sqlite (sqlite:PATH on a Node whose own SQLite is missing or too old)
+`
+
+function version(): string {
+  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  return manifest.version
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+async function main(words: readonly string[], terminal: Terminal): Promise<void> {
+  const [command, ...rest] = words
+  if (words.includes('--version') || words.includes('-v')) return print(version())
+  if (command === undefined || command === 'help' || words.includes('--help') || words.includes('-h'))
+    return print(HELP.trimEnd())
+  switch (command) {
+    case 'serve':
+      return serveCommand(rest, terminal, version())
+    case 'accounts':
+      return accountsCommand(rest, terminal)
+    case 'keys':
+      return keysCommand(rest, terminal)
+    case 'models':
+      commandArguments(rest, { options: [], flags: [], positionals: [] })
+      return builtInModelRows().forEach(print)
+    default:
+      throw new SettingError(`there is no command ${JSON.stringify(command)}; see signalbox --help`)
+  }
+}
+
+function fail(error: unknown): never {
+  const isKnown = error instanceof SettingError || (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+  process.stderr.write(`signalbox: ${isKnown ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`)
+  process.exit(1)
+}
+
+main(process.argv.slice(2), { environment: process.env, print }).catch(fail)

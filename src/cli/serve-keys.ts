@@ -1,0 +1,53 @@
+import type { Gateway } from '../gateway/gateway.ts'
+import type { FixedKey } from '../gateway/gateway-options.ts'
+import { hashApiKey } from '../stores/api-key.ts'
+import type { ServeSettings } from './serve-settings.ts'
+
+/** The keys that a server starts with. */
+export type StartKeys =
+  | { readonly source: 'given'; readonly first: FixedKey; readonly count: number }
+  | { readonly source: 'made'; readonly key: string; readonly account: string }
+  | { readonly source: 'stored'; readonly count: number }
+
+/** The keys of `SIGNALBOX_API_KEYS`; the account of each follows from the key, so that it is the same at every start. */
+export function fixedKeys(settings: ServeSettings): FixedKey[] {
+  return settings.apiKeys.map((key) => ({
+    key,
+    account: `acct_${hashApiKey(key).slice(0, 16)}`,
+    ...(settings.tier === undefined ? {} : { tier: settings.tier }),
+  }))
+}
+
+/**
+ * Sees to it that somebody can call a gateway that was just started: credits the accounts of the given keys, once each
+ * however often the server starts, or makes a key when neither the settings nor the store have one.
+ *
+ * @param credit dollars for each account that belongs to a given or a made key.
+ */
+export async function startKeys(
+  gateway: Gateway,
+  settings: ServeSettings,
+  credit: string | undefined,
+): Promise<StartKeys> {
+  const given = fixedKeys(settings)
+  const [first] = given
+  if (first !== undefined) {
+    for (const { account } of given) {
+      // An account that exists already keeps its tier otherwise.
+      if (settings.tier !== undefined) await gateway.accounts.update(account, { tier: settings.tier })
+      await creditOnce(gateway, account, credit)
+    }
+    return { source: 'given', first, count: given.length }
+  }
+  const stored = await gateway.keys.list()
+  if (stored.length > 0) return { source: 'stored', count: stored.length }
+  const { id: account } = await gateway.accounts.create(settings.tier === undefined ? {} : { tier: settings.tier })
+  await creditOnce(gateway, account, credit)
+  const { key } = await gateway.keys.create({ accountId: account, label: 'made at the first start' })
+  return { source: 'made', key, account }
+}
+
+async function creditOnce(gateway: Gateway, account: string, credit: string | undefined): Promise<void> {
+  if (credit === undefined || !(Number(credit) > 0)) return
+  await gateway.accounts.credit(account, credit, { creditId: `initial:${account}`, description: 'initial credit' })
+}

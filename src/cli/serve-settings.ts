@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs'
+import { type Catalog, createCatalog } from '../catalog/catalog.ts'
+import type { ModelDefinition } from '../catalog/define-model.ts'
+import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
+import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
+import type { PriceFile } from '../catalog/prices/prices.ts'
+import { type ReloadablePrices, reloadablePrices } from '../catalog/prices/reloadable-prices.ts'
+import type { Timeouts } from '../stages/stage-context.ts'
+import type { Tier } from '../stores/principal.ts'
+import type { RateLimits } from '../stores/rate-limiter.ts'
+import { SettingError } from './setting-error.ts'
+import { checkDollars, parseCount, parseDuration, parsePairs, parsePort, parseTier } from './setting-values.ts'
+import { parseStoreSetting, type StoreSetting } from './store-setting.ts'
+
+/** The environment of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What `signalbox serve` reads from the environment. The variables' names are public interface. */
+export interface ServeSettings {
+  readonly host: string
+  readonly port: number
+  /** Undefined: SIGNALBOX_STORE is not set. */
+  readonly store: StoreSetting | undefined
+  /** Where limits are shared; undefined: each process counts for itself. */
+  readonly redisUrl: string | undefined
+  /** Keys accepted as given, each with an account of its own. Empty: those of the store, else one is made. */
+  readonly apiKeys: readonly string[]
+  /** Dollars credited once to each of those accounts. */
+  readonly credit: string | undefined
+  /** Undefined: billing is off. */
+  readonly prices: ServePrices | undefined
+  readonly models: readonly ModelDefinition[]
+  readonly limits: RateLimits
+  /** Undefined: accounts keep the tier that they have, new ones are `paid`. */
+  readonly tier: Tier | undefined
+  readonly timeouts: Partial<Timeouts>
+  readonly holdTtlMs: number | undefined
+}
+
+/** The price list of a running gateway. */
+export interface ServePrices {
+  readonly path: string
+  readonly prices: ReloadablePrices
+}
+
+/**
+ * Reads `HOST`, `PORT`, `SIGNALBOX_STORE`, `REDIS_URL`, `SIGNALBOX_API_KEYS`, `SIGNALBOX_CREDIT`, `SIGNALBOX_PRICES`, `SIGNALBOX_MODELS`, `SIGNALBOX_LIMITS`,
+ * `SIGNALBOX_TIER`, `SIGNALBOX_TIMEOUTS` and `SIGNALBOX_HOLD_TTL`.
+ * @throws SettingError naming the variable.
+ */
+export function readServeSettings(environment: Environment): ServeSettings {
+  const read = (name: string): string | undefined => {
+    const value = environment[name]?.trim()
+    return value === '' ? undefined : value
+  }
+  const given = <Value>(name: string, parse: (text: string) => Value): Value | undefined => {
+    const text = read(name)
+    return text === undefined ? undefined : namingSetting(name, () => parse(text))
+  }
+  return {
+    host: read('HOST') ?? '127.0.0.1',
+    port: given('PORT', (text) => parsePort('PORT', text)) ?? 8787,
+    store: given('SIGNALBOX_STORE', (text) => parseStoreSetting('SIGNALBOX_STORE', text)),
+    redisUrl: given('REDIS_URL', parseRedisUrl),
+    apiKeys: given('SIGNALBOX_API_KEYS', parseKeys) ?? [],
+    credit: given('SIGNALBOX_CREDIT', (text) => checkDollars('SIGNALBOX_CREDIT', text)),
+    prices: given('SIGNALBOX_PRICES', (path) => ({ path, prices: reloadablePrices(readPriceFile(path)) })),
+    models: given('SIGNALBOX_MODELS', readModels) ?? [],
+    limits: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
+    tier: given('SIGNALBOX_TIER', (text) => parseTier('SIGNALBOX_TIER', text)),
+    timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
+    holdTtlMs: given('SIGNALBOX_HOLD_TTL', (text) => parseDuration('SIGNALBOX_HOLD_TTL', text)),
+  }
+}
+
+/**
+ * Reads the price file of a running gateway again.
+ * @throws SettingError naming the bad row; the last good prices stay in force then.
+ */
+export function reloadPrices({ path, prices }: ServePrices): void {
+  namingSetting('SIGNALBOX_PRICES', () => prices.reload(readPriceFile(path)))
+}
+
+/**
+ * The built-in models, and those of `SIGNALBOX_MODELS`.
+ * @throws SettingError naming the variable.
+ */
+export function configuredCatalog(environment: Environment): Catalog {
+  const path = environment['SIGNALBOX_MODELS']?.trim()
+  const rows = path === undefined || path === '' ? [] : namingSetting('SIGNALBOX_MODELS', () => readModels(path))
+  return namingSetting('SIGNALBOX_MODELS', () => createCatalog([...BUILT_IN_MODELS, ...rows]))
+}
+
+/** Definitions are checked by shared code, which knows nothing of variables; its complaint is given the variable's name. */
+function namingSetting<Value>(name: string, run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof SettingError || !(error instanceof TypeError || error instanceof RangeError)) throw error
+    throw new SettingError(`${name}: ${error.message}`)
+  }
+}
+
+function parseKeys(text: string): string[] {
+  const keys = text.split(',').map((key) => key.trim())
+  for (const key of keys) {
+    if (!/^sk-\S{5,}$/.test(key))
+      throw new SettingError(
+        'SIGNALBOX_API_KEYS: every key must begin with sk- and have at least 8 characters, separated by commas',
+      )
+  }
+  return [...new Set(keys)]
+}
+
+function parseLimits(text: string): RateLimits {
+  const pairs = parsePairs('SIGNALBOX_LIMITS', text, ['rpm', 'tpm', 'concurrency'])
+  const count = (name: 'rpm' | 'tpm' | 'concurrency'): number | undefined => {
+    const value = pairs.get(name)
+    return value === undefined ? undefined : parseCount(`SIGNALBOX_LIMITS: ${name}`, value)
+  }
+  return { requestsPerMinute: count('rpm'), tokensPerMinute: count('tpm'), concurrency: count('concurrency') }
+}
+
+const TIMEOUT_NAMES = {
+  connect: 'connectMs',
+  first_byte: 'firstByteMs',
+  idle: 'idleMs',
+  total: 'totalMs',
+} as const satisfies Record<string, keyof Timeouts>
+
+function parseTimeouts(text: string): Partial<Timeouts> {
+  const names = Object.keys(TIMEOUT_NAMES) as (keyof typeof TIMEOUT_NAMES)[]
+  const timeouts: { -readonly [Name in keyof Timeouts]?: number } = {}
+  for (const [name, value] of parsePairs('SIGNALBOX_TIMEOUTS', text, names)) {
+    timeouts[TIMEOUT_NAMES[name]] = parseDuration(`SIGNALBOX_TIMEOUTS: ${name}`, value)
+  }
+  return timeouts
+}
+
+function parseRedisUrl(text: string): string {
+  // The text is not shown: it may hold a password.
+  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text))
+    throw new SettingError('REDIS_URL: must be redis://… or rediss://…')
+  return text
+}
+
+function readModels(path: string): readonly ModelDefinition[] {
+  return parseModelDefinitions(readJson('SIGNALBOX_MODELS', path))
+}
+
+/** What is read here is checked where it is used. */
+function readPriceFile(path: string): PriceFile {
+  return readJson('SIGNALBOX_PRICES', path) as PriceFile
+}
+
+function readJson(name: string, path: string): unknown {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new SettingError(
+      `${name}: the file ${path} cannot be read (${(cause as NodeJS.ErrnoException).code ?? 'unknown reason'})`,
+    )
+  }
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new SettingError(`${name}: the file ${path} does not hold valid JSON`)
+  }
+}

@@ -1,0 +1,157 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { nodeHandler } from '../adapters/node.ts'
+import { GatewayError } from '../core/errors.ts'
+import { createGateway, type Gateway } from '../gateway/gateway.ts'
+import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
+import { sandboxVendors } from '../testing/index.ts'
+import { announce } from './announce.ts'
+import { configuredVendors } from './configured-vendors.ts'
+import { consoleLogger } from './console-logger.ts'
+import { openRedisLimits } from './open-redis-limits.ts'
+import { openStore, storeError } from './open-store.ts'
+import { fixedKeys, startKeys } from './serve-keys.ts'
+import { readServeSettings, reloadPrices, type ServeSettings } from './serve-settings.ts'
+import { SettingError } from './setting-error.ts'
+import { DEFAULT_STORE, type StoreSetting } from './store-setting.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Dollars on the account of a key that was made for one run with stand-ins. */
+const DEMONSTRATION_CREDIT = '10'
+
+/** How long requests under way may go on after SIGTERM. */
+const DRAIN_MS = 30_000
+
+/** A running server. */
+export interface RunningServer {
+  /** `http://127.0.0.1:8787` */
+  readonly url: string
+  /**
+   * Reads the price file again; undefined when there is none.
+   * @throws SettingError naming the bad row; the last good prices stay in force then.
+   */
+  readonly reloadPrices: (() => void) | undefined
+  /** Refuses new connections, lets requests end, and closes everything. */
+  close(): Promise<void>
+}
+
+/** How to serve. */
+export interface ServeOptions extends Terminal {
+  /** Offline stand-ins answer for vendors without a key. */
+  readonly useStandIns: boolean
+  readonly version: string
+}
+
+/**
+ * `signalbox serve`: the gateway as a server of its own.
+ * @throws SettingError for a setting that cannot be used.
+ */
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  const settings = readServeSettings(options.environment)
+  const closers: (() => Promise<void>)[] = []
+  let closing: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    closing ??= closeAll(closers)
+    return closing
+  }
+  try {
+    return { ...(await started(options, settings, closers)), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Closes what was opened last first, and all of it even when something fails. */
+async function closeAll(closers: readonly (() => Promise<void>)[]): Promise<void> {
+  const faults: unknown[] = []
+  for (const close of closers.toReversed()) await close().catch((fault: unknown) => faults.push(fault))
+  if (faults.length > 0) throw faults[0]
+}
+
+/** Starts everything; `closers` takes up what must be closed, in the order of opening. */
+async function started(
+  options: ServeOptions,
+  settings: ServeSettings,
+  closers: (() => Promise<void>)[],
+): Promise<Omit<RunningServer, 'close'>> {
+  // Trying the gateway out with stand-ins leaves nothing behind.
+  const storeSetting = settings.store ?? (options.useStandIns ? { kind: 'memory' } : DEFAULT_STORE)
+  const opened = await openStore('SIGNALBOX_STORE', storeSetting)
+  closers.push(opened.release)
+  const limits = settings.redisUrl === undefined ? undefined : await openRedisLimits(settings.redisUrl, consoleLogger)
+  if (limits !== undefined) closers.push(limits.close)
+  const standIns = options.useStandIns ? sandboxVendors() : undefined
+  if (standIns !== undefined) closers.push(() => standIns.close())
+  const vendors = configuredVendors(options.environment, (await standIns?.listen(0))?.origin)
+
+  const gateway = createGateway({
+    vendors: vendors.map(({ vendor }) => vendor),
+    models: settings.models,
+    ...(settings.prices === undefined ? { billing: 'off' } : { prices: settings.prices.prices }),
+    store: opened.store,
+    keys: fixedKeys(settings),
+    limits: settings.limits,
+    ...(limits === undefined ? {} : { rateLimiter: limits.rateLimiter, concurrencyLimiter: limits.concurrencyLimiter }),
+    timeouts: settings.timeouts,
+    ...(settings.holdTtlMs === undefined ? {} : { holdTtlMs: settings.holdTtlMs }),
+    logger: consoleLogger,
+  })
+  closers.push(() => gateway.close({ drainMs: DRAIN_MS }))
+  await startGateway(gateway, storeSetting)
+  const isDemonstration = options.useStandIns && settings.apiKeys.length === 0 && storeSetting.kind === 'memory'
+  const keys = await startKeys(
+    gateway,
+    settings,
+    settings.credit ?? (isDemonstration ? DEMONSTRATION_CREDIT : undefined),
+  )
+
+  const server = createServer(nodeHandler(gateway))
+  await listen(server, settings)
+  closers.push(() => closeServer(server, gateway))
+  const url = urlOf(server, settings.host)
+  const { print, version } = options
+  await announce({ print, version, url, vendors, gateway, settings, store: storeSetting, keys })
+  const { prices } = settings
+  return { url, reloadPrices: prices === undefined ? undefined : () => reloadPrices(prices) }
+}
+
+/** Refuses new connections, and ends the others once the requests on them have ended. */
+async function closeServer(server: Server, gateway: Gateway): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  await gateway.close({ drainMs: DRAIN_MS })
+  server.closeAllConnections()
+  await closed
+}
+
+async function startGateway(gateway: Gateway, store: StoreSetting): Promise<void> {
+  try {
+    await gateway.start()
+  } catch (error) {
+    if (!GatewayError.isInstance(error) || error.code !== 'store_unavailable') throw error
+    const fault = storeError('SIGNALBOX_STORE', store, error.cause)
+    if (!isEngineMissing(error.cause)) throw fault
+    throw new SettingError(`${fault.message}; or set SIGNALBOX_STORE=memory: to keep nothing`)
+  }
+}
+
+/** Money is not kept in memory unless somebody asks for it, so this is no reason to go on without a database. */
+function isEngineMissing(cause: unknown): boolean {
+  return cause instanceof SqliteStoreError && (cause.fault === 'engine_missing' || cause.fault === 'engine_too_old')
+}
+
+function listen(server: Server, { host, port }: ServeSettings): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function urlOf(server: Server, host: string): string {
+  const { port } = server.address() as AddressInfo
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}

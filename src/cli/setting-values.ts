@@ -1,0 +1,94 @@
+import { parseDollars } from '../core/money.ts'
+import type { SpendingCap, Tier } from '../stores/principal.ts'
+import { SettingError } from './setting-error.ts'
+
+const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Reads a duration such as `250ms`, `5s`, `15m`, `1h`, `30d` as milliseconds. */
+export function parseDuration(name: string, text: string): number {
+  const match = /^(\d+)(ms|s|m|h|d)$/.exec(text.trim())
+  const unit = MILLISECONDS[match?.[2] ?? '']
+  const value = Number(match?.[1]) * (unit ?? Number.NaN)
+  if (!(value > 0))
+    throw new SettingError(`${name}: ${JSON.stringify(text)} is not a duration such as 250ms, 5s, 15m, 1h or 30d`)
+  return value
+}
+
+/** Reads `name=value,name=value`; only the given names may appear, each once. */
+export function parsePairs<Name extends string>(
+  setting: string,
+  text: string,
+  names: readonly Name[],
+): Map<Name, string> {
+  const pairs = new Map<Name, string>()
+  for (const part of text.split(',')) {
+    const [name, value, ...rest] = part.split('=').map((piece) => piece.trim())
+    if (name === undefined || value === undefined || value === '' || rest.length > 0 || !names.includes(name as Name)) {
+      throw new SettingError(
+        `${setting}: ${JSON.stringify(part)} is not one of ${names.map((known) => `${known}=…`).join(', ')}`,
+      )
+    }
+    if (pairs.has(name as Name)) throw new SettingError(`${setting}: ${name} is given twice`)
+    pairs.set(name as Name, value)
+  }
+  return pairs
+}
+
+/** Reads a whole number of at least 1. */
+export function parseCount(name: string, text: string): number {
+  if (!/^\d{1,15}$/.test(text) || Number(text) < 1)
+    throw new SettingError(`${name}: ${JSON.stringify(text)} is not a whole number above 0`)
+  return Number(text)
+}
+
+/** Checks a dollar amount such as `25` or `0.50`, and gives it back as text. */
+export function checkDollars(name: string, text: string): string {
+  try {
+    parseDollars(text)
+  } catch {
+    throw new SettingError(`${name}: ${JSON.stringify(text)} is not a dollar amount such as 25 or 0.50`)
+  }
+  return text
+}
+
+/** Reads a spending cap such as `50/month` or `2.50/day`. */
+export function parseCap(name: string, text: string): SpendingCap {
+  const [amount = '', period, ...rest] = text.split('/').map((part) => part.trim())
+  if ((period !== 'day' && period !== 'month') || rest.length > 0)
+    throw new SettingError(`${name}: ${JSON.stringify(text)} is not a cap such as 50/month or 2.50/day`)
+  return { amount: parseDollars(checkDollars(name, amount)), period }
+}
+
+/** Reads names separated by commas, each once; at least one. */
+export function parseNames(name: string, text: string): string[] {
+  const names = text.split(',').map((part) => part.trim())
+  if (names.includes('')) throw new SettingError(`${name}: ${JSON.stringify(text)} is not a list such as one,two`)
+  return [...new Set(names)]
+}
+
+/** Reads an id that the operator chooses: printable ASCII without spaces, at most 200 characters. */
+export function parseId(name: string, text: string): string {
+  if (!/^[\x21-\x7e]{1,200}$/.test(text))
+    throw new SettingError(`${name}: must be 1 to 200 printable ASCII characters without spaces`)
+  return text
+}
+
+/** Reads a text for people: one line of at most 200 characters. */
+export function parseLabel(name: string, text: string): string {
+  if (text.length > 200 || /\p{Cc}/u.test(text))
+    throw new SettingError(`${name}: must be one line of at most 200 characters`)
+  return text
+}
+
+/** Reads `paid` or `free`. */
+export function parseTier(name: string, text: string): Tier {
+  if (text !== 'paid' && text !== 'free') throw new SettingError(`${name}: must be paid or free`)
+  return text
+}
+
+/** Reads a TCP port; 0 lets the system choose. */
+export function parsePort(name: string, text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+  if (!(port >= 0 && port <= 65_535)) throw new SettingError(`${name}: ${JSON.stringify(text)} is not a port`)
+  return port
+}

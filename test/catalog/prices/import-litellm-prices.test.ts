@@ -1,0 +1,148 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { createCatalog } from '../../../src/catalog/catalog.ts'
+import { importLitellmPrices } from '../../../src/catalog/prices/import-litellm-prices.ts'
+import { definePrices } from '../../../src/catalog/prices/prices.ts'
+
+const list = JSON.parse(readFileSync(new URL('fixtures/litellm-prices.json', import.meta.url), 'utf8')) as Record<
+  string,
+  Record<string, unknown>
+>
+
+const ABOVE = 'holds above a context size only; the price below it is charged at every size'
+const MILLION = 1_000_000
+
+describe('a price list in the format of LiteLLM', () => {
+  test('becomes price rows for the models of the catalog at their own vendors', () => {
+    const { file } = importLitellmPrices(list)
+
+    expect(file.prices).toEqual([
+      { model: 'cl-sonnet-4-6', meter: 'input_token', amount: '3.1', per: MILLION },
+      { model: 'cl-sonnet-4-6', meter: 'output_token', amount: '15.5', per: MILLION },
+      { model: 'cl-sonnet-4-6', meter: 'cached_input_token', amount: '0.31', per: MILLION },
+      { model: 'cl-sonnet-4-6', meter: 'cache_write_token', amount: '3.875', per: MILLION },
+      { model: 'gmn-2.5-pro', meter: 'input_token', amount: '1.3', per: MILLION },
+      { model: 'gmn-2.5-pro', meter: 'output_token', amount: '11', per: MILLION },
+      { model: 'gmn-2.5-pro', meter: 'reasoning_token', amount: '12', per: MILLION },
+      { model: 'vy-4', meter: 'input_token', amount: '0.061', per: MILLION },
+      { model: 'vy-4', meter: 'output_token', amount: '0', per: MILLION },
+      { model: 'gmn-3-pro-image-preview', meter: 'input_token', amount: '2.1', per: MILLION },
+      { model: 'gmn-3-pro-image-preview', meter: 'output_token', amount: '12.5', per: MILLION },
+      { model: 'gmn-3-pro-image-preview', meter: 'image', amount: '0.135' },
+      { model: 'gmn-3-pro-image-preview', meter: 'output_image_token', amount: '0', per: MILLION },
+      { model: 'gmn-2.5-flash-image', meter: 'input_token', amount: '0.32', per: MILLION },
+      { model: 'gmn-2.5-flash-image', meter: 'output_token', amount: '2.6', per: MILLION },
+      { model: 'gmn-2.5-flash-image', meter: 'output_image_token', amount: '31', per: MILLION },
+      { model: 'de-2', meter: 'image', amount: '0.021' },
+      { model: 'wv2.7-t2v', meter: 'video_second', amount: '0.11' },
+      { model: 'wv2.7-t2v', meter: 'video_second', amount: '0.16', when: { resolution: '1080p' } },
+      { model: 'qw3-tts-flash', meter: 'character', amount: '10.5', per: MILLION },
+    ])
+    expect(definePrices(file).quote('wv2.7-t2v', { resolution: '1080p' })?.prices).toEqual([
+      { meter: 'video_second', amount: '0.16', per: 1 },
+    ])
+  })
+
+  test('has every price named that a price file cannot say', () => {
+    const { reported } = importLitellmPrices(list)
+
+    expect(reported.map(({ key, field, reason }) => [key, field, reason])).toEqual([
+      ['claude-sonnet-4-6', 'cache_creation_input_token_cost_above_1hr', 'there is no meter for it'],
+      ['gemini/gemini-2.5-pro', 'input_cost_per_token_above_200k_tokens', ABOVE],
+      ['gemini/gemini-2.5-pro', 'input_cost_per_token_batches', 'holds for another service tier only'],
+      ['gemini/gemini-2.5-pro', 'output_cost_per_token_above_128k_tokens', ABOVE],
+      ['dashscope/text-embedding-v4', 'tiered_pricing', 'prices by context size cannot be expressed'],
+      [
+        'gemini/gemini-2.5-flash-image',
+        'output_cost_per_image',
+        'the tokens of a picture have a price, and it must not be paid twice',
+      ],
+      ['dashscope/qwen3-tts-flash', 'output_cost_per_second', 'there is no meter for it'],
+    ])
+    expect(reported[1]?.model).toBe('gmn-2.5-pro')
+  })
+
+  test('has every entry named that gave no price', () => {
+    const { skipped } = importLitellmPrices(list)
+
+    const elsewhere = 'not a model of the catalog at its vendor'
+    expect(skipped.map(({ key, reason }) => [key, reason])).toEqual([
+      ['sample_spec', elsewhere],
+      ['updated', 'not an entry of a model'],
+      ['vertex_ai/claude-sonnet-4-6', elsewhere],
+      ['gemini-2.5-pro', elsewhere],
+      ['gemini/gemini-2.5-flash', 'every price is 0; write down yourself that gmn-2.5-flash is free, if it is'],
+      ['claude-opus-4-7', 'cl-opus-4-7 needs a price of input and of output'],
+      ['dashscope/text-embedding-v4', 'no price that can be used for text-embedding-v4'],
+      ['512-x-512/dall-e-2', elsewhere],
+    ])
+  })
+
+  test('prices the models of a catalog of the host’s own', () => {
+    const catalog = createCatalog([
+      { id: 'our-chat', kind: 'chat', vendor: 'north', upstream: 'north-large' },
+      { id: 'our-other-chat', kind: 'chat', vendor: 'north', upstream: 'north-large' },
+    ])
+    const prices = { litellm_provider: 'north', input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 }
+
+    const { file } = importLitellmPrices({ 'north/north-large': prices }, catalog)
+
+    expect(file.prices.map(({ model, meter, amount }) => [model, meter, amount])).toEqual([
+      ['our-chat', 'input_token', '1'],
+      ['our-chat', 'output_token', '2'],
+      ['our-other-chat', 'input_token', '1'],
+      ['our-other-chat', 'output_token', '2'],
+    ])
+  })
+
+  test('takes the entry under the vendor’s own id before entries under other names', () => {
+    const catalog = createCatalog([
+      { id: 'our-chat', kind: 'chat', vendor: 'north', upstream: 'large-2', aliases: ['large-1'] },
+    ])
+    const entry = (dollars: number) => ({
+      litellm_provider: 'north',
+      input_cost_per_token: dollars,
+      output_cost_per_token: dollars,
+    })
+
+    const { file } = importLitellmPrices({ 'large-1': entry(1e-6), 'north/large-2': entry(2e-6) }, catalog)
+
+    expect(file.prices.map(({ amount }) => amount)).toEqual(['2', '2'])
+  })
+
+  test('takes neither of two entries for one model that differ, and says so', () => {
+    const catalog = createCatalog([{ id: 'our-chat', kind: 'chat', vendor: 'north', upstream: 'large' }])
+    const entry = (dollars: number) => ({
+      litellm_provider: 'north',
+      input_cost_per_token: dollars,
+      output_cost_per_token: dollars,
+    })
+
+    const { file, reported } = importLitellmPrices({ large: entry(1e-6), 'north/large': entry(2e-6) }, catalog)
+
+    expect(file.prices).toEqual([])
+    expect(reported.map(({ key, reason }) => [key, reason])).toEqual([
+      ['large', 'large and north/large differ, so neither was taken'],
+      ['north/large', 'large and north/large differ, so neither was taken'],
+    ])
+  })
+
+  test.each([
+    ['3e-06', '"3e-06"'],
+    [-1e-6, '-0.000001'],
+    [5e-324, '5e-324'],
+    [1e30, '1e+30'],
+    [true, 'true'],
+  ])('is refused for the price %j of a known model, naming entry and field', (price, shown) => {
+    const bad = { ...list, 'claude-sonnet-4-6': { ...list['claude-sonnet-4-6'], input_cost_per_token: price } }
+
+    expect(() => importLitellmPrices(bad)).toThrow(TypeError)
+    expect(() => importLitellmPrices(bad)).toThrow(
+      `"claude-sonnet-4-6".input_cost_per_token: ${shown} is not a price in dollars`,
+    )
+  })
+
+  test.each([null, [], 'text', 7])('is refused when it is %j', (json) => {
+    expect(() => importLitellmPrices(json)).toThrow('prices: must be an object')
+  })
+})

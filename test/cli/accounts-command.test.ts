@@ -1,0 +1,173 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SettingError } from '../../src/cli/setting-error.ts'
+import { runCommand, runForJson } from './support/run-command.ts'
+
+let folder: string
+let environment: Record<string, string>
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-accounts-'))
+  environment = { SIGNALBOX_STORE: `sqlite:${join(folder, 'money.db')}` }
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const run = (...words: string[]) => runCommand(['accounts', ...words], environment)
+const json = (...words: string[]) => runForJson(['accounts', ...words], environment)
+
+describe('signalbox accounts create', () => {
+  test('makes an account and prints it', async () => {
+    const lines = await run('create', '--id', 'acct_one', '--tier', 'free', '--cap', '50/month')
+
+    expect(lines.slice(0, 5)).toEqual([
+      'account  acct_one',
+      'balance  $0',
+      'held     $0',
+      'tier     free',
+      'cap      $50 a month',
+    ])
+    expect(lines[5]).toMatch(/^made {5}\d{4}-\d\d-\d\dT/)
+  })
+
+  test('makes up an id, and prints JSON for machines', async () => {
+    const account = await json('create')
+
+    expect(account).toEqual({
+      object: 'account',
+      id: expect.stringMatching(/^acct_[0-9a-f]{32}$/),
+      balance: '0',
+      held: '0',
+      currency: 'USD',
+      tier: 'paid',
+      cap: null,
+      created_at: expect.any(Number),
+    })
+    expect((await json('show', String(account['id'])))['id']).toBe(account['id'])
+  })
+
+  test('does not touch an account that exists', async () => {
+    await run('create', '--id', 'acct_one', '--cap', '50/month')
+
+    await expect(run('create', '--id', 'acct_one', '--cap', '90/month')).rejects.toThrow(
+      new SettingError('--id: the account "acct_one" exists already; nothing was changed'),
+    )
+
+    expect((await json('show', 'acct_one'))['cap']).toEqual({ amount: '50', period: 'month' })
+  })
+})
+
+describe('signalbox accounts credit', () => {
+  beforeEach(async () => void (await run('create', '--id', 'acct_one')))
+
+  test('adds dollars, to the nano-dollar', async () => {
+    await run('credit', 'acct_one', '25.50')
+
+    const lines = await run('credit', 'acct_one', '0.000000001')
+
+    expect(lines).toEqual(['credited $0.000000001 to acct_one; the balance is $25.500000001'])
+  })
+
+  test('adds a credit with an id once only', async () => {
+    await run('credit', 'acct_one', '25', '--id', 'event_1')
+
+    const lines = await run('credit', 'acct_one', '25', '--id', 'event_1')
+    const again = await json('credit', 'acct_one', '25', '--id', 'event_1')
+
+    expect(lines).toEqual(['event_1 was credited before, so nothing was changed; the balance is $25'])
+    expect(again).toMatchObject({ balance: '25', credited: '0' })
+    expect((await json('ledger', 'acct_one')).data).toHaveLength(1)
+  })
+
+  test.each([
+    [['acct_one', '-5'], '-5: must not be negative'],
+    [['acct_one', '0'], 'a credit must be above zero'],
+    [['acct_one', '0.0000000001'], 'the amount: "0.0000000001" is not a dollar amount'],
+    [['acct_one', '1e3'], 'the amount: "1e3" is not a dollar amount'],
+    [['acct_one', '999999999999999'], 'amount'],
+    [['acct_one', 'ten'], 'the amount: "ten" is not a dollar amount'],
+    [['acct_one'], 'the amount is missing; see signalbox --help'],
+    [[], 'the account’s id is missing; see signalbox --help'],
+    [['acct_one', '5', '6'], 'unexpected argument "6"; see signalbox --help'],
+    [['acct_two', '5'], 'there is no account "acct_two"'],
+  ])('refuses %j and changes nothing', async (words, message) => {
+    const refused = run('credit', ...words)
+
+    await expect(refused).rejects.toThrow(SettingError)
+    await expect(refused).rejects.toThrow(message)
+    expect((await json('ledger', 'acct_one')).data).toEqual([])
+  })
+})
+
+describe('signalbox accounts show and ledger', () => {
+  test('print the balance and the journal, newest first', async () => {
+    await run('create', '--id', 'acct_one')
+    for (const amount of ['1', '2.5', '3']) await run('credit', 'acct_one', amount)
+
+    const lines = await run('ledger', 'acct_one', '--limit', '2')
+
+    expect(lines.map((line) => line.replace(/^\S+Z/, 'time'))).toEqual([
+      'time  credit  $3    credit by hand',
+      'time  credit  $2.5  credit by hand',
+    ])
+    expect((await json('ledger', 'acct_one')).data.map((entry) => entry['amount'])).toEqual(['3', '2.5', '1'])
+    expect((await run('show', 'acct_one'))[1]).toBe('balance  $6.5')
+  })
+
+  test.each(['show', 'ledger'])('%s says that an account does not exist', async (action) => {
+    await run('create', '--id', 'acct_one')
+
+    await expect(run(action, 'acct_two')).rejects.toThrow(new SettingError('there is no account "acct_two"'))
+  })
+})
+
+describe('the store of a command', () => {
+  test.each([
+    [['list'], 'accounts: say create, credit, show or ledger; see signalbox --help'],
+    [[], 'accounts: say create, credit, show or ledger; see signalbox --help'],
+    [['create', '--tier', 'gold'], '--tier: must be paid or free'],
+    [['create', '--cap', '50'], '--cap: "50" is not a cap such as 50/month or 2.50/day'],
+    [['create', '--cap', '50/year'], '--cap: "50/year" is not a cap such as 50/month or 2.50/day'],
+    [['create', '--cap', 'x/day'], '--cap: "x" is not a dollar amount'],
+    [['create', '--id', 'two words'], '--id: must be 1 to 200 printable ASCII characters without spaces'],
+    [['create', '--balance', '5'], "Unknown option '--balance'"],
+    [['ledger', 'acct_one', '--limit', '0'], '--limit: "0" is not a whole number above 0'],
+  ])('is not opened for %j', async (words, message) => {
+    await expect(run(...words)).rejects.toThrow(SettingError)
+    await expect(run(...words)).rejects.toThrow(message)
+    expect(existsSync(join(folder, 'money.db'))).toBe(false)
+  })
+
+  test.each([
+    [{ SIGNALBOX_STORE: 'memory:' }, []],
+    [{}, ['--store', 'memory:']],
+  ])('must be a durable one: %j %j', async (given, words) => {
+    await expect(runCommand(['accounts', 'create', ...words], given)).rejects.toThrow(
+      /^(?:--store|SIGNALBOX_STORE): this command needs a durable store/,
+    )
+  })
+
+  test('is the one of --store before that of the environment', async () => {
+    await run('create', '--id', 'acct_one')
+
+    const elsewhere = run('show', 'acct_one', '--store', `sqlite:${join(folder, 'other.db')}`)
+
+    await expect(elsewhere).rejects.toThrow('--store: there is no database sqlite:')
+    expect(existsSync(join(folder, 'other.db'))).toBe(false)
+  })
+
+  test('is named when it cannot be used', async () => {
+    writeFileSync(join(folder, 'money.db'), 'this is no database, however long it is made to be'.repeat(40))
+
+    await expect(run('show', 'acct_one')).rejects.toThrow(SettingError)
+    await expect(run('show', 'acct_one')).rejects.toThrow(/^SIGNALBOX_STORE: sqlite:\S+money\.db cannot be used: /)
+  })
+
+  test('S11: is named without its password when its server does not answer', async () => {
+    const refused = run('show', 'acct_one', '--store', 'postgres://gateway:canary-7f3a@127.0.0.1:1/money')
+
+    await expect(refused).rejects.toThrow(/^--store: postgres:\/\/127\.0\.0\.1:1\/money cannot be used: .*ECONNREFUSED/)
+    await expect(refused).rejects.not.toThrow('canary-7f3a')
+  })
+})

@@ -1,0 +1,166 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { configuredVendors } from '../../src/cli/configured-vendors.ts'
+import { configuredCatalog, type Environment, readServeSettings, reloadPrices } from '../../src/cli/serve-settings.ts'
+import { SettingError } from '../../src/cli/setting-error.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Writes a file and gives its path. */
+function fileWith(name: string, content: unknown): string {
+  const path = join(folder, name)
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+const pricesAt = (amount: string) => ({
+  currency: 'USD',
+  prices: [{ model: 'our-chat', meter: 'request', amount }],
+})
+const models = [{ id: 'our-chat', kind: 'chat', vendor: 'openai', upstream: 'large' }]
+
+describe('the environment of serve', () => {
+  test('may be empty', () => {
+    expect(readServeSettings({})).toEqual({
+      host: '127.0.0.1',
+      port: 8787,
+      store: undefined,
+      redisUrl: undefined,
+      apiKeys: [],
+      credit: undefined,
+      prices: undefined,
+      models: [],
+      limits: {},
+      tier: undefined,
+      timeouts: {},
+      holdTtlMs: undefined,
+    })
+  })
+
+  test('may have every variable set', () => {
+    const settings = readServeSettings({
+      HOST: '0.0.0.0',
+      PORT: '9000',
+      SIGNALBOX_STORE: 'sqlite:money.db',
+      REDIS_URL: 'rediss://cache.example:6380/2',
+      SIGNALBOX_API_KEYS: 'sk-first-key, sk-second-key,sk-first-key',
+      SIGNALBOX_CREDIT: '25.50',
+      SIGNALBOX_PRICES: fileWith('prices.json', pricesAt('0.10')),
+      SIGNALBOX_MODELS: fileWith('models.json', models),
+      SIGNALBOX_LIMITS: 'rpm=600, tpm=1000000,concurrency=50',
+      SIGNALBOX_TIER: 'free',
+      SIGNALBOX_TIMEOUTS: 'connect=250ms,first_byte=2m,idle=60s,total=1h',
+      SIGNALBOX_HOLD_TTL: '1d',
+    })
+
+    expect(settings).toEqual({
+      host: '0.0.0.0',
+      port: 9000,
+      store: { kind: 'sqlite', path: 'money.db' },
+      redisUrl: 'rediss://cache.example:6380/2',
+      apiKeys: ['sk-first-key', 'sk-second-key'],
+      credit: '25.50',
+      prices: { path: join(folder, 'prices.json'), prices: expect.anything() },
+      models,
+      limits: { requestsPerMinute: 600, tokensPerMinute: 1_000_000, concurrency: 50 },
+      tier: 'free',
+      timeouts: { connectMs: 250, firstByteMs: 120_000, idleMs: 60_000, totalMs: 3_600_000 },
+      holdTtlMs: 86_400_000,
+    })
+    expect(settings.prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('0.10')
+  })
+
+  test('may hold empty values, which count as unset', () => {
+    const names = [
+      'HOST',
+      'PORT',
+      'SIGNALBOX_STORE',
+      'REDIS_URL',
+      'SIGNALBOX_API_KEYS',
+      'SIGNALBOX_PRICES',
+      'SIGNALBOX_TIER',
+    ]
+
+    const settings = readServeSettings(Object.fromEntries(names.map((name) => [name, ' '])))
+
+    expect(settings).toEqual(readServeSettings({}))
+  })
+
+  test.each<[Environment, string]>([
+    [{ PORT: '65536' }, 'PORT: "65536" is not a port'],
+    [{ PORT: '-1' }, 'PORT: "-1" is not a port'],
+    [{ PORT: '80a' }, 'PORT: "80a" is not a port'],
+    [{ SIGNALBOX_STORE: 'mysql://x' }, 'SIGNALBOX_STORE: must be memory:, sqlite:PATH or postgres://'],
+    [{ REDIS_URL: 'localhost:6379' }, 'REDIS_URL: must be redis://… or rediss://…'],
+    [{ SIGNALBOX_API_KEYS: 'sk-first-key,,' }, 'SIGNALBOX_API_KEYS: every key must begin with sk-'],
+    [{ SIGNALBOX_API_KEYS: 'pk-first-key' }, 'SIGNALBOX_API_KEYS: every key must begin with sk-'],
+    [{ SIGNALBOX_CREDIT: '-5' }, 'SIGNALBOX_CREDIT: "-5" is not a dollar amount such as 25 or 0.50'],
+    [{ SIGNALBOX_CREDIT: '1e3' }, 'SIGNALBOX_CREDIT: "1e3" is not a dollar amount'],
+    [{ SIGNALBOX_CREDIT: '0.0000000001' }, 'SIGNALBOX_CREDIT: "0.0000000001" is not a dollar amount'],
+    [{ SIGNALBOX_PRICES: '/nowhere/p.json' }, 'SIGNALBOX_PRICES: the file /nowhere/p.json cannot be read (ENOENT)'],
+    [{ SIGNALBOX_PRICES: fileWith('half.json', '{"currency"') }, 'does not hold valid JSON'],
+    [{ SIGNALBOX_PRICES: fileWith('bad-row.json', { ...pricesAt('one') }) }, 'SIGNALBOX_PRICES: prices[0].amount: '],
+    [{ SIGNALBOX_MODELS: fileWith('bad-models.json', [{ id: 'x' }]) }, 'SIGNALBOX_MODELS: models[0].kind: '],
+    [{ SIGNALBOX_LIMITS: 'rpm=0' }, 'SIGNALBOX_LIMITS: rpm: "0" is not a whole number above 0'],
+    [{ SIGNALBOX_LIMITS: 'rpm=1.5' }, 'SIGNALBOX_LIMITS: rpm: "1.5" is not a whole number above 0'],
+    [{ SIGNALBOX_LIMITS: 'rps=5' }, 'SIGNALBOX_LIMITS: "rps=5" is not one of rpm=…, tpm=…, concurrency=…'],
+    [{ SIGNALBOX_LIMITS: 'rpm=5,rpm=6' }, 'SIGNALBOX_LIMITS: rpm is given twice'],
+    [{ SIGNALBOX_TIER: 'gold' }, 'SIGNALBOX_TIER: must be paid or free'],
+    [{ SIGNALBOX_TIMEOUTS: 'idle=60' }, 'SIGNALBOX_TIMEOUTS: idle: "60" is not a duration such as 250ms'],
+    [{ SIGNALBOX_TIMEOUTS: 'read=60s' }, 'SIGNALBOX_TIMEOUTS: "read=60s" is not one of connect=…'],
+    [{ SIGNALBOX_HOLD_TTL: '0m' }, 'SIGNALBOX_HOLD_TTL: "0m" is not a duration'],
+  ])('is refused with %j, naming the variable', (environment, message) => {
+    expect(() => readServeSettings(environment)).toThrow(SettingError)
+    expect(() => readServeSettings(environment)).toThrow(message)
+  })
+
+  test('S11: a Redis URL with a slip in it is refused without its password', () => {
+    expect(() => readServeSettings({ REDIS_URL: 'http://:canary-7f3a@cache.example' })).not.toThrow('canary-7f3a')
+  })
+
+  test('names the variable of a vendor whose base URL is none', () => {
+    expect(() => configuredVendors({ GEMINI_BASE_URL: 'example.com' }, undefined)).toThrow(
+      'GEMINI_BASE_URL: "example.com" is not an http or https URL',
+    )
+  })
+})
+
+describe('the models of serve', () => {
+  test('are known to the commands for keys, too', () => {
+    const catalog = configuredCatalog({ SIGNALBOX_MODELS: fileWith('models-2.json', models) })
+
+    expect(catalog.find('our-chat')?.upstream).toBe('large')
+    expect(catalog.find('cl-sonnet-4-6')?.vendor).toBe('anthropic')
+  })
+})
+
+describe('a price file that is read again', () => {
+  test('replaces the prices', () => {
+    const path = fileWith('reloaded.json', pricesAt('1'))
+    const { prices } = readServeSettings({ SIGNALBOX_PRICES: path })
+    fileWith('reloaded.json', pricesAt('2'))
+
+    reloadPrices(prices!)
+
+    expect(prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('2')
+  })
+
+  test.each([
+    [
+      { currency: 'USD', prices: [{ model: 'x', meter: 'request', amount: '-1' }] },
+      'SIGNALBOX_PRICES: prices[0].amount: ',
+    ],
+    ['', 'SIGNALBOX_PRICES: the file '],
+  ])('keeps the last good prices when it holds %j', (content, message) => {
+    const path = fileWith('spoiled.json', pricesAt('1'))
+    const { prices } = readServeSettings({ SIGNALBOX_PRICES: path })
+    fileWith('spoiled.json', content)
+
+    expect(() => reloadPrices(prices!)).toThrow(message)
+
+    expect(prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('1')
+  })
+})

@@ -1,0 +1,221 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type RunningServer, serve } from '../../src/cli/serve.ts'
+import { SettingError } from '../../src/cli/setting-error.ts'
+import { chatBody } from '../support/start-gateway.ts'
+import { runCommand, runForJson } from './support/run-command.ts'
+
+const KEY = 'sk-of-the-operator-1'
+
+let folder: string
+let store: string
+let running: RunningServer | undefined
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-serve-'))
+  store = `sqlite:${join(folder, 'money.db')}`
+})
+afterEach(async () => {
+  await running?.close()
+  running = undefined
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Starts a server with stand-ins for all vendors; gives its lines. */
+async function start(environment: Record<string, string>): Promise<string[]> {
+  const lines: string[] = []
+  running = await serve({
+    environment: { PORT: '0', SIGNALBOX_STORE: store, ...environment },
+    useStandIns: true,
+    print: (line) => void lines.push(line),
+    version: '0.0.0',
+  })
+  return lines
+}
+
+async function stop(): Promise<void> {
+  await running?.close()
+  running = undefined
+}
+
+function post(body: unknown, key = KEY): Promise<Response> {
+  return fetch(`${running?.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
+async function account(key = KEY): Promise<Record<string, unknown>> {
+  const response = await fetch(`${running?.url}/v1/account`, { headers: { authorization: `Bearer ${key}` } })
+  return (await response.json()) as Record<string, unknown>
+}
+
+/** A price file in which every call costs so many dollars. */
+function pricesOf(dollars: string): string {
+  const path = join(folder, 'prices.json')
+  const prices = ['cl-sonnet-4-6', 'our-chat'].map((model) => ({ model, meter: 'request', amount: dollars }))
+  writeFileSync(path, JSON.stringify({ currency: 'USD', prices }))
+  return path
+}
+
+const line = (lines: readonly string[], name: string) => lines.find((text) => text.startsWith(`${name} `))
+
+describe('serve with SIGNALBOX_API_KEYS', () => {
+  test('accepts these keys, charges by the price file, and shows no key whole', async () => {
+    const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '5', SIGNALBOX_PRICES: pricesOf('0.5') })
+
+    const answer = await post(chatBody('cl-sonnet-4-6', 'Say hello'))
+    const refused = await post(chatBody('cl-sonnet-4-6', 'Say hello'), 'sk-of-somebody-else')
+
+    expect([answer.status, refused.status]).toEqual([200, 401])
+    expect(await account()).toMatchObject({ balance: '4.5', held: '0', tier: 'paid' })
+    expect(line(lines, 'store')).toBe(`store     ${store}`)
+    expect(line(lines, 'key')).toBe('key       sk-of-…')
+    expect(line(lines, 'balance')).toBe('balance   $5')
+    expect(lines.join('\n')).not.toContain(KEY)
+  })
+
+  test('keeps balances over a restart, and gives the first credit once', async () => {
+    const environment = { SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '5', SIGNALBOX_PRICES: pricesOf('0.5') }
+    await start(environment)
+    await post(chatBody('cl-sonnet-4-6', 'Say hello'))
+    await stop()
+
+    const lines = await start(environment)
+
+    expect(line(lines, 'balance')).toBe('balance   $4.5')
+    await post(chatBody('cl-sonnet-4-6', 'Say hello'))
+    expect((await account())['balance']).toBe('4')
+  })
+
+  test('gives accounts that exist the tier that is set now, and leaves it when none is set', async () => {
+    const tiers = []
+    for (const set of [{}, { SIGNALBOX_TIER: 'free' }, {}, { SIGNALBOX_TIER: 'paid' }]) {
+      await start({ SIGNALBOX_API_KEYS: KEY, ...set })
+      tiers.push((await account())['tier'])
+      await stop()
+    }
+
+    expect(tiers).toEqual(['paid', 'free', 'free', 'paid'])
+  })
+
+  test('refuses a call that the balance does not cover', async () => {
+    await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '0.4', SIGNALBOX_PRICES: pricesOf('0.5') })
+
+    expect((await post(chatBody('cl-sonnet-4-6', 'Say hello'))).status).toBe(402)
+  })
+
+  test('applies limits, added models and timeouts', async () => {
+    const models = join(folder, 'models.json')
+    writeFileSync(models, JSON.stringify([{ id: 'our-chat', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }]))
+    await start({
+      SIGNALBOX_API_KEYS: KEY,
+      SIGNALBOX_MODELS: models,
+      SIGNALBOX_LIMITS: 'rpm=2',
+      SIGNALBOX_TIMEOUTS: 'first_byte=50ms',
+    })
+
+    const answers = [
+      await post(chatBody('our-chat', 'Say hello')),
+      await post(chatBody('our-chat', 'Say hello [[fault:hang]]')),
+      await post(chatBody('our-chat', 'Say hello')),
+    ]
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 504, 429])
+  })
+})
+
+describe('serve without SIGNALBOX_API_KEYS', () => {
+  test('makes a key once, stores it and makes none at the next start', async () => {
+    const first = await start({ SIGNALBOX_CREDIT: '3' })
+    const key = /^key +(\S+) +\(made now, shown this once\)$/.exec(line(first, 'key') ?? '')?.[1] ?? ''
+    const status = (await post(chatBody('cl-sonnet-4-6', 'Say hello'), key)).status
+    await stop()
+
+    const second = await start({ SIGNALBOX_CREDIT: '3' })
+
+    expect(status).toBe(200)
+    expect(line(second, 'key')).toBeUndefined()
+    expect(line(second, 'keys')).toBe('keys      1 in the store; signalbox keys create makes another')
+    expect(second.join('\n')).not.toContain(key)
+    expect((await account(key))['balance']).toBe('3')
+  })
+
+  test('serves the keys and accounts that the commands made, while it runs', async () => {
+    const environment = { SIGNALBOX_STORE: store }
+    await runCommand(['accounts', 'create', '--id', 'acct_one'], environment)
+    await runCommand(['accounts', 'credit', 'acct_one', '2'], environment)
+    const made = await runForJson(['keys', 'create', '--account', 'acct_one', '--endpoints', 'chat'], environment)
+    await start({ SIGNALBOX_PRICES: pricesOf('0.5') })
+
+    const answer = await post(chatBody('cl-sonnet-4-6', 'Say hello'), String(made['key']))
+    await runCommand(['accounts', 'credit', 'acct_one', '10'], environment)
+
+    expect(answer.status).toBe(200)
+    expect(await account(String(made['key']))).toMatchObject({ id: 'acct_one', balance: '11.5' })
+    const { data } = await runForJson(['accounts', 'ledger', 'acct_one'], environment)
+    expect(data.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual(['credit 10', 'charge -0.5', 'credit 2'])
+  })
+
+  test('keeps nothing with stand-ins when no store is set, and says so', async () => {
+    const lines = await start({ SIGNALBOX_STORE: '' })
+
+    const key = /^key +(\S+) +\(made for this run\)$/.exec(line(lines, 'key') ?? '')?.[1] ?? ''
+    expect(line(lines, 'store')).toBe('store     memory: (accounts, keys and balances are gone when this process ends)')
+    expect(line(lines, 'balance')).toBe('balance   $10')
+    expect((await post(chatBody('cl-sonnet-4-6', 'Say hello'), key)).status).toBe(200)
+    expect(existsSync('signalbox.db')).toBe(false)
+  })
+})
+
+describe('prices of a server', () => {
+  test('change without a restart, and stay when the new file is bad', async () => {
+    const environment = { SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '5', SIGNALBOX_PRICES: pricesOf('1') }
+    await start(environment)
+    const balances = []
+    for (const [content, isGood] of [
+      ['2', true],
+      ['minus one', false],
+    ] as const) {
+      pricesOf(content)
+      if (isGood) running?.reloadPrices?.()
+      else expect(running?.reloadPrices).toThrow('SIGNALBOX_PRICES: prices[0].amount: must be a decimal string')
+      await post(chatBody('cl-sonnet-4-6', 'Say hello'))
+      balances.push((await account())['balance'])
+    }
+
+    expect(balances).toEqual(['3', '1'])
+  })
+
+  test('cannot be reloaded where there are none', async () => {
+    await start({ SIGNALBOX_API_KEYS: KEY })
+
+    expect(running?.reloadPrices).toBeUndefined()
+  })
+})
+
+describe('a server that cannot start', () => {
+  test('names the store when it cannot be used', async () => {
+    store = `sqlite:${join(folder, 'no-such-folder', 'money.db')}`
+
+    await expect(start({})).rejects.toThrow(SettingError)
+    await expect(start({})).rejects.toThrow(`SIGNALBOX_STORE: ${store} cannot be used: `)
+  })
+
+  test('closes what it opened, so that the next try finds everything free', async () => {
+    const blocker = createServer()
+    const port = await new Promise<number>((resolve) =>
+      blocker.listen(0, '127.0.0.1', () => resolve((blocker.address() as { port: number }).port)),
+    )
+    await expect(start({ SIGNALBOX_API_KEYS: KEY, PORT: String(port) })).rejects.toThrow('EADDRINUSE')
+    await new Promise((resolve) => blocker.close(resolve))
+
+    await start({ SIGNALBOX_API_KEYS: KEY, PORT: String(port) })
+
+    expect((await post(chatBody('cl-sonnet-4-6', 'Say hello'))).status).toBe(200)
+  })
+})
