@@ -13,6 +13,8 @@ export default defineConfig({
           name: 'source',
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, 'test/package/**'],
+          // Lends servers to the tests that ask for one; starts nothing by itself.
+          globalSetup: 'test/support/real-servers.setup.ts',
         },
       },
       {

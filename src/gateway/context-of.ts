@@ -6,6 +6,7 @@ import { randomIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
 import { estimateTokens } from '../endpoints/token-estimate.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
+import { Deadlines } from '../stages/deadlines.ts'
 import { Disconnects } from '../stages/disconnect-policy.ts'
 import { SettlementRetries } from '../stages/settlement-retries.ts'
 import type { StageContext, Timeouts } from '../stages/stage-context.ts'
@@ -56,6 +57,7 @@ export function contextOf(options: GatewayOptions): StageContext {
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     holdTtlMs,
+    deadlines: new Deadlines(clock, timeouts.totalMs),
     disconnects: new Disconnects(options.disconnect ?? 'cancel', options.drainMs ?? DEFAULT_DRAIN_MS),
     estimateTokens: options.estimateTokens ?? estimateTokens,
     settlementRetries: new SettlementRetries(clock, logger),

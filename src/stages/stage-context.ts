@@ -12,6 +12,7 @@ import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { Deadlines } from './deadlines.ts'
 import type { Disconnects } from './disconnect-policy.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
 
@@ -46,6 +47,8 @@ export interface StageContext {
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number
   readonly disconnects: Disconnects
+  /** For the whole time of a request. */
+  readonly deadlines: Deadlines
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
   readonly settlementRetries: SettlementRetries

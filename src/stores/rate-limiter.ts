@@ -14,8 +14,13 @@ export interface RateTake {
   /** Name of the bucket, such as `requests:key_1`. */
   readonly bucket: string
   readonly amount: number
-  /** What flows back in a minute, evenly; also the most that can be taken at once. */
+  /** What flows back in a minute, evenly. */
   readonly perMinute: number
+  /**
+   * Size of the bucket: the most that can be taken at once; `perMinute` when absent. In any time of w minutes no more than
+   * `burst + perMinute × w` is granted.
+   */
+  readonly burst?: number | undefined
 }
 
 /** State of one bucket after a decision. */

@@ -44,7 +44,17 @@ describe('the packed files', () => {
   test('offer types for import and require under every entry', () => {
     const entries = Object.entries(manifest.exports).filter(([entry]) => entry !== './package.json')
 
-    expect(entries.map(([entry]) => entry)).toEqual(['.', './node', './express', './fastify', './fetch', './testing'])
+    expect(entries.map(([entry]) => entry)).toEqual([
+      '.',
+      './node',
+      './express',
+      './fastify',
+      './fetch',
+      './postgres',
+      './redis',
+      './sqlite',
+      './testing',
+    ])
     for (const [entry, conditions] of entries) {
       const name = entry === '.' ? 'index' : entry.slice(2)
       expect(conditions).toEqual({

@@ -10,6 +10,9 @@ const ENTRIES = [
   ['signalbox/express', 'expressHandler'],
   ['signalbox/fastify', 'fastifyGateway'],
   ['signalbox/fetch', 'fetchHandler'],
+  ['signalbox/postgres', 'postgresStore'],
+  ['signalbox/redis', 'redisLimits'],
+  ['signalbox/sqlite', 'sqliteStore'],
   ['signalbox/testing', 'sandboxVendors'],
 ] as const
 

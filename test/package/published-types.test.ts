@@ -12,6 +12,9 @@ const ENTRIES = [
   'signalbox/express',
   'signalbox/fastify',
   'signalbox/fetch',
+  'signalbox/postgres',
+  'signalbox/redis',
+  'signalbox/sqlite',
   'signalbox/testing',
 ]
 

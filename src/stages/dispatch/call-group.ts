@@ -8,19 +8,26 @@ export interface AbortableCall {
 
 /** The vendor calls of one request, which end together. */
 export class CallGroup {
-  readonly #calls = new Set<AbortableCall>()
+  // Nearly every request has one call; a set is made only for more.
+  #call: AbortableCall | undefined
+  #others: Set<AbortableCall> | undefined
   #isAborted = false
   #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
 
   /** Adds a call before it begins; false when the group is over and the call must not begin. */
   add(call: AbortableCall): boolean {
     if (this.#isAborted) return false
-    this.#calls.add(call)
+    if (this.#call === undefined) this.#call = call
+    else {
+      this.#others ??= new Set()
+      this.#others.add(call)
+    }
     return true
   }
 
   delete(call: AbortableCall): void {
-    this.#calls.delete(call)
+    if (this.#call === call) this.#call = undefined
+    else this.#others?.delete(call)
   }
 
   get isAborted(): boolean {
@@ -29,8 +36,11 @@ export class CallGroup {
 
   abort(): void {
     this.#isAborted = true
-    for (const call of this.#calls) call.abort()
-    this.#calls.clear()
+    const others = this.#others
+    this.#call?.abort()
+    if (others !== undefined) for (const call of others) call.abort()
+    this.#call = undefined
+    this.#others = undefined
   }
 
   /** The caller has left: ends the calls, or lets them go on for a while where the policy says so. Later calls do nothing. */

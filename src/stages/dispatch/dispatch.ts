@@ -20,7 +20,7 @@ const MAX_ATTEMPTS_PER_CANDIDATE = 2
 export async function dispatch(context: StageContext, routed: Routed): Promise<Answer> {
   const group = routed.calls
   let isOverdue = false
-  const deadline = context.clock.schedule(context.timeouts.totalMs, () => {
+  const deadline = context.deadlines.add(() => {
     isOverdue = true
     group.abort()
   })

@@ -1,5 +1,11 @@
 import type { LedgerEntry } from '../ledger.ts'
 
+/** A line as it is kept: what every line of the account shares is left out. */
+export interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
+  /** Counts the lines of the ledger, from 1. */
+  readonly number: number
+}
+
 /**
  * The journal of one account. So that a process may run for ever, only the newest lines are kept: older ones are carried
  * forward into one line, which keeps the sum of all lines what it was.
@@ -7,7 +13,7 @@ import type { LedgerEntry } from '../ledger.ts'
 export class MemoryJournal {
   readonly #accountId: string
   readonly #maxLines: number
-  #lines: LedgerEntry[] = []
+  #lines: JournalLine[] = []
   #carriedForward: LedgerEntry | undefined
 
   constructor(accountId: string, maxLines: number) {
@@ -15,8 +21,8 @@ export class MemoryJournal {
     this.#maxLines = maxLines
   }
 
-  append(entry: LedgerEntry): void {
-    this.#lines.push(entry)
+  append(line: JournalLine): void {
+    this.#lines.push(line)
     // Trimmed in large steps, so that one line costs the same however many there are.
     if (this.#lines.length >= this.#maxLines * 2) this.#carryForward(this.#lines.length - this.#maxLines)
   }
@@ -24,8 +30,15 @@ export class MemoryJournal {
   /** Newest first. */
   newest(limit: number): readonly LedgerEntry[] {
     const count = Math.max(0, Math.min(limit, this.#lines.length))
-    const newest = this.#lines.slice(this.#lines.length - count).reverse()
+    const newest = this.#lines
+      .slice(this.#lines.length - count)
+      .reverse()
+      .map((line) => this.#entry(line))
     return this.#carriedForward !== undefined && limit > count ? [...newest, this.#carriedForward] : newest
+  }
+
+  #entry({ number, kind, amount, holdId, description, createdAtMs }: JournalLine): LedgerEntry {
+    return { id: `entry_${number}`, accountId: this.#accountId, kind, amount, holdId, description, createdAtMs }
   }
 
   #carryForward(count: number): void {
@@ -35,7 +48,7 @@ export class MemoryJournal {
     const amount = folded.reduce((sum, line) => sum + line.amount, this.#carriedForward?.amount ?? 0n)
     this.#lines = this.#lines.slice(count)
     this.#carriedForward = {
-      id: `carried_forward_${last.id}`,
+      id: `carried_forward_entry_${last.number}`,
       accountId: this.#accountId,
       kind: amount < 0n ? 'charge' : 'credit',
       amount,

@@ -11,7 +11,7 @@ export interface MemoryLedgerOptions {
   readonly claims?: MemoryClaims | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
-  /** Newest reservations whose outcome is remembered at least; up to twice as many are. 10,000 when absent. */
+  /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
   readonly maxOutcomes?: number | undefined
 }
 
@@ -44,7 +44,7 @@ const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
 export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const claims = options.claims ?? new MemoryClaims()
   const maxJournalLines = options.maxJournalLines ?? 10_000
-  const maxOutcomes = options.maxOutcomes ?? 10_000
+  const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
   const openHolds = new Map<string, OpenHold>()
   // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
@@ -57,15 +57,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
     lineCount += 1
     const { kind, amount, holdId, description, createdAtMs } = line
-    account.journal.append({
-      id: `entry_${lineCount}`,
-      accountId: account.id,
-      kind,
-      amount,
-      holdId,
-      description,
-      createdAtMs,
-    })
+    account.journal.append({ number: lineCount, kind, amount, holdId, description, createdAtMs })
   }
 
   function decide(reservation: Reservation, nowMs: number): ReserveResult {

@@ -10,6 +10,7 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       const record = keyRecord('1', {
         scopes: { endpoints: ['chat'], models: ['gmn-2.5-pro'] },
         limits: { requestsPerMinute: 60, tokensPerMinute: 1000, concurrency: 5 },
+        spendingCap: { amount: 9_007_199_254_740_993n, period: 'month' },
         expiresAtMs: 1_900_000_000_000,
       })
       await keys.insert(record)
@@ -38,6 +39,28 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       expect(await keys.list('account_3')).toEqual([])
     })
 
+    check('lists the keys of all accounts, oldest first', async (keys) => {
+      await keys.insert(keyRecord('2', { accountId: 'account_2', createdAtMs: 1_750_000_000_200 }))
+      await keys.insert(keyRecord('1', { createdAtMs: 1_750_000_000_100 }))
+      await keys.insert(keyRecord('3', { createdAtMs: 1_750_000_000_300 }))
+      expect((await keys.list()).map((record) => record.id)).toEqual(['key_1', 'key_2', 'key_3'])
+      expect((await keys.list('account_1')).map((record) => record.id)).toEqual(['key_1', 'key_3'])
+    })
+
+    check('sets the moment at which a key ends by itself', async (keys) => {
+      await keys.insert(keyRecord('1'))
+      expect(await keys.expire('key_1', 1_750_000_009_000)).toEqual(true)
+      expect((await keys.findByHash(keyRecord('1').hash))?.expiresAtMs).toEqual(1_750_000_009_000)
+    })
+
+    check('moves the end of a key to an earlier moment, never to a later one', async (keys) => {
+      await keys.insert(keyRecord('1', { expiresAtMs: 1_750_000_005_000 }))
+      expect(await keys.expire('key_1', 1_750_000_009_000)).toEqual(true)
+      expect((await keys.findByHash(keyRecord('1').hash))?.expiresAtMs).toEqual(1_750_000_005_000)
+      await keys.expire('key_1', 1_750_000_001_000)
+      expect((await keys.findByHash(keyRecord('1').hash))?.expiresAtMs).toEqual(1_750_000_001_000)
+    })
+
     check('still finds a revoked key, with the time of its revocation', async (keys) => {
       await keys.insert(keyRecord('1'))
       expect(await keys.revoke('key_1', 1_750_000_001_000)).toEqual(true)
@@ -62,6 +85,10 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
     check('says that there was nothing to revoke for an unknown key', async (keys) => {
       expect(await keys.revoke('key_1', 1_750_000_001_000)).toEqual(false)
     })
+
+    check('says that there was nothing to end for an unknown key', async (keys) => {
+      expect(await keys.expire('key_1', 1_750_000_001_000)).toEqual(false)
+    })
   })
 }
 
@@ -73,6 +100,7 @@ function keyRecord(number: string, overrides: Partial<KeyRecord> = {}): KeyRecor
     label: `key ${number}`,
     scopes: {},
     limits: undefined,
+    spendingCap: undefined,
     createdAtMs: 1_750_000_000_000,
     expiresAtMs: undefined,
     revokedAtMs: undefined,

@@ -57,6 +57,14 @@ export function describeLedgerClaims(
       expect(await store.idempotency.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
     })
 
+    check('frees the key when the hold is settled without an answer to keep', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
+      await store.ledger.settle({ holdId: 'hold_1', amount: 40n, description: 'chat' }, EXAMPLE_NOW_MS)
+      const second = exampleReservation({ holdId: 'hold_2', claim: other })
+      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+    })
+
     check('frees the key when the hold is voided', async (store) => {
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)

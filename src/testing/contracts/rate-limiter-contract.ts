@@ -60,6 +60,19 @@ export function describeRateLimiter({ describe, it, expect }: ContractRunner, su
       expect((await limiter.take([requests()], clock.now())).allowed).toEqual(false)
     })
 
+    check('grants no more at once than a burst that is smaller than the limit of a minute', async (limiter) => {
+      const burst = { ...requests(), burst: 2 }
+      expect((await limiter.take([burst], clock.now())).buckets[0]?.remaining).toEqual(1)
+      expect((await limiter.take([burst], clock.now())).allowed).toEqual(true)
+      const refused = await limiter.take([burst], clock.now())
+      expect(refused.allowed).toEqual(false)
+      await clock.advance(refused.retryAfterMs)
+      expect((await limiter.take([burst], clock.now())).allowed).toEqual(true)
+      await clock.advance(600_000)
+      for (let count = 0; count < 2; count++) await limiter.take([burst], clock.now())
+      expect((await limiter.take([burst], clock.now())).allowed).toEqual(false)
+    })
+
     check('takes from all buckets or from none', async (limiter) => {
       await limiter.take([tokens(60)], clock.now())
       const refused = await limiter.take([requests(), tokens(30)], clock.now())

@@ -20,6 +20,10 @@ function stateOf(limiter: RateLimiter, bucket: string, perMinute: number, nowMs:
   return decision.buckets[0]!
 }
 
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
+
 describe('memory rate limiter', () => {
   it.each([7, 700, 999_983])('grants exactly the limit of %i a minute, free of rounding drift', (perMinute) => {
     const limiter = memoryRateLimiter()
@@ -40,6 +44,34 @@ describe('memory rate limiter', () => {
       nowMs += refused.retryAfterMs
       expect(takeOne(limiter, 'requests', 7, nowMs).allowed).toBe(true)
     }
+  })
+
+  it('never lets more than 200 through in any second at 100 a second with a burst of 100', () => {
+    const limiter = memoryRateLimiter()
+    const take = { bucket: 'requests', amount: 1, perMinute: 6_000, burst: 100 }
+    const grantedIn: number[] = []
+    for (let elapsedMs = 0; elapsedMs < 5_000; elapsedMs++) {
+      let granted = 0
+      // Silence in the third second saves up a burst for the fourth.
+      const isSilent = elapsedMs >= 2_000 && elapsedMs < 3_000
+      while (!isSilent && limiter.take([take], NOW_MS + elapsedMs).allowed) granted += 1
+      grantedIn.push(granted)
+    }
+    const seconds = grantedIn.slice(0, -999).map((_, start) => sum(grantedIn.slice(start, start + 1_000)))
+
+    expect(Math.max(...seconds)).toBeLessThanOrEqual(200)
+    expect(Math.min(...seconds)).toBe(0)
+    expect(sum(grantedIn)).toBeGreaterThanOrEqual(100 + 100 * 4)
+  })
+
+  it('goes on from what another limiter knew of a bucket', () => {
+    const limiter = memoryRateLimiter()
+    limiter.assume({ bucket: 'requests', amount: 45, perMinute: 60 }, NOW_MS)
+
+    expect(stateOf(limiter, 'requests', 60, NOW_MS)).toEqual({ limit: 60, remaining: 15, resetMs: 45_000 })
+    expect(stateOf(limiter, 'requests', 60, NOW_MS + 5_000).remaining).toBe(20)
+    limiter.assume({ bucket: 'requests', amount: 0, perMinute: 60 }, NOW_MS + 5_000)
+    expect(stateOf(limiter, 'requests', 60, NOW_MS + 5_000).remaining).toBe(60)
   })
 
   it('lets nothing through at a limit of zero', () => {

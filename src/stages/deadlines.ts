@@ -1,0 +1,66 @@
+import type { Clock, Timer } from '../core/clock.ts'
+
+/** A deadline that has not come yet. */
+interface Deadline extends Timer {
+  readonly dueMs: number
+  readonly onDue: () => void
+  previous: Deadline | undefined
+  next: Deadline | undefined
+}
+
+/**
+ * Deadlines that all lie equally far ahead, so that they fall due in the order in which they were set: one timer for all
+ * of them instead of one for each request.
+ */
+export class Deadlines {
+  readonly #clock: Clock
+  readonly #durationMs: number
+  #first: Deadline | undefined
+  #last: Deadline | undefined
+  #timer: Timer | undefined
+
+  constructor(clock: Clock, durationMs: number) {
+    this.#clock = clock
+    this.#durationMs = durationMs
+  }
+
+  /** Calls back once when the duration is over, unless it is cancelled before. */
+  add(onDue: () => void): Timer {
+    const deadline: Deadline = {
+      dueMs: this.#clock.now() + this.#durationMs,
+      onDue,
+      previous: this.#last,
+      next: undefined,
+      cancel: () => this.#remove(deadline),
+    }
+    if (this.#last === undefined) this.#first = deadline
+    else this.#last.next = deadline
+    this.#last = deadline
+    if (this.#timer === undefined) this.#wait(this.#durationMs)
+    return deadline
+  }
+
+  #remove(deadline: Deadline): void {
+    const { previous, next } = deadline
+    if (previous === undefined && this.#first !== deadline) return
+    if (previous === undefined) this.#first = next
+    else previous.next = next
+    if (next === undefined) this.#last = previous
+    else next.previous = previous
+    deadline.previous = undefined
+    deadline.next = undefined
+  }
+
+  /** The timer is left to run when its deadline was cancelled: it then waits for the next one, or stops. */
+  #wait(delayMs: number): void {
+    this.#timer = this.#clock.schedule(delayMs, () => {
+      this.#timer = undefined
+      const nowMs = this.#clock.now()
+      for (let first = this.#first; first !== undefined && first.dueMs <= nowMs; first = this.#first) {
+        this.#remove(first)
+        first.onDue()
+      }
+      if (this.#first !== undefined) this.#wait(this.#first.dueMs - nowMs)
+    })
+  }
+}

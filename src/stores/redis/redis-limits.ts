@@ -1,0 +1,111 @@
+import { type Clock, systemClock } from '../../core/clock.ts'
+import type { EventListener, GatewayEvent } from '../../core/events.ts'
+import { type Logger, silentLogger } from '../../core/logger.ts'
+import type { ConcurrencyLimiter, RateLimiter } from '../rate-limiter.ts'
+import { bucketKey } from './bucket-key.ts'
+import { type RedisClient, scriptRunner } from './redis-client.ts'
+import { redisConcurrencyLimiter } from './redis-concurrency-limiter.ts'
+import { redisLink } from './redis-link.ts'
+import { redisRateLimiter } from './redis-rate-limiter.ts'
+import { PROBE } from './redis-scripts.ts'
+
+export type { NamedClient, RedisClient, RowClient } from './redis-client.ts'
+
+/** Options of `redisLimits`. */
+export interface RedisLimitsOptions {
+  /**
+   * A client of ioredis, iovalkey or node-redis (4 and later), or a cluster of these; connected, reconnected and closed by the
+   * host. How soon the limits are shared again after an outage is up to its reconnect delay: keep that at a second or less.
+   */
+  readonly client: RedisClient
+  /** Stands before all keys; default `signalbox:`. Without braces, which mean something to a cluster. */
+  readonly prefix?: string | undefined
+  /** How many processes share the limits; each keeps that part of them while the server is away. Default 1. */
+  readonly expectedInstances?: number | undefined
+  /** Longest time that a request waits for the server. Default 50. */
+  readonly deadlineMs?: number | undefined
+  /** Told `limits-degraded` and `limits-recovered`. */
+  readonly onEvent?: EventListener | undefined
+  /** Default: silent. */
+  readonly logger?: Logger | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** Limits that several processes share. */
+export interface RedisLimits {
+  readonly rateLimiter: RateLimiter
+  readonly concurrencyLimiter: ConcurrencyLimiter
+  /** Stops trying to reach a server that is away. The client stays open; it is the host's. */
+  close(): void
+}
+
+// By then a bucket without debt has filled up, and what a server lost no longer matters.
+const REMEMBERED_MS = 60_000
+
+/**
+ * Limits shared by all processes that use one server, Redis 5 or later or one that speaks like it. Every decision is one
+ * script on the server, by the server's clock; the `nowMs` that callers give only says how long leases live.
+ *
+ * A server that errs or does not answer within the deadline is left alone until it answers again. Meanwhile each process
+ * keeps its part of the limits by itself: nothing waits, and with `expectedInstances` right no more than the limit passes.
+ *
+ * @example
+ * const limits = redisLimits({ client: new Redis(process.env.REDIS_URL), expectedInstances: 4 })
+ * const gateway = createGateway({
+ *   vendors,
+ *   prices,
+ *   rateLimiter: limits.rateLimiter,
+ *   concurrencyLimiter: limits.concurrencyLimiter,
+ * })
+ *
+ * @throws TypeError naming the option that is wrong.
+ */
+export function redisLimits(options: RedisLimitsOptions): RedisLimits {
+  const { client, prefix = 'signalbox:', expectedInstances = 1, deadlineMs = 50, clock = systemClock } = options
+  if (/[{}]/.test(prefix)) throw new TypeError('redisLimits: prefix must not contain braces')
+  if (!Number.isInteger(expectedInstances) || expectedInstances < 1) {
+    throw new TypeError('redisLimits: expectedInstances must be a whole number of at least 1')
+  }
+  if (!(Number.isFinite(deadlineMs) && deadlineMs > 0)) {
+    throw new TypeError('redisLimits: deadlineMs must be a positive number')
+  }
+  const logger = options.logger ?? silentLogger
+  const run = scriptRunner(client)
+  let wentUpAtMs = Number.NEGATIVE_INFINITY
+
+  function tell(event: GatewayEvent): void {
+    try {
+      options.onEvent?.(event)
+    } catch (error) {
+      logger.error('an event listener threw', { type: event.type, error })
+    }
+  }
+
+  const link = redisLink({
+    run,
+    deadlineMs,
+    clock,
+    probe: PROBE,
+    probeKey: (failedKey) => bucketKey(prefix, `probe:${tagOf(failedKey)}`),
+    onDown({ reason, error }) {
+      logger.warn('shared limits cannot be reached; limits are kept by this process', { reason, error })
+      tell({ type: 'limits-degraded', reason, error })
+    },
+    onUp(degradedMs) {
+      wentUpAtMs = clock.now()
+      // Sent before any request can ask, so that the server counts what is under way.
+      void concurrencyLimiter.reconcile()
+      logger.info('limits are shared again', { degradedMs })
+      tell({ type: 'limits-recovered', degradedMs })
+    },
+  })
+  const mayHaveForgotten = (): boolean => clock.now() - wentUpAtMs < REMEMBERED_MS
+  const rateLimiter = redisRateLimiter({ link, prefix, expectedInstances, mayHaveForgotten })
+  const concurrencyLimiter = redisConcurrencyLimiter({ link, prefix, expectedInstances, clock })
+  return { rateLimiter, concurrencyLimiter, close: () => link.close() }
+}
+
+/** What stands between the braces of a key. */
+function tagOf(key: string): string {
+  return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
+}

@@ -1,0 +1,126 @@
+import type { Clock, Timer } from '../../core/clock.ts'
+import type { ScriptRunner } from './redis-client.ts'
+import type { Script } from './redis-scripts.ts'
+
+/** Why the server is left alone for a while. */
+export interface LinkFailure {
+  readonly reason: 'deadline' | 'error'
+  readonly error: unknown
+}
+
+/** What a link is made of. */
+export interface RedisLinkOptions {
+  readonly run: ScriptRunner
+  /** Longest time a call may take. */
+  readonly deadlineMs: number
+  readonly clock: Clock
+  /** Key to try the server with after a call on the given key has failed; on the same node of a cluster. */
+  readonly probeKey: (failedKey: string) => string
+  readonly probe: Script
+  readonly onDown: (failure: LinkFailure) => void
+  readonly onUp: (downMs: number) => void
+}
+
+/** The way to a server that may be slow or gone. */
+export interface RedisLink {
+  /** False while the server is left alone; calls then give undefined at once. */
+  readonly isUp: boolean
+  /** What the script returned; undefined when the server did not give it in time. Never rejects. A late reply is ignored. */
+  call(script: Script, keys: readonly string[], args: readonly string[]): Promise<readonly number[] | undefined>
+  /** Stops trying. */
+  close(): void
+}
+
+const PROBE_INTERVAL_MS = 200
+// Clients queue what they cannot send. A few probes suffice to notice a server that is back.
+const MAX_PROBES_UNDER_WAY = 8
+
+/**
+ * Puts a deadline on every call. The first call that fails takes the link down, so that a dead server costs one deadline
+ * and not one for each request; it is up again when a probe, sent every 200 ms, is answered within the deadline.
+ */
+export function redisLink(options: RedisLinkOptions): RedisLink {
+  const { run, deadlineMs, clock } = options
+  let isUp = true
+  let isClosed = false
+  /** Counts how often the link went up. Failures of calls that began before the last time say nothing about now. */
+  let generation = 0
+  let downSinceMs = 0
+  let probesUnderWay = 0
+  let probeKey = ''
+  let probeTimer: Timer | undefined
+
+  function goDown(failure: LinkFailure, failedKey: string): void {
+    isUp = false
+    downSinceMs = clock.now()
+    probeKey = options.probeKey(failedKey)
+    scheduleProbe()
+    options.onDown(failure)
+  }
+
+  function goUp(): void {
+    isUp = true
+    generation += 1
+    probeTimer?.cancel()
+    options.onUp(clock.now() - downSinceMs)
+  }
+
+  function scheduleProbe(): void {
+    if (isClosed) return
+    probeTimer = clock.schedule(PROBE_INTERVAL_MS, () => {
+      scheduleProbe()
+      if (probesUnderWay < MAX_PROBES_UNDER_WAY) sendProbe()
+    })
+  }
+
+  function sendProbe(): void {
+    const sentAtMs = clock.now()
+    probesUnderWay += 1
+    run(options.probe, [probeKey], []).then(
+      () => {
+        probesUnderWay -= 1
+        if (isUp || isClosed) return
+        if (clock.now() - sentAtMs <= deadlineMs) goUp()
+        // A late answer may come from a client's queue after a reconnect: only a fresh probe tells how fast the server is.
+        else if (probesUnderWay === 0) sendProbe()
+      },
+      () => {
+        probesUnderWay -= 1
+      },
+    )
+  }
+
+  return {
+    get isUp() {
+      return isUp
+    },
+
+    async call(script, keys, args) {
+      if (!isUp) return undefined
+      const startedIn = generation
+      return new Promise((resolve) => {
+        let isOver = false
+        const end = (reply: readonly number[] | undefined, failure?: LinkFailure): void => {
+          if (isOver) return
+          isOver = true
+          deadline.cancel()
+          if (failure !== undefined && isUp && startedIn === generation) goDown(failure, keys[0] ?? '')
+          resolve(reply)
+        }
+        // After a pause of this process timers run before sockets are read: a reply that is already here still counts.
+        const deadline = clock.schedule(deadlineMs, () => {
+          setImmediate(() => end(undefined, { reason: 'deadline', error: undefined }))
+        })
+        run(script, keys, args).then(
+          (reply) => end(reply),
+          (error: unknown) => end(undefined, { reason: 'error', error }),
+        )
+      })
+    },
+
+    close() {
+      isClosed = true
+      probeTimer?.cancel()
+    },
+  }
+}

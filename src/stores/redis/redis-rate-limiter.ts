@@ -1,0 +1,78 @@
+import { memoryRateLimiter } from '../memory/memory-rate-limiter.ts'
+import type { BucketState, RateLimiter, RateTake } from '../rate-limiter.ts'
+import { bucketKey } from './bucket-key.ts'
+import { localTake } from './local-share.ts'
+import type { RedisLink } from './redis-link.ts'
+import { ADJUST, TAKE } from './redis-scripts.ts'
+
+/** What the rate limiter is made of. */
+export interface RedisRateLimiterOptions {
+  readonly link: RedisLink
+  readonly prefix: string
+  readonly expectedInstances: number
+  /** True for a while after the server came back, when it may have lost its buckets. */
+  readonly mayHaveForgotten: () => boolean
+}
+
+const MINUTE_MS = 60_000
+
+/**
+ * Limits shared through the server, with a share of them kept in this process for the time when it is away. Each answer of
+ * the server is noted in the local share, so that losing the server grants no second burst; and a server that comes back
+ * empty is told what the local share knows.
+ */
+export function redisRateLimiter(options: RedisRateLimiterOptions): RateLimiter {
+  const { link, prefix, expectedInstances } = options
+  const local = memoryRateLimiter()
+  const shareOf = (take: RateTake): RateTake => localTake(take, expectedInstances)
+
+  /** A bucket is as empty here, in proportion, as it is for all. */
+  function assume(take: RateTake, resetMs: number, nowMs: number): void {
+    const share = shareOf(take)
+    local.assume({ ...share, amount: (resetMs / MINUTE_MS) * share.perMinute }, nowMs)
+  }
+
+  function knownLevel(take: RateTake, nowMs: number): number {
+    if (!options.mayHaveForgotten()) return 0
+    const resetMs = local.take([{ ...shareOf(take), amount: 0 }], nowMs).buckets[0]?.resetMs ?? 0
+    return (resetMs / MINUTE_MS) * take.perMinute
+  }
+
+  return {
+    async take(takes, nowMs) {
+      if (link.isUp && takes.length > 0) {
+        const keys = takes.map((take) => bucketKey(prefix, take.bucket))
+        const args = takes.flatMap((take) => [
+          `${take.amount}`,
+          `${take.perMinute}`,
+          `${take.burst ?? take.perMinute}`,
+          `${knownLevel(take, nowMs)}`,
+        ])
+        const reply = await link.call(TAKE, keys, args)
+        if (reply !== undefined) {
+          const buckets = takes.map(
+            (take, index): BucketState => ({
+              limit: take.perMinute,
+              remaining: reply[1 + index * 2] ?? 0,
+              resetMs: reply[2 + index * 2] ?? 0,
+            }),
+          )
+          takes.forEach((take, index) => {
+            assume(take, buckets[index]!.resetMs, nowMs)
+          })
+          const retryAfterMs = reply[0] ?? 0
+          return { allowed: retryAfterMs === 0, retryAfterMs, buckets }
+        }
+      }
+      return local.take(takes.map(shareOf), nowMs)
+    },
+
+    async adjust(take, nowMs) {
+      if (!(take.perMinute > 0)) return
+      const key = bucketKey(prefix, take.bucket)
+      const reply = link.isUp ? await link.call(ADJUST, [key], [`${take.amount}`, `${take.perMinute}`]) : undefined
+      if (reply === undefined) local.adjust(shareOf(take), nowMs)
+      else assume(take, reply[0] ?? 0, nowMs)
+    },
+  }
+}

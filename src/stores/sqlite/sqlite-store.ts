@@ -1,0 +1,156 @@
+import { assertAmount } from '../amount.ts'
+import type { GatewayStore } from '../gateway-store.ts'
+import type { IdempotencyStore } from '../idempotency-store.ts'
+import type { KeyStore } from '../key-store.ts'
+import { whenUnlocked } from './group-commit.ts'
+import { migrate } from './migrate.ts'
+import type { SqliteDatabase } from './sqlite-database.ts'
+import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
+import { sqliteLedger } from './sqlite-ledger.ts'
+import { type SqliteSession, sqliteSession } from './sqlite-session.ts'
+import { explained, SqliteStoreError } from './sqlite-store-error.ts'
+
+export type { SqliteDatabase, SqliteStatement, SqlValue } from './sqlite-database.ts'
+export type { SqliteFault } from './sqlite-store-error.ts'
+export { SqliteStoreError } from './sqlite-store-error.ts'
+
+/** Where the database is, and how long to wait for it. */
+export type SqliteStoreOptions = (
+  | {
+      /** File of the database, made when it does not exist. `:memory:` keeps everything in this process and is for tests. */
+      readonly path: string
+      readonly database?: never
+    }
+  | {
+      /**
+       * A connection that the host has opened, such as a better-sqlite3 handle, for this store alone: its settings (journal
+       * mode, timeout, foreign keys) are changed. `close()` leaves it open.
+       */
+      readonly database: SqliteDatabase
+      readonly path?: never
+    }
+) & {
+  /** How long to wait while another process writes; 5,000 ms when absent. After that the call fails with `locked`. */
+  readonly busyTimeoutMs?: number | undefined
+}
+
+/**
+ * Accounts, keys and idempotency keys in one SQLite file, for one machine: several processes may share the file, and what
+ * was acknowledged survives a crash of process and machine. The file must not be on a network drive (SQLite, "Write-Ahead
+ * Logging"), and a process must not open it with another copy of SQLite as well, such as another package's: the two copies
+ * do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
+ *
+ * `start()` and every method reject with {@link SqliteStoreError} when the database cannot be used.
+ *
+ * @example
+ * const gateway = createGateway({ vendors, store: sqliteStore({ path: 'signalbox.db' }) })
+ */
+export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
+  const label =
+    options.path === undefined ? 'the given SQLite database' : `the SQLite database ${JSON.stringify(options.path)}`
+  const busyTimeoutMs = options.busyTimeoutMs ?? 5_000
+  let database: SqliteDatabase | undefined
+  let session: SqliteSession | undefined
+  let starting: Promise<void> | undefined
+  let isClosed = false
+
+  function opened(): SqliteSession {
+    if (session === undefined || isClosed)
+      throw new SqliteStoreError('closed', `${label} is not open: ${isClosed ? 'it was closed' : 'call start() first'}`)
+    return session
+  }
+
+  async function open(): Promise<void> {
+    const connection = options.database ?? (await openFile(options.path, label))
+    try {
+      if (options.database !== undefined) assertTrustedEngine(connection)
+      await whenUnlocked(() => configure(connection, label), label, busyTimeoutMs)
+      await whenUnlocked(() => migrate(connection, label), label, busyTimeoutMs)
+      session = await whenUnlocked(() => sqliteSession(connection, { label, busyTimeoutMs }), label, busyTimeoutMs)
+      database = connection
+    } catch (error) {
+      if (options.database === undefined) connection.close()
+      throw error
+    }
+  }
+
+  return {
+    ledger: sqliteLedger(opened),
+    keys: keysOn(opened),
+    idempotency: idempotencyOn(opened),
+    start() {
+      if (isClosed) return Promise.reject(new SqliteStoreError('closed', `${label} was closed`))
+      starting ??= open().catch((error: unknown) => {
+        // The next start tries again.
+        starting = undefined
+        throw error
+      })
+      return starting
+    },
+    async close() {
+      if (isClosed) return
+      isClosed = true
+      // A start that failed has told its own caller.
+      await starting?.catch(() => undefined)
+      await session?.drained()
+      if (options.database === undefined && database !== undefined) closeFile(database)
+    },
+  }
+}
+
+/** Closes a file with everything in it: some engines leave the log beside it until their statements are collected. */
+function closeFile(database: SqliteDatabase): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // The log is durable as it is, and the next start reads it.
+  } finally {
+    database.close()
+  }
+}
+
+async function openFile(path: string, label: string): Promise<SqliteDatabase> {
+  try {
+    return await openWithEngine(path)
+  } catch (error) {
+    throw explained(error, label)
+  }
+}
+
+function configure(database: SqliteDatabase, label: string): void {
+  // Longer waiting is done without blocking the process.
+  database.exec('PRAGMA busy_timeout = 5')
+  const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() as {
+    readonly journal_mode: string
+  }
+  if (mode !== 'wal' && mode !== 'memory')
+    throw new SqliteStoreError(
+      'cannot_open',
+      `${label} cannot be put in WAL mode (it stays in mode ${JSON.stringify(mode)})`,
+    )
+  // FULL flushes the log at every commit: what was acknowledged survives a power failure.
+  database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864')
+  // 16 MiB of log before it is copied into the file, not 4: pages that change with every request are copied less often.
+  database.exec('PRAGMA wal_autocheckpoint = 4000')
+}
+
+function keysOn(session: () => SqliteSession): KeyStore {
+  return {
+    findByHash: async (hash) => session().read(({ keys }) => keys.findByHash(hash)),
+    async insert(record) {
+      if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
+      return session().write(({ keys }) => keys.insert(record))
+    },
+    list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
+    revoke: async (keyId, nowMs) => session().write(({ keys }) => keys.revoke(keyId, nowMs)),
+    expire: async (keyId, expiresAtMs) => session().write(({ keys }) => keys.expire(keyId, expiresAtMs)),
+  }
+}
+
+function idempotencyOn(session: () => SqliteSession): IdempotencyStore {
+  return {
+    claim: async (claim, nowMs) => session().write(({ claims }) => claims.claim(claim, nowMs)),
+    complete: async (claim, answer) => session().write(({ claims }) => claims.complete(claim, answer)),
+    release: async (claim) => session().write(({ claims }) => claims.release(claim)),
+  }
+}

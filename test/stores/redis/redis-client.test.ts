@@ -1,0 +1,78 @@
+import type { Cluster } from 'ioredis'
+import type { Cluster as ValkeyCluster } from 'iovalkey'
+import type { RedisClusterType } from 'redis'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { type RedisClient, scriptRunner } from '../../../src/stores/redis/redis-client.ts'
+import { ENTER, TAKE } from '../../../src/stores/redis/redis-scripts.ts'
+
+const NO_SCRIPT = new Error('NOSCRIPT No matching script. Please use EVAL.')
+
+/** A client that answers each call with the next outcome, and notes what it was asked. */
+function rowClient(...outcomes: unknown[]) {
+  const asked: unknown[][] = []
+  const answer = async (...call: unknown[]): Promise<unknown> => {
+    asked.push(call)
+    const outcome = outcomes.shift()
+    if (outcome instanceof Error) throw outcome
+    return outcome
+  }
+  return {
+    asked,
+    evalsha: (...call: unknown[]) => answer('evalsha', ...call),
+    eval: (...call: unknown[]) => answer('eval', ...call),
+  }
+}
+
+describe('script runner', () => {
+  it('gives keys and arguments in one row to a client with evalsha', async () => {
+    const client = rowClient([0, 5, 10_000])
+
+    const reply = await scriptRunner(client)(TAKE, ['bucket'], ['1', '6'])
+
+    expect(reply).toEqual([0, 5, 10_000])
+    expect(client.asked).toEqual([['evalsha', TAKE.sha1, 1, 'bucket', '1', '6']])
+  })
+
+  it('gives keys and arguments by name to a client with evalSha', async () => {
+    const { evalsha, eval: evalText, asked } = rowClient(NO_SCRIPT, 1)
+
+    const reply = await scriptRunner({ evalSha: evalsha, eval: evalText })(TAKE, ['bucket'], ['1', '6'])
+
+    const given = { keys: ['bucket'], arguments: ['1', '6'] }
+    expect(reply).toEqual([1])
+    expect(asked).toEqual([
+      ['evalsha', TAKE.sha1, given],
+      ['eval', TAKE.text, given],
+    ])
+  })
+
+  it('sends the text once to a server that does not know the hash, and no other error twice', async () => {
+    const forgetful = rowClient(NO_SCRIPT, NO_SCRIPT, 'never asked for')
+    const refusing = rowClient(new Error('READONLY You cannot write against a read only replica.'))
+
+    await expect(scriptRunner(forgetful)(TAKE, ['bucket'], [])).rejects.toThrow('NOSCRIPT')
+    await expect(scriptRunner(refusing)(TAKE, ['bucket'], [])).rejects.toThrow('READONLY')
+
+    expect(forgetful.asked.map(([method]) => method)).toEqual(['evalsha', 'eval'])
+    expect(refusing.asked.map(([method]) => method)).toEqual(['evalsha'])
+  })
+
+  it('sends whole what later calls must not overtake', async () => {
+    const client = rowClient(1)
+
+    await scriptRunner(client)(ENTER, ['bucket'], ['lease_1', '60000'])
+
+    expect(client.asked).toEqual([['eval', ENTER.text, 1, 'bucket', 'lease_1', '60000']])
+  })
+
+  it('reads numbers of a client that gives them as text, and takes nothing else for an answer', async () => {
+    expect(await scriptRunner(rowClient(['0', '5']))(TAKE, ['bucket'], [])).toEqual([0, 5])
+    await expect(scriptRunner(rowClient('QUEUED'))(TAKE, ['bucket'], [])).rejects.toThrow('no numbers')
+  })
+
+  it('takes the clusters of all libraries', () => {
+    expectTypeOf<Cluster>().toExtend<RedisClient>()
+    expectTypeOf<ValkeyCluster>().toExtend<RedisClient>()
+    expectTypeOf<RedisClusterType>().toExtend<RedisClient>()
+  })
+})

@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
+import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
+import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
+import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
+import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
+import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
+import { temporaryPaths } from './support/temporary-folder.ts'
+
+const runner = { describe, it, expect }
+const newPath = temporaryPaths()
+const isLong = process.env['DRILL'] === 'long'
+const NOW_MS = 1_750_000_000_000
+const CREDIT = { creditId: 'credit_1', accountId: 'account_1', amount: 1_000n, description: 'start' }
+const HOLD = { holdId: 'hold_1', accountId: 'account_1', keyId: 'key_1', amount: 400n, expiresAtMs: NOW_MS + 1_000 }
+
+async function started(store: GatewayStore): Promise<GatewayStore> {
+  await store.start()
+  return store
+}
+
+function describeStore(name: string, open: () => { store: GatewayStore; database?: SqliteDatabase }): void {
+  const databases = new WeakMap<GatewayStore, SqliteDatabase>()
+  const create = async (): Promise<GatewayStore> => {
+    const { store, database } = open()
+    if (database !== undefined) databases.set(store, database)
+    return started(store)
+  }
+  const dispose = async (store: GatewayStore): Promise<void> => {
+    await store.close()
+    databases.get(store)?.close()
+  }
+  describe(name, () => {
+    let current: GatewayStore
+    describeLedger(
+      runner,
+      remember(create, (store) => store),
+    )
+    describeKeyStore(
+      runner,
+      remember(create, (store) => store.keys),
+    )
+    describeIdempotencyStore(
+      runner,
+      remember(create, (store) => store.idempotency),
+    )
+
+    function remember<Driver>(make: () => Promise<GatewayStore>, part: (store: GatewayStore) => Driver) {
+      return {
+        create: async () => {
+          current = await make()
+          return part(current)
+        },
+        dispose: () => dispose(current),
+      }
+    }
+
+    it(
+      'A15, B1, C6: agrees with a simple model over random histories, to the nano-dollar',
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(
+            ledgerHistories(isLong ? { minLength: 100, maxLength: 100 } : { maxLength: 50 }),
+            async (history) => {
+              const store = await create()
+              try {
+                await expectLikeModel(store.ledger, history)
+              } finally {
+                await dispose(store)
+              }
+            },
+          ),
+          { numRuns: isLong ? 1_000 : 60 },
+        )
+      },
+      isLong ? 900_000 : 60_000,
+    )
+  })
+}
+
+describeStore('sqlite store on a path', () => ({ store: sqliteStore({ path: newPath() }) }))
+describeStore('sqlite store in memory', () => ({ store: sqliteStore({ path: ':memory:' }) }))
+for (const engine of testEngines) {
+  describeStore(`sqlite store on ${engine.name}`, () => {
+    const database = engine.open(newPath())
+    return { store: sqliteStore({ database }), database }
+  })
+}
+
+describe('sqlite store', () => {
+  it('keeps everything over a restart', async () => {
+    const path = newPath()
+    const first = await started(sqliteStore({ path }))
+    await first.ledger.createAccount({ id: 'account_1', spendingCap: { amount: 5n, period: 'day' } }, NOW_MS)
+    await first.ledger.credit(CREDIT, NOW_MS)
+    await first.ledger.reserve(HOLD, NOW_MS)
+    await first.close()
+    const second = await started(sqliteStore({ path }))
+
+    expect(await second.ledger.account('account_1')).toEqual({
+      id: 'account_1',
+      balance: 600n,
+      held: 400n,
+      tier: 'paid',
+      spendingCap: { amount: 5n, period: 'day' },
+      createdAtMs: NOW_MS,
+    })
+    expect(await second.ledger.credit(CREDIT, NOW_MS)).toBe(false)
+    expect(await second.ledger.void('hold_1', NOW_MS)).toMatchObject({ resolved: true })
+    await second.close()
+  })
+
+  it('sees at once what another connection to the file has written', async () => {
+    const path = newPath()
+    const one = await started(sqliteStore({ path }))
+    const other = await started(sqliteStore({ path }))
+    await one.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    await other.ledger.credit(CREDIT, NOW_MS)
+
+    expect((await one.ledger.account('account_1'))?.balance).toBe(1_000n)
+    await one.close()
+    await other.close()
+  })
+
+  it('finishes what was asked before it closes, and refuses what is asked later', async () => {
+    const path = newPath()
+    const store = await started(sqliteStore({ path }))
+    await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    const credited = store.ledger.credit(CREDIT, NOW_MS)
+    await store.close()
+
+    expect(await credited).toBe(true)
+    await expect(store.ledger.account('account_1')).rejects.toMatchObject({ fault: 'closed' })
+    await expect(store.start()).rejects.toMatchObject({ fault: 'closed' })
+  })
+
+  it('says that it must be started first', async () => {
+    const store = sqliteStore({ path: newPath() })
+
+    await expect(store.ledger.account('account_1')).rejects.toThrow(/call start\(\) first/)
+  })
+
+  it('undoes only the operation that fails among those written together', async () => {
+    const store = await started(sqliteStore({ path: newPath() }))
+    await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    const outcomes = await Promise.allSettled([
+      store.ledger.credit(CREDIT, NOW_MS),
+      store.ledger.credit({ ...CREDIT, creditId: 'credit_2', accountId: 'nobody' }, NOW_MS),
+      store.keys.insert({ ...keyOf('1'), createdAtMs: 1.5 }),
+      store.ledger.credit({ ...CREDIT, creditId: 'credit_3' }, NOW_MS),
+    ])
+
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
+    expect((await store.ledger.account('account_1'))?.balance).toBe(2_000n)
+    await store.close()
+  })
+
+  it('does not let the journal be changed, even past the store', async () => {
+    const database = defaultEngine.open(newPath())
+    const store = await started(sqliteStore({ database }))
+    await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    await store.ledger.credit(CREDIT, NOW_MS)
+
+    expect(() => database.exec('UPDATE signalbox_entries SET amount = 5')).toThrow(/append-only/)
+    expect(() => database.exec('DELETE FROM signalbox_entries')).toThrow(/append-only/)
+    expect(() => database.exec('UPDATE signalbox_accounts SET balance = -1')).toThrow(/CHECK/)
+    await store.close()
+    database.close()
+  })
+
+  it('G1: forgets ended holds, refusals, counters and keys once their time is over', async () => {
+    const database = defaultEngine.open(newPath())
+    const store = await started(sqliteStore({ database }))
+    const claim = { accountId: 'account_1', key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 1_000 }
+    const spendingLimits = [{ counter: 'c', limit: 500n, expiresAtMs: NOW_MS + 1_000 }]
+    await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    await store.ledger.credit(CREDIT, NOW_MS)
+    await store.ledger.reserve({ ...HOLD, claim, spendingLimits }, NOW_MS)
+    await store.ledger.reserve({ ...HOLD, holdId: 'hold_2', spendingLimits }, NOW_MS)
+    const answer = { status: 200, headers: [], body: new Uint8Array(1) }
+    await store.ledger.settle({ holdId: 'hold_1', amount: 1n, description: 'chat', answer }, NOW_MS)
+    const twoDaysLaterMs = NOW_MS + 2 * 86_400_000
+    const count = (table: string) =>
+      Number((database.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n)
+    const tables = ['holds', 'refusals', 'counters', 'hold_counters', 'idempotency'].map((name) => `signalbox_${name}`)
+    const before = tables.map(count)
+    await store.ledger.expire(twoDaysLaterMs, 10)
+
+    expect(before).toEqual([1, 1, 1, 1, 1])
+    expect(tables.map(count)).toEqual([0, 0, 0, 0, 0])
+    expect(count('signalbox_entries')).toBe(2)
+    await store.close()
+    database.close()
+  })
+})
+
+function keyOf(id: string) {
+  return {
+    id,
+    accountId: 'account_1',
+    hash: id.repeat(64),
+    label: '',
+    scopes: {},
+    limits: undefined,
+    spendingCap: undefined,
+    createdAtMs: NOW_MS,
+    expiresAtMs: undefined,
+    revokedAtMs: undefined,
+  }
+}

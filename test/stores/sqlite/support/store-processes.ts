@@ -1,0 +1,77 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { build } from 'tsup'
+import { afterAll, beforeAll } from 'vitest'
+
+/** A started process, and what it has written so far. */
+export interface StoreProcess {
+  readonly child: ChildProcess
+  readonly lines: string[]
+  /** Resolves when the process has written such a line. */
+  line(pattern: RegExp): Promise<string>
+  /** Tells the process to begin. */
+  tell(): void
+  /** Exit code or signal, once it has ended and all of its output is read. */
+  readonly ended: Promise<number | string | null>
+}
+
+const ROOT = join(import.meta.dirname, '../../../..')
+
+/** Bundles `store-process.ts` once for a test file, and starts it as often as asked. What still runs is killed at the end. */
+export function storeProcesses(): (...args: string[]) => StoreProcess {
+  // Inside the project, so that the bundle finds the engine's package.
+  const folder = mkdtempSync(join(ROOT, 'node_modules/.signalbox-test-'))
+  const children = new Set<ChildProcess>()
+  beforeAll(async () => {
+    await build({
+      entry: [join(import.meta.dirname, 'store-process.ts')],
+      outDir: folder,
+      format: 'esm',
+      target: 'node20',
+      config: false,
+      dts: false,
+      removeNodeProtocol: false,
+      silent: true,
+      outExtension: () => ({ js: '.mjs' }),
+    })
+  })
+  afterAll(() => {
+    for (const child of children) child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return (...args) => {
+    const child = spawn(process.execPath, [join(folder, 'store-process.mjs'), ...args], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    children.add(child)
+    return watch(child)
+  }
+}
+
+function watch(child: ChildProcess): StoreProcess {
+  const lines: string[] = []
+  const reader = createInterface({ input: child.stdout! })
+  reader.on('line', (line) => lines.push(line))
+  const ended = Promise.all([once(child, 'exit'), once(reader, 'close')]).then(([[code, signal]]) => code ?? signal)
+  return {
+    child,
+    lines,
+    ended,
+    line: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const found = lines.find((line) => pattern.test(line))
+          if (found === undefined) return
+          reader.off('line', look)
+          resolve(found)
+        }
+        reader.on('line', look)
+        void ended.then((code) => reject(new Error(`ended with ${code} before it wrote ${pattern}`)))
+        look()
+      }),
+    tell: () => void child.stdin!.write('go\n'),
+  }
+}
