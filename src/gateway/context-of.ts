@@ -34,7 +34,7 @@ export function contextOf(options: GatewayOptions): StageContext {
   const logger = options.logger ?? silentLogger
   const store = options.store ?? memoryStore()
   const allowPrivate = options.allowPrivateUrls ?? false
-  const guarded = undiciTransport({
+  const publicTransport = undiciTransport({
     connectTimeoutMs: timeouts.connectMs,
     ...(allowPrivate ? {} : { lookup: publicLookup }),
   })
@@ -46,7 +46,8 @@ export function contextOf(options: GatewayOptions): StageContext {
     ]),
     vendors: new Map(options.vendors.map((vendor) => [vendor.id, vendor])),
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
-    fetchImage: imageFetcher(guarded, { allowPrivate, clock }),
+    publicTransport,
+    fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
     store,
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),

@@ -104,7 +104,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         sweeper?.cancel()
         await inFlight.drain(context.clock, drainMs)
         await context.settlementRetries.flush()
-        await context.transport.close()
+        await Promise.all([context.transport.close(), context.publicTransport.close()])
         if (starting !== undefined) await context.store.close()
       })()
       return closing

@@ -33,6 +33,8 @@ export interface StageContext {
   readonly catalog: Catalog
   readonly vendors: ReadonlyMap<string, Vendor>
   readonly transport: Transport
+  /** For addresses that callers chose: connects to public ones only. */
+  readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
   readonly store: GatewayStore
   readonly authenticate: Authenticate

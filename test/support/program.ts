@@ -19,15 +19,19 @@ export interface Program {
   readonly unread: readonly unknown[]
 }
 
-/**
- * Compiles a TypeScript program, because Node 20 cannot run one, and gives a function that starts it as often as needed.
- * The program finds its argument as JSON in `process.argv[2]`.
- */
-export async function compileProgram(source: string): Promise<(argument: unknown) => Program> {
+/** A compiled program. */
+export interface CompiledProgram {
+  /** Starts a process, which finds the argument as JSON in `process.argv[2]`. */
+  (argument: unknown): Program
+  /** Deletes what was compiled. */
+  remove(): void
+}
+
+/** Compiles a TypeScript program, because Node 20 cannot run one. */
+export async function compileProgram(source: string): Promise<CompiledProgram> {
   const name = basename(source, '.ts')
   // Below node_modules, so that the program finds the packages of this project.
   const folder = join(root, 'node_modules/.cache/signalbox-tests', randomBytes(8).toString('hex'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   await build({
     entry: { [name]: relative(root, source) },
     format: 'esm',
@@ -39,7 +43,9 @@ export async function compileProgram(source: string): Promise<(argument: unknown
     silent: true,
     removeNodeProtocol: false,
   })
-  return (argument) => startProgram(join(folder, `${name}.mjs`), argument)
+  return Object.assign((argument: unknown) => startProgram(join(folder, `${name}.mjs`), argument), {
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  })
 }
 
 function startProgram(file: string, argument: unknown): Program {

@@ -2,6 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
 import { shapeVector } from '../../endpoints/embeddings/vector-encoding.ts'
+import { estimateTokens } from '../../endpoints/token-estimate.ts'
 import type { EmbeddingsOperation, RelayedBody, Vendor, VendorCall } from '../../vendors/vendor.ts'
 import { planDimensions } from './embedding-dimensions.ts'
 import { type ChunkedAnswer, joinChunks, type VendorExchange } from './vendor-exchange.ts'
@@ -86,7 +87,7 @@ function combine(
   }
   const encoding = call.request.encoding_format ?? 'float'
   const usage = sumUsage(results)
-  const tokens = usage?.inputTokens ?? 0
+  const tokens = usage?.inputTokens ?? estimatedTokens(call.request.input)
   const body = {
     object: 'list',
     model: call.publicModel,
@@ -100,6 +101,11 @@ function combine(
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   }
   return { chunks: [Buffer.from(JSON.stringify(body))], usage }
+}
+
+/** Callers read a count even where the vendor gave none: an estimate from the text. */
+function estimatedTokens(input: EmbeddingsRequest['input']): number {
+  return estimateTokens(Buffer.byteLength(JSON.stringify(input)))
 }
 
 /** Adds up the batches' usage; undefined when any of them reported none. */
