@@ -1,0 +1,47 @@
+import type { PostgresSession } from '../postgres-pool.ts'
+import { CLAIM_FUNCTIONS } from './claim-functions.ts'
+import { RESERVE_FUNCTIONS } from './reserve-functions.ts'
+import { RESOLVE_FUNCTIONS } from './resolve-functions.ts'
+import { TABLES } from './tables.ts'
+
+/** Forward only: the statements of version n stand at index n − 1, and what was released is never changed. */
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [...TABLES, ...CLAIM_FUNCTIONS, ...RESERVE_FUNCTIONS, ...RESOLVE_FUNCTIONS],
+]
+
+/**
+ * Brings a schema up to date, inside a transaction of the caller. Of several processes that start at once one does the
+ * work and the others wait for it; where everything is up to date, nothing is written, and no right to create is needed.
+ *
+ * @param name the schema, unquoted.
+ * @throws Error when the schema was made by a newer version of this library.
+ */
+export async function migrate(session: PostgresSession, name: string): Promise<void> {
+  const schema = quoteIdentifier(name)
+  await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`signalbox:${name}`])
+  const found = await session.query('SELECT to_regclass($1)::text AS migrations', [`${schema}.migrations`])
+  if ((found.rows[0] as { migrations: string | null }).migrations === null) {
+    await session.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`)
+    await session.query(
+      `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
+    )
+  }
+  const latest = await session.query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.migrations`)
+  const { version } = latest.rows[0] as { version: number }
+  if (version > MIGRATIONS.length) {
+    throw new Error(
+      `The PostgreSQL schema ${schema} has version ${version}, this version of signalbox knows ${MIGRATIONS.length}: update signalbox.`,
+    )
+  }
+  // The functions keep this path for ever, so that no table of another schema can stand in for theirs.
+  await session.query(`SET LOCAL search_path = ${schema}, pg_temp`)
+  for (let next = version; next < MIGRATIONS.length; next++) {
+    for (const statement of MIGRATIONS[next]!) await session.query(statement)
+    await session.query('INSERT INTO migrations (version) VALUES ($1)', [next + 1])
+  }
+}
+
+/** A name as it stands in SQL text. */
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,181 @@
+import { systemClock } from '../../core/clock.ts'
+import type { PostgresClient, PostgresPool, PostgresSession, PostgresTransactions } from './postgres-pool.ts'
+
+/** How the driver talks to the server. Rows are plain objects by column name. */
+export interface PostgresConnection {
+  /**
+   * Runs one statement. Deadlocks and serialization failures are tried again, a few times; any other error is thrown as
+   * the client library gives it.
+   */
+  run(text: string, values?: unknown[]): Promise<readonly PostgresRow[]>
+  /** Runs several statements on one connection, all or none. Never tried again. */
+  transaction<Value>(run: (session: PostgresSession) => Promise<Value>): Promise<Value>
+  /** Resolves when nothing is under way any more; what is begun afterwards is refused. */
+  close(): Promise<void>
+}
+
+/** One row; the columns that the driver asks for are text, numbers, booleans, bytes or null. */
+export type PostgresRow = Readonly<Record<string, unknown>>
+
+const MAX_ATTEMPTS = 5
+/** Serialization failure and deadlock: the server undid everything and asks to try again (PostgreSQL, appendix A). */
+const RETRYABLE = new Set(['40001', '40P01'])
+
+const watched = new WeakSet<object>()
+
+/** @param timeoutMs most that a statement may take, the wait for a connection included. */
+export function postgresConnection(
+  database: PostgresPool | PostgresTransactions,
+  timeoutMs: number,
+): PostgresConnection {
+  const underWay = new Set<Promise<unknown>>()
+  let isClosed = false
+  const lend = 'connect' in database ? lender(database, timeoutMs) : undefined
+
+  function track<Value>(begin: () => Promise<Value>): Promise<Value> {
+    if (isClosed) return Promise.reject(new Error('the PostgreSQL store is closed'))
+    const work = begin()
+    const tracked: Promise<unknown> = work.then(settled, settled)
+    function settled(): void {
+      underWay.delete(tracked)
+    }
+    underWay.add(tracked)
+    return work
+  }
+
+  async function statement(text: string, values: unknown[] | undefined): Promise<readonly PostgresRow[]> {
+    const send = (session: PostgresSession) => session.query(text, values)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const result = await (lend === undefined ? within(timeoutMs, send(database)) : lend(send))
+        return result.rows as readonly PostgresRow[]
+      } catch (error) {
+        if (attempt === MAX_ATTEMPTS || !RETRYABLE.has(String(codeOf(error)))) throw error
+      }
+    }
+  }
+
+  return {
+    run: (text, values) => track(() => statement(text, values)),
+    transaction: (run) =>
+      track(async () => (lend === undefined ? (database as PostgresTransactions).transaction(run) : lend(inside(run)))),
+    async close() {
+      isClosed = true
+      await Promise.all(underWay)
+    },
+  }
+}
+
+/** SQLSTATE of an error that the server reported. */
+export function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+}
+
+type Use<Value> = (session: PostgresSession) => PromiseLike<Value>
+
+/** Runs work on a connection of the pool, and gives the connection back, or throws it away when it may be broken. */
+function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>) => Promise<Value> {
+  watchPool(pool)
+  return (use) =>
+    new Promise((resolve, reject) => {
+      let client: PostgresClient | undefined
+      let isOver = false
+      const end = (error?: Error): void => {
+        if (isOver) return
+        isOver = true
+        timer.cancel()
+        client?.release(error)
+      }
+      const fail = (error: unknown): void => {
+        end(isBroken(error) ? asError(error) : undefined)
+        reject(error)
+      }
+      const timer = systemClock.schedule(timeoutMs, () => fail(timeoutError(timeoutMs)))
+      // In a function of its own, so that a pool that throws is a rejection like any other.
+      const connecting = (async () => pool.connect())()
+      connecting
+        .then((lent) => {
+          if (isOver) {
+            lent.release()
+            return undefined
+          }
+          client = lent
+          watchClient(lent)
+          return use(lent)
+        })
+        .then((value) => {
+          end()
+          resolve(value as Awaited<ReturnType<typeof use>>)
+        }, fail)
+    })
+}
+
+/**
+ * An error event without a listener would end the host's process. Nothing is lost by not looking at it: a statement under
+ * way fails with the same error, the pool drops an idle connection by itself, and when the server is away, the next
+ * statement says so.
+ */
+function watchPool(pool: PostgresPool): void {
+  if (watched.has(pool)) return
+  watched.add(pool)
+  pool.on?.('error', ignore)
+  // Here already, because a new connection may break before the pool has handed it over.
+  pool.on?.('connect', watchClient)
+}
+
+function watchClient(client: PostgresClient): void {
+  if (watched.has(client)) return
+  watched.add(client)
+  client.on?.('error', ignore)
+}
+
+function ignore(): void {}
+
+/** Statements between BEGIN and COMMIT. */
+function inside<Value>(run: (session: PostgresSession) => Promise<Value>): Use<Value> {
+  return async (session) => {
+    await session.query('BEGIN')
+    try {
+      const value = await run(session)
+      await session.query('COMMIT')
+      return value
+    } catch (error) {
+      try {
+        await session.query('ROLLBACK')
+      } catch {
+        // No error of a statement, so that the connection is thrown away instead of lent on inside a transaction.
+        throw new Error('a transaction on PostgreSQL failed and could not be undone', { cause: error })
+      }
+      throw error
+    }
+  }
+}
+
+/** After an error of severity ERROR the server waits for the next statement; after any other the connection is gone. */
+function isBroken(error: unknown): boolean {
+  return !(typeof error === 'object' && error !== null && 'severity' in error && error.severity === 'ERROR')
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
+
+function timeoutError(timeoutMs: number): Error {
+  return new Error(`PostgreSQL did not answer within ${timeoutMs} ms`)
+}
+
+function within<Value>(timeoutMs: number, work: PromiseLike<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = systemClock.schedule(timeoutMs, () => reject(timeoutError(timeoutMs)))
+    work.then(
+      (value) => {
+        timer.cancel()
+        resolve(value)
+      },
+      (error) => {
+        timer.cancel()
+        reject(error)
+      },
+    )
+  })
+}

@@ -1,0 +1,183 @@
+import { formatDollars } from '../../core/money.ts'
+import { assertAmount } from '../amount.ts'
+import type { Account, Ledger, LedgerEntry, Reservation } from '../ledger.ts'
+import { answerParameters, OUTCOME_COLUMNS, reserveResultOf } from './claim-outcome.ts'
+import { amountOf, capOf, timeOf, timeParameter } from './column-values.ts'
+import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
+import { reserveQueue } from './reserve-queue.ts'
+
+/** How long the end of a hold is remembered after its deadline, in milliseconds: a day. */
+const END_RETENTION_MS = 24 * 60 * 60 * 1000
+/** The same for refusals, of which a caller without money can cause any number: an hour. */
+const REFUSAL_RETENTION_MS = 60 * 60 * 1000
+/** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
+const FORGOTTEN_PER_ROUND = 2_000
+const MAX_FORGETTING_ROUNDS = 25
+/** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
+const OUT_OF_RANGE = '22003'
+const ACCOUNT_COLUMNS = 'id, balance::text, held::text, tier, cap_amount::text, cap_period, created_at_ms::text'
+
+/**
+ * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip; the functions it
+ * calls are made by the migrations.
+ */
+export function postgresLedger({ run }: PostgresConnection, schema: string): Ledger {
+  const reserve = reserveQueue(async (accountId, reservations, nowMs) => {
+    const rows = await run(
+      `SELECT ${OUTCOME_COLUMNS} FROM ${schema}.reserve($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
+      [accountId, JSON.stringify(reservations.map(requestOf)), timeParameter(nowMs)],
+    )
+    return rows.map(reserveResultOf)
+  })
+
+  async function account(accountId: string): Promise<Account | undefined> {
+    const [row] = await run(`SELECT ${ACCOUNT_COLUMNS} FROM ${schema}.accounts WHERE id = $1`, [accountId])
+    return row === undefined ? undefined : accountOf(row)
+  }
+
+  async function endHold(holdId: string): Promise<boolean> {
+    const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided') AS count`, [holdId])
+    return row!['count'] === 1
+  }
+
+  async function forget(now: string): Promise<void> {
+    const values = [now, REFUSAL_RETENTION_MS, END_RETENTION_MS, FORGOTTEN_PER_ROUND]
+    for (let round = 0; round < MAX_FORGETTING_ROUNDS; round++) {
+      const [row] = await run(`SELECT ${schema}.forget($1, $2, $3, $4) AS count`, values)
+      if (row!['count'] !== FORGOTTEN_PER_ROUND) return
+    }
+  }
+
+  return {
+    async createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
+      if (spendingCap !== undefined) assertAmount(spendingCap.amount)
+      const values = [
+        id,
+        tier,
+        spendingCap === undefined ? null : String(spendingCap.amount),
+        spendingCap?.period ?? null,
+        timeParameter(nowMs),
+      ]
+      const insert = `INSERT INTO ${schema}.accounts (id, tier, cap_amount, cap_period, created_at_ms)
+        VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING RETURNING ${ACCOUNT_COLUMNS}`
+      const [row] = await run(insert, values)
+      return row === undefined ? (await account(id))! : accountOf(row)
+    },
+
+    async updateAccount(accountId, { tier, spendingCap }) {
+      if (spendingCap !== undefined && spendingCap !== null) assertAmount(spendingCap.amount)
+      const [row] = await run(
+        `UPDATE ${schema}.accounts SET
+          tier = coalesce($2, tier),
+          cap_amount = CASE WHEN $3 THEN $4 ELSE cap_amount END,
+          cap_period = CASE WHEN $3 THEN $5 ELSE cap_period END
+        WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
+        [
+          accountId,
+          tier ?? null,
+          spendingCap !== undefined,
+          spendingCap ? String(spendingCap.amount) : null,
+          spendingCap?.period ?? null,
+        ],
+      )
+      return row === undefined ? undefined : accountOf(row)
+    },
+
+    account,
+
+    async credit({ creditId, accountId, amount, description }, nowMs) {
+      assertAmount(amount)
+      if (amount === 0n) throw new RangeError('a credit must be above zero')
+      const values = [creditId, accountId, String(amount), description, timeParameter(nowMs)]
+      const [row] = await run(`SELECT ${schema}.credit($1, $2, $3, $4, $5) AS credited`, values).catch((error) => {
+        if (codeOf(error) !== OUT_OF_RANGE) throw error
+        throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars', { cause: error })
+      })
+      if (row!['credited'] === null) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
+      return row!['credited'] === true
+    },
+
+    async reserve(reservation, nowMs) {
+      // Here, before others share the round trip: a wrong amount is the problem of the one who sent it.
+      assertAmount(reservation.amount)
+      for (const { limit } of reservation.spendingLimits ?? []) assertAmount(limit)
+      return reserve(reservation, nowMs)
+    },
+
+    async settle({ holdId, amount, description, answer }, nowMs) {
+      assertAmount(amount)
+      const [row] = await run(
+        `SELECT s.charged::text, s.shortfall::text FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7) AS s`,
+        [holdId, String(amount), description, timeParameter(nowMs), ...answerParameters(answer)],
+      )
+      if (row!['charged'] === null) return { resolved: false, charged: 0n, shortfall: 0n }
+      return { resolved: true, charged: amountOf(row!['charged']), shortfall: amountOf(row!['shortfall']) }
+    },
+
+    void: async (holdId) => ({ resolved: await endHold(holdId), charged: 0n, shortfall: 0n }),
+
+    async expire(nowMs, limit) {
+      const now = timeParameter(nowMs)
+      const [row] = await run(`SELECT ${schema}.expire_holds($1, $2) AS count`, [now, limit])
+      await forget(now)
+      return row!['count'] as number
+    },
+
+    async entries(accountId, limit) {
+      const rows = await run(
+        `SELECT e.id::text, account_id, kind, amount::text, missing::text, hold_id, description, created_at_ms::text
+        FROM ${schema}.entries e WHERE account_id = $1 ORDER BY e.id DESC LIMIT $2`,
+        [accountId, Math.max(0, limit)],
+      )
+      return rows.map(entryOf)
+    },
+  }
+}
+
+/** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
+function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits = [] }: Reservation): object {
+  return {
+    hold: holdId,
+    key: keyId,
+    amount: String(amount),
+    expires: timeParameter(expiresAtMs),
+    limits: spendingLimits.map((limit) => ({
+      counter: limit.counter,
+      most: String(limit.limit),
+      expires: timeParameter(limit.expiresAtMs),
+    })),
+    ...(claim === undefined
+      ? {}
+      : {
+          claim_account: claim.accountId,
+          claim_key: claim.key,
+          claim_fingerprint: claim.fingerprint,
+          claim_expires: timeParameter(claim.expiresAtMs),
+        }),
+  }
+}
+
+function accountOf(row: PostgresRow): Account {
+  return {
+    id: row['id'] as string,
+    balance: amountOf(row['balance']),
+    held: amountOf(row['held']),
+    tier: row['tier'] as Account['tier'],
+    spendingCap: capOf(row['cap_amount'], row['cap_period']),
+    createdAtMs: timeOf(row['created_at_ms']),
+  }
+}
+
+function entryOf(row: PostgresRow): LedgerEntry {
+  const missing = amountOf(row['missing'])
+  const description = row['description'] as string
+  return {
+    id: `entry_${row['id'] as string}`,
+    accountId: row['account_id'] as string,
+    kind: row['kind'] as LedgerEntry['kind'],
+    amount: amountOf(row['amount']),
+    holdId: (row['hold_id'] as string | null) ?? undefined,
+    description: missing === 0n ? description : `${formatDollars(missing)} USD not covered: ${description}`,
+    createdAtMs: timeOf(row['created_at_ms']),
+  }
+}

@@ -1,0 +1,196 @@
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import type { Reservation } from '../../../src/stores/ledger.ts'
+import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
+import { realServer } from '../../support/real-servers.ts'
+import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
+
+const server = await realServer('postgres')
+const NOW_MS = 1_790_000_000_000
+const HOUR_MS = 60 * 60 * 1000
+const DAY_MS = 24 * 60 * 60 * 1000
+
+function reservation(overrides: Partial<Reservation> = {}): Reservation {
+  return {
+    holdId: 'hold_1',
+    accountId: 'account_1',
+    keyId: 'key_1',
+    amount: 100n,
+    expiresAtMs: NOW_MS + 60_000,
+    ...overrides,
+  }
+}
+
+async function fund({ ledger }: GatewayStore, amount: bigint, accountId = 'account_1'): Promise<void> {
+  await ledger.createAccount({ id: accountId }, NOW_MS)
+  await ledger.credit({ creditId: `credit_${accountId}`, accountId, amount, description: 'start' }, NOW_MS)
+}
+
+describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
+  let schemas: Schemas
+  let store: GatewayStore
+  let schema: string
+
+  beforeAll(() => {
+    schemas = schemasOn(server.url)
+  })
+  afterAll(() => schemas.end())
+
+  beforeEach(async () => {
+    store = await schemas.create()
+    schema = schemas.schemaOf(store)
+    return () => schemas.dispose(store)
+  })
+
+  const count = async (table: string): Promise<number> =>
+    Number((await schemas.pool.query(`SELECT count(*) FROM ${schema}.${table}`)).rows[0].count)
+
+  test('the database itself refuses a balance or held money below zero', async () => {
+    await fund(store, 1_000n)
+
+    await expect(schemas.pool.query(`UPDATE ${schema}.accounts SET balance = -1`)).rejects.toThrow('check constraint')
+    await expect(schemas.pool.query(`UPDATE ${schema}.accounts SET held = -1`)).rejects.toThrow('check constraint')
+  })
+
+  test.each(['UPDATE $.entries SET amount = 5', 'DELETE FROM $.entries', 'TRUNCATE $.entries'])(
+    'the journal refuses %s',
+    async (statement) => {
+      await fund(store, 1_000n)
+
+      await expect(schemas.pool.query(statement.replace('$', schema))).rejects.toThrow('the journal is append-only')
+
+      expect(await store.ledger.entries('account_1', 10)).toHaveLength(1)
+    },
+  )
+
+  test('the database itself refuses a second charge for one hold', async () => {
+    await fund(store, 1_000n)
+    await store.ledger.reserve(reservation(), NOW_MS)
+    await store.ledger.settle({ holdId: 'hold_1', amount: 10n, description: 'chat' }, NOW_MS)
+
+    const again = `INSERT INTO ${schema}.entries (account_id, kind, amount, hold_id, description, created_at_ms)
+      VALUES ('account_1', 'charge', -10, 'hold_1', 'chat', 1)`
+
+    await expect(schemas.pool.query(again)).rejects.toThrow('entries_charged_once')
+  })
+
+  test('D2: 100 racers on one hold, settling, voiding and sweeping, have one winner', async () => {
+    await fund(store, 1_000n)
+    await store.ledger.reserve(reservation({ amount: 400n, expiresAtMs: NOW_MS - 1 }), NOW_MS - 60_000)
+    const race = [
+      async () => (await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat' }, NOW_MS)).resolved,
+      async () => (await store.ledger.void('hold_1', NOW_MS)).resolved,
+      async () => (await store.ledger.expire(NOW_MS, 10)) === 1,
+    ]
+
+    const wins = await Promise.all(Array.from({ length: 100 }, (_, index) => race[index % race.length]!()))
+
+    const { balance, held } = (await store.ledger.account('account_1'))!
+    const sum = (await store.ledger.entries('account_1', 10)).reduce((total, { amount }) => total + amount, 0n)
+    expect(wins.filter(Boolean)).toHaveLength(1)
+    expect(held).toBe(0n)
+    expect(balance).toBe(sum)
+  })
+
+  test('waiting reservations of one account share round trips, and are judged in order', async () => {
+    await fund(store, 250n)
+    const statements: string[] = []
+    const counting = {
+      query: (text: string, values?: unknown[]) => {
+        statements.push(text)
+        return schemas.pool.query(text, values)
+      },
+      transaction: () => Promise.reject(new Error('not used')),
+    }
+    const { ledger } = postgresStore({ pool: counting, schema })
+    const wanted = Array.from({ length: 500 }, (_, index) => reservation({ holdId: `hold_${index}`, amount: 25n }))
+
+    const outcomes = await Promise.all(wanted.map(async (one) => ledger.reserve(one, NOW_MS)))
+
+    expect(outcomes.slice(0, 10).every(({ status }) => status === 'held')).toBe(true)
+    expect(outcomes.slice(10).every(({ status }) => status === 'insufficient_balance')).toBe(true)
+    expect(statements).toHaveLength(5)
+  })
+
+  test('a wrong amount harms nobody who shares its round trip', async () => {
+    await fund(store, 1_000n)
+
+    const [wrong, right] = await Promise.allSettled([
+      store.ledger.reserve(reservation({ amount: -1n }), NOW_MS),
+      store.ledger.reserve(reservation({ holdId: 'hold_2' }), NOW_MS),
+    ])
+
+    expect(wrong).toMatchObject({ status: 'rejected', reason: expect.any(RangeError) })
+    expect(right).toEqual({ status: 'fulfilled', value: { status: 'held' } })
+  })
+
+  test('reservations, settlements and sweeps with counters in common all end, and count exactly', async () => {
+    await Promise.all(['account_1', 'account_2', 'account_3'].map((id) => fund(store, 100_000n, id)))
+    const counters = ['a', 'b', 'c'].map((counter) => ({ counter, limit: 10n ** 12n, expiresAtMs: NOW_MS + DAY_MS }))
+    const life = async (index: number): Promise<void> => {
+      const holdId = `hold_${index}`
+      const accountId = `account_${(index % 3) + 1}`
+      const spendingLimits = index % 2 === 0 ? counters : [...counters].reverse()
+      await store.ledger.reserve(reservation({ holdId, accountId, spendingLimits }), NOW_MS)
+      if (index % 5 === 0) await store.ledger.expire(NOW_MS + 90_000, 3)
+      else await store.ledger.settle({ holdId, amount: 40n, description: 'chat' }, NOW_MS)
+    }
+
+    await Promise.all(Array.from({ length: 200 }, (_, index) => life(index)))
+    await store.ledger.expire(NOW_MS + 90_000, 1_000)
+
+    const { rows } = await schemas.pool.query(`SELECT DISTINCT spent::text FROM ${schema}.counters`)
+    const charged = await schemas.pool.query(
+      `SELECT (-sum(amount))::text AS sum FROM ${schema}.entries WHERE amount < 0`,
+    )
+    expect(rows).toEqual([{ spent: charged.rows[0].sum }])
+  })
+
+  test('money stays exact for a host that reads 64-bit integers as floats', async () => {
+    await fund(store, 9_007_199_254_740_993n)
+    const types = {
+      getTypeParser: (oid: number, format?: 'text') => (oid === 20 ? Number : pg.types.getTypeParser(oid, format)),
+    }
+    const pool = new pg.Pool({ connectionString: server.url, types: types as pg.CustomTypesConfig })
+    const { ledger } = postgresStore({ pool, schema })
+
+    const account = await ledger.account('account_1')
+    const [entry] = await ledger.entries('account_1', 1)
+    await pool.end()
+
+    expect([account?.balance, entry?.amount]).toEqual([9_007_199_254_740_993n, 9_007_199_254_740_993n])
+  })
+
+  test('a search path of the session leads nobody to the tables of another schema', async () => {
+    await fund(store, 1_000n)
+    const decoy = freshSchemaName()
+    await schemas.pool.query(`CREATE SCHEMA ${decoy}`)
+    await schemas.pool.query(`CREATE TABLE ${decoy}.accounts AS SELECT * FROM ${schema}.accounts WHERE false`)
+    const pool = new pg.Pool({ connectionString: server.url, options: `-c search_path=${decoy}` })
+    const { ledger } = postgresStore({ pool, schema })
+
+    const outcome = await ledger.reserve(reservation(), NOW_MS)
+    await pool.end()
+    await dropSchema(schemas.pool, decoy)
+
+    expect(outcome).toEqual({ status: 'held' })
+  })
+
+  test('sweeping forgets refusals after an hour, holds that ended after a day, and expired keys and counters', async () => {
+    const claim = { accountId: 'account_1', key: 'order-17', fingerprint: 'f', expiresAtMs: NOW_MS + DAY_MS }
+    const spendingLimits = [{ counter: 'key:key_1:2026-09', limit: 1_000n, expiresAtMs: NOW_MS + DAY_MS }]
+    await fund(store, 1_000n)
+    await store.ledger.reserve(reservation({ claim, spendingLimits }), NOW_MS)
+    await store.ledger.settle({ holdId: 'hold_1', amount: 10n, description: 'chat' }, NOW_MS)
+    await store.ledger.reserve(reservation({ holdId: 'hold_2', amount: 5_000n }), NOW_MS)
+    await store.ledger.reserve(reservation({ holdId: 'hold_3', expiresAtMs: NOW_MS + 9 * DAY_MS }), NOW_MS)
+    await store.idempotency.claim(claim, NOW_MS)
+
+    await store.ledger.expire(NOW_MS + HOUR_MS + 61_000, 10)
+    expect([await count('holds'), await count('claims'), await count('counters')]).toEqual([2, 1, 1])
+    await store.ledger.expire(NOW_MS + DAY_MS + 61_000, 10)
+    expect([await count('holds'), await count('claims'), await count('counters')]).toEqual([1, 0, 0])
+    expect((await store.ledger.account('account_1'))?.held).toBe(100n)
+  })
+})

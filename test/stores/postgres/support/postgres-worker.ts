@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import pg from 'pg'
+import { postgresStore } from '../../../../src/stores/postgres/postgres-store.ts'
+
+/** What a test wants of this process. */
+export interface WorkerJob {
+  readonly task: 'migrate' | 'reserve-many' | 'expire-all' | 'reserve-for-ever'
+  readonly url: string
+  readonly schema: string
+  readonly worker: number
+  readonly nowMs: number
+}
+
+const job = JSON.parse(process.argv[2]!) as WorkerJob
+const pool = new pg.Pool({ connectionString: job.url, max: 4 })
+const store = postgresStore({ pool, schema: job.schema, statementTimeoutMs: 60_000 })
+const report = (message: unknown): void => void process.send!(message)
+
+function reserve(holdId: string, amount: bigint) {
+  const hold = { holdId, accountId: 'account_1', keyId: 'key_1', amount, expiresAtMs: job.nowMs + 60_000 }
+  return store.ledger.reserve(hold, job.nowMs)
+}
+
+/** All processes begin at the same moment: when the test says so. */
+async function untilTold(): Promise<void> {
+  const word = once(process, 'message')
+  report('ready')
+  await word
+}
+
+async function reserveMany(): Promise<void> {
+  const wanted = Array.from({ length: 500 }, (_, index) => `hold_${job.worker}_${index}`)
+  const outcomes = await Promise.all(wanted.map(async (holdId) => reserve(holdId, 50n)))
+  report(outcomes.filter((outcome) => outcome.status === 'held').length)
+}
+
+async function expireAll(): Promise<void> {
+  let total = 0
+  for (let count = -1; count !== 0; total += count) count = await store.ledger.expire(job.nowMs, 20)
+  report(total)
+}
+
+/** Ends only by a signal. */
+async function reserveForEver(lane: number): Promise<void> {
+  for (let index = 0; ; index++) {
+    const holdId = `hold_${job.worker}_${lane}_${index}`
+    const outcome = await reserve(holdId, 1n)
+    if (outcome.status === 'held') report(holdId)
+  }
+}
+
+if (job.task !== 'migrate') await store.start()
+await untilTold()
+if (job.task === 'migrate') report(await store.start().then(() => 'started', String))
+if (job.task === 'reserve-many') await reserveMany()
+if (job.task === 'expire-all') await expireAll()
+if (job.task === 'reserve-for-ever') await Promise.all([0, 1, 2, 3].map(reserveForEver))
+await store.close()
+await pool.end()
+process.disconnect()
