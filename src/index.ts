@@ -56,15 +56,18 @@ export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } fr
 export type { KeyRecord, KeyStore } from './stores/key-store.ts'
 export type {
   Account,
+  AccountChange,
   Ledger,
   LedgerEntry,
+  NewAccount,
   Reservation,
   ReserveResult,
   Resolution,
   Settlement,
+  SpendingLimit,
 } from './stores/ledger.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
-export type { Authenticate, Credentials, KeyScopes, Principal, Tier } from './stores/principal.ts'
+export type { Authenticate, Credentials, KeyScopes, Principal, SpendingCap, Tier } from './stores/principal.ts'
 export type {
   BucketState,
   ConcurrencyLimiter,

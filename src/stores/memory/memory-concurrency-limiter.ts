@@ -6,56 +6,68 @@ interface Bucket {
   readonly leases: Map<string, number>
   /** No lease of the bucket expires before this, so nothing need be looked for earlier. */
   earliestExpiryMs: number
+  usedAtMs: number
 }
+
+/** An empty bucket that is in use is kept for a while: making it anew for each request costs more than keeping it. */
+const IDLE_MS = 60_000
 
 /** Leases in this process; answers at once. */
 export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
   const buckets = new Map<string, Bucket>()
   const cursor = new MapCursor(buckets)
 
-  function dropExpired(name: string, bucket: Bucket, nowMs: number): void {
+  function dropExpired(bucket: Bucket, nowMs: number): void {
     if (bucket.earliestExpiryMs > nowMs) return
     bucket.earliestExpiryMs = Number.POSITIVE_INFINITY
     for (const [leaseId, expiresAtMs] of bucket.leases) {
       if (expiresAtMs <= nowMs) bucket.leases.delete(leaseId)
       else bucket.earliestExpiryMs = Math.min(bucket.earliestExpiryMs, expiresAtMs)
     }
-    if (bucket.leases.size === 0) buckets.delete(name)
   }
 
-  function setLease(name: string, leaseId: string, expiresAtMs: number): void {
+  function sweepOne(nowMs: number): void {
+    const swept = cursor.next()
+    if (swept === undefined) return
+    const [name, bucket] = swept
+    dropExpired(bucket, nowMs)
+    if (bucket.leases.size === 0 && bucket.usedAtMs + IDLE_MS <= nowMs) buckets.delete(name)
+  }
+
+  function bucketOf(name: string, nowMs: number): Bucket {
     const bucket = buckets.get(name)
-    if (bucket === undefined) {
-      buckets.set(name, { leases: new Map([[leaseId, expiresAtMs]]), earliestExpiryMs: expiresAtMs })
-      return
-    }
+    if (bucket !== undefined) return bucket
+    const created = { leases: new Map<string, number>(), earliestExpiryMs: Number.POSITIVE_INFINITY, usedAtMs: nowMs }
+    buckets.set(name, created)
+    return created
+  }
+
+  function setLease(bucket: Bucket, leaseId: string, expiresAtMs: number): void {
     bucket.leases.set(leaseId, expiresAtMs)
     bucket.earliestExpiryMs = Math.min(bucket.earliestExpiryMs, expiresAtMs)
   }
 
   return {
     acquire({ bucket: name, leaseId, limit, expiresAtMs }, nowMs) {
-      const swept = cursor.next()
-      if (swept !== undefined) dropExpired(swept[0], swept[1], nowMs)
-      const bucket = buckets.get(name)
-      if (bucket !== undefined) dropExpired(name, bucket, nowMs)
-
-      const leases = buckets.get(name)?.leases
-      if (leases?.has(leaseId) !== true && (leases?.size ?? 0) >= limit) return false
-      setLease(name, leaseId, expiresAtMs)
+      sweepOne(nowMs)
+      const bucket = bucketOf(name, nowMs)
+      bucket.usedAtMs = nowMs
+      dropExpired(bucket, nowMs)
+      if (bucket.leases.size >= limit && !bucket.leases.has(leaseId)) return false
+      setLease(bucket, leaseId, expiresAtMs)
       return true
     },
 
     renew({ bucket: name, leaseId, expiresAtMs }, nowMs) {
-      const held = buckets.get(name)?.leases.get(leaseId)
-      if (held === undefined || held <= nowMs) return false
-      setLease(name, leaseId, expiresAtMs)
+      const bucket = buckets.get(name)
+      const held = bucket?.leases.get(leaseId)
+      if (bucket === undefined || held === undefined || held <= nowMs) return false
+      setLease(bucket, leaseId, expiresAtMs)
       return true
     },
 
-    release({ bucket: name, leaseId }) {
-      const bucket = buckets.get(name)
-      if (bucket?.leases.delete(leaseId) === true && bucket.leases.size === 0) buckets.delete(name)
+    release({ bucket, leaseId }) {
+      buckets.get(bucket)?.leases.delete(leaseId)
     },
   }
 }

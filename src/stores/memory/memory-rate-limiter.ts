@@ -28,6 +28,11 @@ interface Bucket {
 
 const MINUTE_MS = 60_000
 const SWEPT_PER_TAKE = 2
+/**
+ * A full bucket that is in use is kept for a while: a map whose entries come and go with every request leaves its outgrown
+ * tables to the garbage collector, which was dearer than everything else a limit costs.
+ */
+const IDLE_MS = 60_000
 const EVICTION_SAMPLE = 8
 /** Takes are whole numbers, so a millionth of one is rounding error of the division by time. */
 const TOLERANCE = 1e-6
@@ -49,11 +54,8 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
   }
 
   function setLevel({ bucket: name, perMinute }: RateTake, level: number, nowMs: number): void {
-    if (level === 0) {
-      buckets.delete(name)
-      return
-    }
     const bucket = buckets.get(name)
+    if (bucket === undefined && level === 0) return
     const atMs = Math.max(nowMs, bucket?.atMs ?? nowMs)
     const fullAtMs = atMs + (level / perMinute) * MINUTE_MS
     if (bucket === undefined) {
@@ -69,7 +71,7 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
   function sweep(nowMs: number): void {
     for (let count = 0; count < SWEPT_PER_TAKE; count++) {
       const next = cursor.next()
-      if (next !== undefined && next[1].fullAtMs <= nowMs) buckets.delete(next[0])
+      if (next !== undefined && next[1].fullAtMs <= nowMs && next[1].atMs + IDLE_MS <= nowMs) buckets.delete(next[0])
     }
   }
 

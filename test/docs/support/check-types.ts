@@ -17,6 +17,9 @@ const PATHS: Readonly<Record<string, string>> = {
   'signalbox/express': 'src/adapters/express.ts',
   'signalbox/fastify': 'src/adapters/fastify.ts',
   'signalbox/fetch': 'src/adapters/fetch.ts',
+  'signalbox/sqlite': 'src/stores/sqlite/sqlite-store.ts',
+  'signalbox/postgres': 'src/stores/postgres/postgres-store.ts',
+  'signalbox/redis': 'src/stores/redis/redis-limits.ts',
   openai: 'node_modules/openai7',
 }
 

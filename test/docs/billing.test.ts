@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { METERS } from '../../src/catalog/prices/meter.ts'
+import { firstTable, readPage, section } from './support/markdown.ts'
+import { titlesIn, titlesOf } from './support/named-tests.ts'
+
+const page = readPage('docs/billing.md')
+
+/** Tests as a cell names them: a title or its beginning, and the file. */
+const NAMED_TEST = /`([^`]+)` \(`((?:test|src)\/[^`]+\.ts)`\)/g
+
+test('every guarantee names tests, and each of them stands in the file that is named', () => {
+  const [, ...rows] = firstTable(section(page, 'Guarantees'))
+  const missing: string[] = []
+  for (const [guarantee = '', , tests = ''] of rows) {
+    const named = [...tests.matchAll(NAMED_TEST)]
+    if (named.length === 0) missing.push(`${guarantee}: no test`)
+    for (const [, title = '', path = ''] of named) {
+      if (!titlesIn(path).some((known) => known.startsWith(title))) missing.push(`${path}: ${title}`)
+    }
+  }
+
+  expect(rows.length).toBeGreaterThan(10)
+  expect(missing).toEqual([])
+})
+
+test('a title counts when a test or suite bears it, and not when it merely stands in the file', () => {
+  const titles = titlesOf(
+    [
+      "test('one', () => {})",
+      "describe.skipIf(true).each(rows)('two %s', () => {})",
+      'const third = `three $' + '{count}`',
+      'it(third, { timeout: 1 }, () => {})',
+      "check('four', async () => {})",
+      "// test('five')",
+      "expect('six').toBe('seven')",
+    ].join('\n'),
+  )
+
+  expect(titles).toEqual(['one', 'two %s', 'three $' + '{count}', 'four'])
+})
+
+test('the page lists every meter', () => {
+  const [, ...rows] = firstTable(section(page, 'Meters'))
+
+  expect(rows.map((row) => row[0])).toEqual([...METERS])
+})
