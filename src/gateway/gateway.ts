@@ -15,10 +15,11 @@ import { type Keys, keysOf, newKeyRecord } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
 import { serve } from './serve-request.ts'
 
-/** How often holds whose time is over are looked for. */
-const SWEEP_INTERVAL_MS = 30_000
+/** Holds whose time is over are looked for this often, and more often where holds live shortly. */
+const LONGEST_SWEEP_INTERVAL_MS = 30_000
+const SHORTEST_SWEEP_INTERVAL_MS = 1_000
 
-/** Most holds that one sweep ends. */
+/** Most holds that are ended in one transaction. */
 const SWEEP_BATCH = 500
 
 /** An AI gateway in this process. Mount it by an adapter, call it by `fetch`, or in process by `client`. */
@@ -37,7 +38,7 @@ export interface Gateway extends ExchangeHandler {
   start(): Promise<void>
   /**
    * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
-   * closes the store and all connections.
+   * closes the store and all connections. When the store is down, it is waited for within the same time.
    */
   close(options?: { readonly drainMs?: number }): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -54,12 +55,18 @@ export function createGateway(options: GatewayOptions): Gateway {
   let starting: Promise<void> | undefined
   let isStarted = false
   let sweeper: Timer | undefined
+  let sweeping: Promise<void> | undefined
+  const sweepIntervalMs = Math.min(
+    LONGEST_SWEEP_INTERVAL_MS,
+    Math.max(SHORTEST_SWEEP_INTERVAL_MS, context.holdTtlMs / 2),
+  )
   let closing: Promise<void> | undefined
 
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(() => {
       isStarted = true
-      if (closing === undefined) sweep()
+      // A process that died may have left holds behind.
+      sweep()
     })
     // A store that could not be opened is tried again by the next request.
     starting.catch(() => {
@@ -68,10 +75,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     return starting
   }
   const sweep = (): void => {
-    sweeper = context.clock.schedule(SWEEP_INTERVAL_MS, () => {
-      void expireHolds(context).finally(() => {
-        if (closing === undefined) sweep()
-      })
+    if (closing !== undefined) return
+    sweeping = expireHolds(context, () => closing !== undefined).finally(() => {
+      if (closing === undefined) sweeper = context.clock.schedule(sweepIntervalMs, sweep)
     })
   }
   const accept = (request: GatewayRequest, sink: ByteSink, principal?: Principal): void => {
@@ -101,9 +107,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     start: ready,
     close({ drainMs = 30_000 } = {}) {
       closing ??= (async () => {
+        const startedAtMs = context.clock.now()
         sweeper?.cancel()
         await inFlight.drain(context.clock, drainMs)
-        await context.settlementRetries.flush()
+        await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
+        await sweeping
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         if (starting !== undefined) await context.store.close()
       })()
@@ -137,9 +145,11 @@ async function open(context: StageContext, options: GatewayOptions): Promise<voi
   }
 }
 
-async function expireHolds(context: StageContext): Promise<void> {
+async function expireHolds(context: StageContext, isOver: () => boolean): Promise<void> {
   try {
-    await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
+    let expired = SWEEP_BATCH
+    while (expired === SWEEP_BATCH && !isOver())
+      expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
   } catch (error) {
     context.logger.error('holds could not be expired', { error })
   }

@@ -54,9 +54,10 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
   }
   const { sink } = reserved
   if (outcome.kind === 'stream') {
-    const { ending, recorded } = await relay(context, reserved, outcome)
+    const { ending, recorded, sinkFault } = await relay(context, reserved, outcome)
     const kept = recorded === undefined ? undefined : { status: 200, headers: STREAM_REPLAY_HEADERS, body: recorded }
     await settle(context, reserved, { ending, candidate: outcome.candidate, status: 200, answer: kept })
+    if (sinkFault !== undefined) throw sinkFault
     return
   }
   if (outcome.kind === 'failed') {

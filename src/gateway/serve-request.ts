@@ -136,9 +136,11 @@ interface Failing {
 function fail(context: StageContext, failing: Failing, cause: unknown): void {
   const { sink, requestId, dialect } = failing
   const error = GatewayError.from(cause)
-  if (error.code === 'internal_error') {
-    context.logger.error('a request failed inside the gateway', { requestId, error: error.cause })
-    emit(context, { type: 'internal-error', requestId, where: 'request', error: error.cause })
+  // The caller reads a safe text; what is behind it is for the operator.
+  if (error.code === 'internal_error' || error.code === 'store_unavailable') {
+    const where = error.code === 'internal_error' ? 'request' : 'store'
+    context.logger.error('a request failed inside the gateway', { requestId, where, error: error.cause })
+    emit(context, { type: 'internal-error', requestId, where, error: error.cause })
   }
   try {
     respondError(sink, error, { dialect, requestId, headers: errorHeaders(failing, error) })

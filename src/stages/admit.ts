@@ -1,9 +1,10 @@
 import { GatewayError } from '../core/errors.ts'
 import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
+import type { Usage } from '../core/usage.ts'
 import type { BucketState, Lease, RateLimits, RateTake } from '../stores/rate-limiter.ts'
 import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Parsed } from './records.ts'
-import type { StageContext } from './stage-context.ts'
+import { reportFault, type StageContext } from './stage-context.ts'
 
 /**
  * Applies the caller's limits: requests and tokens per minute, requests at once. Tokens are taken by the estimate, before
@@ -13,20 +14,24 @@ import type { StageContext } from './stage-context.ts'
 export function admit(context: StageContext, parsed: Parsed): MaybePromise<Admitted> {
   const limits = parsed.principal.limits ?? context.limits
   const nowMs = context.clock.now()
+  // The host's own estimator may throw: nothing is taken before that is known.
+  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   return andThen(acquireLease(context, limits, parsed, nowMs), (lease) =>
-    takeRates(context, limits, parsed, lease, nowMs),
+    takeRates(context, limits, { parsed, estimate, lease, nowMs }),
   )
 }
 
-function takeRates(
-  context: StageContext,
-  limits: RateLimits,
-  parsed: Parsed,
-  lease: Lease | undefined,
-  nowMs: number,
-): MaybePromise<Admitted> {
+/** A request that has its place, if it needed one. */
+interface Entering {
+  readonly parsed: Parsed
+  readonly estimate: Usage
+  readonly lease: Lease | undefined
+  readonly nowMs: number
+}
+
+function takeRates(context: StageContext, limits: RateLimits, entering: Entering): MaybePromise<Admitted> {
+  const { parsed, estimate, lease, nowMs } = entering
   const { keyId } = parsed.principal
-  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const requestTake = takeOf(`requests:${keyId}`, 1, limits.requestsPerMinute)
   const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
   // More than the whole bucket cannot be taken, so more must not be given back later either.
@@ -47,16 +52,27 @@ function takeRates(
       const record = admitted(decision.buckets)
       if (decision.allowed) return record
       const retryAfterSeconds = decision.retryAfterMs / 1000
-      return releaseAndThrow(context, lease, new GatewayError('rate_limited', { retryAfterSeconds }))
+      return releaseAndThrow(context, record, new GatewayError('rate_limited', { retryAfterSeconds }))
     },
-    (error) => releaseAndThrow(context, lease, error),
+    (error) => releaseAndThrow(context, { requestId: parsed.requestId, lease }, error),
   )
 }
 
-function releaseAndThrow(context: StageContext, lease: Lease | undefined, error: unknown): MaybePromise<never> {
-  return andThen(lease === undefined ? undefined : context.concurrency.release(lease), () => {
+type Place = Pick<Admitted, 'requestId' | 'lease'>
+
+function releaseAndThrow(context: StageContext, place: Place, error: unknown): MaybePromise<never> {
+  return andThen(release(context, place), () => {
     throw error
   })
+}
+
+function release(context: StageContext, { requestId, lease }: Place): MaybePromise<void> {
+  if (lease === undefined) return undefined
+  return settled(
+    () => context.concurrency.release(lease),
+    () => undefined,
+    (error) => reportFault(context, requestId, 'limits', error),
+  )
 }
 
 function listed(first: RateTake | undefined, second: RateTake | undefined): readonly RateTake[] {
@@ -64,14 +80,27 @@ function listed(first: RateTake | undefined, second: RateTake | undefined): read
   return second === undefined ? [first] : [first, second]
 }
 
-/** Gives the caller's place back and corrects the token limit to what was used. Called once for every admitted request. */
+/**
+ * Gives the caller's place back and corrects the token limit to what was used. Called once for every admitted request.
+ * Never fails, because no answer is withheld for a limiter that is down: the host gets an `internal-error` event, and the
+ * lease ends when it expires.
+ */
 export function leave(context: StageContext, admitted: Admitted, tokensUsed: number): MaybePromise<void> {
-  const { lease, tokenTake } = admitted
-  return andThen(lease === undefined ? undefined : context.concurrency.release(lease), () => {
-    if (tokenTake === undefined || tokensUsed === tokenTake.amount) return
-    const { bucket, perMinute, amount } = tokenTake
-    return context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now())
-  })
+  return andThen(release(context, admitted), () => correctTokens(context, admitted, tokensUsed))
+}
+
+function correctTokens(
+  context: StageContext,
+  { requestId, tokenTake }: Admitted,
+  tokensUsed: number,
+): MaybePromise<void> {
+  if (tokenTake === undefined || tokensUsed === tokenTake.amount) return
+  const { bucket, perMinute, amount } = tokenTake
+  return settled(
+    () => context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now()),
+    () => undefined,
+    (error) => reportFault(context, requestId, 'limits', error),
+  )
 }
 
 function takeOf(bucket: string, amount: number, perMinute: number | undefined): RateTake | undefined {

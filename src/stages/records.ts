@@ -124,7 +124,7 @@ export type Answer = WholeAnswer | StreamAnswer | FailedAnswer
 
 /** What was charged. */
 export interface Settled {
-  /** Nano-dollars; undefined when billing is off. */
+  /** Nano-dollars; undefined when billing is off, or when the store could not be told yet. */
   readonly costNanoDollars: bigint | undefined
   readonly usage: Usage | undefined
 }

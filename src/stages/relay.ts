@@ -19,6 +19,8 @@ export interface StreamedAnswer {
   readonly ending: CallEnding
   /** The caller's bytes, for replay; undefined when nobody asked to keep them or they grew too large. */
   readonly recorded: Uint8Array | undefined
+  /** Set when the caller's side failed by a fault of its own, and not because the caller left. */
+  readonly sinkFault: GatewayError | undefined
 }
 
 /**
@@ -40,6 +42,8 @@ class Relay implements StreamReceiver {
   #recordedByteLength = 0
   #lastWriteMs = 0
   #silenceTimer: Timer | undefined
+  #hasHead = false
+  #sinkFault: GatewayError | undefined
 
   constructor(
     context: StageContext,
@@ -58,7 +62,11 @@ class Relay implements StreamReceiver {
     const { call } = this.#answer
     const { caller, sink } = this.#reserved
     sink.onDrain(() => call.resume())
-    if (!caller.hasLeft) sink.head(200, streamHead(this.#reserved, this.#answer))
+    this.#toCaller(() => {
+      if (caller.hasLeft) return
+      sink.head(200, streamHead(this.#reserved, this.#answer))
+      this.#hasHead = true
+    })
     this.#watchSilence(COMMENT_AFTER_MS)
     caller.onLeave = () => this.#abandon()
     call.attach(this)
@@ -69,7 +77,9 @@ class Relay implements StreamReceiver {
     const { caller, sink } = this.#reserved
     if (caller.hasLeft) return
     this.#lastWriteMs = this.#context.clock.now()
-    if (!sink.write(bytes)) this.#answer.call.pause()
+    this.#toCaller(() => {
+      if (!sink.write(bytes)) this.#answer.call.pause()
+    })
   }
 
   onStreamEnd(end: StreamEnd): void {
@@ -77,11 +87,28 @@ class Relay implements StreamReceiver {
     this.#answer.deadline.cancel()
     const ending = this.#endingOf(end)
     const { sink, endpoint } = this.#reserved
-    if (ending.error === undefined) sink.end()
-    else sink.end(endpoint.streamError(ending.error))
+    this.#toCaller(() => {
+      if (ending.error === undefined) sink.end()
+      else sink.end(endpoint.streamError(ending.error))
+    })
     const recorded =
       ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined
-    this.#resolve({ ending, recorded })
+    this.#resolve({ ending, recorded, sinkFault: this.#sinkFault })
+  }
+
+  /**
+   * Whatever the sink throws must reach neither the network's callbacks nor the settlement: the vendor is stopped, and what
+   * came is charged. A caller who has bytes already gets no clean end.
+   */
+  #toCaller(step: () => void): void {
+    if (this.#sinkFault !== undefined) return
+    try {
+      step()
+    } catch (cause) {
+      this.#sinkFault = GatewayError.from(cause)
+      if (this.#hasHead) this.#reserved.sink.destroy()
+      this.#reserved.calls.abort()
+    }
   }
 
   #endingOf(end: StreamEnd): CallEnding {
@@ -98,6 +125,7 @@ class Relay implements StreamReceiver {
     if (this.#reserved.caller.hasLeft) {
       return { kind: 'abandoned', usage, estimatedUsage, error: new GatewayError('client_closed_request') }
     }
+    if (this.#sinkFault !== undefined) return { kind: 'failed', usage, estimatedUsage, error: this.#sinkFault }
     const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
     return { kind: 'failed', usage, estimatedUsage, error }
   }
@@ -122,7 +150,7 @@ class Relay implements StreamReceiver {
     this.#silenceTimer = this.#context.clock.schedule(delayMs, () => {
       const silentMs = this.#context.clock.now() - this.#lastWriteMs
       if (silentMs >= COMMENT_AFTER_MS && this.#answer.call.stream.atBoundary) {
-        this.#reserved.sink.write(SSE_COMMENT)
+        this.#toCaller(() => this.#reserved.sink.write(SSE_COMMENT))
         this.#lastWriteMs = this.#context.clock.now()
       }
       this.#watchSilence(Math.max(1_000, COMMENT_AFTER_MS - (this.#context.clock.now() - this.#lastWriteMs)))

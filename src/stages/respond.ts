@@ -11,8 +11,14 @@ export function respondWhole(
 ): void {
   if (sink.closed) return
   sink.head(head.status, head.headers)
-  for (let index = 0; index < chunks.length - 1; index++) sink.write(chunks[index]!)
-  sink.end(chunks.at(-1))
+  try {
+    for (let index = 0; index < chunks.length - 1; index++) sink.write(chunks[index]!)
+    sink.end(chunks.at(-1))
+  } catch (fault) {
+    // The answer has begun, so no other one may follow.
+    sink.destroy()
+    throw fault
+  }
 }
 
 /** Sends an error in the caller's dialect. The only place where an error becomes an HTTP answer. */

@@ -1,5 +1,5 @@
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
-import { type MaybePromise, settled } from '../core/maybe-promise.ts'
+import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/ledger.ts'
@@ -7,7 +7,7 @@ import { leave } from './admit.ts'
 import { chargeFor } from './charge-for.ts'
 import { fillUsage } from './estimated-usage.ts'
 import type { CallEnding, Candidate, Reserved, Settled } from './records.ts'
-import { emit, type StageContext } from './stage-context.ts'
+import { emit, reportFault, type StageContext } from './stage-context.ts'
 
 /** What settling needs to know of a call that is over. */
 export interface Settling {
@@ -30,11 +30,11 @@ export function settle(context: StageContext, reserved: Reserved, settling: Sett
   const resolve = (): MaybePromise<Resolution | undefined> => resolveHold(context, reserved, settling, usage)
   return settled(
     resolve,
-    (resolution) => giveBack(context, reserved, settling, usage, resolution?.charged ?? 0n),
+    (resolution) => giveBack(context, reserved, settling, usage, resolution?.charged),
     (error) => {
-      internalError(context, reserved, 'settle', error)
+      reportFault(context, reserved.requestId, 'settle', error)
       context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs)
-      return giveBack(context, reserved, settling, usage, 0n)
+      return giveBack(context, reserved, settling, usage, undefined)
     },
   )
 }
@@ -44,21 +44,14 @@ function giveBack(
   reserved: Reserved,
   settling: Settling,
   usage: Usage | undefined,
-  costNanoDollars: bigint,
+  charged: bigint | undefined,
 ): MaybePromise<Settled> {
   const tell = (): Settled => {
-    if (context.onEvent !== undefined) tellEnded(context, reserved, settling, usage, costNanoDollars)
-    return { costNanoDollars: reserved.hold === undefined ? undefined : costNanoDollars, usage }
+    if (context.onEvent !== undefined) tellEnded(context, reserved, settling, usage, charged ?? 0n)
+    return { costNanoDollars: charged, usage }
   }
   const tokensUsed = (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0)
-  return settled(
-    () => leave(context, reserved, tokensUsed),
-    tell,
-    (error) => {
-      internalError(context, reserved, 'limits', error)
-      return tell()
-    },
-  )
+  return andThen(leave(context, reserved, tokensUsed), tell)
 }
 
 function tellEnded(
@@ -135,9 +128,4 @@ async function resolveClaim(
 ): Promise<undefined> {
   const isKept = answer !== undefined && ending.kind === 'completed'
   await (isKept ? context.store.idempotency.complete(claim, answer) : context.store.idempotency.release(claim))
-}
-
-function internalError(context: StageContext, reserved: Reserved, where: string, error: unknown): void {
-  context.logger.error('a request could not be settled', { requestId: reserved.requestId, where, error })
-  emit(context, { type: 'internal-error', requestId: reserved.requestId, where, error })
 }

@@ -24,6 +24,7 @@ export class SettlementRetries {
   #waiting: Waiting[] = []
   #delayMs = FIRST_DELAY_MS
   #isScheduled = false
+  #flushing = Promise.resolve()
 
   constructor(clock: Clock, logger: Logger) {
     this.#clock = clock
@@ -42,8 +43,28 @@ export class SettlementRetries {
     return true
   }
 
-  /** Tries everything that waits once more, at once; for shutting down. */
-  async flush(): Promise<void> {
+  /** Tries everything that waits once more, at once. */
+  flush(): Promise<void> {
+    // One at a time: whoever comes while another is under way goes on after it with what it could not settle.
+    this.#flushing = this.#flushing.then(() => this.#flushAll())
+    return this.#flushing
+  }
+
+  /** For shutting down: tries at once, then as usual until everything is settled or the time is over. */
+  async drain(drainMs: number): Promise<void> {
+    const untilMs = this.#clock.now() + drainMs
+    await this.flush()
+    while (this.#waiting.length > 0) {
+      const delayMs = Math.min(this.#delayMs, untilMs - this.#clock.now())
+      if (delayMs <= 0) break
+      await new Promise<void>((resolve) => this.#clock.schedule(delayMs, resolve))
+      await this.flush()
+    }
+    if (this.#waiting.length > 0)
+      this.#logger.error('settlements are given up: their holds end by expiry', { waiting: this.#waiting.length })
+  }
+
+  async #flushAll(): Promise<void> {
     const waiting = this.#waiting
     this.#waiting = []
     const failed: Waiting[] = []
@@ -54,8 +75,9 @@ export class SettlementRetries {
       } catch (error) {
         failed.push(settlement)
         this.#logger.warn('a settlement must wait: the store is not available', { waiting: waiting.length, error })
-        // One failure tells about the store; the rest need not each find out.
-        failed.push(...waiting.slice(waiting.indexOf(settlement) + 1))
+        // One failure tells about the store; the rest need not each find out. They come first the next time, so that one
+        // settlement that can never be made does not stand in their way.
+        failed.unshift(...waiting.slice(waiting.indexOf(settlement) + 1))
         break
       }
     }

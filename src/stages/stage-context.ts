@@ -69,3 +69,9 @@ export function emit(context: StageContext, event: GatewayEvent): void {
     context.logger.error('an event listener threw', { type: event.type, error })
   }
 }
+
+/** Tells the operator of a fault that reaches no caller, or not as what it is. */
+export function reportFault(context: StageContext, requestId: string, where: string, error: unknown): void {
+  context.logger.error('something failed inside the gateway', { requestId, where, error })
+  emit(context, { type: 'internal-error', requestId, where, error })
+}

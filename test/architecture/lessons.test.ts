@@ -11,7 +11,7 @@ const LESSONS: Readonly<Record<string, readonly string[]>> = {
   'money when the caller leaves or the stream dies': [
     ...['A1', 'A2', 'A6', 'A7', 'A10', 'A12', 'A12b', 'A14', 'A15', 'A16', 'A17'],
   ],
-  'balances and limits under concurrency': ['B8', 'B11', 'B12'],
+  'balances and limits under concurrency': ['B1', 'B7', 'B7d', 'B8', 'B11', 'B12', 'B13'],
   prices: ['C1', 'C2', 'C6', 'C7', 'C9', 'C11'],
   streams: ['E1', 'E2', 'E4', 'E5', 'E6', 'E9', 'E10', 'E11', 'E12', 'E13'],
   dialects: ['F1', 'F3', 'F5', 'F8', 'F9', 'F10', 'F11'],

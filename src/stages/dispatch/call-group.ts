@@ -8,6 +8,8 @@ export interface AbortableCall {
 
 /** The vendor calls of one request, which end together. */
 export class CallGroup {
+  /** For the list of requests under way. */
+  place = -1
   // Nearly every request has one call; a set is made only for more.
   #call: AbortableCall | undefined
   #others: Set<AbortableCall> | undefined

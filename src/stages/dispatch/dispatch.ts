@@ -24,6 +24,8 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
     isOverdue = true
     group.abort()
   })
+  // Whoever left before anything was sent is not waited for under any policy.
+  if (routed.caller.hasLeft) group.abort()
   routed.caller.onLeave = () => group.abandon(context.disconnects, routed.endpoint.id, context.clock)
   context.retryBudget.deposit()
   let last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined
@@ -59,6 +61,7 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
     }
   } catch (error) {
     deadline.cancel()
+    group.abort()
     throw error
   }
   deadline.cancel()

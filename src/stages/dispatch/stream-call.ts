@@ -33,7 +33,7 @@ export type StreamEnd =
   | { readonly kind: 'ended' }
   | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
 
-/** Receives the caller's bytes of a stream once it is open. */
+/** Receives the caller's bytes of a stream once it is open. Must not throw. */
 export interface StreamReceiver {
   onBytes(bytes: Uint8Array | string): void
   onStreamEnd(end: StreamEnd): void
@@ -126,8 +126,7 @@ export class StreamCall implements TransportHandler {
     }
     this.#flush()
     if (this.#end !== undefined) return
-    this.#deliver(this.stream.end())
-    this.#finish({ kind: 'ended' })
+    if (this.#read(() => this.stream.end())) this.#finish({ kind: 'ended' })
   }
 
   onFailure(failure: TransportFailure): void {
@@ -140,12 +139,25 @@ export class StreamCall implements TransportHandler {
     const reads = this.#reads
     if (reads.length === 0) return
     this.#reads = []
-    this.#deliver(this.stream.push(joinChunks(reads)))
+    if (!this.#read(() => this.stream.push(joinChunks(reads)))) return
     if (this.stream.failure !== undefined) {
       // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
       this.#finish({ kind: 'ended' })
       this.abort()
     } else if (this.stream.hasContent) this.#open({ kind: 'open' })
+  }
+
+  /** A decoder that throws ends this call. It is called from the network's own callbacks, where nobody would catch it. */
+  #read(decode: () => Uint8Array | string | undefined): boolean {
+    try {
+      this.#deliver(decode())
+      return true
+    } catch (cause) {
+      const error = new Error('the stream could not be read', { cause })
+      this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'protocol', error } })
+      this.abort()
+      return false
+    }
   }
 
   #deliver(bytes: Uint8Array | string | undefined): void {
