@@ -1,13 +1,20 @@
 // What the gateway itself costs for one small chat, without sockets: CPU time and allocated bytes per request.
 // Sockets and the kernel are most of a proxied request and most of its noise; this leaves them out.
 //
-//   node --expose-gc --max-semi-space-size=512 bench/in-process.mjs [requests per round]
+//   node --expose-gc bench/in-process.mjs [requests per round] [sqlite]
+//
+// With `sqlite` the money is kept in a SQLite file in the temporary folder, synchronous=FULL, instead of in memory.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createGateway, openai } from '../dist/index.js'
 import { CHAT_ANSWER, CHAT_REQUEST } from './in-process-messages.mjs'
 
 const perRound = Number(process.argv[2] ?? 20_000)
 const rounds = 15
 const key = 'sk-bench-0123456789'
+const folder = process.argv[3] === 'sqlite' ? mkdtempSync(join(tmpdir(), 'signalbox-bench-')) : undefined
+const store = folder && (await import('../dist/sqlite.js')).sqliteStore({ path: join(folder, 'bench.db') })
 
 const transport = {
   send(_request, handler) {
@@ -36,6 +43,7 @@ const gateway = createGateway({
   keys: [{ key, account: 'bench' }],
   limits: { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrency: 100_000 },
   transport,
+  ...(store === undefined ? {} : { store }),
 })
 await gateway.start()
 await gateway.accounts.credit('bench', '1000000')
@@ -93,3 +101,4 @@ console.log(
   `${best.microseconds.toFixed(2)} CPU µs/request at best, ${median.microseconds.toFixed(2)} median; ${Math.round(median.bytes)} bytes/request`,
 )
 await gateway.close({ drainMs: 0 })
+if (folder !== undefined) rmSync(folder, { recursive: true })

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PROXIES } from './proxies/proxies.mjs'
+import { proxiesOf } from './proxies/proxies.mjs'
 
 const SHOWN = 40
 const BUILT = new URL('../dist/', import.meta.url).href
@@ -8,7 +8,7 @@ const BUILT = new URL('../dist/', import.meta.url).href
 /** Measures one turn of each proxy under the profiler; prints where its time goes and keeps the profiles. */
 export async function profileScenario({ lab, scenario, options }) {
   await mkdir(options.profileFolder, { recursive: true })
-  for (const proxy of PROXIES) {
+  for (const proxy of proxiesOf(scenario)) {
     const prepared = await scenario.measurement.prepare({ lab, proxy, scenario, options })
     const turn = { lab, proxy, scenario, prepared, options: { ...options, isProfiling: true } }
     const { profile, cpuMicroseconds } = await scenario.measurement.measure(turn)

@@ -1,4 +1,4 @@
-import { FLOOR, PROXIES } from './proxies/proxies.mjs'
+import { FLOOR, proxiesOf } from './proxies/proxies.mjs'
 import { median, shuffled } from './statistics.mjs'
 
 /**
@@ -7,20 +7,21 @@ import { median, shuffled } from './statistics.mjs'
  */
 export async function runScenario({ lab, scenario, options, onRound }) {
   const { measurement } = scenario
+  const proxies = proxiesOf(scenario)
   const prepared = new Map()
-  for (const proxy of PROXIES) prepared.set(proxy, await measurement.prepare({ lab, proxy, scenario, options }))
+  for (const proxy of proxies) prepared.set(proxy, await measurement.prepare({ lab, proxy, scenario, options }))
   const rounds = []
   for (let round = 0; round < options.rounds; round++) {
     const results = new Map()
-    for (const proxy of shuffled(PROXIES)) {
+    for (const proxy of shuffled(proxies)) {
       const turn = { lab, proxy, scenario, prepared: prepared.get(proxy), options }
       results.set(proxy, await measurement.measure(turn))
     }
     rounds.push(results)
     onRound?.(round)
   }
-  for (const proxy of PROXIES) await measurement.finish({ prepared: prepared.get(proxy) })
-  return { scenario, results: PROXIES.map((proxy) => summary(scenario, proxy, rounds)) }
+  for (const proxy of proxies) await measurement.finish({ prepared: prepared.get(proxy) })
+  return { scenario, results: proxies.map((proxy) => summary(scenario, proxy, rounds)) }
 }
 
 function summary(scenario, proxy, rounds) {

@@ -30,7 +30,7 @@ const EMBEDDING_MODEL = {
 }
 
 /** The gateway with everything on: keys in the store, validation, all limits, prices and a ledger, usage read. */
-export async function serve({ upstreamPort }) {
+export async function serve({ upstreamPort, store }) {
   const { anthropic, createGateway, openai } = await import('../../dist/index.js')
   const { nodeHandler } = await import('../../dist/node.js')
   const baseURL = `http://127.0.0.1:${upstreamPort}`
@@ -47,6 +47,7 @@ export async function serve({ upstreamPort }) {
     },
     keys: [{ key: API_KEY, account: ACCOUNT }],
     limits: { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrency: 100_000 },
+    ...(store === undefined ? {} : { store }),
   })
   await gateway.start()
   await gateway.accounts.credit(ACCOUNT, CREDIT)

@@ -1,8 +1,13 @@
 import * as bare from './bare.mjs'
 import * as gateway from './gateway.mjs'
+import * as gatewaySqlite from './gateway-sqlite.mjs'
 
 /** What everything is compared with. */
 export const FLOOR = bare
 
 /** Who takes part, the floor first. */
-export const PROXIES = [bare, gateway]
+export const PROXIES = [bare, gateway, gatewaySqlite]
+
+/** Who takes part in a scenario. */
+export const proxiesOf = (scenario) =>
+  PROXIES.filter(({ scenarios }) => scenarios === undefined || scenarios.includes(scenario.name))

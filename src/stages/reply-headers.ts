@@ -44,23 +44,23 @@ function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts
   return pushLimits(headers, admitted)
 }
 
+const REQUEST_HEADERS = [
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-reset-requests',
+] as const
+const TOKEN_HEADERS = ['x-ratelimit-limit-tokens', 'x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens'] as const
+
 /** Adds `x-ratelimit-*` as OpenAI writes them, where the caller has limits. */
 export function pushLimits(headers: string[], limits: Pick<Admitted, 'requestBucket' | 'tokenBucket'>): string[] {
-  pushBucket(headers, 'requests', limits.requestBucket)
-  pushBucket(headers, 'tokens', limits.tokenBucket)
+  if (limits.requestBucket !== undefined) pushBucket(headers, REQUEST_HEADERS, limits.requestBucket)
+  if (limits.tokenBucket !== undefined) pushBucket(headers, TOKEN_HEADERS, limits.tokenBucket)
   return headers
 }
 
-function pushBucket(headers: string[], name: 'requests' | 'tokens', bucket: BucketState | undefined): void {
-  if (bucket === undefined) return
-  headers.push(
-    `x-ratelimit-limit-${name}`,
-    String(bucket.limit),
-    `x-ratelimit-remaining-${name}`,
-    String(bucket.remaining),
-    `x-ratelimit-reset-${name}`,
-    formatDuration(bucket.resetMs),
-  )
+function pushBucket(headers: string[], names: readonly [string, string, string], bucket: BucketState): void {
+  const [limit, remaining, reset] = names
+  headers.push(limit, String(bucket.limit), remaining, String(bucket.remaining), reset, formatDuration(bucket.resetMs))
 }
 
 /** Writes a duration as OpenAI does: `120ms`, `1.5s`, `6m0s`. */
