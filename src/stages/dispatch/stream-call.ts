@@ -16,6 +16,9 @@ export const MAX_HOLD_BACK_MS = 15_000
 /** Largest error body that is read from a vendor. */
 const MAX_ERROR_BYTES = 1024 * 1024
 
+/** Microtasks by way of a settled promise: Node's `queueMicrotask` makes a resource for its hooks with each call. */
+const END_OF_TURN = Promise.resolve()
+
 /** What the beginning of a streamed call came to. */
 export type StreamOpening =
   /** Content is here, or the hold-back time is over: the caller may get headers. */
@@ -113,7 +116,7 @@ export class StreamCall implements TransportHandler {
     this.#reads.push(chunk)
     if (this.#flushScheduled) return
     this.#flushScheduled = true
-    queueMicrotask(this.#flushTurn)
+    void END_OF_TURN.then(this.#flushTurn)
   }
 
   onEnd(): void {

@@ -9,6 +9,8 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 const LETTER_N = 0x6e
 
+const CONTENT = Buffer.from('"content":"')
+
 // Depths inside a chunk: its members, the choices, a choice's members, the members of its delta.
 const TOP = 1
 const CHOICE = 3
@@ -19,8 +21,9 @@ const DELTA = 4
  * choices, no usage, no error and no finish reason, and its model is a string. All other chunks are rare (the first and
  * the last few of a stream) and are parsed. Nothing is allocated; the findings of the last walk stand in the fields.
  *
- * The chunks of one answer begin alike (id, model, index) up to the members of the delta. The beginning of the first
- * ordinary chunk is kept, and what is equal to it is not walked over again.
+ * The chunks of one answer begin alike (id, model, index) up to the members of the delta, and most end alike behind the
+ * text of their content. Beginning and ending of the first ordinary chunks are kept, and what is equal to them is not
+ * walked over again.
  */
 export class ChatChunkScan {
   /** Span of the top-level `model` value, quotes included. */
@@ -37,6 +40,8 @@ export class ChatChunkScan {
   #beginning: Buffer | undefined
   #beginningModelStart = -1
   #beginningModelEnd = -1
+  // What followed the text in a chunk whose delta begins with its content.
+  #ending: Buffer | undefined
 
   /** True when `bytes[start, end)` is an ordinary chunk. */
   scan(bytes: Buffer, start: number, end: number): boolean {
@@ -60,10 +65,24 @@ export class ChatChunkScan {
     const hasModel = this.#beginningModelStart !== -1
     this.modelStart = hasModel ? start + this.#beginningModelStart : -1
     this.modelEnd = hasModel ? start + this.#beginningModelEnd : -1
+    const from = start + beginning.length
+    const textEnd = startsWith(bytes, from, CONTENT) ? closingQuote(bytes, from + CONTENT.length - 1, end) + 1 : 0
+    if (textEnd > 0 && this.#endsAsBefore(bytes, textEnd, end)) {
+      this.hasContent = textEnd > from + CONTENT.length + 1
+      return true
+    }
     this.#inChoices = true
     this.#hasChoices = true
     this.#inDelta = true
-    return this.#walk(bytes, start + beginning.length, end, DELTA)
+    if (!this.#walk(bytes, from, end, DELTA)) return false
+    // An ending that holds the model would have to be walked over to find it.
+    if (textEnd > 0 && hasModel) this.#ending ??= Buffer.from(bytes.subarray(textEnd, end))
+    return true
+  }
+
+  #endsAsBefore(bytes: Buffer, textEnd: number, end: number): boolean {
+    const ending = this.#ending
+    return ending !== undefined && end - textEnd === ending.length && startsWith(bytes, textEnd, ending)
   }
 
   #keepBeginning(bytes: Buffer, start: number): void {
