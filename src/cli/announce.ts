@@ -64,6 +64,6 @@ function announceCall({ print, url, gateway, keys }: Announcement): void {
   const key = keys.source === 'made' ? keys.key : '<your key>'
   print('')
   print(
-    `curl ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '{"model":"${model}","messages":[{"role":"user","content":"Say hello"}]}'`,
+    `curl ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '{"model":"${model}","max_tokens":100,"messages":[{"role":"user","content":"Say hello"}]}'`,
   )
 }

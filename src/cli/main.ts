@@ -64,6 +64,11 @@ function version(): string {
   return manifest.version
 }
 
+// A reader such as `head` may leave before the list is out; that is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
+
 function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }

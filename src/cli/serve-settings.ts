@@ -104,9 +104,9 @@ function namingSetting<Value>(name: string, run: () => Value): Value {
 function parseKeys(text: string): string[] {
   const keys = text.split(',').map((key) => key.trim())
   for (const key of keys) {
-    if (!/^sk-\S{5,}$/.test(key))
+    if (!/^sk-\S+$/.test(key))
       throw new SettingError(
-        'SIGNALBOX_API_KEYS: every key must begin with sk- and have at least 8 characters, separated by commas',
+        'SIGNALBOX_API_KEYS: every key must begin with sk- and hold no spaces; keys are separated by commas',
       )
   }
   return [...new Set(keys)]

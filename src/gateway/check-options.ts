@@ -49,8 +49,8 @@ export function checkOptions(options: GatewayOptions): void {
     throw new TypeError('createGateway: keys has no effect beside authenticate; give one of them')
   }
   for (const { key, account } of options.keys ?? []) {
-    if (typeof key !== 'string' || key.length < 8)
-      throw new TypeError('createGateway: every key needs at least 8 characters')
+    if (typeof key !== 'string' || key === '')
+      throw new TypeError('createGateway: every key must be a text that is not empty')
     if (typeof account !== 'string' || account === '') throw new TypeError('createGateway: every key needs an account')
   }
   positive('bodyLimitBytes', options.bodyLimitBytes)
