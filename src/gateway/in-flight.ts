@@ -12,8 +12,8 @@ export interface Underway {
 const SETTLE_GRACE_MS = 5_000
 
 /**
- * The requests under way, for a shutdown that loses none of them. A list with places rather than a Set: a Set that is filled
- * and emptied all the time leaves old tables behind, which keep whole finished requests alive until a full collection.
+ * The requests under way, for a shutdown that loses none of them. A list in which each knows its place, so that adding and
+ * removing cost the same however many there are.
  */
 export class InFlight {
   readonly #requests: Underway[] = []

@@ -29,8 +29,7 @@ interface Bucket {
 const MINUTE_MS = 60_000
 const SWEPT_PER_TAKE = 2
 /**
- * A full bucket that is in use is kept for a while: a map whose entries come and go with every request leaves its outgrown
- * tables to the garbage collector, which was dearer than everything else a limit costs.
+ * A full bucket that is in use is kept for a while, so that it is not made anew with every request.
  */
 const IDLE_MS = 60_000
 const EVICTION_SAMPLE = 8
