@@ -9,7 +9,11 @@ export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
-  readonly body: Uint8Array | string | null
+  /**
+   * In pieces where joining them would copy a caller's files. They are sent one after another as the vendor takes them, with
+   * a `content-length` of their sum; a `content-length` among the headers that differs from it fails the call unsent.
+   */
+  readonly body: Uint8Array | string | readonly Uint8Array[] | null
   /** Longest silence before the response headers, counted from when the request was sent. */
   readonly firstByteTimeoutMs: number
   /** Longest silence between two pieces of the body. */

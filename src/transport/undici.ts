@@ -69,8 +69,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
         {
           path: request.path,
           method: request.method,
-          headers: request.headers as string[],
-          body: request.body,
+          ...payloadOf(request),
           headersTimeout: request.firstByteTimeoutMs,
           bodyTimeout: request.idleTimeoutMs,
         },
@@ -141,6 +140,30 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
     this.#ended = true
     this.#handler.onFailure({ phase: this.#phase, kind: kindOf(error), error })
   }
+}
+
+/** Headers and body as undici takes them. Throws where a body in pieces and its `content-length` differ. */
+function payloadOf({ headers, body }: TransportRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
+  if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
+    return { headers: headers as string[], body }
+  }
+  const byteLength = body.reduce((sum, piece) => sum + piece.byteLength, 0)
+  const given = headerIn(headers, 'content-length')
+  if (given !== undefined && given !== String(byteLength)) {
+    throw new Error(`the content-length is ${given}, but the body has ${byteLength} bytes`)
+  }
+  return {
+    headers: given === undefined ? [...headers, 'content-length', String(byteLength)] : (headers as string[]),
+    // undici takes iterables, as its documentation of `dispatch` says; its types leave them out.
+    body: byteLength === 0 ? null : (body as Iterable<Uint8Array> as Uint8Array),
+  }
+}
+
+function headerIn(headers: readonly string[], name: string): string | undefined {
+  for (let position = 0; position + 1 < headers.length; position += 2) {
+    if (headers[position]?.toLowerCase() === name) return headers[position + 1]
+  }
+  return undefined
 }
 
 class AbortedCallError extends Error {

@@ -25,7 +25,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, string>> = {
   undici: 'transport/undici.ts',
   'eventsource-parser': 'wire/',
   'form-data-encoder': 'wire/',
-  busboy: 'wire/',
+  '@fastify/busboy': 'wire/',
 }
 
 /** Where the vendors come together: the only places outside of `vendors/` that may name one. */

@@ -12,16 +12,7 @@ const CLOSE_BRACKET = 0x5d
 // Short strings are cheaper to walk in place; long ones (base64 pictures) to search natively.
 const WALK_BYTES = 64
 
-/** The same bytes as a Buffer, without copying. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-/** All chunks as one Buffer; copies only when there is more than one. */
-export function joinChunks(chunks: readonly Uint8Array[]): Buffer {
-  const only = chunks.length === 1 ? chunks[0] : undefined
-  return only === undefined ? Buffer.concat(chunks) : asBuffer(only)
-}
+export { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 
 /** True when `expected` stands at `position`. */
 export function startsWith(bytes: Buffer, position: number, expected: Buffer): boolean {

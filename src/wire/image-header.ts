@@ -1,0 +1,118 @@
+import { ChunkReader } from './chunk-reader.ts'
+
+/** What the first bytes of a picture file say about it. */
+export interface ImageHeader {
+  readonly format: 'png' | 'jpeg' | 'webp'
+  /** Pixels as stored, before any turn that EXIF asks for; 1 or more. */
+  readonly width: number
+  /** Pixels as stored, before any turn that EXIF asks for; 1 or more. */
+  readonly height: number
+  /**
+   * Does the file have an alpha channel? PNG: colour types 4 and 6 (a palette with transparent colours does not count).
+   * WebP: the alpha mark of its header. JPEG has none.
+   */
+  readonly hasAlpha: boolean
+}
+
+/**
+ * Reads the header of a PNG (PNG specification, "IHDR"), JPEG (ITU-T T.81, annex B) or WebP file (RFC 9649). Reads no more
+ * than it needs; undefined for anything else, for a file cut before its size, and for a size of zero. Never throws.
+ */
+export function imageHeader(chunks: readonly Uint8Array[]): ImageHeader | undefined {
+  const reader = new ChunkReader(chunks)
+  const header = pngHeader(reader) ?? jpegHeader(reader) ?? webpHeader(reader)
+  return header !== undefined && header.width > 0 && header.height > 0 ? header : undefined
+}
+
+function pngHeader(reader: ChunkReader): ImageHeader | undefined {
+  const bytes = reader.read(0, 26)
+  if (bytes === undefined || bytes.toString('latin1', 0, 16) !== '\x89PNG\r\n\x1a\n\0\0\0\rIHDR') return undefined
+  const colourType = bytes.readUInt8(25)
+  return {
+    format: 'png',
+    width: bytes.readUInt32BE(16),
+    height: bytes.readUInt32BE(20),
+    hasAlpha: colourType === 4 || colourType === 6,
+  }
+}
+
+// Real files have a few dozen segments before their size; a file of nothing but tiny ones must not be walked to its end.
+const MOST_SEGMENTS = 1_000
+
+function jpegHeader(reader: ChunkReader): ImageHeader | undefined {
+  if (reader.read(0, 2)?.readUInt16BE() !== 0xffd8) return undefined
+  let position = 2
+  for (let count = 0; count < MOST_SEGMENTS; count++) {
+    const start = reader.read(position, 2)
+    if (start === undefined || start.readUInt8(0) !== 0xff) return undefined
+    const marker = start.readUInt8(1)
+    if (marker === 0xff) {
+      // Any number of fill bytes may stand before a marker.
+      position++
+      continue
+    }
+    if (isFrame(marker)) {
+      const frame = reader.read(position + 5, 4)
+      if (frame === undefined) return undefined
+      return { format: 'jpeg', height: frame.readUInt16BE(0), width: frame.readUInt16BE(2), hasAlpha: false }
+    }
+    // The picture's data or its end, with no size before it.
+    if (marker === 0xda || marker === 0xd9) return undefined
+    const length = reader.read(position + 2, 2)?.readUInt16BE() ?? 0
+    if (length < 2) return undefined
+    position += 2 + length
+  }
+  return undefined
+}
+
+/** SOF0 to SOF15; three numbers among them are DHT, JPG and DAC. */
+function isFrame(marker: number): boolean {
+  return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
+}
+
+function webpHeader(reader: ChunkReader): ImageHeader | undefined {
+  const bytes = reader.read(0, 30) ?? reader.read(0, 25)
+  if (bytes === undefined || bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WEBP') {
+    return undefined
+  }
+  switch (bytes.toString('latin1', 12, 16)) {
+    case 'VP8 ':
+      return lossyHeader(bytes)
+    case 'VP8L':
+      return losslessHeader(bytes)
+    case 'VP8X':
+      return extendedHeader(bytes)
+    default:
+      return undefined
+  }
+}
+
+function lossyHeader(bytes: Buffer): ImageHeader | undefined {
+  const isKeyFrame = bytes.length >= 30 && (bytes.readUInt8(20) & 1) === 0
+  if (!isKeyFrame || bytes.readUIntBE(23, 3) !== 0x9d012a) return undefined
+  // The upper two bits of each are a scale for the display.
+  const width = bytes.readUInt16LE(26) & 0x3fff
+  return { format: 'webp', width, height: bytes.readUInt16LE(28) & 0x3fff, hasAlpha: false }
+}
+
+function losslessHeader(bytes: Buffer): ImageHeader | undefined {
+  const bits = bytes.readUInt32LE(21)
+  // A signature byte, 14 bits for each side, one for alpha, and a version that must be zero.
+  if (bytes.readUInt8(20) !== 0x2f || bits >>> 29 !== 0) return undefined
+  return {
+    format: 'webp',
+    width: (bits & 0x3fff) + 1,
+    height: ((bits >>> 14) & 0x3fff) + 1,
+    hasAlpha: ((bits >>> 28) & 1) === 1,
+  }
+}
+
+function extendedHeader(bytes: Buffer): ImageHeader | undefined {
+  if (bytes.length < 30) return undefined
+  return {
+    format: 'webp',
+    width: bytes.readUIntLE(24, 3) + 1,
+    height: bytes.readUIntLE(27, 3) + 1,
+    hasAlpha: (bytes.readUInt8(20) & 0x10) !== 0,
+  }
+}

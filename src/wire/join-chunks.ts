@@ -1,0 +1,10 @@
+/** Joins the pieces of a body; a single piece is not copied. */
+export function joinChunks(chunks: readonly Uint8Array[]): Buffer {
+  const only = chunks.length === 1 ? chunks[0] : undefined
+  return only === undefined ? Buffer.concat(chunks) : asBuffer(only)
+}
+
+/** The same bytes with a Buffer's methods. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
