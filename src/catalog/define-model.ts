@@ -1,4 +1,4 @@
-import type { CatalogModel, ModelKind, ModelLimits } from './model.ts'
+import type { CatalogModel, ImageAbilities, ModelKind, ModelLimits, VideoAbilities } from './model.ts'
 
 /** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
 export interface ModelDefinition {
@@ -10,6 +10,10 @@ export interface ModelDefinition {
   readonly upstream?: string | undefined
   readonly protocol?: string | undefined
   readonly limits?: ModelLimits | undefined
+  /** What it can do with pictures; see {@link ImageAbilities}. */
+  readonly image?: ImageAbilities | undefined
+  /** What it can do with video; see {@link VideoAbilities}. */
+  readonly video?: VideoAbilities | undefined
   readonly aliases?: readonly string[] | undefined
   /** Public ids of models that may answer instead, in order. */
   readonly fallbacks?: readonly string[] | undefined
@@ -28,6 +32,8 @@ export function defineModel(definition: ModelDefinition): CatalogModel {
     upstream: definition.upstream ?? definition.id,
     ...(definition.protocol === undefined ? {} : { protocol: definition.protocol }),
     limits: definition.limits ?? {},
+    ...(definition.image === undefined ? {} : { image: definition.image }),
+    ...(definition.video === undefined ? {} : { video: definition.video }),
     aliases: definition.aliases ?? [],
     fallbacks: definition.fallbacks ?? [],
     created: definition.created ?? 0,

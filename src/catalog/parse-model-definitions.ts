@@ -9,23 +9,56 @@ const name = z
   .max(200, 'must have at most 200 characters')
   .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
 const count = z.int().positive()
+const isOrdered = (range: { readonly min: number; readonly max: number }): boolean => range.min <= range.max
+const counts = z.strictObject({ min: count, max: count }).refine(isOrdered, 'min must not be above max')
+const countsFromZero = z
+  .strictObject({ min: z.int().nonnegative(), max: z.int().nonnegative() })
+  .refine(isOrdered, 'min must not be above max')
 
 const limits = z.strictObject({
   contextTokens: count.exactOptional(),
   maxOutputTokens: count.exactOptional(),
   dimensions: count.exactOptional(),
   nativeDimensions: z
-    .union(
-      [
-        z.array(count).nonempty(),
-        z
-          .strictObject({ min: count, max: count })
-          .refine((range) => range.min <= range.max, 'min must not be above max'),
-      ],
-      'must be a list of sizes, or { "min", "max" }',
-    )
+    .union([z.array(count).nonempty(), counts], 'must be a list of sizes, or { "min", "max" }')
     .exactOptional(),
   truncatesDimensions: z.boolean().exactOptional(),
+})
+
+const words = z.array(z.string().min(1)).nonempty()
+
+const image = z.strictObject({
+  sizes: words.exactOptional(),
+  defaultSize: z.string().min(1).exactOptional(),
+  freeSize: z
+    .strictObject({
+      multipleOf: count.exactOptional(),
+      maxSide: count.exactOptional(),
+      maxRatio: z.number().min(1).exactOptional(),
+      minPixels: count.exactOptional(),
+      maxPixels: count.exactOptional(),
+    })
+    .exactOptional(),
+  aspectRatios: words.exactOptional(),
+  referenceImages: countsFromZero.exactOptional(),
+  maxImages: count.exactOptional(),
+  takesMask: z.boolean().exactOptional(),
+  qualities: words.exactOptional(),
+  refusedFields: words.exactOptional(),
+  answersWithUrls: z.boolean().exactOptional(),
+  outputTokens: z.record(z.string(), count).exactOptional(),
+  inputTokensPerImage: count.exactOptional(),
+})
+
+const video = z.strictObject({
+  task: z.enum(['t2v', 'i2v', 'r2v']),
+  resolutions: words,
+  durations: z.union([z.array(count).nonempty(), counts], 'must be a list of seconds, or { "min", "max" }'),
+  durationsWithReferenceVideo: counts.exactOptional(),
+  maxBilledSeconds: count.exactOptional(),
+  geometry: z.enum(['size', 'resolution', 'resolution-ratio']),
+  canMute: z.boolean().exactOptional(),
+  takesShotType: z.boolean().exactOptional(),
 })
 
 const definitions = z.array(
@@ -39,6 +72,8 @@ const definitions = z.array(
     upstream: name.exactOptional(),
     protocol: name.exactOptional(),
     limits: limits.exactOptional(),
+    image: image.exactOptional(),
+    video: video.exactOptional(),
     aliases: z.array(name).exactOptional(),
     fallbacks: z.array(name).exactOptional(),
     created: z.int().nonnegative().exactOptional(),

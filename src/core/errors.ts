@@ -66,6 +66,13 @@ export const ERROR_TABLE = {
   },
   route_not_found: { status: 404, type: 'invalid_request_error', retryable: false, message: 'There is no such route.' },
   model_not_found: { status: 404, type: 'invalid_request_error', retryable: false, message: 'There is no such model.' },
+  interaction_not_found: {
+    status: 404,
+    type: 'invalid_request_error',
+    retryable: false,
+    message: 'There is no such interaction, or it has expired.',
+  },
+  task_not_found: { status: 404, type: 'invalid_request_error', retryable: false, message: 'There is no such task.' },
   method_not_allowed: {
     status: 405,
     type: 'invalid_request_error',
@@ -77,6 +84,24 @@ export const ERROR_TABLE = {
     type: 'invalid_request_error',
     retryable: true,
     message: 'A request with this Idempotency-Key is still being answered.',
+  },
+  content_not_found: {
+    status: 404,
+    type: 'invalid_request_error',
+    retryable: false,
+    message: 'The task has no content: it failed, was cancelled, or its content has expired.',
+  },
+  task_not_cancellable: {
+    status: 409,
+    type: 'invalid_request_error',
+    retryable: false,
+    message: 'The task cannot be cancelled: it is running, or it has ended.',
+  },
+  task_not_finished: {
+    status: 409,
+    type: 'invalid_request_error',
+    retryable: true,
+    message: 'The task has no content yet.',
   },
   body_too_large: {
     status: 413,
@@ -183,6 +208,8 @@ export interface GatewayErrorDetails {
   readonly type?: string | undefined
   /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number | undefined
+  /** The vendor's own id of the request, shown where the dialect has a place for it. */
+  readonly upstreamRequestId?: string | undefined
   /** What led here; logged, never shown. */
   readonly cause?: unknown
 }
@@ -205,6 +232,8 @@ export class GatewayError extends Error {
   readonly publicCode: string
   readonly param: string | undefined
   readonly retryAfterSeconds: number | undefined
+  /** The vendor's own id of the request, where it refused one. */
+  readonly upstreamRequestId: string | undefined
   readonly retryable: boolean
 
   constructor(code: ErrorCode, details: GatewayErrorDetails = {}) {
@@ -217,6 +246,7 @@ export class GatewayError extends Error {
     this.publicCode = details.publicCode ?? code
     this.param = details.param
     this.retryAfterSeconds = details.retryAfterSeconds
+    this.upstreamRequestId = details.upstreamRequestId
     this.retryable = entry.retryable
     Object.defineProperty(this, MARK, { value: true })
   }

@@ -17,6 +17,8 @@ export interface VendorFailure {
   readonly code?: string | undefined
   readonly type?: string | undefined
   readonly param?: string | undefined
+  /** The vendor's own id of the request. */
+  readonly requestId?: string | undefined
   readonly retryAfterSeconds?: number | undefined
 }
 
@@ -41,4 +43,8 @@ export interface AnswerStream {
   readonly usage: Usage | undefined
   /** A lower bound of the output tokens seen, for answers that are cut before usage arrives. */
   readonly outputTokensSeen: number
+  /** True when the vendor said that it made nothing; such an answer is not charged for. Absent: never. */
+  readonly isRefusal?: boolean
+  /** Ids of an answer that can be continued, once they are known: the caller's, and the vendor's own. */
+  readonly interaction?: { readonly id: string; readonly upstreamId: string } | undefined
 }

@@ -1,4 +1,4 @@
-import type { GatewayError } from '../core/errors.ts'
+import type { ErrorCode, GatewayError } from '../core/errors.ts'
 
 /**
  * The shape in which an endpoint's callers read errors (API specification, "Errors").
@@ -15,10 +15,41 @@ const RATE_QUOTA_CODE = 'Throttling.RateQuota'
 export function errorBody(error: GatewayError, dialect: ErrorDialect, requestId: string): string {
   if (dialect === 'anthropic') return JSON.stringify(anthropicError(error, requestId))
   if (error.status === 402) return JSON.stringify({ error: { message: error.message } })
-  const code = error.code === 'rate_limited' ? RATE_QUOTA_CODE : error.publicCode
-  const openai = { message: error.message, type: error.type, param: error.param ?? null, code }
-  if (dialect === 'openai' && error.code !== 'rate_limited') return JSON.stringify({ error: openai })
-  return JSON.stringify({ code, message: error.message, request_id: requestId, error: openai })
+  const { message } = error
+  const openai = openaiErrorObject(error)
+  if (error.code === 'rate_limited')
+    return JSON.stringify({ code: RATE_QUOTA_CODE, message, request_id: requestId, ...openai })
+  if (dialect === 'openai') return JSON.stringify(openai)
+  const code = upstreamCode(error)
+  const { error: fields } = openai
+  return JSON.stringify({
+    code,
+    message,
+    request_id: error.upstreamRequestId ?? requestId,
+    error: dialect === 'multimodal' ? { ...fields, code } : fields,
+  })
+}
+
+/** Codes of the upstream style for errors that are not a vendor's own (API specification, "Errors": `InvalidParameter`). */
+const UPSTREAM_CODES: ReadonlyMap<string, string> = new Map<ErrorCode, string>([
+  ['invalid_request', 'InvalidParameter'],
+  ['invalid_json', 'InvalidParameter'],
+  ['json_too_deep', 'InvalidParameter'],
+  ['unsupported_parameter', 'InvalidParameter'],
+  ['endpoint_model_mismatch', 'InvalidParameter'],
+  ['unsupported_media_type', 'InvalidParameter'],
+  ['body_too_large', 'InvalidParameter'],
+  ['model_not_found', 'InvalidParameter'],
+  ['invalid_api_key', 'InvalidApiKey'],
+  ['permission_denied', 'AccessDenied'],
+  ['upstream_timeout', 'RequestTimeOut'],
+  ['upstream_unavailable', 'ModelUnavailable'],
+  ['internal_error', 'InternalError'],
+])
+
+/** A vendor's own code as it is; else what the upstream style calls it, where it has a name for it. */
+function upstreamCode(error: GatewayError): string {
+  return error.publicCode === error.code ? (UPSTREAM_CODES.get(error.code) ?? error.code) : error.publicCode
 }
 
 /** Writes an error as OpenAI's error object, for an event inside a stream. */

@@ -6,6 +6,11 @@ import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../endpoints/chat/chat-stream-writer.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../endpoints/embeddings/embeddings-request.ts'
+import type { ImageEditRequest } from '../endpoints/image-edits/image-edit-request.ts'
+import type { InteractionRequest } from '../endpoints/images/interactions/interaction-request.ts'
+import type { MultimodalImageRequest } from '../endpoints/images/multimodal/multimodal-image-request.ts'
+import type { OpenAIImageRequest } from '../endpoints/images/openai/openai-image-request.ts'
+import type { VideoRequest } from '../endpoints/videos/video-request.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 
 export type { AnswerStream, VendorFailure } from '../endpoints/answer-stream.ts'
@@ -28,6 +33,16 @@ export interface VendorCall<Request> {
    * Written as `cost` into the usage that a caller asked for.
    */
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
+  /** Present where the endpoint keeps conversations. */
+  readonly conversation?: Conversation | undefined
+}
+
+/** Ids of a conversation whose history the vendor keeps. */
+export interface Conversation {
+  /** The vendor's own id of the answer that is continued; undefined: a new conversation. */
+  readonly previousUpstreamId: string | undefined
+  /** A fresh id, for an answer to which the vendor gives none. */
+  readonly freshId: string
 }
 
 /** What to send to the vendor. */
@@ -36,7 +51,8 @@ export interface WireRequest {
   readonly path: string
   /** Flat list: name, value, name, value; credentials and content type included. */
   readonly headers: readonly string[]
-  readonly body: Uint8Array | string
+  /** In pieces where it holds a caller's files, which are not copied. */
+  readonly body: Uint8Array | string | readonly Uint8Array[]
   /** Request fields that the vendor has no equivalent for and that were left out; reported to the caller. */
   readonly dropped: readonly string[]
 }
@@ -52,6 +68,20 @@ export interface WireAnswer {
 export interface RelayedBody {
   readonly chunks: readonly Uint8Array[]
   readonly usage: Usage | undefined
+  /** True when the vendor answered that it made nothing; such an answer is not charged for. */
+  readonly isRefusal?: boolean
+  /** The answer's id, where it can be continued. */
+  readonly interaction?: AnsweredInteraction | undefined
+  /** Set when the answer is not the result but the promise of one. */
+  readonly task?: AcceptedTask | undefined
+}
+
+/** The two ids of an answer that can be continued. */
+export interface AnsweredInteraction {
+  /** As the caller reads it. */
+  readonly id: string
+  /** The vendor's own. */
+  readonly upstreamId: string
 }
 
 /** For vendors that already speak the caller's dialect: bytes through, with only what must change changed. */
@@ -95,6 +125,79 @@ export interface EmbeddingsOperation {
   readonly relay?: Relay<EmbeddingsRequest>
 }
 
+/**
+ * Pictures at one vendor, in a shape of request that the vendor itself speaks: what the caller sent goes out with only the
+ * model, and what must not pass, changed. All functions are pure.
+ */
+export interface ImageOperation<Request> {
+  /**
+   * @throws GatewayError `unsupported_parameter` naming the field when the request asks for something that the vendor
+   *   cannot do and that must not be dropped.
+   */
+  toWire(call: VendorCall<Request>): WireRequest
+  /**
+   * The caller's body of a whole 2xx answer, and its usage, in which `images` is counted from the answer itself where the
+   * vendor does not say. Undefined when it is not what the vendor promises (the caller then gets 502).
+   */
+  fromWire(chunks: readonly Uint8Array[], call: VendorCall<Request>): RelayedBody | undefined
+  /** Reads a streamed 2xx answer; absent when there are none. */
+  stream?(call: VendorCall<Request>): AnswerStream
+}
+
+/** The shapes of image generation that a vendor speaks, by the protocol that the catalog names. */
+export interface ImageOperations {
+  readonly multimodal?: ImageOperation<MultimodalImageRequest>
+  readonly interactions?: ImageOperation<InteractionRequest>
+  readonly generations?: ImageOperation<OpenAIImageRequest>
+}
+
+/** A call about a task that exists: `GET` to read it, `POST` to cancel it. */
+export interface TaskCall {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly headers: readonly string[]
+}
+
+/** A submission that the vendor has taken. */
+export interface AcceptedTask {
+  readonly upstreamId: string
+  /** Members of the vendor's answer, kept for the task's record. */
+  readonly output: unknown
+}
+
+/** What a vendor says of a task. */
+export interface TaskReport {
+  /** `unknown`: the vendor does not know it, or not any more. */
+  readonly status: 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'unknown'
+  /** The vendor's own members, for the task's record. */
+  readonly output: unknown
+  readonly usage: unknown
+  /** What it bills: `videoSeconds`; undefined when it does not say. */
+  readonly billed: Usage | undefined
+  /** The tier it rendered, as callers write it: `720p`; undefined when it does not say. */
+  readonly resolution: string | undefined
+  readonly contentUrl: string | undefined
+  readonly seed: number | undefined
+  /** Of a failed task: the vendor's code, and its text, redacted. */
+  readonly error: { readonly code: string; readonly message: string } | undefined
+}
+
+/** Video at one vendor: submitted, then asked about. All functions are pure. */
+export interface VideoOperation {
+  /** @throws GatewayError `invalid_request` naming the field when the body does not fit the model's protocol. */
+  toWire(call: VendorCall<VideoRequest>): WireRequest
+  /** Reads a 2xx answer to a submission. Undefined when it is not what the vendor promises. */
+  accepted(answer: WireAnswer): AcceptedTask | undefined
+  read(upstreamId: string, apiKey: string): TaskCall
+  /** Reads a 2xx answer about a task. Undefined when it is not what the vendor promises. */
+  report(answer: WireAnswer): TaskReport | undefined
+  cancel(upstreamId: string, apiKey: string): TaskCall
+  /** How long to wait before a task is asked about again. */
+  readonly pollIntervalMs: number
+  /** Most questions about tasks in a window of time for one account at the vendor, over all processes. */
+  readonly pollBudget: { readonly takes: number; readonly windowMs: number }
+}
+
 /** A model vendor. Built by a factory such as `openai({ apiKey })`; holds options and pure functions only. */
 export interface Vendor {
   /** Short lower-case id: `openai`. Catalog rows and events name it. */
@@ -111,6 +214,9 @@ export interface Vendor {
   readonly models: readonly ModelDefinition[]
   readonly chat?: ChatOperation
   readonly embeddings?: EmbeddingsOperation
+  readonly images?: ImageOperations
+  readonly imageEdits?: ImageOperation<ImageEditRequest>
+  readonly videos?: VideoOperation
   /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */
   errorFrom(answer: WireAnswer, nowMs: number): VendorFailure
 }

@@ -32,7 +32,7 @@ describe.each(CODES)('the error %s', (code) => {
 test('a caller error cannot be cured by repeating it', () => {
   const retryable = CODES.filter((code) => ERROR_TABLE[code].status < 500 && ERROR_TABLE[code].retryable)
 
-  expect(retryable).toEqual(['idempotency_in_flight', 'rate_limited'])
+  expect(retryable).toEqual(['idempotency_in_flight', 'task_not_finished', 'rate_limited'])
 })
 
 describe('recognising errors', () => {

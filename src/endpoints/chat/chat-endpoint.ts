@@ -16,7 +16,7 @@ export const chatEndpoint: Endpoint<ChatRequest> = {
   dialect: 'openai',
   parse: (body) => (isOrdinaryChatRequest(body) ? (body as ChatRequest) : checkRequest<ChatRequest>(chatSchema, body)),
   isStream: (request) => request.stream === true,
-  estimate(request, inputTokens, limits) {
+  estimate(request, inputTokens, { limits }) {
     const perChoice =
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     return { inputTokens, outputTokens: perChoice * (request.n ?? 1) }

@@ -5,6 +5,8 @@ export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
   messages: [
     // The same code stands for "too many tokens a minute", which passes, and for this, which does not.
     [/free (?:allocated )?quota/i, 'operator'],
+    // A model that this API does not serve; callers choose neither.
+    [/^url error, (?:please )?check url/i, 'operator'],
   ],
   codes: {
     Arrearage: 'operator',
@@ -26,6 +28,12 @@ export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
     limit_burst_rate: 'rate_limited',
     LimitRequests: 'rate_limited',
     'InternalError.Algo.InvalidParameter': 'caller',
+    DataInspectionFailed: 'caller',
+    data_inspection_failed: 'caller',
+    IPInfringementSuspect: 'caller',
+    CustomRoleBlocked: 'caller',
+    FaqRuleBlocked: 'caller',
+    UnsupportedOperation: 'caller',
     'InternalError.Timeout': 'timeout',
     RequestTimeOut: 'timeout',
     ModelServingError: 'unavailable',

@@ -2,13 +2,17 @@ import { apiKeyList } from '../shared/api-key-list.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
-import { vendorAddress } from '../shared/vendor-address.ts'
+import { type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
 import type { Vendor } from '../vendor.ts'
 import { DASHSCOPE_ERROR_WORDS } from './dashscope-error-words.ts'
+import { dashscopeFailure } from './dashscope-failure.ts'
 import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-field-rules.ts'
+import { multimodalImages } from './multimodal-images.ts'
 import { toolCallRepair } from './tool-call-repair.ts'
+import { videoOperation } from './videos/video-operation.ts'
 
 const COMPATIBLE_PATH = '/compatible-mode/v1'
+const NATIVE_PATH = '/api/v1'
 
 const REGION_ORIGINS = {
   cn: 'https://dashscope.aliyuncs.com',
@@ -26,19 +30,20 @@ export interface DashScopeOptions {
   readonly apiKey?: string | readonly string[] | undefined
   /** `intl` by default; ignored when `baseURL` is given. */
   readonly region?: DashScopeRegion | undefined
-  /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1`. */
+  /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1` or `/api/v1`. */
   readonly baseURL?: string | undefined
 }
 
 /**
- * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode.
+ * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode, pictures and
+ * video by its native API.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
   const region = options.region ?? 'intl'
   if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
   const apiKeys = apiKeyList(options.apiKey)
-  const { origin, prefix } = vendorAddress(options.baseURL ?? REGION_ORIGINS[region], COMPATIBLE_PATH)
+  const { origin, prefix } = addressOf(options.baseURL ?? REGION_ORIGINS[region])
   const errors = errorReader(DASHSCOPE_ERROR_WORDS, apiKeys)
   return {
     id: 'dashscope',
@@ -61,6 +66,14 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       givesBase64: false,
       prefersBase64: false,
     }),
-    errorFrom: errors.fromAnswer,
+    images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
+    videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),
+    errorFrom: dashscopeFailure(errors),
   }
+}
+
+/** SDKs of the vendor write base URLs with the path of either API; both APIs stand beside each other. */
+function addressOf(baseURL: string): VendorAddress {
+  const address = vendorAddress(baseURL, COMPATIBLE_PATH)
+  return address.prefix.endsWith(NATIVE_PATH) ? vendorAddress(baseURL, NATIVE_PATH) : address
 }

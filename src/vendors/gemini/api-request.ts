@@ -5,9 +5,23 @@ export interface ApiRequestHead {
 }
 
 /**
- * Path and headers of one call of a model's method. The key goes in a header and never in the query, where proxies would
- * log it; compressed answers are not asked for, because usage is read from the bytes.
+ * Headers of every call. The key goes in a header and never in the query, where proxies would log it; compressed answers
+ * are not asked for, because usage is read from the bytes.
  */
+export function apiHeaders(apiKey: string, streams: boolean): string[] {
+  return [
+    'x-goog-api-key',
+    apiKey,
+    'content-type',
+    'application/json',
+    'accept',
+    streams ? 'text/event-stream' : 'application/json',
+    'accept-encoding',
+    'identity',
+  ]
+}
+
+/** Path and headers of one call of a model's method. */
 export function apiRequestHead(options: {
   /** Path up to and including the version: `/v1beta`. */
   readonly basePath: string
@@ -21,16 +35,7 @@ export function apiRequestHead(options: {
   return {
     // Without alt=sse a stream is one growing JSON array.
     path: `${options.basePath}/${resource}:${options.method}${streams ? '?alt=sse' : ''}`,
-    headers: [
-      'x-goog-api-key',
-      options.apiKey,
-      'content-type',
-      'application/json',
-      'accept',
-      streams ? 'text/event-stream' : 'application/json',
-      'accept-encoding',
-      'identity',
-    ],
+    headers: apiHeaders(options.apiKey, streams),
   }
 }
 

@@ -1,3 +1,4 @@
+import { ERROR_TABLE } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { retryAfterSeconds } from '../../wire/headers.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
@@ -43,6 +44,16 @@ const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
   [504, 'timeout'],
 ])
 
+/**
+ * How the vendor says that it does not have the interaction to be continued. Its words are not documented: they speak of an
+ * interaction that is not there, and not of a model.
+ */
+const SPEAKS_OF_INTERACTION = /interaction/i
+const SPEAKS_OF_MODEL = /\bmodels?\b/i
+const SAYS_MISSING =
+  /\b(?:not (?:be )?found|not find|no such|not exist|unknown|expired|deleted)\b|\binvalid previous_interaction_id\b/i
+const LOST_INTERACTION = 'interaction_not_found'
+
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
 /**
@@ -69,14 +80,30 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
 
 /** An error object as a failure; `status` is that of the answer, 0 inside a stream. */
 export function failureOf(error: GoogleError, status: number, apiKeys: readonly string[] = []): VendorFailure {
+  if (isLostInteraction(error, error.httpStatus ?? status)) {
+    // As the gateway's own error for an id it does not know; the vendor's text would name an id that is not the caller's.
+    const own = ERROR_TABLE[LOST_INTERACTION]
+    return {
+      kind: 'caller',
+      status: own.status,
+      message: own.message,
+      code: LOST_INTERACTION,
+      param: 'previous_interaction_id',
+    }
+  }
   const kind = kindOf(error, status)
   return {
     kind,
     status,
-    message: redactCredentials(error.message, apiKeys).replace(GOOGLE_KEYS, '[redacted]'),
+    message: redactKeys(error.message, apiKeys),
     code: error.token,
     ...(error.retryDelaySeconds === undefined ? {} : { retryAfterSeconds: error.retryDelaySeconds }),
   }
+}
+
+/** Removes keys from a text: the given ones, and anything that looks like a credential of Google's. */
+export function redactKeys(text: string, apiKeys: readonly string[]): string {
+  return redactCredentials(text, apiKeys).replace(GOOGLE_KEYS, '[redacted]')
 }
 
 /** The failure of a candidate that stopped for a reason which makes its content useless; undefined for any other. */
@@ -107,10 +134,16 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
     return 'operator'
   }
   const statusToJudge = error.httpStatus ?? status
-  const kind = KINDS.get(error.token ?? '') ?? kindByStatus(statusToJudge)
+  const token = error.token ?? ''
+  const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? kindByStatus(statusToJudge)
   // A quota of the day is no matter of waiting.
   if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
   return kind
+}
+
+function isLostInteraction({ message }: GoogleError, status: number): boolean {
+  if (status !== 404 && status !== 400 && status !== 0) return false
+  return SPEAKS_OF_INTERACTION.test(message) && SAYS_MISSING.test(message) && !SPEAKS_OF_MODEL.test(message)
 }
 
 function kindByStatus(status: number): VendorFailure['kind'] {

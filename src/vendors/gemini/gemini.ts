@@ -1,11 +1,18 @@
+import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { apiKeyList } from '../shared/api-key-list.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { Vendor } from '../vendor.ts'
+import type { ImageOperation, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, needsInlineImages } from './chat-to-wire.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
 import { errorFrom } from './error-from.ts'
+import { generatedImageFromWire } from './interactions/generated-image-from-wire.ts'
+import { GeneratedImageStream } from './interactions/generated-image-stream.ts'
+import { generatedImageToWire } from './interactions/generated-image-to-wire.ts'
+import { interactionFromWire } from './interactions/interaction-from-wire.ts'
+import { InteractionStream } from './interactions/interaction-stream.ts'
+import { interactionToWire } from './interactions/interaction-to-wire.ts'
 
 /** Options of {@link gemini}. */
 export interface GeminiOptions {
@@ -15,15 +22,24 @@ export interface GeminiOptions {
   readonly baseURL?: string | undefined
   /** Version of the API in paths. Default: `v1beta`, which has every model. */
   readonly apiVersion?: string | undefined
+  /**
+   * By which API pictures are made. `interactions` (default): answers can be continued. `generateContent`: the older API, for
+   * the same requests and answers, but nothing can be continued.
+   */
+  readonly images?: 'interactions' | 'generateContent' | undefined
 }
 
 /**
- * Google's Gemini models by their native API: chat by `generateContent`, embeddings by `batchEmbedContents`.
- * @throws TypeError when `baseURL` or `apiVersion` cannot be used.
+ * Google's Gemini models by their native API: chat by `generateContent`, embeddings by `batchEmbedContents`,
+ * pictures by Interactions.
+ * @throws TypeError when `baseURL`, `apiVersion` or `images` cannot be used.
  */
 export function gemini(options: GeminiOptions = {}): Vendor {
   const apiVersion = options.apiVersion ?? 'v1beta'
   if (!/^v\d\w*$/.test(apiVersion)) throw new TypeError(`apiVersion is not a version such as v1beta: ${apiVersion}`)
+  const imagesBy = options.images ?? 'interactions'
+  if (imagesBy !== 'interactions' && imagesBy !== 'generateContent')
+    throw new TypeError(`images is neither interactions nor generateContent: ${String(imagesBy)}`)
   const versionPath = `/${apiVersion}`
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://generativelanguage.googleapis.com', versionPath)
   const basePath = `${prefix}${versionPath}`
@@ -47,6 +63,25 @@ export function gemini(options: GeminiOptions = {}): Vendor {
       toWire: (call) => embeddingsToWire(call, basePath),
       fromWire: embeddingsFromWire,
     },
+    images: {
+      interactions: imagesBy === 'generateContent' ? generatedImages(basePath) : interactions(basePath),
+    },
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
+  }
+}
+
+function interactions(basePath: string): ImageOperation<InteractionRequest> {
+  return {
+    toWire: (call) => interactionToWire(call, basePath),
+    fromWire: interactionFromWire,
+    stream: (call) => new InteractionStream(call),
+  }
+}
+
+function generatedImages(basePath: string): ImageOperation<InteractionRequest> {
+  return {
+    toWire: (call) => generatedImageToWire(call, basePath),
+    fromWire: generatedImageFromWire,
+    stream: (call) => new GeneratedImageStream(call),
   }
 }

@@ -55,6 +55,9 @@ export interface GenerationConfig {
   responseLogprobs?: boolean
   logprobs?: number
   thinkingConfig?: ThinkingConfig
+  /** What an image model answers with. */
+  responseModalities?: ('TEXT' | 'IMAGE')[]
+  imageConfig?: { aspectRatio?: string; imageSize?: string }
 }
 
 /** Body of `generateContent` and `streamGenerateContent`. */

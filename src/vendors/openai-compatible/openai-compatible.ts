@@ -5,6 +5,7 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { plainMessages } from '../shared/openai-chat-messages.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
+import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { Vendor } from '../vendor.ts'
 
@@ -14,11 +15,14 @@ export interface OpenAICompatibleOptions {
   readonly id: string
   /** Name for people; the id by default. */
   readonly displayName?: string | undefined
-  /** As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions` and `/embeddings` are appended. */
+  /**
+   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/images/generations` and
+   * `/images/edits` are appended.
+   */
   readonly baseURL: string
   /** One key or several; without one no credential is sent. */
   readonly apiKey?: string | readonly string[] | undefined
-  /** The models it serves. */
+  /** The models it serves. Those of kind `image` need `protocol: 'generations'`. */
   readonly models: readonly Omit<ModelDefinition, 'vendor'>[]
   /** Most texts of one embedding call; 2048 by default. */
   readonly maxEmbeddingInputs?: number | undefined
@@ -29,7 +33,7 @@ export interface OpenAICompatibleOptions {
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
- * Any server that speaks OpenAI's dialect of chat completions and embeddings.
+ * Any server that speaks OpenAI's dialect of chat completions, embeddings and images.
  * @throws TypeError when the id or `baseURL` is not of the stated form.
  */
 export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
@@ -59,6 +63,10 @@ export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
       givesBase64: true,
       prefersBase64: false,
     }),
+    images: {
+      generations: openaiImages({ path: `${prefix}/images/generations`, streamFailure: errors.fromStream }),
+    },
+    imageEdits: openaiImageEdits({ path: `${prefix}/images/edits`, streamFailure: errors.fromStream }),
     errorFrom: errors.fromAnswer,
   }
 }

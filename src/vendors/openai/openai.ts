@@ -2,6 +2,7 @@ import { apiKeyList } from '../shared/api-key-list.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
+import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { Vendor } from '../vendor.ts'
 import { OPENAI_RULES } from './openai-field-rules.ts'
@@ -22,7 +23,7 @@ export interface OpenAIOptions {
 }
 
 /**
- * OpenAI: chat completions and embeddings.
+ * OpenAI: chat completions, embeddings, images and edits of images.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -51,6 +52,13 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       givesBase64: true,
       prefersBase64: true,
     }),
+    images: {
+      generations: openaiImages({
+        path: `${prefix}${API_PATH}/images/generations`,
+        streamFailure: errors.fromStream,
+      }),
+    },
+    imageEdits: openaiImageEdits({ path: `${prefix}${API_PATH}/images/edits`, streamFailure: errors.fromStream }),
     errorFrom: errors.fromAnswer,
   }
 }

@@ -34,6 +34,7 @@ describe('gemini()', () => {
     [{ baseURL: 'https://api.example?key=1' }],
     [{ baseURL: 'not a url' }],
     [{ apiVersion: '../v1' }],
+    [{ images: 'imagen' as 'interactions' }],
   ])('refuses options it cannot use: %o', (options) => {
     expect(() => gemini(options)).toThrow(TypeError)
   })

@@ -56,16 +56,19 @@ export function fixture(testFileUrl: string, name: string): Buffer {
   return readFileSync(new URL(`fixtures/${name}`, testFileUrl))
 }
 
-/** The text of what a relay gave. */
-export function textOf(chunks: readonly (Uint8Array | string | undefined)[]): string {
-  return Buffer.concat(
-    chunks
-      .filter((chunk) => chunk !== undefined)
-      .map((chunk) => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk)),
-  ).toString('utf8')
+type Body = Uint8Array | string | readonly Uint8Array[]
+
+/** The text of what a relay gave, or of a wire request's body. */
+export function textOf(pieces: readonly (Body | undefined)[]): string {
+  const bytes = pieces.flatMap((piece): Uint8Array[] => {
+    if (piece === undefined) return []
+    if (typeof piece === 'string') return [Buffer.from(piece)]
+    return piece instanceof Uint8Array ? [piece] : [...piece]
+  })
+  return Buffer.concat(bytes).toString('utf8')
 }
 
 /** The parsed body of a wire request. */
-export function bodyOf(body: Uint8Array | string): Record<string, unknown> {
-  return JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8')) as Record<string, unknown>
+export function bodyOf(body: Body): Record<string, unknown> {
+  return JSON.parse(textOf([body])) as Record<string, unknown>
 }

@@ -1,0 +1,79 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import { isJsonObject } from '../../core/json.ts'
+import { sseData } from '../../wire/sse.ts'
+import type { CallerUrl, Endpoint } from '../endpoint.ts'
+import { openaiErrorObject } from '../error-body.ts'
+import { checkListedSize } from '../images/openai/image-size.ts'
+import { pictureBillingFields, pictureEstimate } from '../images/openai/picture-estimate.ts'
+import { checkPictureOptions, pictureSchema } from '../images/openai/picture-options.ts'
+import { checkRequest } from '../request-field.ts'
+import { checkPictures } from './edited-pictures.ts'
+import { isDataUrl } from './given-picture.ts'
+import { ImageEditForm } from './image-edit-form.ts'
+import type { ImageEditRequest } from './image-edit-request.ts'
+import { imageReference, imageReferencesSchema } from './image-references.ts'
+
+type EditFields = Omit<ImageEditRequest, 'images' | 'mask' | 'form'>
+type References = ReturnType<typeof imageReferencesSchema.parse>
+
+/** `POST /v1/images/edits`, as a form or as JSON (API specification, "Image edit request"). */
+export const imageEditEndpoint: Endpoint<ImageEditRequest> = {
+  id: 'image_edits',
+  path: '/v1/images/edits',
+  kind: 'image_edit',
+  dialect: 'openai',
+  isPaidJob: true,
+  formBody: (form) => new ImageEditForm(form),
+  parse(body, { image }) {
+    const request = body instanceof ImageEditForm ? formRequest(body) : jsonRequest(body)
+    checkListedSize(request.size, image)
+    checkPictureOptions(request, image)
+    checkPictures(request, image)
+    return request
+  },
+  isStream: (request) => request.stream === true,
+  textBytes: (request) => Buffer.byteLength(request.prompt),
+  estimate(request, textTokens, model) {
+    const pictures = request.images.length + (request.mask === undefined ? 0 : 1)
+    return pictureEstimate(request, { textTokens, pictures }, model)
+  },
+  billingFields: pictureBillingFields,
+  callerUrls,
+  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
+}
+
+function formRequest(body: ImageEditForm): ImageEditRequest {
+  const fields = checkRequest<EditFields>(pictureSchema, body.fields)
+  if (body.images.length === 0) {
+    throw new GatewayError('invalid_request', { message: 'image: is required, as a file', param: 'image' })
+  }
+  return { ...fields, images: body.images, mask: body.mask, form: body.form }
+}
+
+function jsonRequest(body: unknown): ImageEditRequest {
+  const fields = checkRequest<EditFields>(pictureSchema, body)
+  if (isJsonObject(body) && body['images'] === undefined) {
+    const message = 'images: is required: a list of { image_url } or { file_id }; or send a form with the file image'
+    throw new GatewayError('invalid_request', { message, param: 'images' })
+  }
+  const { images, mask } = checkRequest<References>(imageReferencesSchema, body)
+  // A member called `form` is the caller's own and no form.
+  return {
+    ...fields,
+    images: images.map(imageReference),
+    mask: mask === undefined || mask === null ? undefined : imageReference(mask),
+    form: undefined,
+  }
+}
+
+/** Addresses of pictures in a JSON body, which the vendor fetches. */
+function callerUrls({ images, mask }: ImageEditRequest): readonly CallerUrl[] {
+  const pictures = [
+    ...images.map((picture, index) => ({ picture, param: `images[${index}].image_url` })),
+    ...(mask === undefined ? [] : [{ picture: mask, param: 'mask.image_url' }]),
+  ]
+  return pictures.flatMap(({ picture, param }) =>
+    'image_url' in picture && !isDataUrl(picture.image_url) ? [{ url: picture.image_url, param }] : [],
+  )
+}

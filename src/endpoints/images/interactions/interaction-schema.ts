@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { base64Fault } from './base64-fault.ts'
+
+const HTTP_URL = /^https?:\/\/./i
+const IMAGE_TYPE = /^image\/[\w.+-]+$/i
+
+const block = z
+  .looseObject({
+    type: z.enum(['text', 'image']),
+    text: z.string().min(1).optional(),
+    mime_type: z.string().optional(),
+    data: z.string().optional(),
+    uri: z.string().optional(),
+  })
+  .check((context) => {
+    const { type, text, mime_type, data, uri } = context.value
+    if (type === 'text') {
+      if (text === undefined) issue(context, ['text'], 'is required in a text block')
+      return
+    }
+    if (data === undefined && uri === undefined) issue(context, ['data'], 'is required in an image block')
+    else if (data !== undefined && uri !== undefined) issue(context, ['uri'], 'cannot be combined with data')
+    const dataFault = data === undefined ? undefined : base64Fault(data)
+    if (dataFault !== undefined) issue(context, ['data'], dataFault)
+    if (uri !== undefined && !HTTP_URL.test(uri)) issue(context, ['uri'], 'must be an http or https URL')
+    if (mime_type === undefined) issue(context, ['mime_type'], 'is required in an image block')
+    else if (!IMAGE_TYPE.test(mime_type)) issue(context, ['mime_type'], 'must be an image MIME type')
+  })
+
+const RESPONSE_FORMAT_FIELDS = ['type', 'mime_type', 'image_size', 'aspect_ratio', 'delivery'] as const
+
+const responseFormat = z
+  .looseObject({
+    type: z.literal('image'),
+    mime_type: z.string().optional(),
+    image_size: z.string().optional(),
+    aspect_ratio: z.string().optional(),
+  })
+  .check((context) => {
+    refuseOtherSpellings(context, RESPONSE_FORMAT_FIELDS)
+    if (context.value.image_size === '512') issue(context, ['image_size'], 'must be written 512px')
+  })
+
+const CONFIG_FIELDS = ['thinking_level', 'temperature', 'image_config'] as const
+
+const generationConfig = z
+  .looseObject({
+    thinking_level: z.string().optional(),
+    temperature: z.number().min(0).max(2).optional(),
+  })
+  .check((context) => {
+    refuseOtherSpellings(context, CONFIG_FIELDS)
+    // The vendor's older place of the size, which would be drawn without being billed.
+    if (isSet(context.value['image_config'])) issue(context, ['image_config'], 'is not supported; use response_format')
+  })
+
+const REQUEST_FIELDS = [
+  'model',
+  'input',
+  'system_instruction',
+  'response_format',
+  'generation_config',
+  'previous_interaction_id',
+  'tools',
+  'store',
+  'stream',
+  'background',
+  'agent',
+] as const
+
+/**
+ * Rules of the interactions-style image request; unknown fields pass. Three things that the vendor knows are refused: fields
+ * in camel case, which would slip past the checks here; `background`, whose answer nobody could fetch; and `agent`, which
+ * would answer instead of the model that is billed.
+ */
+export const interactionSchema = z
+  .looseObject({
+    model: z.string().min(1),
+    input: z.union([z.string().min(1), z.array(block).min(1)]),
+    system_instruction: z.string().optional(),
+    response_format: responseFormat.optional(),
+    generation_config: generationConfig.optional(),
+    previous_interaction_id: z.string().min(1).optional(),
+    tools: z.array(z.looseObject({ type: z.string().optional() })).optional(),
+    store: z.boolean().optional(),
+    stream: z.boolean().optional(),
+    background: z.boolean().optional(),
+  })
+  .check((context) => {
+    refuseOtherSpellings(context, REQUEST_FIELDS)
+    const { background, previous_interaction_id, store } = context.value
+    if (background === true) issue(context, ['background'], 'is not supported')
+    if (isSet(context.value['agent'])) issue(context, ['agent'], 'is not supported')
+    // Gemini API, "Interactions": without storing there is no continuing.
+    if (store === false && previous_interaction_id !== undefined)
+      issue(context, ['previous_interaction_id'], 'cannot be combined with store false')
+  })
+
+interface Checked {
+  readonly value: Record<string, unknown>
+  readonly issues: unknown[]
+}
+
+function issue(context: { issues: unknown[]; value: unknown }, path: PropertyKey[], message: string): void {
+  context.issues.push({ code: 'custom', path, message, input: context.value })
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+/** Refuses `imageSize` where `image_size` is meant: the vendor may take both spellings, the checks here know one. */
+function refuseOtherSpellings(context: Checked, fields: readonly string[]): void {
+  for (const name of Object.keys(context.value)) {
+    if (fields.includes(name)) continue
+    const snakeName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    if (fields.includes(snakeName)) issue(context, [name], `must be written ${snakeName}`)
+  }
+}

@@ -1,0 +1,42 @@
+import { Buffer } from 'node:buffer'
+import { sseData } from '../../../wire/sse.ts'
+import type { Endpoint } from '../../endpoint.ts'
+import { openaiErrorObject } from '../../error-body.ts'
+import { checkRequest } from '../../request-field.ts'
+import { checkAbilities } from './check-abilities.ts'
+import { asInvalidParameter } from './invalid-parameter.ts'
+import type { MultimodalImageRequest } from './multimodal-image-request.ts'
+import { multimodalImageSchema } from './multimodal-image-schema.ts'
+import { pictureSize, referenceImages } from './picture-size.ts'
+
+/** The multimodal shape of `POST /v1/images/generations` (API specification, "Multimodal image request"). */
+export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {
+  id: 'images',
+  path: '/v1/images/generations',
+  kind: 'image',
+  dialect: 'multimodal',
+  isPaidJob: true,
+  parse(body, model) {
+    const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema, body))
+    if (model.image !== undefined) checkAbilities(request, model.image)
+    return request
+  },
+  isStream: () => false,
+  textBytes: (request) => textOf(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0),
+  // The vendor counts pictures and nothing else, and a request makes exactly one.
+  estimate: () => ({ images: 1 }),
+  billingFields(request, model) {
+    const size = pictureSize(request, model)
+    return size === undefined ? {} : { size }
+  },
+  callerUrls: (request) =>
+    referenceImages(request).map(({ url, position }) => ({
+      url,
+      param: `input.messages[0].content[${position}].image`,
+    })),
+  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
+}
+
+function textOf({ input, parameters }: MultimodalImageRequest): readonly string[] {
+  return [...input.messages[0].content.map(({ text }) => text ?? ''), parameters?.negative_prompt ?? '']
+}

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+
+/** Longest `negative_prompt`, in characters (code points), as the vendor counts. */
+const MAX_NEGATIVE_PROMPT = 500
+
+const LARGEST_SEED = 2 ** 31 - 1
+
+const httpsUrl = z
+  .string()
+  .refine((text) => /^https:\/\//i.test(text) && URL.canParse(text), 'must be an https URL, which the vendor downloads')
+
+const block = z
+  .looseObject({ text: z.string().min(1).optional(), image: httpsUrl.optional() })
+  .refine(
+    ({ text, image }) => (text === undefined) !== (image === undefined),
+    'must hold either text or image, not both',
+  )
+
+const message = z.looseObject({
+  role: z.literal('user'),
+  content: z
+    .array(block)
+    .refine(
+      (blocks) => blocks.filter(({ text }) => text !== undefined).length === 1,
+      'must hold exactly one text block',
+    ),
+})
+
+const negativePrompt = z
+  .string()
+  // A code point has at most two units, so the rest of a very long text need not be looked at.
+  .refine(
+    (text) => [...text.slice(0, 2 * MAX_NEGATIVE_PROMPT + 1)].length <= MAX_NEGATIVE_PROMPT,
+    `must have at most ${MAX_NEGATIVE_PROMPT} characters`,
+  )
+
+/**
+ * Rules of the multimodal image request (API specification, "Multimodal image request") that hold for every model. The vendor
+ * takes one text only, where the specification says "at least one". Unknown fields pass.
+ */
+export const multimodalImageSchema = z.looseObject({
+  model: z.string().min(1),
+  input: z.looseObject({ messages: z.array(message).length(1, 'must hold exactly one message') }),
+  parameters: z
+    .looseObject({
+      size: z
+        .string()
+        .regex(/^[1-9]\d{0,4}\*[1-9]\d{0,4}$/, 'must be width and height joined by *, such as 1024*1024')
+        .optional(),
+      n: z.literal(1, 'must be exactly 1').optional(),
+      seed: z.int().min(0).max(LARGEST_SEED).optional(),
+      watermark: z.boolean().optional(),
+      negative_prompt: negativePrompt.optional(),
+      prompt_extend: z.boolean().optional(),
+    })
+    .optional(),
+})

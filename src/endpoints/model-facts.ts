@@ -1,0 +1,78 @@
+/** Bounds of a model that the gateway itself needs. Absent means unknown. */
+export interface ModelLimits {
+  /** Most input tokens. */
+  readonly contextTokens?: number
+  /** Most output tokens of one answer; used to reserve money when a request sets no bound. */
+  readonly maxOutputTokens?: number
+  /** Size of an embedding vector when the request does not ask for one. */
+  readonly dimensions?: number
+  /** Vector sizes the vendor can make itself; a list of exact sizes, or a range. */
+  readonly nativeDimensions?: readonly number[] | { readonly min: number; readonly max: number }
+  /** May a vector be cut to sizes the vendor does not make? False for models whose sizes are closed by the specification. */
+  readonly truncatesDimensions?: boolean
+}
+
+/** What a model for pictures can do. Absent means unknown: the matter is then left to the vendor, unless said otherwise. */
+export interface ImageAbilities {
+  /** Sizes it takes, as callers write them: `1024*1024`, `1K`, `1024x1024`. Absent: any. */
+  readonly sizes?: readonly string[]
+  /** Size of a picture when the request names none, as callers write it. */
+  readonly defaultSize?: string
+  /** A rule for sizes that are not in `sizes`. Pixels; the ratio is that of the longer to the shorter side. */
+  readonly freeSize?: {
+    readonly multipleOf?: number
+    readonly maxSide?: number
+    readonly maxRatio?: number
+    readonly minPixels?: number
+    readonly maxPixels?: number
+  }
+  /** Aspect ratios it takes. Absent: any. */
+  readonly aspectRatios?: readonly string[]
+  /** How many reference pictures a request may, or must, hold. */
+  readonly referenceImages?: { readonly min: number; readonly max: number }
+  /** Most pictures of one request. */
+  readonly maxImages?: number
+  /** Does it take a mask? Absent: no. */
+  readonly takesMask?: boolean
+  /** Values of `quality`, as the vendor writes them. Absent: any. */
+  readonly qualities?: readonly string[]
+  /** Fields of the request that the model does not know; a request that sets one is refused. */
+  readonly refusedFields?: readonly string[]
+  /** Does it answer with URLs where the caller wants them? Absent: always bytes. */
+  readonly answersWithUrls?: boolean
+  /** Tokens of one picture, from above, for reservations; by `size` or `quality size`, with `default` for all others. */
+  readonly outputTokens?: Readonly<Record<string, number>>
+  /** Tokens of one reference picture, from above, for reservations. */
+  readonly inputTokensPerImage?: number
+}
+
+/** What a model for video can do. Absent means unknown: the matter is then left to the vendor. */
+export interface VideoAbilities {
+  /** `t2v` text to video, `i2v` picture to video, `r2v` references to video. */
+  readonly task: 't2v' | 'i2v' | 'r2v'
+  /** Tiers it renders, as callers write them: `720p`. */
+  readonly resolutions: readonly string[]
+  /** Seconds it renders: a list of exact values, or a range. */
+  readonly durations: readonly number[] | { readonly min: number; readonly max: number }
+  /** Seconds it renders with a reference video among the references; absent: the same. */
+  readonly durationsWithReferenceVideo?: { readonly min: number; readonly max: number }
+  /** Most seconds that the vendor can bill for one task, references included; reports above it are not believed. */
+  readonly maxBilledSeconds?: number
+  /** How the request names its geometry: `size` in pixels, `resolution` as a tier, `resolution` with `ratio`. */
+  readonly geometry: 'size' | 'resolution' | 'resolution-ratio'
+  /** Can its sound be switched off by `audio: false`? */
+  readonly canMute?: boolean
+  /** Does it know `shot_type`? */
+  readonly takesShotType?: boolean
+}
+
+/** What an endpoint may know of the model it is called with. */
+export interface ModelFacts {
+  /** The public id. */
+  readonly id: string
+  /** Wire protocol where a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … */
+  readonly protocol?: string
+  readonly limits: ModelLimits
+  readonly image?: ImageAbilities
+  readonly video?: VideoAbilities
+}

@@ -1,0 +1,137 @@
+import type { Buffer } from 'node:buffer'
+import { parseVendorJson } from '../../../core/json.ts'
+import type { Usage } from '../../../core/usage.ts'
+import { imageSize } from '../../../endpoints/images/interactions/image-size.ts'
+import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
+import { pictureTokens } from '../../../endpoints/images/interactions/picture-tokens.ts'
+import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
+import { EventFrames } from '../../shared/event-frames.ts'
+import type { AnswerStream, VendorCall, VendorFailure } from '../../vendor.ts'
+import { BareJsonTail } from '../bare-json-tail.ts'
+import { invalidResponse, redactKeys } from '../error-from.ts'
+import { readEventLines } from './event-lines.ts'
+import { GeneratedImageReader, type OutputBlock } from './generated-image-reader.ts'
+import { generatedImageUsage } from './generated-image-usage.ts'
+import { type GeneratedInteraction, generatedInteraction } from './generated-interaction.ts'
+import { interactionUsage, usageSoFar } from './interaction-usage.ts'
+
+/**
+ * Writes a stream of `streamGenerateContent` as the events of an interaction (Interactions API, "Streaming"): one
+ * `model_output` step whose deltas are texts and whole pictures. The vendor's stream has no end mark, so the answer is
+ * whole when its body has ended after a finish reason.
+ */
+export class GeneratedImageStream implements AnswerStream {
+  hasContent = false
+  isComplete = false
+  isRefusal = false
+  outputTokensSeen = 0
+  /** The writer gives whole events only. */
+  readonly atBoundary = true
+  #unreadable: VendorFailure | undefined
+
+  readonly #reader: GeneratedImageReader
+  readonly #interaction: GeneratedInteraction
+  readonly #pictureTokens: number
+  readonly #apiKey: string
+  readonly #tail = new BareJsonTail()
+  readonly #frames = new EventFrames()
+  #hasBegun = false
+  #hasStep = false
+
+  constructor(call: VendorCall<InteractionRequest>) {
+    this.#reader = new GeneratedImageReader(call.apiKey)
+    this.#interaction = generatedInteraction(call)
+    this.#pictureTokens = pictureTokens(call.model, imageSize(call.request, call.model))
+    this.#apiKey = call.apiKey
+  }
+
+  get failure(): VendorFailure | undefined {
+    return this.#unreadable ?? this.#reader.failure
+  }
+
+  get usage(): Usage | undefined {
+    const usage = generatedImageUsage(this.#reader.usageMetadata)
+    const { pictures } = this.#reader
+    return this.isComplete ? interactionUsage(usage, pictures) : usageSoFar(usage, pictures, this.#pictureTokens)
+  }
+
+  push(chunk: Uint8Array): string | undefined {
+    if (this.#isOver) return undefined
+    const complete = this.#frames.take(this.#tail.push(chunk))
+    const given = complete === undefined ? undefined : this.#readAll(complete)
+    if (this.#frames.isOversize) this.#unreadable = invalidResponse('the vendor sent an event that is too large')
+    return given
+  }
+
+  end(): string | undefined {
+    if (this.#isOver) return undefined
+    const rest = this.#frames.rest()
+    const tail = this.#tail.end()
+    let text = rest === undefined ? '' : (this.#readAll(rest) ?? '')
+    if (tail !== undefined && !this.#isOver) text += this.#readJson(tail)
+    if (this.failure === undefined && this.#reader.isFinished) text += this.#close()
+    return text === '' ? undefined : text
+  }
+
+  get #isOver(): boolean {
+    return this.isComplete || this.failure !== undefined
+  }
+
+  #readAll(bytes: Buffer): string | undefined {
+    let text = ''
+    let position = 0
+    while (position < bytes.length && !this.#isOver) {
+      const { end, data } = readEventLines(bytes, position)
+      const json = data.map((span) => bytes.toString('utf8', span.start, span.end)).join('\n')
+      text += this.#readJson(json)
+      position = end
+    }
+    return text === '' ? undefined : text
+  }
+
+  #readJson(json: string): string {
+    // Proxies that speak several dialects add OpenAI's end mark to every stream.
+    if (json === '' || json === '[DONE]') return ''
+    const response = parseVendorJson(json)
+    if (response === undefined) {
+      this.#unreadable = invalidResponse('the vendor sent an event that is not JSON')
+      return ''
+    }
+    const blocks = this.#reader.read(response)
+    return this.failure === undefined ? this.#open() + blocks.map((block) => this.#delta(block)).join('') : ''
+  }
+
+  #open(): string {
+    if (this.#hasBegun) return ''
+    this.#hasBegun = true
+    return event('interaction.created', { interaction: { ...this.#interaction, status: 'in_progress' } })
+  }
+
+  #delta(block: OutputBlock): string {
+    this.hasContent = true
+    this.outputTokensSeen += block.type === 'image' ? this.#pictureTokens : 1
+    const start = this.#hasStep ? '' : event('step.start', { index: 0, step: { type: 'model_output' } })
+    this.#hasStep = true
+    return start + event('step.delta', { index: 0, delta: block })
+  }
+
+  #close(): string {
+    const { status, errors } = this.#reader.ending()
+    const usage = generatedImageUsage(this.#reader.usageMetadata)
+    this.isComplete = true
+    this.hasContent = true
+    this.isRefusal = status === 'failed'
+    const interaction = {
+      ...this.#interaction,
+      status,
+      ...(errors.length === 0 ? {} : { errors }),
+      ...(usage === undefined ? {} : { usage }),
+    }
+    const stop = this.#hasStep ? event('step.stop', { index: 0 }) : ''
+    return stop + redactKeys(event('interaction.completed', { interaction }), [this.#apiKey]) + SSE_DONE
+  }
+}
+
+function event(type: string, payload: object): string {
+  return sseEvent(type, JSON.stringify({ ...payload, event_type: type }))
+}

@@ -1,0 +1,62 @@
+import { isJsonObject } from '../../../core/json.ts'
+import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
+import type { AnsweredInteraction, VendorCall } from '../../vendor.ts'
+import { type InteractionIds, interactionIds } from './interaction-ids.ts'
+
+/**
+ * The names in the events of one streamed answer: its id, the id it continues, and the model, each as the caller knows it.
+ * An answer keeps the id that the caller read first, though the vendor's own may come later.
+ */
+export class InteractionNames {
+  readonly #call: VendorCall<InteractionRequest>
+  #ids: InteractionIds | undefined
+
+  constructor(call: VendorCall<InteractionRequest>) {
+    this.#call = call
+  }
+
+  /** The ids of the answer, once the vendor has said its own. */
+  get interaction(): AnsweredInteraction | undefined {
+    return this.#ids?.interaction
+  }
+
+  /** Reads an event, and gives it with the caller's names; undefined when they stand in it already. */
+  replacementFor(event: Record<string, unknown>): ((whole: unknown) => unknown) | undefined {
+    const { interaction, interaction_id } = event
+    if (isJsonObject(interaction)) {
+      const members = this.#members(interaction)
+      if (Object.entries(members).every(([name, value]) => interaction[name] === value)) return undefined
+      return (whole) => (isJsonObject(whole) ? { ...whole, interaction: { ...objectIn(whole), ...members } } : whole)
+    }
+    if (typeof interaction_id !== 'string') return undefined
+    const id = this.#idFor(interaction_id)
+    if (id === undefined || id === interaction_id) return undefined
+    return (whole) => (isJsonObject(whole) ? { ...whole, interaction_id: id } : whole)
+  }
+
+  #members(interaction: Record<string, unknown>): Record<string, unknown> {
+    const { publicModel, request } = this.#call
+    const id = this.#idFor(interaction['id'])
+    return {
+      ...(id === undefined ? {} : { id }),
+      ...(interaction['model'] === undefined ? {} : { model: publicModel }),
+      ...(interaction['previous_interaction_id'] === undefined
+        ? {}
+        : { previous_interaction_id: request.previous_interaction_id }),
+    }
+  }
+
+  #idFor(vendorId: unknown): string | undefined {
+    if (this.#ids?.interaction === undefined) {
+      const { id, interaction } = interactionIds(vendorId, this.#call)
+      const shownId = this.#ids?.id ?? id
+      const isNamed = interaction !== undefined && shownId !== undefined
+      this.#ids = { id: shownId, interaction: isNamed ? { ...interaction, id: shownId } : undefined }
+    }
+    return this.#ids.id
+  }
+}
+
+function objectIn(event: Record<string, unknown>): Record<string, unknown> {
+  return isJsonObject(event['interaction']) ? event['interaction'] : {}
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { ImageEditForm } from '../../../src/endpoints/image-edits/image-edit-form.ts'
+import { refusal } from '../images/openai-image-facts.ts'
+import { fieldPart, picturePart } from './edit-parts.ts'
+
+describe('the form of an edit', () => {
+  it('F14: takes pictures under every name that clients give them, in order', () => {
+    const names = ['image', 'image[]', 'image[]', 'image[0]', 'image[12]']
+
+    const { images } = new ImageEditForm(names.map((name) => picturePart(name)))
+
+    expect(images.map((image) => image.name)).toEqual(names)
+  })
+
+  it('reads numbers and booleans, and leaves everything else as text', () => {
+    const form = new ImageEditForm([
+      fieldPart('model', 'gp-image-2'),
+      fieldPart('n', '2'),
+      fieldPart('partial_images', '0'),
+      fieldPart('output_compression', '1e1'),
+      fieldPart('stream', 'true'),
+      fieldPart('user', '42'),
+    ])
+
+    expect(form.model).toBe('gp-image-2')
+    expect(form.fields).toEqual({
+      model: 'gp-image-2',
+      n: 2,
+      partial_images: 0,
+      output_compression: '1e1',
+      stream: true,
+      user: '42',
+    })
+  })
+
+  it('F14: keeps the form itself, with what nobody here knows', () => {
+    const parts = [
+      fieldPart('input_fidelity', 'high'),
+      picturePart('markup'),
+      fieldPart('tag', 'a'),
+      fieldPart('tag', 'b'),
+    ]
+
+    const form = new ImageEditForm(parts)
+
+    expect(form.form).toBe(parts)
+    expect(form.fields).toEqual({})
+    expect(form.images).toEqual([])
+  })
+
+  it('S38: is not touched by parts called after what every object has', () => {
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
+
+    const form = new ImageEditForm([
+      ...names.map((name) => fieldPart(name, 'x')),
+      picturePart('__proto__'),
+      fieldPart('n', '3'),
+    ])
+
+    expect(Object.getPrototypeOf(form.fields)).toBe(Object.prototype)
+    expect(Object.keys(form.fields)).toEqual(['n'])
+    expect(form.model).toBeUndefined()
+    expect(({} as Record<string, unknown>)['x']).toBeUndefined()
+  })
+
+  it.each([
+    ['a file where text belongs', [picturePart('prompt')], 'prompt'],
+    ['a file for the model', [picturePart('model')], 'model'],
+    ['text where a picture belongs', [fieldPart('image', 'https://a.example/a.png')], 'image'],
+    ['text in the list of pictures', [picturePart('image[]'), fieldPart('image[]', 'x')], 'image'],
+    ['text for a mask', [fieldPart('mask', 'x')], 'mask'],
+    ['two masks', [picturePart('mask'), picturePart('mask')], 'mask'],
+    ['two models', [fieldPart('model', 'gp-image-2'), fieldPart('model', 'de-2')], 'model'],
+    ['two counts, of which the vendor might take the other', [fieldPart('n', '1'), fieldPart('n', '10')], 'n'],
+  ])('is refused for %s, naming it', (_, parts, param) => {
+    expect(refusal(() => new ImageEditForm(parts))).toMatchObject({
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'invalid_request',
+      param,
+    })
+  })
+})
