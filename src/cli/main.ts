@@ -7,6 +7,7 @@ import { builtInModelRows } from './model-rows.ts'
 import { serveCommand } from './serve-command.ts'
 import { SettingError } from './setting-error.ts'
 import type { Terminal } from './terminal.ts'
+import { webhooksCommand } from './webhooks-command.ts'
 
 const HELP = `signalbox: an AI gateway
 
@@ -30,13 +31,18 @@ usage
   signalbox keys rotate KEY_ID            make a key like it; the old one ends after the overlap
       [--overlap 1d]
 
+  signalbox webhooks list ACCOUNT TASK    messages about a task, and how their attempts went
+  signalbox webhooks resend ACCOUNT MSG   send a message again
+  signalbox webhooks rotate-secret ACCOUNT
+      [--overlap 24h]                     give an account a new secret; older ones sign beside it meanwhile
+
   signalbox --help | --version
 
   --sandbox       offline stand-ins answer for every vendor that has no key
-  --store STORE   for accounts and keys: the store to use instead of SIGNALBOX_STORE
-  --json          for accounts and keys: one line of JSON instead of text
+  --store STORE   for accounts, keys and webhooks: the store to use instead of SIGNALBOX_STORE
+  --json          for accounts, keys and webhooks: one line of JSON instead of text
 
-environment of serve, accounts and keys
+environment of serve, accounts, keys and webhooks
   SIGNALBOX_STORE       memory:, sqlite:PATH or postgres://user:password@host/database
                         (sqlite:signalbox.db; with --sandbox memory:, which keeps nothing)
   SIGNALBOX_MODELS      path of a JSON list of models to add or override
@@ -52,6 +58,8 @@ environment of serve
   SIGNALBOX_TIER        paid or free
   SIGNALBOX_TIMEOUTS    connect=5s,first_byte=120s,idle=60s,total=600s
   SIGNALBOX_HOLD_TTL    15m
+  SIGNALBOX_WEBHOOK_SECRET      whsec_… to sign webhooks of accounts without a secret of their own
+  SIGNALBOX_ALLOW_PRIVATE_URLS  1 to let callers' URLs point to private addresses (on one machine only)
   OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY, VOYAGE_API_KEY
   OPENAI_BASE_URL, …    origin of a vendor, such as http://127.0.0.1:9100
 
@@ -85,6 +93,8 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
       return accountsCommand(rest, terminal)
     case 'keys':
       return keysCommand(rest, terminal)
+    case 'webhooks':
+      return webhooksCommand(rest, terminal)
     case 'models':
       commandArguments(rest, { options: [], flags: [], positionals: [] })
       return builtInModelRows().forEach(print)

@@ -8,8 +8,17 @@ import { type ReloadablePrices, reloadablePrices } from '../catalog/prices/reloa
 import type { Timeouts } from '../stages/stage-context.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
+import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { SettingError } from './setting-error.ts'
-import { checkDollars, parseCount, parseDuration, parsePairs, parsePort, parseTier } from './setting-values.ts'
+import {
+  checkDollars,
+  parseCount,
+  parseDuration,
+  parsePairs,
+  parsePort,
+  parseSwitch,
+  parseTier,
+} from './setting-values.ts'
 import { parseStoreSetting, type StoreSetting } from './store-setting.ts'
 
 /** The environment of a process. */
@@ -35,6 +44,10 @@ export interface ServeSettings {
   readonly tier: Tier | undefined
   readonly timeouts: Partial<Timeouts>
   readonly holdTtlMs: number | undefined
+  /** Signs webhooks of accounts without a secret of their own; undefined: those can have none. */
+  readonly webhookSecret: string | undefined
+  /** May URLs that callers give point to private addresses? Undefined: no. */
+  readonly allowPrivateUrls: boolean | undefined
 }
 
 /** The price list of a running gateway. */
@@ -45,7 +58,7 @@ export interface ServePrices {
 
 /**
  * Reads `HOST`, `PORT`, `SIGNALBOX_STORE`, `REDIS_URL`, `SIGNALBOX_API_KEYS`, `SIGNALBOX_CREDIT`, `SIGNALBOX_PRICES`, `SIGNALBOX_MODELS`, `SIGNALBOX_LIMITS`,
- * `SIGNALBOX_TIER`, `SIGNALBOX_TIMEOUTS` and `SIGNALBOX_HOLD_TTL`.
+ * `SIGNALBOX_TIER`, `SIGNALBOX_TIMEOUTS`, `SIGNALBOX_HOLD_TTL`, `SIGNALBOX_WEBHOOK_SECRET` and `SIGNALBOX_ALLOW_PRIVATE_URLS`.
  * @throws SettingError naming the variable.
  */
 export function readServeSettings(environment: Environment): ServeSettings {
@@ -70,6 +83,10 @@ export function readServeSettings(environment: Environment): ServeSettings {
     tier: given('SIGNALBOX_TIER', (text) => parseTier('SIGNALBOX_TIER', text)),
     timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
     holdTtlMs: given('SIGNALBOX_HOLD_TTL', (text) => parseDuration('SIGNALBOX_HOLD_TTL', text)),
+    webhookSecret: given('SIGNALBOX_WEBHOOK_SECRET', checkWebhookSecret),
+    allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', (text) =>
+      parseSwitch('SIGNALBOX_ALLOW_PRIVATE_URLS', text),
+    ),
   }
 }
 

@@ -95,6 +95,8 @@ async function started(
     ...(limits === undefined ? {} : { rateLimiter: limits.rateLimiter, concurrencyLimiter: limits.concurrencyLimiter }),
     timeouts: settings.timeouts,
     ...(settings.holdTtlMs === undefined ? {} : { holdTtlMs: settings.holdTtlMs }),
+    ...(settings.webhookSecret === undefined ? {} : { webhookSecret: settings.webhookSecret }),
+    ...(settings.allowPrivateUrls === undefined ? {} : { allowPrivateUrls: settings.allowPrivateUrls }),
     logger: consoleLogger,
   })
   closers.push(() => gateway.close({ drainMs: DRAIN_MS }))

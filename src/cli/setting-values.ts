@@ -86,6 +86,12 @@ export function parseTier(name: string, text: string): Tier {
   return text
 }
 
+/** Reads `1` as true and `0` as false. */
+export function parseSwitch(name: string, text: string): boolean {
+  if (text !== '1' && text !== '0') throw new SettingError(`${name}: must be 1 or 0`)
+  return text === '1'
+}
+
 /** Reads a TCP port; 0 lets the system choose. */
 export function parsePort(name: string, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN

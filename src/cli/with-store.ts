@@ -3,6 +3,7 @@ import { systemClock } from '../core/clock.ts'
 import { randomIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
+import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
 import { openStore, storeError } from './open-store.ts'
 import { SettingError } from './setting-error.ts'
@@ -13,6 +14,7 @@ import type { Terminal } from './terminal.ts'
 export interface Administration {
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly webhooks: Webhooks
 }
 
 /**
@@ -44,6 +46,7 @@ export async function withStore<Result>(
     return await run({
       accounts: accountsOf(store, systemClock, randomIds, ready),
       keys: keysOf(store, systemClock, randomIds, ready),
+      webhooks: webhooksOf(store, systemClock, ready),
     })
   } catch (error) {
     // What a store refuses is the operator's to mend; other errors are ours and keep their stack.

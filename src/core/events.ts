@@ -54,6 +54,44 @@ export type GatewayEvent =
       readonly durationMs: number
     }
   | {
+      readonly type: 'task-submitted'
+      readonly requestId: string
+      readonly taskId: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+      readonly vendor: string
+      /** `unknown`: the vendor was asked and no answer came. */
+      readonly state: 'queued' | 'unknown'
+    }
+  | {
+      readonly type: 'task-ended'
+      /** Id of the request that submitted it. */
+      readonly requestId: string
+      readonly taskId: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+      readonly vendor: string
+      readonly state: 'completed' | 'failed' | 'cancelled'
+      readonly code: string | undefined
+      readonly usage: Usage | undefined
+      readonly costNanoDollars: bigint
+      /** From submission to now. */
+      readonly durationMs: number
+    }
+  | {
+      readonly type: 'webhook-attempted'
+      readonly deliveryId: string
+      readonly taskId: string
+      readonly accountId: string
+      /** What became of the message: `pending` means that it will be tried again. */
+      readonly state: 'pending' | 'delivered' | 'failed' | 'disabled'
+      readonly status: number | undefined
+      readonly error: string | undefined
+      readonly attempts: number
+    }
+  | {
       /** The shared limits cannot be reached; each process keeps its share of them by itself until `limits-recovered`. */
       readonly type: 'limits-degraded'
       /** `deadline`: no answer in time. `error`: the server refused, or the connection is gone. */

@@ -1,3 +1,4 @@
+import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
 const KNOWN: readonly string[] = [
@@ -17,6 +18,9 @@ const KNOWN: readonly string[] = [
   'disconnect',
   'drainMs',
   'estimateTokens',
+  'webhookSecret',
+  'taskDeadlineMs',
+  'taskPollIntervalMs',
   'allowPrivateUrls',
   'onEvent',
   'logger',
@@ -56,6 +60,9 @@ export function checkOptions(options: GatewayOptions): void {
   positive('bodyLimitBytes', options.bodyLimitBytes)
   positive('holdTtlMs', options.holdTtlMs)
   positive('drainMs', options.drainMs)
+  positive('taskDeadlineMs', options.taskDeadlineMs)
+  positive('taskPollIntervalMs', options.taskPollIntervalMs)
+  if (options.webhookSecret !== undefined) checkWebhookSecret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
 }

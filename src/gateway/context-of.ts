@@ -23,6 +23,7 @@ const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idl
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_HOLD_TTL_MS = 15 * 60_000
 const DEFAULT_DRAIN_MS = 30_000
+const DEFAULT_TASK_DEADLINE_MS = 24 * 60 * 60_000
 
 /** Applies the defaults, once, and builds what the stages share. */
 export function contextOf(options: GatewayOptions): StageContext {
@@ -62,6 +63,10 @@ export function contextOf(options: GatewayOptions): StageContext {
     disconnects: new Disconnects(options.disconnect ?? 'cancel', options.drainMs ?? DEFAULT_DRAIN_MS),
     estimateTokens: options.estimateTokens ?? estimateTokens,
     settlementRetries: new SettlementRetries(clock, logger),
+    webhookSecret: options.webhookSecret,
+    allowPrivateUrls: allowPrivate,
+    taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,
+    taskPollIntervalMs: options.taskPollIntervalMs,
     clock,
     ids: options.ids ?? randomIds,
     logger,

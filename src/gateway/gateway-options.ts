@@ -59,6 +59,15 @@ export interface GatewayOptions {
   readonly drainMs?: number
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
+  /**
+   * Signs webhooks of accounts that have no secret of their own: `whsec_` and base64 of 24 to 64 bytes. Without it, and
+   * without an account's own secret, a request with `webhook_url` is refused.
+   */
+  readonly webhookSecret?: string
+  /** How long a task may take before it is given up and its money freed, in milliseconds. Default 24 hours. */
+  readonly taskDeadlineMs?: number
+  /** How often a task's vendor is asked about it, in milliseconds. Default: what the vendor recommends. */
+  readonly taskPollIntervalMs?: number
   /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */
   readonly allowPrivateUrls?: boolean
   readonly onEvent?: EventListener

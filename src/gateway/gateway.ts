@@ -6,6 +6,8 @@ import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange
 import type { StageContext } from '../stages/stage-context.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { Principal } from '../stores/principal.ts'
+import { TaskWorker } from '../tasks/task-worker.ts'
+import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
 import { checkOptions } from './check-options.ts'
 import { contextOf } from './context-of.ts'
@@ -14,6 +16,7 @@ import { InFlight } from './in-flight.ts'
 import { type Keys, keysOf, newKeyRecord } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
 import { serve } from './serve-request.ts'
+import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Holds whose time is over are looked for this often, and more often where holds live shortly. */
 const LONGEST_SWEEP_INTERVAL_MS = 30_000
@@ -34,7 +37,8 @@ export interface Gateway extends ExchangeHandler {
   models(): readonly ListedModel[]
   readonly accounts: Accounts
   readonly keys: Keys
-  /** Opens the store and begins background work. Called by the first request if not before. */
+  readonly webhooks: Webhooks
+  /** Opens the store and begins background work: following tasks, delivering webhooks, sweeping holds. Called by the first request if not before. */
   start(): Promise<void>
   /**
    * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
@@ -61,12 +65,19 @@ export function createGateway(options: GatewayOptions): Gateway {
     Math.max(SHORTEST_SWEEP_INTERVAL_MS, context.holdTtlMs / 2),
   )
   let closing: Promise<void> | undefined
+  const deliverer = new WebhookDeliverer(context)
+  const wakeWebhooks = (): void => deliverer.wake()
+  const worker = new TaskWorker(context, wakeWebhooks)
 
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(() => {
       isStarted = true
       // A process that died may have left holds behind.
       sweep()
+      if (closing === undefined) {
+        worker.start()
+        deliverer.start()
+      }
     })
     // A store that could not be opened is tried again by the next request.
     starting.catch(() => {
@@ -87,6 +98,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       principal,
       inFlight,
       isClosing: closing !== undefined,
+      wakeWebhooks,
       ready: isStarted ? undefined : ready,
     })
   }
@@ -104,6 +116,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     models: () => modelList(context.catalog.list(), context.vendors).data,
     accounts: accountsOf(context.store, context.clock, context.ids, ready),
     keys: keysOf(context.store, context.clock, context.ids, ready),
+    webhooks: webhooksOf(context.store, context.clock, ready, wakeWebhooks),
     start: ready,
     close({ drainMs = 30_000 } = {}) {
       closing ??= (async () => {
@@ -111,7 +124,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         sweeper?.cancel()
         await inFlight.drain(context.clock, drainMs)
         await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
-        await sweeping
+        await Promise.all([sweeping, worker.stop(), deliverer.stop()])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         if (starting !== undefined) await context.store.close()
       })()

@@ -1,10 +1,12 @@
-import { GatewayError } from '../core/errors.ts'
 import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
 import { admit, leave } from '../stages/admit.ts'
 import { authenticate } from '../stages/authenticate.ts'
+import { rememberInteraction, resumeConversation } from '../stages/conversation.ts'
 import { dispatch } from '../stages/dispatch/dispatch.ts'
-import { parse, receiveBody } from '../stages/parse.ts'
-import type { Admitted, Answer, FailedAnswer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
+import { failedAnswer } from '../stages/dispatch/failed-answer.ts'
+import { parse } from '../stages/parse.ts'
+import { receiveBody } from '../stages/receive-body.ts'
+import type { Admitted, Answer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
 import { relay } from '../stages/relay.ts'
 import { wholeHead } from '../stages/reply-headers.ts'
 import { reserve } from '../stages/reserve.ts'
@@ -21,8 +23,9 @@ import { emit, type StageContext } from '../stages/stage-context.ts'
  */
 export async function pipeline(context: StageContext, received: Received): Promise<void> {
   const authenticated = await authenticate(context, received)
-  const bytes = await receiveBody(context, authenticated)
-  const parsed = parse(context, authenticated, bytes)
+  const body = await receiveBody(context, authenticated)
+  const parsed = parse(context, authenticated, body)
+  if (parsed.endpoint.conversation !== undefined) await resumeConversation(context, parsed)
   const admitted = await admit(context, parsed)
   const outcome = await reserveOrLeave(context, admitted)
   if (outcome.kind === 'replay') {
@@ -50,10 +53,13 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
   try {
     outcome = await dispatch(context, route(context, reserved))
   } catch (cause) {
-    outcome = failedAnswer(GatewayError.from(cause))
+    outcome = failedAnswer(cause)
   }
   const { sink } = reserved
   if (outcome.kind === 'stream') {
+    // Its id reaches the caller with the first bytes, so its owner is noted before them.
+    const { interaction } = outcome.call.stream
+    if (interaction !== undefined) await rememberInteraction(context, reserved, outcome.candidate, interaction)
     const { ending, recorded, sinkFault } = await relay(context, reserved, outcome)
     const kept = recorded === undefined ? undefined : { status: 200, headers: STREAM_REPLAY_HEADERS, body: recorded }
     await settle(context, reserved, { ending, candidate: outcome.candidate, status: 200, answer: kept })
@@ -65,6 +71,8 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
     await settle(context, reserved, { ending, candidate, status: error.status, answer: undefined })
     throw error
   }
+  if (outcome.interaction !== undefined)
+    await rememberInteraction(context, reserved, outcome.candidate, outcome.interaction)
   let byteLength = 0
   for (const chunk of outcome.chunks) byteLength += chunk.byteLength
   const kept =
@@ -91,12 +99,6 @@ const STREAM_REPLAY_HEADERS = [
   'cache-control',
   'no-cache, no-transform',
 ]
-
-/** Whatever is thrown between the hold and the settlement becomes a failed answer, so that the hold ends all the same. */
-function failedAnswer(error: GatewayError): FailedAnswer {
-  const ending = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error } as const
-  return { kind: 'failed', error, candidate: undefined, ending }
-}
 
 function announce(context: StageContext, reserved: Reserved): void {
   if (context.onEvent === undefined) return

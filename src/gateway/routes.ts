@@ -1,6 +1,9 @@
 import { chatEndpoint } from '../endpoints/chat/chat-endpoint.ts'
 import { embeddingsEndpoint } from '../endpoints/embeddings/embeddings-endpoint.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import { imageEditEndpoint } from '../endpoints/image-edits/image-edit-endpoint.ts'
+import { imagesEndpoint } from '../endpoints/images/images-endpoint.ts'
+import { videoEndpoint } from '../endpoints/videos/video-endpoint.ts'
 
 /** What a path leads to. */
 export type Target =
@@ -8,10 +11,34 @@ export type Target =
   | { readonly kind: 'models' }
   | { readonly kind: 'model'; readonly modelId: string }
   | { readonly kind: 'account' }
+  | { readonly kind: 'tasks' }
+  | { readonly kind: 'task'; readonly taskId: string; readonly action: TaskAction }
   | { readonly kind: 'health' }
 
+/** The scope that a key needs to see tasks: that of the endpoint which makes them. */
+export const videosScope = videoEndpoint.id
+
 /** Every endpoint of the gateway; one line each. */
-export const ENDPOINTS: readonly Endpoint[] = [chatEndpoint as Endpoint, embeddingsEndpoint as Endpoint]
+export const ENDPOINTS: readonly Endpoint[] = [
+  chatEndpoint as Endpoint,
+  embeddingsEndpoint as Endpoint,
+  imagesEndpoint,
+  imageEditEndpoint as Endpoint,
+  videoEndpoint as Endpoint,
+]
+
+/** What can be done with one task, and by which method. */
+export type TaskAction = keyof typeof TASK_METHODS
+
+const GET_ONLY = ['GET', 'HEAD']
+const POST_ONLY = ['POST']
+const TASK_METHODS = {
+  read: GET_ONLY,
+  cancel: POST_ONLY,
+  content: ['GET'],
+  webhooks: GET_ONLY,
+  'webhooks/resend': POST_ONLY,
+} as const
 
 /** Outcome of looking a path up. */
 export type Match = { readonly target: Target } | { readonly allow: readonly string[] } | undefined
@@ -22,17 +49,38 @@ const readablePaths = new Map<string, Target>([
   ['/v1/account', { kind: 'account' }],
   ['/healthz', { kind: 'health' }],
 ])
-const POST_ONLY = ['POST']
-const GET_ONLY = ['GET', 'HEAD']
 const MODEL_PREFIX = '/v1/models/'
 
 /** Finds what a method and path lead to; `allow` when the path exists for other methods, undefined when it does not exist. */
 export function matchRoute(method: string, path: string): Match {
   const posted = endpointsByPath.get(path)
-  if (posted !== undefined) return method === 'POST' ? { target: posted } : { allow: POST_ONLY }
+  if (posted !== undefined) {
+    if (method === 'POST') return { target: posted }
+    if (posted.endpoint.isTask !== true) return { allow: POST_ONLY }
+    return GET_ONLY.includes(method) ? { target: { kind: 'tasks' } } : { allow: [...GET_ONLY, ...POST_ONLY] }
+  }
+  const task = taskTarget(path)
+  if (task !== undefined) {
+    const methods: readonly string[] = TASK_METHODS[task.action]
+    return methods.includes(method) ? { target: task } : { allow: methods }
+  }
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
+}
+
+const TASK_PREFIX = `${videoEndpoint.path}/`
+
+/** The id is whatever stands between the slashes; whether it is one is found out later, with the same answer for all. */
+function taskTarget(path: string): Extract<Target, { kind: 'task' }> | undefined {
+  if (!path.startsWith(TASK_PREFIX)) return undefined
+  const rest = path.slice(TASK_PREFIX.length)
+  const slash = rest.indexOf('/')
+  const taskId = slash === -1 ? rest : rest.slice(0, slash)
+  const action = slash === -1 ? 'read' : rest.slice(slash + 1)
+  return taskId !== '' && Object.hasOwn(TASK_METHODS, action)
+    ? { kind: 'task', taskId, action: action as TaskAction }
+    : undefined
 }
 
 /** Model ids may hold slashes (`models/x`), so everything behind the prefix is the id. */

@@ -11,10 +11,13 @@ import { pushLimits } from '../stages/reply-headers.ts'
 import { respondError, respondJson } from '../stages/respond.ts'
 import { emit, type StageContext } from '../stages/stage-context.ts'
 import type { Principal } from '../stores/principal.ts'
+import { submitTask } from '../tasks/submit-task.ts'
+import type { WakeWebhooks } from '../tasks/update-task.ts'
 import type { InFlight } from './in-flight.ts'
 import { listedModel, modelList } from './model-list.ts'
 import { pipeline } from './pipeline.ts'
 import { matchRoute, type Target } from './routes.ts'
+import { serveTask } from './serve-task.ts'
 
 /** A request as it enters, and the state of the gateway it enters. */
 export interface Incoming {
@@ -24,6 +27,7 @@ export interface Incoming {
   readonly principal: Principal | undefined
   readonly inFlight: InFlight
   readonly isClosing: boolean
+  readonly wakeWebhooks: WakeWebhooks
   /** Opens the store; undefined once it is open. */
   readonly ready: (() => Promise<void>) | undefined
 }
@@ -43,8 +47,10 @@ export async function serve(context: StageContext, incoming: Incoming): Promise<
     if (target.kind !== 'endpoint') return await read(context, incoming, target, requestId)
     received = receive(context, incoming, target.endpoint, requestId)
     incoming.inFlight.add(received.calls)
-    await pipeline(context, received)
+    if (target.endpoint.isTask === true) await submitTask(context, received)
+    else await pipeline(context, received)
   } catch (cause) {
+    if (received !== undefined) dialect = received.endpoint.dialect
     fail(context, { request, sink, requestId, dialect, admitted: received as Partial<Admitted> | undefined }, cause)
   } finally {
     if (received !== undefined) {
@@ -73,6 +79,7 @@ const NOT_YET = {
   chain: undefined,
   billingFields: undefined,
   claim: undefined,
+  conversation: undefined,
   estimate: undefined,
   lease: undefined,
   tokenTake: undefined,
@@ -96,6 +103,9 @@ function receive(context: StageContext, incoming: Incoming, endpoint: Endpoint, 
   }
 }
 
+/** Model lists are read by clients that send `x-api-key` too. */
+const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])
+
 async function read(
   context: StageContext,
   incoming: Incoming,
@@ -103,7 +113,12 @@ async function read(
   requestId: string,
 ): Promise<void> {
   const { sink } = incoming
-  const principal = incoming.principal ?? (await identify(context, incoming.request, target.kind !== 'account'))
+  const principal =
+    incoming.principal ?? (await identify(context, incoming.request, X_API_KEY_TARGETS.has(target.kind)))
+  if (target.kind === 'tasks' || target.kind === 'task') {
+    const { request, wakeWebhooks } = incoming
+    return await serveTask(context, { request, sink, requestId, principal, wakeWebhooks }, target)
+  }
   if (target.kind === 'models') return respondJson(sink, requestId, modelList(context.catalog.list(), context.vendors))
   if (target.kind === 'model') {
     const model = context.catalog.find(target.modelId)

@@ -7,12 +7,17 @@ import type { StageContext } from './stage-context.ts'
 /** Upper estimate of what a request will use at a model. */
 export function estimateFor(context: StageContext, parsed: Parsed, model: CatalogModel): Usage {
   const { endpoint, body, bytes } = parsed
-  const inputTokens = context.estimateTokens(bytes.byteLength, { endpoint: endpoint.id, model: model.id })
-  return endpoint.estimate(body, inputTokens, model.limits)
+  const textBytes = endpoint.textBytes === undefined ? (bytes?.byteLength ?? 0) : endpoint.textBytes(body)
+  const inputTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
+  return endpoint.estimate(body, inputTokens, model)
 }
 
-/** What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. */
+/**
+ * What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. Pictures are
+ * charged as they were held for: the vendor draws them whether anybody waits or not.
+ */
 export function promptUsage(estimate: Usage, outputTokensSeen: number): Usage {
+  if (estimate.images !== undefined) return estimate
   return {
     inputTokens: estimate.inputTokens ?? 0,
     outputTokens: Math.min(outputTokensSeen, estimate.outputTokens ?? outputTokensSeen),
@@ -30,6 +35,7 @@ export function outputBound(estimate: Usage, byteLength: number): Usage {
  */
 export function cutUsage(estimate: Usage, reported: Usage, outputTokensSeen: number): Usage {
   const seen = promptUsage(estimate, outputTokensSeen)
+  if (estimate.images !== undefined) return { ...seen, ...reported }
   return {
     ...reported,
     inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,

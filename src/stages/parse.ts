@@ -1,88 +1,107 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { BodyFailure, GatewayRequest } from '../core/exchange.ts'
+import type { GatewayRequest } from '../core/exchange.ts'
 import { parseCallerJson } from '../core/json.ts'
+import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
-import { mediaType } from '../wire/headers.ts'
+import { checkPublicUrl } from '../transport/egress.ts'
+import { isForm, type ReceivedBody } from './receive-body.ts'
 import type { Authenticated, Parsed } from './records.ts'
 import type { StageContext } from './stage-context.ts'
 
 /**
- * Reads the body.
- * @throws GatewayError `unsupported_media_type` before anything is read; `body_too_large`, `body_consumed` or
- *   `client_closed_request` when there is no body to be had.
- */
-export function receiveBody(context: StageContext, { request }: Authenticated): Promise<Uint8Array> {
-  if (mediaType(request.header('content-type')) !== 'application/json') {
-    throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
-  }
-  return readBody(request, context.bodyLimitBytes)
-}
-
-/**
- * Checks the body and finds the model.
+ * Checks the body and finds the model, whose shape of request it must have.
  * @throws GatewayError for a body that cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown
  *   model, a model of another endpoint, or a vendor that is not configured.
  */
-export function parse(context: StageContext, authenticated: Authenticated, bytes: Uint8Array): Parsed {
-  const { endpoint, request, principal } = authenticated
-  const body = endpoint.parse(parseCallerJson(bytes))
-  return Object.assign(authenticated, {
+export function parse(context: StageContext, authenticated: Authenticated, received: ReceivedBody): Parsed {
+  const { endpoint: called, request, principal } = authenticated
+  const bytes = isForm(received) ? undefined : received
+  const value = isForm(received) ? called.formBody!(received) : parseCallerJson(received)
+  const model = requestedModel(context, called, value)
+  const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
+  // From here on errors are told as callers of this shape read them.
+  const shaped = Object.assign(authenticated, { endpoint })
+  const body = endpoint.parse(value, model)
+  checkCallerUrls(context, endpoint.callerUrls?.(body))
+  return Object.assign(shaped, {
     body,
     bytes,
     isStream: endpoint.isStream(body),
-    chain: modelChain(context, authenticated, body.model),
-    billingFields: endpoint.billingFields(body),
-    claim: claimOf(context, request, principal.accountId, bytes),
+    chain: modelChain(context, shaped, { model, isShaped: called.shapes !== undefined }),
+    billingFields: endpoint.billingFields(body, model),
+    claim: claimOf(context, request, principal.accountId, received),
+    conversation: undefined,
   })
 }
 
-/** Reads a request's body as one piece. */
-function readBody(request: GatewayRequest, limitBytes: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    request.readBody(limitBytes, (failure, chunks) => {
-      if (failure !== undefined) reject(bodyError(failure, limitBytes))
-      else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
-    })
-  })
-}
-
-function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
-  if (failure === 'too_large') {
-    return new GatewayError('body_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
+/**
+ * The model that a body names.
+ * @throws GatewayError `invalid_request` when it names none; `model_not_found`, or what the endpoint says instead.
+ */
+function requestedModel(context: StageContext, endpoint: Endpoint, value: unknown): CatalogModel {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new GatewayError('invalid_request', { message: 'The request body: expected object' })
   }
-  return new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request')
+  const id: unknown = (value as { model?: unknown }).model
+  if (typeof id !== 'string' || id === '') {
+    throw new GatewayError('invalid_request', { message: 'model: expected the id of a model', param: 'model' })
+  }
+  const model = context.catalog.find(id)
+  if (model !== undefined) return model
+  throw new GatewayError('model_not_found', {
+    message: `There is no model ${JSON.stringify(id)}.`,
+    param: 'model',
+    status: endpoint.unknownModel?.status,
+    publicCode: endpoint.unknownModel?.code,
+  })
+}
+
+function shapeOf(endpoint: Endpoint, shapes: ReadonlyMap<string, Endpoint>, model: CatalogModel): Endpoint {
+  const shape = shapes.get(model.protocol ?? '')
+  if (shape === undefined || !model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
+  return shape
+}
+
+function wrongEndpoint(endpoint: Endpoint, model: CatalogModel): GatewayError {
+  return new GatewayError('endpoint_model_mismatch', {
+    message: `The model ${JSON.stringify(model.id)} cannot be used on ${endpoint.path}.`,
+    param: 'model',
+  })
+}
+
+/** Whoever fetches in the end, an address that is private by its text is refused here. */
+function checkCallerUrls(context: StageContext, urls: readonly CallerUrl[] | undefined): void {
+  if (urls === undefined) return
+  for (const { url, param } of urls) {
+    const check = checkPublicUrl(url, { allowPrivate: context.allowPrivateUrls })
+    if ('reason' in check) throw new GatewayError('invalid_request', { message: `${param}: ${check.reason}`, param })
+  }
+}
+
+/** The model asked for, and whether its endpoint is one of several shapes, of which a fallback must have the same. */
+interface Asked {
+  readonly model: CatalogModel
+  readonly isShaped: boolean
 }
 
 /** The model asked for and its fallbacks, without those that nobody can serve here. */
-function modelChain(context: StageContext, authenticated: Authenticated, modelId: string): CatalogModel[] {
+function modelChain(context: StageContext, authenticated: Authenticated, { model, isShaped }: Asked): CatalogModel[] {
   const { endpoint, principal } = authenticated
-  const model = context.catalog.find(modelId)
-  if (model === undefined) {
-    throw new GatewayError('model_not_found', {
-      message: `There is no model ${JSON.stringify(modelId)}.`,
-      param: 'model',
-    })
-  }
-  if (!model.kinds.includes(endpoint.kind)) {
-    throw new GatewayError('endpoint_model_mismatch', {
-      message: `The model ${JSON.stringify(modelId)} cannot be used on ${endpoint.path}.`,
-      param: 'model',
-    })
-  }
+  if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
   const allowed = principal.scopes?.models
   if (allowed !== undefined && !allowed.includes(model.id)) {
     throw new GatewayError('permission_denied', {
-      message: `This API key may not use the model ${JSON.stringify(modelId)}.`,
+      message: `This API key may not use the model ${JSON.stringify(model.id)}.`,
       param: 'model',
     })
   }
   const chain = [model]
   for (const id of model.fallbacks) {
     const fallback = context.catalog.find(id)
-    if (fallback?.kinds.includes(endpoint.kind) && (allowed === undefined || allowed.includes(fallback.id)))
-      chain.push(fallback)
+    if (fallback?.kinds.includes(endpoint.kind) !== true || (isShaped && fallback.protocol !== model.protocol)) continue
+    if (allowed === undefined || allowed.includes(fallback.id)) chain.push(fallback)
   }
   const usable = chain.filter((row) => (context.vendors.get(row.vendor)?.apiKeys.length ?? 0) > 0)
   if (usable.length === 0) throw notConfigured(context, model)
@@ -107,7 +126,7 @@ function claimOf(
   context: StageContext,
   request: GatewayRequest,
   accountId: string,
-  bytes: Uint8Array,
+  received: ReceivedBody,
 ): IdempotencyClaim | undefined {
   const key = request.header('idempotency-key')
   if (key === undefined) return undefined
@@ -117,6 +136,20 @@ function claimOf(
       param: 'Idempotency-Key',
     })
   }
-  const fingerprint = createHash('sha256').update(`${request.method} ${request.path}\n`).update(bytes).digest('hex')
+  const fingerprint = fingerprintOf(request, received)
   return { accountId, key, fingerprint, expiresAtMs: context.clock.now() + IDEMPOTENCY_RETENTION_MS }
+}
+
+/** A form is taken part by part: its boundary differs from one sending to the next. */
+function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string {
+  const hash = createHash('sha256').update(`${request.method} ${request.path}\n`)
+  if (!isForm(received)) return hash.update(received).digest('hex')
+  for (const part of received) {
+    const size = part.kind === 'file' ? part.byteLength : Buffer.byteLength(part.value)
+    const label = part.kind === 'file' ? [part.name, part.filename, part.contentType] : [part.name]
+    hash.update(`${JSON.stringify([part.kind, ...label, size])}\n`)
+    if (part.kind === 'field') hash.update(part.value)
+    else for (const chunk of part.chunks) hash.update(chunk)
+  }
+  return hash.digest('hex')
 }

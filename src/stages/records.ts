@@ -6,9 +6,10 @@ import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Usage } from '../core/usage.ts'
 import type { BillingFields, Endpoint } from '../endpoints/endpoint.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { InteractionRecord } from '../stores/interaction-store.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { BucketState, Lease, RateTake } from '../stores/rate-limiter.ts'
-import type { Vendor } from '../vendors/vendor.ts'
+import type { AcceptedTask, AnsweredInteraction, Vendor } from '../vendors/vendor.ts'
 import type { CallerPresence } from './caller-presence.ts'
 import type { CallGroup } from './dispatch/call-group.ts'
 import type { StreamCall } from './dispatch/stream-call.ts'
@@ -34,13 +35,25 @@ export interface Authenticated extends Received {
 export interface Parsed extends Authenticated {
   /** The checked request; its type belongs to the endpoint. */
   readonly body: { readonly model: string }
-  /** The request's bytes as they came. */
-  readonly bytes: Uint8Array
+  /** The request's bytes as they came; undefined for a form, whose files stand in the body. */
+  readonly bytes: Uint8Array | undefined
   readonly isStream: boolean
   /** The model asked for, then its fallbacks; only models whose vendor is configured. Never empty. */
   readonly chain: readonly CatalogModel[]
   readonly billingFields: BillingFields
   readonly claim: IdempotencyClaim | undefined
+  /** Undefined where the vendor keeps no history. */
+  readonly conversation: ResumedConversation | undefined
+}
+
+/** A conversation that the request begins or continues. */
+export interface ResumedConversation {
+  /** The answer that is continued; undefined: a new conversation. */
+  readonly previous: InteractionRecord | undefined
+  /** Shall the answer be continued later? */
+  readonly isStored: boolean
+  /** For an answer to which the vendor gives no id. */
+  readonly freshId: string
 }
 
 export interface Admitted extends Parsed {
@@ -99,6 +112,9 @@ export interface WholeAnswer {
   readonly candidate: Candidate
   readonly dropped: readonly string[]
   readonly ending: CallEnding
+  readonly interaction: AnsweredInteraction | undefined
+  /** Set when the answer is the promise of a result. */
+  readonly task: AcceptedTask | undefined
 }
 
 /** A stream whose first content has arrived; nothing was sent to the caller yet. */
@@ -116,6 +132,8 @@ export interface FailedAnswer {
   readonly kind: 'failed'
   readonly error: GatewayError
   readonly candidate: Candidate | undefined
+  /** True when the vendor has the request and nobody knows what it does with it. */
+  readonly mayHaveBegun: boolean
   readonly ending: CallEnding
 }
 

@@ -116,6 +116,8 @@ class Relay implements StreamReceiver {
     const { estimate } = this.#reserved
     const estimatedUsage = promptUsage(estimate, stream.outputTokensSeen)
     if (stream.isComplete && stream.failure === undefined) {
+      if (stream.isRefusal === true)
+        return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
       return { kind: 'completed', usage: stream.usage, estimatedUsage, error: undefined }
     }
     const usage = stream.usage === undefined ? undefined : cutUsage(estimate, stream.usage, stream.outputTokensSeen)

@@ -38,9 +38,22 @@ export function wholeHead(
   return answerHeaders(headers, admitted, facts)
 }
 
+/** Headers of the receipt of a task. */
+export function taskHead(
+  admitted: Admitted,
+  facts: { readonly vendorId: string; readonly dropped: readonly string[]; readonly byteLength: number },
+): string[] {
+  const headers = ['content-type', 'application/json', 'content-length', String(facts.byteLength)]
+  return pushAnswer(headers, admitted, facts.vendorId, facts.dropped)
+}
+
 function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts): string[] {
-  headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', facts.candidate.vendor.id)
-  if (facts.dropped.length > 0) headers.push('x-signalbox-dropped', facts.dropped.join(', '))
+  return pushAnswer(headers, admitted, facts.candidate.vendor.id, facts.dropped)
+}
+
+function pushAnswer(headers: string[], admitted: Admitted, vendorId: string, dropped: readonly string[]): string[] {
+  headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', vendorId)
+  if (dropped.length > 0) headers.push('x-signalbox-dropped', dropped.join(', '))
   return pushLimits(headers, admitted)
 }
 

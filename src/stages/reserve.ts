@@ -1,9 +1,10 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { charge, type Prices, type Rate } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
-import { type MaybePromise, settled } from '../core/maybe-promise.ts'
+import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { ClaimResult } from '../stores/idempotency-store.ts'
 import type { Reservation, ReserveResult } from '../stores/ledger.ts'
+import type { TaskRecord } from '../stores/task-store.ts'
 import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Hold, ReserveOutcome } from './records.ts'
 import { spendingLimitsOf } from './spending-limits.ts'
@@ -15,15 +16,22 @@ import type { StageContext } from './stage-context.ts'
  *   `store_unavailable`: without a hold nothing is dispatched, whatever it is
  *   that the store throws.
  */
-export function reserve(context: StageContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
+export function reserve(context: StageContext, admitted: Admitted, plan?: TaskPlan): MaybePromise<ReserveOutcome> {
   const hold = context.prices === undefined ? undefined : priceHold(context, context.prices, admitted)
   return settled(
-    () => claimed(context, admitted, hold),
+    () => claimed(context, admitted, hold, plan),
     (result) => outcomeOf(result, admitted, hold),
     (cause) => {
       throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
     },
   )
+}
+
+/** A task to be written down together with its hold. */
+export interface TaskPlan {
+  readonly task: TaskRecord
+  /** Unix milliseconds; the hold outlives the request. */
+  readonly holdExpiresAtMs: number
 }
 
 const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
@@ -32,20 +40,30 @@ function claimed(
   context: StageContext,
   admitted: Admitted,
   hold: Hold | undefined,
+  plan: TaskPlan | undefined,
 ): MaybePromise<ReserveResult | ClaimResult> {
   const nowMs = context.clock.now()
   const { claim, principal } = admitted
-  if (hold === undefined) return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
+  if (hold === undefined) {
+    const result = claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
+    return plan === undefined ? result : andThen(result, (outcome) => inserted(context, plan, outcome))
+  }
   const reservation: Reservation = {
     holdId: hold.id,
     accountId: principal.accountId,
     keyId: principal.keyId,
     amount: hold.amount,
-    expiresAtMs: nowMs + context.holdTtlMs,
+    expiresAtMs: plan?.holdExpiresAtMs ?? nowMs + context.holdTtlMs,
     claim,
     spendingLimits: spendingLimitsOf(principal, nowMs),
+    ...(plan === undefined ? {} : { task: plan.task }),
   }
   return context.store.ledger.reserve(reservation, nowMs)
+}
+
+/** Without billing there is no transaction to share: the claim comes first, so that a crash leaves no task nobody can claim. */
+function inserted(context: StageContext, plan: TaskPlan, outcome: ClaimResult): MaybePromise<ClaimResult> {
+  return outcome.status === 'claimed' ? andThen(context.store.tasks.insert(plan.task), () => outcome) : outcome
 }
 
 function outcomeOf(result: ReserveResult | ClaimResult, admitted: Admitted, hold: Hold | undefined): ReserveOutcome {

@@ -54,6 +54,14 @@ export interface StageContext {
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
   readonly settlementRetries: SettlementRetries
+  /** Signs webhooks of accounts that have no secret of their own; undefined: such accounts can have none. */
+  readonly webhookSecret: string | undefined
+  /** May addresses that callers chose be private? For tests on one machine only. */
+  readonly allowPrivateUrls: boolean
+  /** How long a task may take before it is given up, in milliseconds. */
+  readonly taskDeadlineMs: number
+  /** How often a vendor is asked about a task; undefined: as often as it recommends. */
+  readonly taskPollIntervalMs: number | undefined
   readonly clock: Clock
   readonly ids: Ids
   readonly logger: Logger
@@ -71,7 +79,7 @@ export function emit(context: StageContext, event: GatewayEvent): void {
 }
 
 /** Tells the operator of a fault that reaches no caller, or not as what it is. */
-export function reportFault(context: StageContext, requestId: string, where: string, error: unknown): void {
+export function reportFault(context: StageContext, requestId: string | undefined, where: string, error: unknown): void {
   context.logger.error('something failed inside the gateway', { requestId, where, error })
   emit(context, { type: 'internal-error', requestId, where, error })
 }

@@ -1,12 +1,18 @@
 import type { IdempotencyStore } from './idempotency-store.ts'
+import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
 import type { Ledger } from './ledger.ts'
+import type { TaskStore } from './task-store.ts'
+import type { WebhookStore } from './webhook-store.ts'
 
 /** Everything durable, as one driver gives it. */
 export interface GatewayStore {
   readonly ledger: Ledger
   readonly keys: KeyStore
   readonly idempotency: IdempotencyStore
+  readonly interactions: InteractionStore
+  readonly tasks: TaskStore
+  readonly webhooks: WebhookStore
   /** Opens connections and brings the schema up to date. */
   start(): Promise<void>
   close(): Promise<void>

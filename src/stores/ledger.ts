@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { SpendingCap, Tier } from './principal.ts'
+import type { TaskRecord } from './task-store.ts'
 
 /** An account to make. */
 export interface NewAccount {
@@ -54,6 +55,8 @@ export interface Reservation {
   readonly claim?: IdempotencyClaim | undefined
   /** Checked and counted in the same transaction. The hold counts at once; settling corrects it to what was charged. */
   readonly spendingLimits?: readonly SpendingLimit[] | undefined
+  /** A task whose price this is; written down in the same transaction when the money is held. */
+  readonly task?: TaskRecord | undefined
 }
 
 /** Outcome of a reservation. All but `held` leave the balance as it was. */

@@ -66,6 +66,9 @@ const CONTRACTS: readonly (readonly [name: string, file: string])[] = [
   ['Ledger', 'ledger'],
   ['KeyStore', 'key-store'],
   ['IdempotencyStore', 'idempotency-store'],
+  ['TaskStore', 'task-store'],
+  ['WebhookStore', 'webhook-store'],
+  ['InteractionStore', 'interaction-store'],
   ['RateLimiter', 'rate-limiter'],
   ['ConcurrencyLimiter', 'rate-limiter'],
 ]

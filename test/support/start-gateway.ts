@@ -5,7 +5,7 @@ import type { GatewayEvent } from '../../src/core/events.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
-import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
+import { type Sandbox, type SandboxOptions, sandboxVendors } from '../../src/testing/index.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
@@ -33,6 +33,9 @@ export const TEST_MODELS = [
 /** The event that closes a request. */
 export type RequestEnded = Extract<GatewayEvent, { type: 'request-ended' }>
 
+/** The event that closes a task. */
+export type TaskEnded = Extract<GatewayEvent, { type: 'task-ended' }>
+
 /** A gateway behind a real socket, with stand-ins behind real sockets. */
 export interface StartedGateway {
   /** `http://127.0.0.1:…` */
@@ -42,6 +45,8 @@ export interface StartedGateway {
   readonly events: readonly GatewayEvent[]
   /** The `request-ended` event of an answer, awaited when it has not come yet. */
   ended(response: Response): Promise<RequestEnded>
+  /** The `task-ended` event of a task, awaited when it has not come yet. */
+  taskEnded(taskId: string): Promise<TaskEnded>
   /** The next `request-ended` event, for a request whose answer nobody gets. */
   nextEnded(): Promise<RequestEnded>
   /** Balance and held money of the test account, nano-dollars. */
@@ -52,12 +57,16 @@ export interface StartedGateway {
 }
 
 /** Starts one. Billing is on, and the account holds 100 dollars, unless the options say otherwise. */
-export async function startGateway(options: Partial<GatewayOptions> = {}): Promise<StartedGateway> {
-  const sandbox = sandboxVendors()
+export async function startGateway(
+  options: Partial<GatewayOptions> = {},
+  sandboxOptions: SandboxOptions = {},
+): Promise<StartedGateway> {
+  const sandbox = sandboxVendors(sandboxOptions)
   const { origin } = await sandbox.listen()
   const events: GatewayEvent[] = []
   const endings = new Map<string, RequestEnded>()
   const watchers = new Set<(event: RequestEnded) => void>()
+  const taskWatchers = new Set<(event: TaskEnded) => void>()
   const store = options.store ?? memoryStore()
   const connection = { apiKey: 'vendor-key-canary-7f3a', baseURL: origin }
   const gateway = createGateway({
@@ -68,6 +77,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}): Promi
     allowPrivateUrls: true,
     onEvent: (event) => {
       events.push(event)
+      if (event.type === 'task-ended') for (const watcher of taskWatchers) watcher(event)
       if (event.type !== 'request-ended') return
       endings.set(event.requestId, event)
       for (const watcher of watchers) watcher(event)
@@ -92,6 +102,11 @@ export async function startGateway(options: Partial<GatewayOptions> = {}): Promi
         ? watch(watchers, (candidate) => candidate.requestId === requestId)
         : Promise.resolve(event)
     },
+    taskEnded(taskId) {
+      const isIt = (event: GatewayEvent): event is TaskEnded => event.type === 'task-ended' && event.taskId === taskId
+      const event = events.find(isIt)
+      return event === undefined ? watch(taskWatchers, isIt) : Promise.resolve(event)
+    },
     nextEnded: () => watch(watchers, () => true),
     async account() {
       const account = await gateway.accounts.get(TEST_ACCOUNT)
@@ -113,12 +128,9 @@ export async function startGateway(options: Partial<GatewayOptions> = {}): Promi
   }
 }
 
-function watch(
-  watchers: Set<(event: RequestEnded) => void>,
-  fits: (event: RequestEnded) => boolean,
-): Promise<RequestEnded> {
+function watch<Event>(watchers: Set<(event: Event) => void>, fits: (event: Event) => boolean): Promise<Event> {
   return new Promise((resolve) => {
-    const watcher = (event: RequestEnded): void => {
+    const watcher = (event: Event): void => {
       if (!fits(event)) return
       watchers.delete(watcher)
       resolve(event)

@@ -1,3 +1,4 @@
+import { VIDEO_MODELS } from '../../src/catalog/models/video-models.ts'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
 
 /** Prices that tests calculate with; round numbers of our own, no vendor's. */
@@ -20,7 +21,35 @@ export const testPrices: PriceFile = {
       'vy-4',
       'vy-4-lite',
     ].map((model) => ({ model, meter: 'input_token' as const, amount: '0.02', per: 1_000_000 })),
+    ...[
+      'qw-image-2.0',
+      'qw-image-2.0-pro',
+      'qw-image-max',
+      'qw-image-edit',
+      'qw-image-edit-plus',
+      'qw-image-edit-max',
+    ].map((model) => ({ model, meter: 'image' as const, amount: '0.05' })),
+    { model: 'qw-image-2.0', meter: 'image', amount: '0.08', when: { size: '1664*928' } },
+    ...['gmn-3.1-flash-image-preview', 'gmn-3-pro-image-preview', 'gmn-2.5-flash-image'].flatMap(imageTokens),
+    ...['gp-image-2', 'gp-image-1'].flatMap(imageTokens),
+    { model: 'de-2', meter: 'image', amount: '0.016', when: { size: '256x256' } },
+    { model: 'de-2', meter: 'image', amount: '0.018', when: { size: '512x512' } },
+    { model: 'de-2', meter: 'image', amount: '0.02', when: { size: '1024x1024' } },
+    ...VIDEO_MODELS.flatMap(({ id }) => [
+      { model: id, meter: 'video_second' as const, amount: '0.05', when: { resolution: '480p' } },
+      { model: id, meter: 'video_second' as const, amount: '0.10', when: { resolution: '720p' } },
+      { model: id, meter: 'video_second' as const, amount: '0.15', when: { resolution: '1080p' } },
+    ]),
   ],
+}
+
+function imageTokens(model: string): PriceFile['prices'][number][] {
+  return [
+    { model, meter: 'input_token', amount: '5.00', per: 1_000_000 },
+    { model, meter: 'input_image_token', amount: '8.00', per: 1_000_000 },
+    { model, meter: 'output_token', amount: '10.00', per: 1_000_000 },
+    { model, meter: 'output_image_token', amount: '30.00', per: 1_000_000 },
+  ]
 }
 
 function chat(model: string, input: string, output: string): PriceFile['prices'][number][] {

@@ -16,6 +16,8 @@ export interface AttemptFailure {
   readonly mayRetry: boolean
   /** Have bytes of the request left for the vendor? Then it may have begun to work, and to charge. */
   readonly wasSent: boolean
+  /** True when the vendor has the request and did not refuse it: it may be at work, whoever waits. */
+  readonly mayHaveBegun: boolean
   /** The operator's own matter at the vendor: key, quota, arrears, retired model. */
   readonly operatorProblem: VendorFailure | undefined
 }
@@ -26,6 +28,8 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
     reason: failure.kind,
     status: failure.status === 0 ? undefined : failure.status,
     wasSent: true,
+    // A complaint means that the vendor did not do it; an answer of success that cannot be read means nothing of the kind.
+    mayHaveBegun: failure.kind === 'invalid_response' && failure.status < 300,
     operatorProblem: undefined,
   }
   const { retryAfterSeconds } = failure
@@ -74,6 +78,7 @@ function rejected(failure: VendorFailure): GatewayError {
     publicCode: failure.code,
     type: failure.type,
     param: failure.param,
+    upstreamRequestId: failure.requestId,
   })
 }
 
@@ -93,6 +98,7 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
     // Before a byte has left, asking again costs nothing; a timeout has already cost the caller's patience.
     mayRetry: failure.kind === 'reset' || (failure.phase === 'connect' && failure.kind !== 'timeout'),
     wasSent: failure.phase !== 'connect',
+    mayHaveBegun: failure.phase !== 'connect',
     operatorProblem: undefined,
   }
 }

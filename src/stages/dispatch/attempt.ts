@@ -1,8 +1,8 @@
 import { GatewayError } from '../../core/errors.ts'
 import type { TransportRequest } from '../../transport/transport.ts'
 import type { RelayedBody, Vendor, VendorCall, WireRequest } from '../../vendors/vendor.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
 import type { ChunkedAnswer, VendorExchange } from '../exchanges/vendor-exchange.ts'
-import { joinChunks } from '../exchanges/vendor-exchange.ts'
 import type { Candidate } from '../records.ts'
 import type { StageContext } from '../stage-context.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './attempt-failure.ts'
@@ -178,6 +178,7 @@ interface CallFacts {
   readonly bytes: Uint8Array | undefined
   readonly isStream: boolean
   readonly costOf?: VendorCall<never>['costOf']
+  readonly conversation?: VendorCall<never>['conversation']
 }
 
 /** What a translator needs to know of a call. */
@@ -191,5 +192,6 @@ export function vendorCall(candidate: Candidate, facts: CallFacts, nowMs: number
     stream: facts.isStream,
     nowMs,
     costOf: facts.costOf,
+    conversation: facts.conversation,
   }
 }

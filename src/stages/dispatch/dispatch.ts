@@ -26,10 +26,16 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
   })
   // Whoever left before anything was sent is not waited for under any policy.
   if (routed.caller.hasLeft) group.abort()
-  routed.caller.onLeave = () => group.abandon(context.disconnects, routed.endpoint.id, context.clock)
+  // What outlives the request is not given up because its caller did not wait for the receipt.
+  if (routed.endpoint.isTask !== true)
+    routed.caller.onLeave = () => group.abandon(context.disconnects, routed.endpoint.id, context.clock)
   context.retryBudget.deposit()
   let last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined
   let wasSent = false
+  const end = (answer: Answer): Answer => {
+    deadline.cancel()
+    return answer
+  }
   try {
     for (const candidate of routed.candidates) {
       for (let attempts = 1; attempts <= MAX_ATTEMPTS_PER_CANDIDATE; attempts++) {
@@ -37,7 +43,8 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
         const body = needsInlineImages(candidate, routed.body, context.clock.now())
           ? await inlineImages(context, routed.body)
           : routed.body
-        const exchange = prepare(context, routed, candidate, body)
+        const exchange = prepared(context, routed, candidate, body)
+        if (exchange === undefined) break
         const outcome = await attempt(context, candidate, exchange, { isStream: routed.isStream, group })
         if (outcome.kind === 'stream')
           return { kind: 'stream', call: outcome.call, candidate, dropped: droppedBy(exchange), deadline }
@@ -49,11 +56,15 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
             candidate,
             dropped: droppedBy(exchange),
             ending: wholeEnding(routed, outcome),
+            interaction: outcome.body.interaction,
+            task: outcome.body.task,
           }
         }
         wasSent ||= outcome.failure.wasSent
         last = { failure: outcome.failure, candidate }
         if (!group.isAborted) report(context, routed, candidate, outcome.failure)
+        if (routed.endpoint.isPaidJob === true && outcome.failure.mayHaveBegun)
+          return end(failed(routed, last, { isOverdue, wasSent }))
         if (!outcome.failure.mayRetry || attempts === MAX_ATTEMPTS_PER_CANDIDATE || !context.retryBudget.withdraw())
           break
       }
@@ -64,8 +75,27 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
     group.abort()
     throw error
   }
-  deadline.cancel()
-  return failed(routed, last, { isOverdue, wasSent })
+  return end(failed(routed, last, { isOverdue, wasSent }))
+}
+
+/**
+ * A fallback that cannot do what the caller asks is passed over; the caller learns of it from the model asked for only.
+ * Undefined: passed over.
+ */
+function prepared(
+  context: StageContext,
+  routed: Routed,
+  candidate: Candidate,
+  body: { readonly model: string },
+): VendorExchange | undefined {
+  if (candidate === routed.candidates[0]) return prepare(context, routed, candidate, body)
+  try {
+    return prepare(context, routed, candidate, body)
+  } catch (cause) {
+    const { status } = GatewayError.from(cause)
+    if (status >= 500) throw cause
+    return undefined
+  }
 }
 
 function prepare(
@@ -78,7 +108,11 @@ function prepare(
   // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
   const bytes = body === routed.body ? routed.bytes : undefined
   const costOf = routed.hold === undefined ? undefined : (usage: Usage) => quotedCost(routed, candidate, usage)
-  const call = vendorCall(candidate, { body, bytes, isStream: routed.isStream, costOf }, nowMs)
+  const conversation = routed.conversation && {
+    previousUpstreamId: routed.conversation.previous?.upstreamId,
+    freshId: routed.conversation.freshId,
+  }
+  const call = vendorCall(candidate, { body, bytes, isStream: routed.isStream, costOf, conversation }, nowMs)
   const exchange = EXCHANGES.get(routed.endpoint.id)?.(candidate.vendor, call)
   if (exchange === undefined) {
     throw new GatewayError('endpoint_model_mismatch', {
@@ -96,7 +130,8 @@ function droppedBy(exchange: VendorExchange): readonly string[] {
 }
 
 function wholeEnding(routed: Routed, outcome: AttemptOutcome & { kind: 'whole' }): CallEnding {
-  const { chunks, usage } = outcome.body
+  const { chunks, usage, isRefusal } = outcome.body
+  if (isRefusal === true) return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
   let byteLength = 0
   for (const chunk of chunks) byteLength += chunk.byteLength
   return { kind: 'completed', usage, estimatedUsage: outputBound(routed.estimate, byteLength), error: undefined }
@@ -136,7 +171,8 @@ function failed(
   last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined,
   circumstances: { readonly isOverdue: boolean; readonly wasSent: boolean },
 ): Answer {
-  if (routed.caller.hasLeft) {
+  const mayHaveBegun = last?.failure.mayHaveBegun === true
+  if (routed.caller.hasLeft && routed.endpoint.isTask !== true) {
     const error = new GatewayError('client_closed_request')
     // Whoever leaves after the request was sent pays for the prompt at least; else leaving early would be a way not to pay.
     const estimatedUsage = circumstances.wasSent ? promptUsage(routed.estimate, 0) : undefined
@@ -144,6 +180,7 @@ function failed(
       kind: 'failed',
       error,
       candidate: last?.candidate,
+      mayHaveBegun,
       ending: { kind: 'abandoned', usage: undefined, estimatedUsage, error },
     }
   }
@@ -154,6 +191,7 @@ function failed(
     kind: 'failed',
     error,
     candidate: last?.candidate,
+    mayHaveBegun,
     ending: { kind: 'failed', usage: undefined, estimatedUsage: undefined, error },
   }
 }

@@ -8,7 +8,8 @@ import type {
 } from '../../transport/transport.ts'
 import type { AnswerStream, VendorFailure } from '../../vendors/vendor.ts'
 import { firstHeader, type HeaderMap, mediaType } from '../../wire/headers.ts'
-import { type ChunkedAnswer, joinChunks } from '../exchanges/vendor-exchange.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { ChunkedAnswer } from '../exchanges/vendor-exchange.ts'
 
 /** Longest time that headers are held back for a first content; then they go out and comments keep the line open. */
 export const MAX_HOLD_BACK_MS = 15_000

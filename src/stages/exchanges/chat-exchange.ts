@@ -2,7 +2,8 @@ import { ChatChunkWriter } from '../../endpoints/chat/chat-chunk-writer.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { TranslatedChatStream } from '../../endpoints/chat/translated-chat-stream.ts'
 import type { Vendor, VendorCall } from '../../vendors/vendor.ts'
-import { joinChunks, type VendorExchange } from './vendor-exchange.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { VendorExchange } from './vendor-exchange.ts'
 
 /** Chat at a vendor: bytes through where it speaks the caller's dialect, else by translation. */
 export function chatExchange(vendor: Vendor, call: VendorCall<ChatRequest>): VendorExchange | undefined {

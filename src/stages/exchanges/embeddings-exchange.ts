@@ -4,8 +4,9 @@ import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embedd
 import { shapeVector } from '../../endpoints/embeddings/vector-encoding.ts'
 import { estimateTokens } from '../../endpoints/token-estimate.ts'
 import type { EmbeddingsOperation, RelayedBody, Vendor, VendorCall } from '../../vendors/vendor.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
 import { planDimensions } from './embedding-dimensions.ts'
-import { type ChunkedAnswer, joinChunks, type VendorExchange } from './vendor-exchange.ts'
+import type { ChunkedAnswer, VendorExchange } from './vendor-exchange.ts'
 
 /**
  * Embeddings at a vendor. A batch above the vendor's limit is split and put together again; sizes and encodings that the

@@ -17,8 +17,3 @@ export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
 
 /** Prepares a call at a vendor. Undefined when the vendor does not do this. */
 export type MakeExchange = (vendor: Vendor, call: VendorCall<never>) => VendorExchange | undefined
-
-/** Joins the pieces of a body. */
-export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)
-}

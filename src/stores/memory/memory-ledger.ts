@@ -4,11 +4,14 @@ import type { Account, Ledger, LedgerEntry, Reservation, ReserveResult, Resoluti
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryJournal } from './memory-journal.ts'
 import { MemorySpending, type SpendingCounter } from './memory-spending.ts'
+import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** How much a memory ledger remembers. */
 export interface MemoryLedgerOptions {
   /** Give the idempotency store's, so that hold and key are one step; a set of its own when absent. */
   readonly claims?: MemoryClaims | undefined
+  /** Give the task store's, so that hold and task are one step; a table of its own when absent. */
+  readonly tasks?: MemoryTaskTable | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
   /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
@@ -43,6 +46,7 @@ const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
  */
 export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const claims = options.claims ?? new MemoryClaims()
+  const tasks = options.tasks ?? new MemoryTaskTable()
   const maxJournalLines = options.maxJournalLines ?? 10_000
   const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
@@ -75,6 +79,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     account.balance -= amount
     account.held += amount
     openHolds.set(reservation.holdId, { reservation, account, counters: spending.count(spendingLimits, amount, nowMs) })
+    if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
   }
 
@@ -184,6 +189,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       for (const [holdId, { reservation }] of openHolds) {
         if (count >= limit) break
         if (reservation.expiresAtMs > nowMs) continue
+        if (reservation.task !== undefined && tasks.isOpen(reservation.task.id)) continue
         voidHold(holdId)
         count += 1
       }

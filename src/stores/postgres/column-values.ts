@@ -25,6 +25,16 @@ export function timeParameter(timeMs: number): string {
   return BigInt(Math.floor(timeMs)).toString()
 }
 
+/** Can this text stand in a column? U+0000 cannot (PostgreSQL, "Character Types"). */
+export function isStorable(text: string): boolean {
+  return !text.includes('\u0000')
+}
+
+/** A text to look for that a caller chose, as a parameter: null, which equals nothing, where no column can hold it. */
+export function textParameter(text: string): string | null {
+  return isStorable(text) ? text : null
+}
+
 /** A spending cap from its two columns. */
 export function capOf(amount: unknown, period: unknown): SpendingCap | undefined {
   return amount === null ? undefined : { amount: amountOf(amount), period: period as SpendingCap['period'] }

@@ -5,6 +5,7 @@ import { answerParameters, OUTCOME_COLUMNS, reserveResultOf } from './claim-outc
 import { amountOf, capOf, timeOf, timeParameter } from './column-values.ts'
 import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
 import { reserveQueue } from './reserve-queue.ts'
+import { taskRequestOf } from './task-columns.ts'
 
 /** How long the end of a hold is remembered after its deadline, in milliseconds: a day. */
 const END_RETENTION_MS = 24 * 60 * 60 * 1000
@@ -23,8 +24,9 @@ const ACCOUNT_COLUMNS = 'id, balance::text, held::text, tier, cap_amount::text, 
  */
 export function postgresLedger({ run }: PostgresConnection, schema: string): Ledger {
   const reserve = reserveQueue(async (accountId, reservations, nowMs) => {
+    const reserving = reservations.some(({ task }) => task !== undefined) ? 'reserve_with_tasks' : 'reserve'
     const rows = await run(
-      `SELECT ${OUTCOME_COLUMNS} FROM ${schema}.reserve($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
+      `SELECT ${OUTCOME_COLUMNS} FROM ${schema}.${reserving}($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
       [accountId, JSON.stringify(reservations.map(requestOf)), timeParameter(nowMs)],
     )
     return rows.map(reserveResultOf)
@@ -135,7 +137,7 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
 }
 
 /** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
-function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits = [] }: Reservation): object {
+function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task }: Reservation): object {
   return {
     hold: holdId,
     key: keyId,
@@ -154,6 +156,7 @@ function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits =
           claim_fingerprint: claim.fingerprint,
           claim_expires: timeParameter(claim.expiresAtMs),
         }),
+    ...(task === undefined ? {} : { task: taskRequestOf(task) }),
   }
 }
 

@@ -2,9 +2,12 @@ import type { GatewayStore } from '../gateway-store.ts'
 import { migrate, quoteIdentifier } from './migrations/migrate.ts'
 import { postgresConnection } from './postgres-connection.ts'
 import { postgresIdempotency } from './postgres-idempotency.ts'
+import { postgresInteractions } from './postgres-interactions.ts'
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import type { PostgresPool, PostgresTransactions } from './postgres-pool.ts'
+import { postgresTasks } from './postgres-tasks.ts'
+import { postgresWebhooks } from './postgres-webhooks.ts'
 
 export type {
   PostgresClient,
@@ -33,7 +36,8 @@ const MIGRATION_TIMEOUT_MS = 120_000
 const MAX_SCHEMA_BYTES = 63
 
 /**
- * Accounts, keys, holds and idempotency keys in PostgreSQL 13 or newer, shared by any number of processes and machines.
+ * Accounts, keys, holds, idempotency keys, tasks, messages and conversations in PostgreSQL 13 or newer, shared by any number
+ * of processes and machines.
  *
  * Every change of money is one statement, and durable when its promise resolves, as far as `synchronous_commit` of the
  * server goes. Balances below zero are refused by a constraint, changes of the journal by a trigger. When the server is away,
@@ -60,6 +64,9 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     ledger: postgresLedger(connection, quotedSchema),
     keys: postgresKeys(connection, quotedSchema),
     idempotency: postgresIdempotency(connection, quotedSchema),
+    interactions: postgresInteractions(connection, quotedSchema),
+    tasks: postgresTasks(connection, quotedSchema),
+    webhooks: postgresWebhooks(connection, quotedSchema),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))

@@ -8,6 +8,16 @@ const MAX_OPERATIONS = 512
 /** The lock is asked for again after a random time up to this. */
 const MAX_RETRY_DELAY_MS = 5
 
+/** Writes that operations keep back inside their transaction, so that equal ones go to the database together. */
+export interface KeptBackWrites {
+  /** A transaction has begun; without `mayKeepBack` every operation writes at once. */
+  begin(mayKeepBack: boolean): void
+  /** Writes what was kept back. When it throws, the transaction must be undone. */
+  flush(): void
+  /** The transaction was committed or undone. */
+  end(isCommitted: boolean): void
+}
+
 interface Waiting {
   readonly operation: () => unknown
   readonly resolve: (value: unknown) => void
@@ -24,6 +34,7 @@ export class GroupCommit {
   readonly #database: SqliteDatabase
   readonly #label: string
   readonly #busyTimeoutMs: number
+  readonly #keptBack: KeptBackWrites
   readonly #begin: SqliteStatement
   readonly #savepoint: SqliteStatement
   readonly #release: SqliteStatement
@@ -36,10 +47,15 @@ export class GroupCommit {
   #busySinceMs: number | undefined
   #idle: (() => void)[] = []
 
-  constructor(database: SqliteDatabase, label: string, busyTimeoutMs: number) {
+  constructor(
+    database: SqliteDatabase,
+    { label, busyTimeoutMs }: { readonly label: string; readonly busyTimeoutMs: number },
+    keptBack: KeptBackWrites,
+  ) {
     this.#database = database
     this.#label = label
     this.#busyTimeoutMs = busyTimeoutMs
+    this.#keptBack = keptBack
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#savepoint = database.prepare('SAVEPOINT signalbox_operation')
     this.#release = database.prepare('RELEASE signalbox_operation')
@@ -113,12 +129,14 @@ export class GroupCommit {
       this.#commitOneByOne(group)
       return
     }
+    this.#keptBack.begin(true)
     let values: unknown[]
     try {
       values = group.map(({ operation }) => operation())
+      this.#keptBack.flush()
     } catch {
       // Which one it was, and why, comes out when the group is done again.
-      rollBack(this.#database)
+      this.#undoAll()
       this.#needsSavepoints = true
       this.#waiting.unshift(...group)
       return
@@ -130,10 +148,11 @@ export class GroupCommit {
 
   #commitOneByOne(group: readonly Waiting[]): void {
     const answers: (() => void)[] = []
+    this.#keptBack.begin(false)
     try {
       for (const waiting of group) answers.push(this.#attempt(waiting))
     } catch (error) {
-      rollBack(this.#database)
+      this.#undoAll()
       rejectAll(group, explained(error, this.#label))
       return
     }
@@ -146,11 +165,17 @@ export class GroupCommit {
     try {
       this.#commit.run()
     } catch (error) {
-      rollBack(this.#database)
+      this.#undoAll()
       rejectAll(group, explained(error, this.#label))
       return
     }
+    this.#keptBack.end(true)
     answer()
+  }
+
+  #undoAll(): void {
+    rollBack(this.#database)
+    this.#keptBack.end(false)
   }
 
   #attempt({ operation, resolve, reject }: Waiting): () => void {

@@ -3,6 +3,7 @@ import type { Reservation, ReserveResult, Resolution, Settlement } from '../ledg
 import type { SqliteClaims } from './sqlite-claims.ts'
 import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
 import type { SqliteSpending } from './sqlite-spending.ts'
+import type { sqliteTaskInsert } from './sqlite-task-rows.ts'
 
 interface ReservationFacts {
   readonly is_held: bigint
@@ -36,8 +37,15 @@ export interface SqliteHolds {
   expire(nowMs: number, limit: number): number
 }
 
+/** What a reservation writes besides the hold. */
+export interface SqliteHoldsParts {
+  readonly claims: SqliteClaims
+  readonly spending: SqliteSpending
+  readonly insertTask: ReturnType<typeof sqliteTaskInsert>
+}
+
 /** Prepares the statements of {@link SqliteHolds}. */
-export function sqliteHolds(database: SqliteDatabase, claims: SqliteClaims, spending: SqliteSpending): SqliteHolds {
+export function sqliteHolds(database: SqliteDatabase, { claims, spending, insertTask }: SqliteHoldsParts): SqliteHolds {
   // One statement for all that a reservation asks first: the hold may exist, may have been refused, or be new.
   const selectFacts = prepareExact(
     database,
@@ -73,13 +81,16 @@ export function sqliteHolds(database: SqliteDatabase, claims: SqliteClaims, spen
     `INSERT INTO signalbox_entries (account_id, kind, amount, hold_id, description, created_at_ms)
      VALUES (?, ?, ?, ?, ?, ?)`,
   )
+  // The hold of an open task ends with its task, however long that takes.
   const selectOverdue = database.prepare(
-    `SELECT id FROM signalbox_holds WHERE ended_at_ms IS NULL AND expires_at_ms <= ?
+    `SELECT id FROM signalbox_holds AS holds WHERE ended_at_ms IS NULL AND expires_at_ms <= ?
+       AND NOT EXISTS (SELECT 1 FROM signalbox_tasks WHERE hold_id = holds.id
+         AND state IN ('submitting', 'unknown', 'queued', 'in_progress'))
      ORDER BY expires_at_ms LIMIT ?`,
   )
 
   function decide(reservation: Reservation, balance: bigint | null, nowMs: number): ReserveResult {
-    const { holdId, accountId, keyId, amount, expiresAtMs, claim, spendingLimits = [] } = reservation
+    const { holdId, accountId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task } = reservation
     if (balance === null) return { status: 'unknown_account' }
     if (claim !== undefined) {
       const found = claims.peek(claim, nowMs)
@@ -96,6 +107,7 @@ export function sqliteHolds(database: SqliteDatabase, claims: SqliteClaims, spen
       linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
     }
     if (spendingLimits.length > 0) spending.count(holdId, spendingLimits, amount, nowMs)
+    if (task !== undefined) insertTask(task)
     return { status: 'held' }
   }
 

@@ -22,19 +22,21 @@ export function sqliteLedger(session: () => SqliteSession): Ledger {
     async credit(credit, nowMs) {
       return session().write(({ accounts }) => accounts.credit(credit, nowMs))
     },
-    async reserve(reservation, nowMs) {
-      assertAmount(reservation.amount)
-      return session().write(({ holds }) => holds.reserve(reservation, nowMs))
-    },
-    async settle(settlement, nowMs) {
-      assertAmount(settlement.amount)
-      return session().write(({ holds }) => holds.settle(settlement, nowMs))
-    },
+    reserve: (reservation, nowMs) =>
+      promised(() => {
+        assertAmount(reservation.amount)
+        return session().writeHolds((holds) => holds.reserve(reservation, nowMs))
+      }),
+    settle: (settlement, nowMs) =>
+      promised(() => {
+        assertAmount(settlement.amount)
+        return session().writeHolds((holds) => holds.settle(settlement, nowMs))
+      }),
     async void(holdId, nowMs) {
-      return session().write(({ holds }) => holds.void(holdId, nowMs))
+      return session().writeHolds((holds) => holds.void(holdId, nowMs))
     },
     async expire(nowMs, limit) {
-      const count = await session().write(({ holds }) => holds.expire(nowMs, limit))
+      const count = await session().writeHolds((holds) => holds.expire(nowMs, limit))
       // Steps of their own, so that other writers and the event loop get their turn in between.
       for (let step = 0; step < MAX_FORGETTING_STEPS; step++) {
         const { isDone } = await session().write(({ forgetting }) => forgetting.step(nowMs))
@@ -45,5 +47,14 @@ export function sqliteLedger(session: () => SqliteSession): Ledger {
     async entries(accountId, limit) {
       return session().read(({ accounts }) => accounts.entries(accountId, limit))
     },
+  }
+}
+
+/** What an `async` function does, without its own promise and turns of the queue around the one that it returns. */
+function promised<Value>(run: () => Promise<Value>): Promise<Value> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
   }
 }

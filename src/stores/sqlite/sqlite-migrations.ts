@@ -1,3 +1,5 @@
+import { TASK_MIGRATION } from './sqlite-task-migration.ts'
+
 /**
  * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
  * Every name begins with `signalbox_`, since the database may hold the host's own tables too. Times are Unix milliseconds,
@@ -100,4 +102,5 @@ CREATE TABLE signalbox_idempotency (
 ) STRICT;
 CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_at_ms);
 `,
+  TASK_MIGRATION,
 ]

@@ -9,6 +9,7 @@ import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { sqliteLedger } from './sqlite-ledger.ts'
 import { type SqliteSession, sqliteSession } from './sqlite-session.ts'
 import { explained, SqliteStoreError } from './sqlite-store-error.ts'
+import { sqliteTaskStores } from './sqlite-task-stores.ts'
 
 export type { SqliteDatabase, SqliteStatement, SqlValue } from './sqlite-database.ts'
 export type { SqliteFault } from './sqlite-store-error.ts'
@@ -35,8 +36,8 @@ export type SqliteStoreOptions = (
 }
 
 /**
- * Accounts, keys and idempotency keys in one SQLite file, for one machine: several processes may share the file, and what
- * was acknowledged survives a crash of process and machine. The file must not be on a network drive (SQLite, "Write-Ahead
+ * Accounts, keys, idempotency keys, tasks, messages and conversations in one SQLite file, for one machine: several processes
+ * may share the file, and what was acknowledged survives a crash of process and machine. The file must not be on a network drive (SQLite, "Write-Ahead
  * Logging"), and a process must not open it with another copy of SQLite as well, such as another package's: the two copies
  * do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
  *
@@ -78,6 +79,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
     ledger: sqliteLedger(opened),
     keys: keysOn(opened),
     idempotency: idempotencyOn(opened),
+    ...sqliteTaskStores(opened),
     start() {
       if (isClosed) return Promise.reject(new SqliteStoreError('closed', `${label} was closed`))
       starting ??= open().catch((error: unknown) => {

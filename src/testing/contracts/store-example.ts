@@ -1,9 +1,14 @@
 import type { GatewayStore } from '../../stores/gateway-store.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
 import type { Reservation } from '../../stores/ledger.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import type { NewDelivery } from '../../stores/webhook-store.ts'
 
 /** The parts of a driver that the ledger's suite needs. */
 export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency'>
+
+/** The parts of a driver that the suite of the tasks needs. */
+export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webhooks'>
 
 export const EXAMPLE_NOW_MS = 1_750_000_000_000
 export const ACCOUNT_ID = 'account_1'
@@ -40,6 +45,47 @@ export function exampleAnswer(text: string): StoredAnswer {
     status: 200,
     headers: ['content-type', 'application/json'],
     body: new Uint8Array([0, 255, ...new TextEncoder().encode(text)]),
+  }
+}
+
+/** A task that the vendor has accepted. */
+export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
+  return {
+    id: 'task_1',
+    accountId: ACCOUNT_ID,
+    keyId: 'key_1',
+    state: 'queued',
+    upstreamId: undefined,
+    vendorAccount: 'dashscope:1',
+    holdId: undefined,
+    createdAtMs: EXAMPLE_NOW_MS,
+    updatedAtMs: EXAMPLE_NOW_MS,
+    nextPollAtMs: EXAMPLE_NOW_MS + 15_000,
+    deadlineAtMs: EXAMPLE_NOW_MS + 86_400_000,
+    details: {
+      requestId: 'request_1',
+      model: 'wv2.7-t2v',
+      vendor: 'dashscope',
+      prices: { '720p': [{ meter: 'video_second', amount: '0.10', per: 1 }], '': [] },
+      heldUsage: { videoSeconds: 5.5 },
+      resolution: '720p',
+      polls: 0,
+      unknownReports: 0,
+    },
+    ...overrides,
+  }
+}
+
+export function exampleDelivery(overrides: Partial<NewDelivery> = {}): NewDelivery {
+  return {
+    id: 'msg_1',
+    accountId: ACCOUNT_ID,
+    taskId: 'task_1',
+    url: 'https://receiver.example/hook',
+    body: '{"type":"video.completed","text":"\u00e9 \u{1F600}"}',
+    createdAtMs: EXAMPLE_NOW_MS,
+    nextAttemptAtMs: EXAMPLE_NOW_MS,
+    ...overrides,
   }
 }
 

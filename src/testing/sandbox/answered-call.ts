@@ -37,7 +37,7 @@ export function answeredCall(incoming: IncomingCall, sources: AnswerSources): An
     return { call, steps: deliverySteps(noSuchPath(incoming), [], 0) }
   }
   const call: SandboxCall = { ...incoming, body, vendor: operation.vendor, operation: operation.operation }
-  const faults = sources.faults.take(operation.vendor, operation.operation, operation.promptText(body))
+  const faults = sources.faults.take(operation.vendor, operation.operation, operation.promptText(body, incoming))
   const reply = damagedReply(
     replacedReply(faults, call, operation.errors) ?? ownReply(operation, call, contextOf(call, faults, sources)),
     faults,
@@ -47,7 +47,7 @@ export function answeredCall(incoming: IncomingCall, sources: AnswerSources): An
 }
 
 function ownReply(operation: SandboxOperation, call: SandboxCall, context: AnswerContext): SandboxReply {
-  if (call.body === undefined) {
+  if (call.body === undefined && operation.needsJson !== false) {
     return operation.errors.status(400, 'We could not parse the JSON body of your request.')
   }
   try {

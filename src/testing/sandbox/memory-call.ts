@@ -162,7 +162,13 @@ function incomingCall(request: TransportRequest): IncomingCall {
     const value = request.headers[position + 1] ?? ''
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`
   }
-  return { method: request.method, path, query, headers, bytes: Buffer.from(request.body ?? '') }
+  return { method: request.method, path, query, headers, bytes: bytesOf(request.body) }
+}
+
+function bytesOf(body: TransportRequest['body']): Uint8Array {
+  if (body === null) return new Uint8Array(0)
+  if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.from(body)
+  return Buffer.concat(body)
 }
 
 function split(path: string): [string, string] {

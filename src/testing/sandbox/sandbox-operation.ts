@@ -1,4 +1,7 @@
-import type { SandboxCall } from './sandbox-call.ts'
+import type { IncomingCall, SandboxCall } from './sandbox-call.ts'
+
+/** A part of a body: text, or bytes as they are. */
+export type ReplyPiece = string | Uint8Array
 
 /** An answer before any fault has touched its delivery. */
 export interface SandboxReply {
@@ -6,7 +9,7 @@ export interface SandboxReply {
   /** Flat list: name, value, name, value; lower-case names. */
   readonly headers: readonly string[]
   /** The body. Of a stream: one piece for each event, the last one being what tells the client that all has arrived. */
-  readonly pieces: readonly string[]
+  readonly pieces: readonly ReplyPiece[]
   readonly streamed: boolean
   /** A content event that an endless stream repeats. */
   readonly filler?: string
@@ -40,10 +43,18 @@ export interface SandboxOperation {
   readonly vendor: string
   readonly operation: string
   readonly errors: VendorErrors
+  /**
+   * False where calls have no JSON body, such as a form, or a file that is fetched: `answer` then gets calls whose `body` is
+   * undefined. True by default: such calls are refused with the vendor's 400.
+   */
+  readonly needsJson?: boolean
   /** Is this call for me? Called in the order of the list. */
   matches(call: Pick<SandboxCall, 'method' | 'path' | 'body'>): boolean
-  /** The text in which fault marks are looked for. Never throws, whatever the body. */
-  promptText(body: unknown): string
+  /**
+   * The text in which fault marks are looked for. Never throws, whatever the body.
+   * @param call The call itself, for bodies that are no JSON.
+   */
+  promptText(body: unknown, call: IncomingCall): string
   /**
    * @throws RefusedCall when the vendor would answer with an error.
    */
@@ -65,6 +76,11 @@ export class RefusedCall extends Error {
 export function jsonReply(status: number, headers: readonly string[], value: unknown, indent?: number): SandboxReply {
   const body = JSON.stringify(value, null, indent)
   return { status, headers: ['content-type', 'application/json', ...headers], pieces: [body], streamed: false }
+}
+
+/** A whole answer of another content type: a picture, a video, sound. */
+export function fileReply(contentType: string, bytes: Uint8Array, headers: readonly string[] = []): SandboxReply {
+  return { status: 200, headers: ['content-type', contentType, ...headers], pieces: [bytes], streamed: false }
 }
 
 /** A stream of server-sent events. */

@@ -2,10 +2,12 @@ import { type Clock, systemClock } from '../../core/clock.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { answeredCall } from './answered-call.ts'
 import { awaitableQueue } from './awaitable-queue.ts'
+import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { playSteps } from './delivery/play-steps.ts'
 import type { VendorConnection } from './delivery/vendor-connection.ts'
 import type { QueuedFault } from './faults/fault.ts'
 import { faultQueue } from './faults/fault-queue.ts'
+import { VIDEO_FILES } from './files/video-files.ts'
 import { memoryTransport } from './memory-transport.ts'
 import { SANDBOX_OPERATIONS } from './operations.ts'
 import type { IncomingCall, SandboxCall } from './sandbox-call.ts'
@@ -19,6 +21,10 @@ export interface SandboxOptions {
   readonly eventDelayMs?: number
   /** How many calls `requests` keeps, the newest ones; default 1000. */
   readonly maxRequests?: number
+  /** How long a video task waits before it runs, in milliseconds; default 1000. */
+  readonly videoPendingMs?: number
+  /** How long a video task runs before it ends, in milliseconds; default 2000. */
+  readonly videoRunningMs?: number
 }
 
 /** Stand-ins for all vendors, in one process and without a network. */
@@ -41,9 +47,17 @@ export interface Sandbox {
   readonly aborted: number
   /** Unix milliseconds at which the oldest departure not yet handed out, or the next one, was seen. */
   nextAbort(): Promise<number>
+  /**
+   * The most queries of video tasks that one key made within any second of the clock, refused ones included and those that
+   * `fault` struck left out. The vendor refuses from the 21st on.
+   */
+  readonly mostTaskQueriesPerSecond: number
   /** Lets the next call that fits go wrong. The oldest fitting fault strikes first, one for each call. */
   fault(fault: QueuedFault): void
-  /** Forgets faults, received calls and departures. Calls under way go on. */
+  /**
+   * Forgets faults, received calls, departures and counts. Calls under way go on, and so do video tasks: a vendor does not
+   * forget them either.
+   */
   reset(): void
 }
 
@@ -54,7 +68,7 @@ export interface Sandbox {
  * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their
  * results, fills JSON schemas, and thinks when it is asked to. Prompt tokens are a quarter of the prompt's bytes, rounded
  * up; each word of the answer is one token. The word `cached` in a prompt makes half of it a cache read, `cache-write` a
- * quarter of it a cache write.
+ * quarter of it a cache write. Videos become ready by the clock and are steered by marks such as `[[video:fail]]`.
  *
  * @example
  * const sandbox = sandboxVendors()
@@ -63,8 +77,11 @@ export interface Sandbox {
  */
 export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
   const { clock = systemClock, eventDelayMs = 0, maxRequests = 1000 } = options
+  const { videoPendingMs: pendingMs = 1000, videoRunningMs: runningMs = 2000 } = options
+  const videos = dashscopeVideos({ pendingMs, runningMs })
   const faults = faultQueue()
-  const sources = { operations: SANDBOX_OPERATIONS, faults, eventDelayMs, now: () => clock.now() }
+  const operations = [...videos.operations, VIDEO_FILES, ...SANDBOX_OPERATIONS]
+  const sources = { operations, faults, eventDelayMs, now: () => clock.now() }
   const requests: SandboxCall[] = []
   const arrivals = awaitableQueue<SandboxCall>()
   const departures = awaitableQueue<number>()
@@ -115,6 +132,9 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
       return aborted
     },
     nextAbort: () => departures.next(),
+    get mostTaskQueriesPerSecond() {
+      return videos.mostQueriesPerSecond
+    },
     fault: (fault) => faults.add(fault),
     reset() {
       faults.clear()
@@ -122,6 +142,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
       arrivals.clear()
       departures.clear()
       aborted = 0
+      videos.resetCounts()
     },
   }
 }

@@ -1,14 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
+import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 
 const runner = { describe, it, expect }
 
 describeLedger(runner, { create: () => memoryStore() })
 describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
+describeInteractionStore(runner, { create: () => memoryStore().interactions })
+describeTaskStore(runner, { create: () => memoryStore() })
+describeWebhookStore(runner, { create: () => memoryStore() })
 
 describe('memory store', () => {
   it('answers at once, without a promise', () => {

@@ -32,8 +32,30 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     const starting = store.start()
 
     await expect(starting).rejects.toThrow(
-      `The PostgreSQL schema "${schema}" has version 99, this version of signalbox knows 1: update signalbox.`,
+      `The PostgreSQL schema "${schema}" has version 99, this version of signalbox knows 2: update signalbox.`,
     )
+    await schemas.dispose(store)
+  })
+
+  test('a schema from before there were tasks is brought up to date and keeps its money', async () => {
+    const store = await schemas.create()
+    const schema = schemas.schemaOf(store)
+    const hold = { holdId: 'hold_1', accountId: 'account_1', keyId: 'key_1', amount: 400n, expiresAtMs: 1_000 }
+    await store.ledger.createAccount({ id: 'account_1' }, 1)
+    await store.ledger.credit({ creditId: 'c', accountId: 'account_1', amount: 900n, description: 'start' }, 1)
+    await store.ledger.reserve(hold, 1)
+    await schemas.pool.query(`SET client_min_messages = warning;
+      DROP TABLE ${schema}.tasks, ${schema}.deliveries, ${schema}.webhook_secrets, ${schema}.poll_budgets,
+        ${schema}.interactions CASCADE;
+      DROP FUNCTION ${schema}.change_task, ${schema}.discard_task, ${schema}.reserve_with_tasks,
+        ${schema}.replace_webhook_secret;
+      DELETE FROM ${schema}.migrations WHERE version = 2; RESET client_min_messages`)
+
+    await store.start()
+
+    expect(await store.ledger.expire(2_000, 10)).toBe(1)
+    expect(await store.ledger.account('account_1')).toMatchObject({ balance: 900n, held: 0n })
+    expect((await store.tasks.list('account_1', { limit: 1 })).tasks).toEqual([])
     await schemas.dispose(store)
   })
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { exampleTask } from '../../../src/testing/contracts/store-example.ts'
 import { type CompiledProgram, compileProgram, type Program } from '../../support/program.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -10,6 +11,7 @@ const server = await realServer('postgres')
 const NOW_MS = 1_790_000_000_000
 const KILLS = process.env['DRILL'] === 'long' ? 10 : 2
 const ACKNOWLEDGED_BEFORE_KILL = 400
+const TAKES_IN_WINDOW = 250
 
 describe.skipIf(server.missing !== undefined)('several processes on one PostgreSQL', () => {
   let schemas: Schemas
@@ -77,6 +79,18 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     expect(await store.ledger.account('account_1')).toMatchObject({ balance: 1_000_000n, held: 0n })
   })
 
+  test('D2: 4 processes take each of 300 due tasks once, and no more than their common budget', async () => {
+    for (let index = 0; index < 300; index++) {
+      await store.tasks.insert(exampleTask({ id: `task_${index}`, nextPollAtMs: NOW_MS }))
+    }
+    const programs = await workers(4, { task: 'take-tasks' })
+
+    const taken = (await answers<string[]>(programs)).flat()
+
+    expect(taken).toHaveLength(TAKES_IN_WINDOW)
+    expect(new Set(taken).size).toBe(TAKES_IN_WINDOW)
+  })
+
   test('8 processes that start at once bring one schema up to date', async () => {
     const schema = freshSchemaName()
     const programs = await workers(8, { task: 'migrate', schema })
@@ -86,7 +100,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     const { rows } = await schemas.pool.query(`SELECT version FROM ${schema}.migrations`)
     await dropSchema(schemas.pool, schema)
     expect(outcomes).toEqual(Array.from({ length: 8 }, () => 'started'))
-    expect(rows).toEqual([{ version: 1 }])
+    expect(rows).toEqual([{ version: 1 }, { version: 2 }])
   })
 
   test('B7: kill -9 loses none of the reservations that were acknowledged', async () => {

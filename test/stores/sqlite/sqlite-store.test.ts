@@ -4,8 +4,11 @@ import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
+import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
 import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
 import { temporaryPaths } from './support/temporary-folder.ts'
@@ -46,6 +49,18 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeIdempotencyStore(
       runner,
       remember(create, (store) => store.idempotency),
+    )
+    describeInteractionStore(
+      runner,
+      remember(create, (store) => store.interactions),
+    )
+    describeTaskStore(
+      runner,
+      remember(create, (store) => store),
+    )
+    describeWebhookStore(
+      runner,
+      remember(create, (store) => store),
     )
 
     function remember<Driver>(make: () => Promise<GatewayStore>, part: (store: GatewayStore) => Driver) {

@@ -3,10 +3,14 @@ import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { RESERVE_FUNCTIONS } from './reserve-functions.ts'
 import { RESOLVE_FUNCTIONS } from './resolve-functions.ts'
 import { TABLES } from './tables.ts'
+import { TASK_FUNCTIONS } from './task-functions.ts'
+import { TASK_TABLES } from './task-tables.ts'
+import { WEBHOOK_FUNCTIONS } from './webhook-functions.ts'
 
 /** Forward only: the statements of version n stand at index n − 1, and what was released is never changed. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [...TABLES, ...CLAIM_FUNCTIONS, ...RESERVE_FUNCTIONS, ...RESOLVE_FUNCTIONS],
+  [...TASK_TABLES, ...TASK_FUNCTIONS, ...WEBHOOK_FUNCTIONS],
 ]
 
 /**

@@ -1,5 +1,5 @@
 import { type Fault, faultOf } from '../faults/fault.ts'
-import type { SandboxReply } from '../sandbox-operation.ts'
+import type { ReplyPiece, SandboxReply } from '../sandbox-operation.ts'
 
 /** One thing that the server side of a connection does. */
 export type DeliveryStep =
@@ -41,7 +41,7 @@ export function* deliverySteps(
   const pause = reply.streamed ? (faultOf(faults, 'pace')?.delayMs ?? eventDelayMs) : 0
   for (const piece of body.pieces) {
     if (pause > 0) yield { kind: 'wait', delayMs: pause }
-    yield* pieceSteps(Buffer.from(piece), faults)
+    yield* pieceSteps(bytesOf(piece), faults)
   }
   if (body.ending !== 'endless') return yield { kind: body.ending === 'cut' ? 'end' : body.ending }
   const filler = reply.filler === undefined ? ENDLESS_BLOCK : Buffer.from(reply.filler)
@@ -52,7 +52,7 @@ export function* deliverySteps(
 }
 
 interface ShownBody {
-  readonly pieces: readonly string[]
+  readonly pieces: readonly ReplyPiece[]
   /** `cut`: ends cleanly though it is not whole, so that no length may be announced. */
   readonly ending: 'end' | 'cut' | 'hang' | 'reset' | 'endless'
 }
@@ -75,15 +75,20 @@ function shownBody(reply: SandboxReply, faults: readonly Fault[]): ShownBody {
   return { pieces: reply.pieces, ending: 'end' }
 }
 
-function beginning(reply: SandboxReply, events: number): string[] {
-  return reply.streamed ? reply.pieces.slice(0, events) : [half(reply.pieces.join(''))]
+function beginning(reply: SandboxReply, events: number): ReplyPiece[] {
+  return reply.streamed ? reply.pieces.slice(0, events) : [half(Buffer.concat(reply.pieces.map(bytesOf)))]
 }
 
-function half(text: string): string {
-  return text.slice(0, Math.floor(text.length / 2))
+function half(piece: ReplyPiece): Uint8Array {
+  const bytes = bytesOf(piece)
+  return bytes.subarray(0, Math.floor(bytes.length / 2))
 }
 
-function byteLength(pieces: readonly string[]): number {
+function bytesOf(piece: ReplyPiece): Uint8Array {
+  return typeof piece === 'string' ? Buffer.from(piece) : piece
+}
+
+function byteLength(pieces: readonly ReplyPiece[]): number {
   return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0)
 }
 

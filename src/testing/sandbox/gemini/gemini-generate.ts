@@ -13,6 +13,7 @@ import { checkGeminiConfig } from './gemini-config-checks.ts'
 import { checkGeminiContents } from './gemini-content-checks.ts'
 import { checkGeminiKey, GEMINI_ERRORS, GEMINI_HEADERS } from './gemini-errors.ts'
 import { field, modelMethod } from './gemini-fields.ts'
+import { asksForPicture, generatedImage } from './gemini-generate-image.ts'
 import { readContentsPrompt } from './read-contents-prompt.ts'
 
 const METHODS = ['generateContent', 'streamGenerateContent']
@@ -30,6 +31,7 @@ export const GEMINI_GENERATE: SandboxOperation = {
     const request = asObject(call.body)
     checkGeminiConfig(request, model)
     checkGeminiContents(request, model)
+    if (asksForPicture(request)) return pictureReply(call, generatedImage(call, model, context))
     const parts = contentParts(call, model, context)
     if (method === 'generateContent') return jsonReply(200, GEMINI_HEADERS, wholeContent(parts), 2)
     return new URLSearchParams(call.query).get('alt') === 'sse' ? sseReply(parts) : listReply(parts)
@@ -44,6 +46,12 @@ function contentParts(call: SandboxCall, model: string, context: AnswerContext):
     context,
     showsThoughts: field(thinking, 'includeThoughts') === true,
   }
+}
+
+function pictureReply(call: SandboxCall, response: unknown): SandboxReply {
+  if (modelMethod(call.path)?.method === 'generateContent') return jsonReply(200, GEMINI_HEADERS, response, 2)
+  const event = `data: ${JSON.stringify(response)}\r\n\r\n`
+  return streamReply(GEMINI_HEADERS, [event], event)
 }
 
 // Google's event streams end their lines with CR LF, and have no end mark.

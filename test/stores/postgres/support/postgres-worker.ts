@@ -4,7 +4,7 @@ import { postgresStore } from '../../../../src/stores/postgres/postgres-store.ts
 
 /** What a test wants of this process. */
 export interface WorkerJob {
-  readonly task: 'migrate' | 'reserve-many' | 'expire-all' | 'reserve-for-ever'
+  readonly task: 'migrate' | 'reserve-many' | 'expire-all' | 'take-tasks' | 'reserve-for-ever'
   readonly url: string
   readonly schema: string
   readonly worker: number
@@ -40,6 +40,19 @@ async function expireAll(): Promise<void> {
   report(total)
 }
 
+/** Takes tasks, by fours and several at once, until there is nothing more to take. */
+async function takeTasks(): Promise<void> {
+  const budget = { takes: 250, windowMs: 60_000 }
+  const query = { vendorAccount: 'dashscope:1', nowMs: job.nowMs, leaseUntilMs: job.nowMs + 60_000, limit: 4, budget }
+  const ids: string[] = []
+  for (let count = -1; count !== ids.length; ) {
+    count = ids.length
+    const taken = await Promise.all([1, 2, 3].map(async () => store.tasks.takeDue(query)))
+    ids.push(...taken.flat().map(({ id }) => id))
+  }
+  report(ids)
+}
+
 /** Ends only by a signal. */
 async function reserveForEver(lane: number): Promise<void> {
   for (let index = 0; ; index++) {
@@ -54,6 +67,7 @@ await untilTold()
 if (job.task === 'migrate') report(await store.start().then(() => 'started', String))
 if (job.task === 'reserve-many') await reserveMany()
 if (job.task === 'expire-all') await expireAll()
+if (job.task === 'take-tasks') await takeTasks()
 if (job.task === 'reserve-for-ever') await Promise.all([0, 1, 2, 3].map(reserveForEver))
 await store.close()
 await pool.end()

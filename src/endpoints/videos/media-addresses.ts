@@ -1,0 +1,58 @@
+import { isJsonObject } from '../../core/json.ts'
+import { isGiven, videoFault } from './video-fault.ts'
+
+/** An address of media in `input`. */
+export interface MediaAddress {
+  readonly url: string
+  /** `input.media[0].url`. */
+  readonly param: string
+}
+
+/** Media that the vendor also takes as `data:` URLs: single pictures. */
+const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_frame', 'reference_image'])
+
+/**
+ * The addresses of all media in `input`, in either protocol.
+ * @throws GatewayError `invalid_request` naming the field for one that is not an http(s) URL, a file uploaded to the vendor
+ *   (`oss://`) or, where the vendor takes them, a picture as a `data:` URL.
+ */
+export function mediaAddresses(input: Readonly<Record<string, unknown>>): MediaAddress[] {
+  const found: MediaAddress[] = []
+  const add = (param: string, value: unknown, takesData = false): void => {
+    if (!isGiven(value)) return
+    if (typeof value !== 'string') throw videoFault(param, 'must be a URL')
+    if (!isMediaUrl(value, takesData)) throw videoFault(param, `must be ${acceptedForms(takesData)}`)
+    found.push({ url: value, param })
+  }
+  add('input.img_url', input['img_url'], true)
+  add('input.audio_url', input['audio_url'])
+  add('input.reference_voice', input['reference_voice'])
+  for (const field of ['reference_urls', 'reference_video_urls']) {
+    for (const [index, value] of listOf(`input.${field}`, input[field]).entries()) {
+      if (!isGiven(value)) throw videoFault(`input.${field}[${index}]`, 'must be a URL')
+      add(`input.${field}[${index}]`, value)
+    }
+  }
+  for (const [index, item] of listOf('input.media', input['media']).entries()) {
+    const param = `input.media[${index}]`
+    if (!isJsonObject(item)) throw videoFault(param, 'must be an object with type and url')
+    add(`${param}.url`, item['url'], INLINE_MEDIA_TYPES.has(item['type']))
+    add(`${param}.reference_voice`, item['reference_voice'])
+  }
+  return found
+}
+
+function listOf(param: string, value: unknown): readonly unknown[] {
+  if (!isGiven(value)) return []
+  if (!Array.isArray(value)) throw videoFault(param, 'must be an array')
+  return value
+}
+
+function isMediaUrl(text: string, takesData: boolean): boolean {
+  if (takesData && /^data:image\/[a-z0-9.+-]+;base64,/i.test(text)) return true
+  return /^(?:https?|oss):\/\//i.test(text) && URL.canParse(text)
+}
+
+function acceptedForms(takesData: boolean): string {
+  return takesData ? 'an http(s) or oss URL, or data:image/…;base64,…' : 'an http(s) or oss URL'
+}

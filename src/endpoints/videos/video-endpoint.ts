@@ -1,0 +1,47 @@
+import { Buffer } from 'node:buffer'
+import { sseData } from '../../wire/sse.ts'
+import type { CallerUrl, Endpoint } from '../endpoint.ts'
+import { openaiErrorObject } from '../error-body.ts'
+import { mediaAddresses } from './media-addresses.ts'
+import { parseVideoRequest } from './parse-video-request.ts'
+import type { VideoRequest } from './video-request.ts'
+
+/**
+ * `POST /v1/videos/generations` (API specification, "Video generation request"). The two layouts of `input` and `parameters`
+ * are told apart by the model's protocol.
+ *
+ * Money is held for the seconds asked for. A vendor that bills the seconds of reference videos too reports more: their
+ * length is not known before.
+ *
+ * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`, which is there, as `false`, only when the
+ * model can render without sound and is asked to.
+ */
+export const videoEndpoint: Endpoint<VideoRequest> = {
+  id: 'videos',
+  path: '/v1/videos/generations',
+  kind: 'video',
+  dialect: 'openai',
+  isPaidJob: true,
+  isTask: true,
+  parse: parseVideoRequest,
+  isStream: () => false,
+  textBytes: ({ input }) => textBytes(input['prompt']) + textBytes(input['negative_prompt']),
+  estimate: (request) => ({ videoSeconds: request.duration }),
+  billingFields: (request, model) => ({
+    resolution: request.resolution,
+    aspect_ratio: request.aspect_ratio,
+    ...(model.video?.canMute === true && request.parameters?.['audio'] === false ? { audio: 'false' } : {}),
+  }),
+  callerUrls,
+  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
+}
+
+function textBytes(text: unknown): number {
+  return typeof text === 'string' ? Buffer.byteLength(text) : 0
+}
+
+/** The webhook's address and those of media on the web; inline pictures and files at the vendor have none. */
+function callerUrls({ input, webhook_url }: VideoRequest): readonly CallerUrl[] {
+  const media = mediaAddresses(input).filter(({ url }) => /^https?:/i.test(url))
+  return webhook_url === undefined ? media : [...media, { url: webhook_url, param: 'webhook_url' }]
+}

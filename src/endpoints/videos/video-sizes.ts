@@ -1,0 +1,63 @@
+/** What a picture size in pixels stands for. */
+export interface VideoGeometry {
+  /** The tier, as callers write it: `720p`. */
+  readonly resolution: string
+  /** `16:9`. */
+  readonly aspectRatio: string
+}
+
+/** DashScope, text-to-video and reference-to-video of Wan 2.5 and 2.6: the values of `size`. */
+const ASKED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
+  ['832*480', '480p', '16:9'],
+  ['480*832', '480p', '9:16'],
+  ['624*624', '480p', '1:1'],
+  ['1280*720', '720p', '16:9'],
+  ['720*1280', '720p', '9:16'],
+  ['960*960', '720p', '1:1'],
+  ['1088*832', '720p', '4:3'],
+  ['832*1088', '720p', '3:4'],
+  ['1920*1080', '1080p', '16:9'],
+  ['1080*1920', '1080p', '9:16'],
+  ['1440*1440', '1080p', '1:1'],
+  ['1632*1248', '1080p', '4:3'],
+  ['1248*1632', '1080p', '3:4'],
+])
+
+/** Sizes that only appear in reports: Wan 2.7 makes 4:3 a little wider. */
+const RENDERED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
+  ['1104*832', '720p', '4:3'],
+  ['832*1104', '720p', '3:4'],
+  ['1648*1248', '1080p', '4:3'],
+  ['1248*1648', '1080p', '3:4'],
+])
+
+/** The value of `size` for a tier and a ratio: `1280*720`; undefined when there is none. */
+export function sizeFor(resolution: string, aspectRatio: string): string | undefined {
+  for (const [size, geometry] of ASKED_SIZES) {
+    if (geometry.resolution === resolution && geometry.aspectRatio === aspectRatio) return size
+  }
+  return undefined
+}
+
+/** The ratios that a tier has a `size` for. */
+export function ratiosOfTier(resolution: string): string[] {
+  return [...ASKED_SIZES.values()].filter((row) => row.resolution === resolution).map((row) => row.aspectRatio)
+}
+
+/** Reads a `size` that a request may hold, written with `*` or `x`; undefined for any other. */
+export function readSize(size: string): VideoGeometry | undefined {
+  return ASKED_SIZES.get(withAsterisk(size))
+}
+
+/** Reads a size of a finished video, written with `*` or `x`; undefined for one that belongs to no tier. */
+export function readRenderedSize(size: string): VideoGeometry | undefined {
+  return readSize(size) ?? RENDERED_SIZES.get(withAsterisk(size))
+}
+
+function withAsterisk(size: string): string {
+  return size.trim().replace(/\s*[x×*]\s*/i, '*')
+}
+
+function sizes(rows: readonly (readonly [size: string, resolution: string, aspectRatio: string])[]) {
+  return new Map(rows.map(([size, resolution, aspectRatio]) => [size, { resolution, aspectRatio }]))
+}

@@ -1,0 +1,28 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+
+/** An answer that its owner may continue: whose it is, and where the vendor keeps its history. */
+export interface InteractionRecord {
+  /** As the owner knows it; begins with `v1_`. */
+  readonly id: string
+  readonly accountId: string
+  /** Id of the vendor. */
+  readonly vendor: string
+  /** Fingerprint of the operator's key that made it: only that key's project has the history. Never the key itself. */
+  readonly vendorKey: string
+  /** The vendor's own id. */
+  readonly upstreamId: string
+  /** Public id of the model that answered. */
+  readonly model: string
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+  /** Unix milliseconds after which it reads as unknown and may be forgotten. */
+  readonly expiresAtMs: number
+}
+
+/** Who owns which conversation. */
+export interface InteractionStore {
+  /** Keeps a record; one of the same id and account is replaced. */
+  save(record: InteractionRecord): MaybePromise<void>
+  /** An account's own record that has not expired; undefined for an unknown, foreign or expired id alike. */
+  find(accountId: string, id: string, nowMs: number): MaybePromise<InteractionRecord | undefined>
+}

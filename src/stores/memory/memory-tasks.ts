@@ -1,0 +1,84 @@
+import { assertAmount } from '../amount.ts'
+import type { Ledger } from '../ledger.ts'
+import type { TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
+import { longestOverdue } from './longest-overdue.ts'
+import type { MemoryClaims } from './memory-claims.ts'
+import { MemoryPollBudget } from './memory-poll-budget.ts'
+import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
+import type { MemoryWebhooks } from './memory-webhooks.ts'
+
+/** What tasks share with the rest of a memory store, so that a change and what follows from it are one step. */
+export interface MemoryTasksParts {
+  /** The one that the ledger writes to. */
+  readonly table: MemoryTaskTable
+  readonly ledger: Ledger
+  readonly claims: MemoryClaims
+  readonly webhooks: MemoryWebhooks
+}
+
+/** Tasks in this process; answers at once. */
+export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksParts): TaskStore {
+  const budgets = new MemoryPollBudget()
+
+  function endHold({ holdId }: TaskRecord, resolve: TaskChange['resolve'], nowMs: number): void {
+    if (holdId === undefined || resolve === undefined) return
+    if (resolve.kind === 'void') ledger.void(holdId, nowMs)
+    else ledger.settle({ holdId, amount: resolve.amount, description: resolve.description }, nowMs)
+  }
+
+  return {
+    insert: (task) => table.insert(task),
+
+    find: (accountId, id) => table.find(accountId, id),
+
+    list: (accountId, page) => table.list(accountId, page),
+
+    change({ id, from, set, resolve, answered, delivery }, nowMs) {
+      if (resolve?.kind === 'settle') assertAmount(resolve.amount)
+      const entry = table.get(id)
+      if (entry === undefined || !from.includes(entry.record.state)) return false
+      // Before the hold ends: a key that has its answer is not freed with the hold.
+      if (answered !== undefined) claims.complete(answered.claim, answered.answer)
+      endHold(entry.record, resolve, nowMs)
+      table.replace(entry, { ...entry.record, ...given(set) })
+      if (delivery !== undefined) webhooks.add(delivery)
+      return true
+    },
+
+    discard(id, claim, nowMs) {
+      const entry = table.get(id)
+      if (entry?.record.state !== 'submitting') return false
+      endHold(entry.record, { kind: 'void' }, nowMs)
+      if (claim !== undefined) claims.release(claim)
+      table.remove(entry)
+      return true
+    },
+
+    takeDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
+      const left = Math.min(limit, budgets.left(vendorAccount, budget, nowMs))
+      const timeOf = (entry: TaskEntry): number | undefined => {
+        if (entry.leaseUntilMs > nowMs) return undefined
+        return id === undefined ? entry.record.nextPollAtMs : nowMs
+      }
+      const taken = longestOverdue(table.polled(vendorAccount, id), timeOf, nowMs, left)
+      budgets.count(vendorAccount, taken.length, budget.windowMs, nowMs)
+      return lease(taken, leaseUntilMs)
+    },
+
+    takeOverdue({ nowMs, leaseUntilMs, limit }) {
+      const timeOf = (entry: TaskEntry): number | undefined =>
+        entry.leaseUntilMs > nowMs ? undefined : entry.record.deadlineAtMs
+      return lease(longestOverdue(table.open(), timeOf, nowMs, limit), leaseUntilMs)
+    },
+  }
+}
+
+function lease(entries: readonly TaskEntry[], leaseUntilMs: number): readonly TaskRecord[] {
+  for (const entry of entries) entry.leaseUntilMs = leaseUntilMs
+  return entries.map((entry) => entry.record)
+}
+
+/** The members that have a value: undefined says nothing new, also where it is written out. */
+function given(set: TaskChange['set']): TaskChange['set'] {
+  return Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined))
+}

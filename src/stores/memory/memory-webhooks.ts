@@ -1,0 +1,111 @@
+import type { NewDelivery, WebhookDelivery, WebhookSecret, WebhookStore } from '../webhook-store.ts'
+import { longestOverdue } from './longest-overdue.ts'
+
+/** Bounds of what is kept of messages. */
+export interface MemoryWebhooksOptions {
+  /** Most messages kept that wait no more, the oldest are dropped first; 10,000 when absent. */
+  readonly maxFinishedDeliveries?: number | undefined
+}
+
+/** Messages in this process, and the way in for those that the tasks of the same store cause. */
+export interface MemoryWebhooks extends WebhookStore {
+  /** Queues a message; one of the same id stays as it is. */
+  add(delivery: NewDelivery): void
+}
+
+interface Entry {
+  delivery: WebhookDelivery
+  leaseUntilMs: number
+}
+
+const MAX_ATTEMPTS_KEPT = 50
+
+/** Messages and secrets in this process; answers at once. */
+export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebhooks {
+  const maxFinished = options.maxFinishedDeliveries ?? 10_000
+  const entries = new Map<string, Entry>()
+  const byTask = new Map<string, Set<Entry>>()
+  const pending = new Set<Entry>()
+  const finished = new Set<Entry>()
+  const secretsByAccount = new Map<string, WebhookSecret[]>()
+
+  function place(entry: Entry): void {
+    const isPending = entry.delivery.state === 'pending'
+    const [goal, other] = isPending ? [pending, finished] : [finished, pending]
+    other.delete(entry)
+    goal.add(entry)
+    const [oldest] = finished
+    if (finished.size > maxFinished && oldest !== undefined) drop(oldest)
+  }
+
+  function drop(entry: Entry): void {
+    const { id, taskId } = entry.delivery
+    finished.delete(entry)
+    entries.delete(id)
+    const siblings = byTask.get(taskId)
+    siblings?.delete(entry)
+    if (siblings?.size === 0) byTask.delete(taskId)
+  }
+
+  return {
+    add(delivery) {
+      if (entries.has(delivery.id)) return
+      const entry: Entry = { delivery: { ...delivery, state: 'pending', attempts: [] }, leaseUntilMs: 0 }
+      const siblings = byTask.get(delivery.taskId)
+      entries.set(delivery.id, entry)
+      if (siblings === undefined) byTask.set(delivery.taskId, new Set([entry]))
+      else siblings.add(entry)
+      place(entry)
+    },
+
+    takeDue({ nowMs, leaseUntilMs, limit }) {
+      const timeOf = (entry: Entry): number | undefined =>
+        entry.leaseUntilMs > nowMs ? undefined : entry.delivery.nextAttemptAtMs
+      const taken = longestOverdue(pending, timeOf, nowMs, limit)
+      for (const entry of taken) entry.leaseUntilMs = leaseUntilMs
+      return taken.map((entry) => entry.delivery)
+    },
+
+    record(id, { attempt, state, nextAttemptAtMs }) {
+      const entry = entries.get(id)
+      if (entry === undefined) return
+      const { delivery } = entry
+      // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
+      const isLate = delivery.state !== 'pending' && state !== 'delivered'
+      const attempts = [...delivery.attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
+      entry.delivery = isLate ? { ...delivery, attempts } : { ...delivery, attempts, state, nextAttemptAtMs }
+      entry.leaseUntilMs = 0
+      place(entry)
+    },
+
+    list: (accountId, taskId) =>
+      [...(byTask.get(taskId) ?? [])]
+        .map((entry) => entry.delivery)
+        .filter((delivery) => delivery.accountId === accountId)
+        .sort((one, other) => one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : 1)),
+
+    resend(accountId, id, nowMs) {
+      const entry = entries.get(id)
+      if (entry === undefined || entry.delivery.accountId !== accountId) return false
+      entry.delivery = { ...entry.delivery, state: 'pending', nextAttemptAtMs: nowMs }
+      place(entry)
+      return true
+    },
+
+    secrets: (accountId, nowMs) =>
+      (secretsByAccount.get(accountId) ?? []).filter(
+        ({ expiresAtMs }) => expiresAtMs === undefined || expiresAtMs > nowMs,
+      ),
+
+    replaceSecret(accountId, secret, overlapUntilMs) {
+      const older = (secretsByAccount.get(accountId) ?? [])
+        .filter((known) => known.secret !== secret)
+        .map((known) => ({
+          secret: known.secret,
+          // Never later than it was: a secret that has run out, or soon does, is not brought back.
+          expiresAtMs: Math.min(known.expiresAtMs ?? overlapUntilMs, overlapUntilMs),
+        }))
+      secretsByAccount.set(accountId, [{ secret, expiresAtMs: undefined }, ...older])
+    },
+  }
+}

@@ -1,0 +1,120 @@
+import { assertAmount } from '../amount.ts'
+import type { TaskStore } from '../task-store.ts'
+import { answerParameters } from './claim-outcome.ts'
+import { isStorable, textParameter, timeParameter } from './column-values.ts'
+import type { PostgresConnection } from './postgres-connection.ts'
+import { deliveryRequestOf, setRequestOf, TASK_COLUMNS, taskOf } from './task-columns.ts'
+
+/** Tasks in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
+export function postgresTasks({ run }: PostgresConnection, schema: string): TaskStore {
+  return {
+    async insert(task) {
+      await run(
+        `INSERT INTO ${schema}.tasks (id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
+          created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING`,
+        [
+          task.id,
+          task.accountId,
+          task.keyId,
+          task.state,
+          task.upstreamId ?? null,
+          task.vendorAccount,
+          task.holdId ?? null,
+          timeParameter(task.createdAtMs),
+          timeParameter(task.updatedAtMs),
+          timeParameter(task.nextPollAtMs),
+          timeParameter(task.deadlineAtMs),
+          JSON.stringify(task.details),
+        ],
+      )
+    },
+
+    async find(accountId, id) {
+      const [row] = await run(
+        `SELECT ${TASK_COLUMNS} FROM ${schema}.tasks t WHERE t.account_id = $1 AND (t.id = $2 OR t.upstream_id = $2)
+        ORDER BY t.id = $2 DESC, t.created_at_ms DESC LIMIT 1`,
+        [accountId, textParameter(id)],
+      )
+      return row === undefined ? undefined : taskOf(row)
+    },
+
+    async list(accountId, { limit, after, before }) {
+      if (!isStorable(after ?? '') || !isStorable(before ?? '')) return { tasks: [], hasMore: false }
+      const isBackwards = after === undefined && before !== undefined
+      const size = Math.max(0, limit)
+      const values: unknown[] = [accountId, size + 1]
+      // The time of the bound by itself, so that its index leads straight to the page. None for an unknown id.
+      const bound = (id: string | undefined, relation: '<' | '>'): string => {
+        if (id === undefined) return ''
+        const place = `$${values.push(id)}`
+        return `AND (t.created_at_ms, t.id) ${relation}
+          ((SELECT c.created_at_ms FROM ${schema}.tasks c WHERE c.account_id = $1 AND c.id = ${place}), ${place})`
+      }
+      const direction = isBackwards ? 'ASC' : 'DESC'
+      const rows = await run(
+        `SELECT ${TASK_COLUMNS} FROM ${schema}.tasks t
+        WHERE t.account_id = $1 ${bound(after, '<')} ${bound(before, '>')}
+        ORDER BY t.created_at_ms ${direction}, t.id ${direction} LIMIT $2`,
+        values,
+      )
+      const tasks = rows.slice(0, size).map(taskOf)
+      return { tasks: isBackwards ? tasks.reverse() : tasks, hasMore: rows.length > size }
+    },
+
+    async change({ id, from, set, resolve, answered, delivery }, nowMs) {
+      if (resolve?.kind === 'settle') assertAmount(resolve.amount)
+      const settle = resolve?.kind === 'settle' ? resolve : undefined
+      const [row] = await run(
+        `SELECT ${schema}.change_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS changed`,
+        [
+          textParameter(id),
+          [...from],
+          JSON.stringify(setRequestOf(set)),
+          timeParameter(nowMs),
+          resolve?.kind ?? null,
+          settle === undefined ? null : String(settle.amount),
+          settle?.description ?? null,
+          answered?.claim.accountId ?? null,
+          answered?.claim.key ?? null,
+          answered?.claim.fingerprint ?? null,
+          ...answerParameters(answered?.answer),
+          delivery === undefined ? null : JSON.stringify(deliveryRequestOf(delivery)),
+        ],
+      )
+      return row!['changed'] as boolean
+    },
+
+    async discard(id, claim) {
+      const values = [textParameter(id), claim?.accountId ?? null, claim?.key ?? null, claim?.fingerprint ?? null]
+      const [row] = await run(`SELECT ${schema}.discard_task($1, $2, $3, $4) AS discarded`, values)
+      return row!['discarded'] as boolean
+    },
+
+    async takeDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
+      if (limit <= 0 || !isStorable(id ?? '')) return []
+      const rows = await run(
+        `SELECT ${TASK_COLUMNS} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7)
+          WITH ORDINALITY AS t ORDER BY t.ordinality`,
+        [
+          vendorAccount,
+          timeParameter(nowMs),
+          timeParameter(leaseUntilMs),
+          limit,
+          budget.takes,
+          timeParameter(budget.windowMs),
+          id ?? null,
+        ],
+      )
+      return rows.map(taskOf)
+    },
+
+    async takeOverdue({ nowMs, leaseUntilMs, limit }) {
+      const rows = await run(
+        `SELECT ${TASK_COLUMNS} FROM ${schema}.take_overdue_tasks($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,
+        [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
+      )
+      return rows.map(taskOf)
+    },
+  }
+}

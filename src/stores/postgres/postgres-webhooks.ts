@@ -1,0 +1,83 @@
+import type { DeliveryAttempt, DeliveryState, WebhookDelivery, WebhookStore } from '../webhook-store.ts'
+import { optionalTimeOf, textParameter, timeOf, timeParameter } from './column-values.ts'
+import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
+
+const COLUMNS = `d.id, d.account_id, d.task_id, d.url, d.body, d.state, array_to_json(d.attempts)::text AS attempts,
+  d.created_at_ms::text, d.next_attempt_at_ms::text`
+const MAX_ATTEMPTS_KEPT = 50
+
+/** Messages and secrets in PostgreSQL. Tasks queue the messages, in the transaction of their change. */
+export function postgresWebhooks({ run }: PostgresConnection, schema: string): WebhookStore {
+  return {
+    async takeDue({ nowMs, leaseUntilMs, limit }) {
+      const rows = await run(
+        `SELECT ${COLUMNS} FROM ${schema}.take_due_deliveries($1, $2, $3) WITH ORDINALITY AS d ORDER BY d.ordinality`,
+        [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
+      )
+      return rows.map(deliveryOf)
+    },
+
+    async record(id, { attempt, state, nextAttemptAtMs }) {
+      // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
+      await run(
+        `UPDATE ${schema}.deliveries SET
+          attempts = (attempts || $2::text)[greatest(1, cardinality(attempts) + 2 - ${MAX_ATTEMPTS_KEPT}):],
+          state = CASE WHEN state = 'pending' OR $3 = 'delivered' THEN $3::text ELSE state END,
+          next_attempt_at_ms = CASE WHEN state = 'pending' OR $3 = 'delivered' THEN $4 ELSE next_attempt_at_ms END,
+          lease_until_ms = 0
+        WHERE id = $1`,
+        [textParameter(id), JSON.stringify(attempt), state, timeParameter(nextAttemptAtMs)],
+      )
+    },
+
+    async list(accountId, taskId) {
+      const rows = await run(
+        `SELECT ${COLUMNS} FROM ${schema}.deliveries d WHERE d.account_id = $1 AND d.task_id = $2
+        ORDER BY d.created_at_ms, d.id`,
+        [accountId, textParameter(taskId)],
+      )
+      return rows.map(deliveryOf)
+    },
+
+    async resend(accountId, id, nowMs) {
+      const rows = await run(
+        `UPDATE ${schema}.deliveries SET state = 'pending', next_attempt_at_ms = $3
+        WHERE account_id = $1 AND id = $2 RETURNING id`,
+        [accountId, textParameter(id), timeParameter(nowMs)],
+      )
+      return rows.length > 0
+    },
+
+    async secrets(accountId, nowMs) {
+      const rows = await run(
+        `SELECT secret, expires_at_ms::text FROM ${schema}.webhook_secrets s
+        WHERE account_id = $1 AND (s.expires_at_ms IS NULL OR s.expires_at_ms > $2) ORDER BY number DESC`,
+        [accountId, timeParameter(nowMs)],
+      )
+      return rows.map((row) => ({
+        secret: row['secret'] as string,
+        expiresAtMs: optionalTimeOf(row['expires_at_ms']),
+      }))
+    },
+
+    async replaceSecret(accountId, secret, overlapUntilMs) {
+      const values = [accountId, secret, timeParameter(overlapUntilMs)]
+      await run(`SELECT ${schema}.replace_webhook_secret($1, $2, $3)`, values)
+    },
+  }
+}
+
+function deliveryOf(row: PostgresRow): WebhookDelivery {
+  const attempts = JSON.parse(row['attempts'] as string) as string[]
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    taskId: row['task_id'] as string,
+    url: row['url'] as string,
+    body: row['body'] as string,
+    createdAtMs: timeOf(row['created_at_ms']),
+    nextAttemptAtMs: timeOf(row['next_attempt_at_ms']),
+    state: row['state'] as DeliveryState,
+    attempts: attempts.map((attempt) => JSON.parse(attempt) as DeliveryAttempt),
+  }
+}

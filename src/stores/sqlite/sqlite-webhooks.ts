@@ -1,0 +1,120 @@
+import type { DeliveryAttempt, DeliveryState, NewDelivery, WebhookDelivery, WebhookStore } from '../webhook-store.ts'
+import type { SqliteDatabase } from './sqlite-database.ts'
+
+interface DeliveryRow {
+  readonly id: string
+  readonly account_id: string
+  readonly task_id: string
+  readonly url: string
+  readonly body: string
+  readonly state: DeliveryState
+  readonly attempts: string
+  readonly created_at_ms: number
+  readonly next_attempt_at_ms: number
+}
+
+interface SecretRow {
+  readonly secret: string
+  readonly expires_at_ms: number | null
+}
+
+const MAX_ATTEMPTS_KEPT = 50
+
+type SyncWebhookStore = {
+  readonly [Method in keyof WebhookStore]: (
+    ...parameters: Parameters<WebhookStore[Method]>
+  ) => Awaited<ReturnType<WebhookStore[Method]>>
+}
+
+/** Messages and secrets, inside the transaction of whoever calls. */
+export interface SqliteWebhooks extends SyncWebhookStore {
+  /** Queues a message; one of the same id stays as it is. */
+  add(delivery: NewDelivery): void
+  /** Is there anything to take? */
+  isAnyDue(nowMs: number): boolean
+}
+
+/** Prepares the statements of {@link SqliteWebhooks}. */
+export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
+  const insert = database.prepare(
+    `INSERT INTO signalbox_deliveries (id, account_id, task_id, url, body, created_at_ms, next_attempt_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+  )
+  const selectDue = database.prepare(
+    `SELECT * FROM signalbox_deliveries WHERE state = 'pending' AND next_attempt_at_ms <= ? AND lease_until_ms <= ?
+     ORDER BY next_attempt_at_ms LIMIT ?`,
+  )
+  const lease = database.prepare('UPDATE signalbox_deliveries SET lease_until_ms = ? WHERE id = ?')
+  const selectAttempts = database.prepare('SELECT state, attempts FROM signalbox_deliveries WHERE id = ?')
+  const noteAttempt = database.prepare('UPDATE signalbox_deliveries SET attempts = ?, lease_until_ms = 0 WHERE id = ?')
+  const setState = database.prepare('UPDATE signalbox_deliveries SET state = ?, next_attempt_at_ms = ? WHERE id = ?')
+  const selectByTask = database.prepare(
+    'SELECT * FROM signalbox_deliveries WHERE account_id = ? AND task_id = ? ORDER BY created_at_ms, id',
+  )
+  const resend = database.prepare(
+    `UPDATE signalbox_deliveries SET state = 'pending', next_attempt_at_ms = ? WHERE account_id = ? AND id = ?`,
+  )
+  const selectSecrets = database.prepare(
+    `SELECT secret, expires_at_ms FROM signalbox_webhook_secrets
+     WHERE account_id = ? AND (expires_at_ms IS NULL OR expires_at_ms > ?) ORDER BY number DESC`,
+  )
+  const deleteSecret = database.prepare('DELETE FROM signalbox_webhook_secrets WHERE account_id = ? AND secret = ?')
+  // Never later than it was: a secret that has run out, or soon does, is not brought back.
+  const endSecrets = database.prepare(
+    'UPDATE signalbox_webhook_secrets SET expires_at_ms = min(ifnull(expires_at_ms, ?), ?) WHERE account_id = ?',
+  )
+  const insertSecret = database.prepare('INSERT INTO signalbox_webhook_secrets (account_id, secret) VALUES (?, ?)')
+
+  return {
+    add({ id, accountId, taskId, url, body, createdAtMs, nextAttemptAtMs }) {
+      insert.run(id, accountId, taskId, url, body, createdAtMs, nextAttemptAtMs)
+    },
+
+    isAnyDue: (nowMs) => selectDue.get(nowMs, nowMs, 1) !== undefined,
+
+    takeDue({ nowMs, leaseUntilMs, limit }) {
+      const rows = selectDue.all(nowMs, nowMs, Math.max(0, limit)) as DeliveryRow[]
+      for (const { id } of rows) lease.run(leaseUntilMs, id)
+      return rows.map(deliveryOf)
+    },
+
+    record(id, { attempt, state, nextAttemptAtMs }) {
+      const row = selectAttempts.get(id) as Pick<DeliveryRow, 'state' | 'attempts'> | undefined
+      if (row === undefined) return
+      const attempts = [...(JSON.parse(row.attempts) as DeliveryAttempt[]), attempt].slice(-MAX_ATTEMPTS_KEPT)
+      noteAttempt.run(JSON.stringify(attempts), id)
+      // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
+      if (row.state === 'pending' || state === 'delivered') setState.run(state, nextAttemptAtMs, id)
+    },
+
+    list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as DeliveryRow[]).map(deliveryOf),
+
+    resend: (accountId, id, nowMs) => Number(resend.run(nowMs, accountId, id).changes) > 0,
+
+    secrets: (accountId, nowMs) =>
+      (selectSecrets.all(accountId, nowMs) as SecretRow[]).map((row) => ({
+        secret: row.secret,
+        expiresAtMs: row.expires_at_ms ?? undefined,
+      })),
+
+    replaceSecret(accountId, secret, overlapUntilMs) {
+      deleteSecret.run(accountId, secret)
+      endSecrets.run(overlapUntilMs, overlapUntilMs, accountId)
+      insertSecret.run(accountId, secret)
+    },
+  }
+}
+
+function deliveryOf(row: DeliveryRow): WebhookDelivery {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    taskId: row.task_id,
+    url: row.url,
+    body: row.body,
+    createdAtMs: row.created_at_ms,
+    nextAttemptAtMs: row.next_attempt_at_ms,
+    state: row.state,
+    attempts: JSON.parse(row.attempts) as DeliveryAttempt[],
+  }
+}

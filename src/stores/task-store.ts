@@ -1,0 +1,140 @@
+import type { MeterPrice } from '../catalog/prices/rate.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { Usage } from '../core/usage.ts'
+import type { IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
+import type { NewDelivery } from './webhook-store.ts'
+
+/**
+ * Where a task stands. `submitting`: written down, the vendor is being asked. `unknown`: the vendor was asked and no answer
+ * came, so it may or may not be at work. `completed`, `failed` and `cancelled` are final.
+ */
+export type TaskState = 'submitting' | 'unknown' | 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled'
+
+/** States that a task can still leave. */
+export const OPEN_TASK_STATES: readonly TaskState[] = ['submitting', 'unknown', 'queued', 'in_progress']
+
+/** A long job at a vendor. */
+export interface TaskRecord {
+  /** Ours: `task_…`. */
+  readonly id: string
+  readonly accountId: string
+  readonly keyId: string
+  readonly state: TaskState
+  /** The vendor's own id; undefined until it gave one. */
+  readonly upstreamId: string | undefined
+  /**
+   * The account at the vendor that is asked about the task: the vendor's id and a fingerprint of the operator's key. Never
+   * the key itself.
+   */
+  readonly vendorAccount: string
+  /** Undefined: billing is off. */
+  readonly holdId: string | undefined
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+  /** Unix milliseconds of the last change that a caller can see. */
+  readonly updatedAtMs: number
+  /** Unix milliseconds at which the vendor shall be asked next. */
+  readonly nextPollAtMs: number
+  /** Unix milliseconds at which waiting ends: of an answer to the submission, of an unknown one's fate, of the whole task. */
+  readonly deadlineAtMs: number
+  readonly details: TaskDetails
+}
+
+/** What of a task no query asks for. Plain data: JSON text gives it back as it was. */
+export interface TaskDetails {
+  /** Id of the request that submitted it. */
+  readonly requestId: string
+  /** Public id of the model that renders it. */
+  readonly model: string
+  /** Id of the vendor. */
+  readonly vendor: string
+  /** Prices at submission by resolution, `''` for any other; absent: billing is off. */
+  readonly prices?: Readonly<Record<string, readonly MeterPrice[]>>
+  /** What money was held for. */
+  readonly heldUsage: Usage
+  /** The resolution that money was held for: `720p`. */
+  readonly resolution: string
+  readonly seed?: number
+  readonly webhookUrl?: string
+  /** How often the vendor was asked. */
+  readonly polls: number
+  /** How often running it did not know the task. */
+  readonly unknownReports: number
+  /** The vendor's own words, newest: members `output` and `usage` of its task record. */
+  readonly output?: unknown
+  readonly usage?: unknown
+  /** Where the content is, once there is any. */
+  readonly contentUrl?: string
+  readonly error?: { readonly code: string; readonly message: string }
+  /** Charged, decimal dollars, once it is final. */
+  readonly cost?: string
+}
+
+/** One change of a task, made only if it still is in one of the states `from`. */
+export interface TaskChange {
+  readonly id: string
+  readonly from: readonly TaskState[]
+  /** New values; absent members stay. A lease on the task ends with the change. */
+  readonly set: Partial<
+    Pick<
+      TaskRecord,
+      'state' | 'upstreamId' | 'vendorAccount' | 'updatedAtMs' | 'nextPollAtMs' | 'deadlineAtMs' | 'details'
+    >
+  >
+  /** Ends the task's hold in the same transaction: with a charge, or without. Absent: the hold stays. */
+  readonly resolve?:
+    | { readonly kind: 'settle'; readonly amount: bigint; readonly description: string }
+    | { readonly kind: 'void' }
+    | undefined
+  /** Completes the caller's Idempotency-Key with the answer of the submission, in the same transaction. */
+  readonly answered?: { readonly claim: IdempotencyClaim; readonly answer: StoredAnswer } | undefined
+  /** Queues a webhook in the same transaction. */
+  readonly delivery?: NewDelivery | undefined
+}
+
+/** Which tasks to take, and for how long. */
+export interface DueQuery {
+  readonly vendorAccount: string
+  readonly nowMs: number
+  /** Others do not take the same task before this moment, unless it was changed. Unix milliseconds. */
+  readonly leaseUntilMs: number
+  readonly limit: number
+  /** At most so many tasks of one vendor account are taken in one window of time, by all processes together. */
+  readonly budget: { readonly takes: number; readonly windowMs: number }
+  /** Only this task, due or not. */
+  readonly id?: string | undefined
+}
+
+/** A page of an account's tasks, newest first. */
+export interface TaskPage {
+  readonly tasks: readonly TaskRecord[]
+  readonly hasMore: boolean
+}
+
+/** Long jobs. Every method is atomic; with the ledger of the same driver, changes and settlements share a transaction. */
+export interface TaskStore {
+  /** Writes a task down where billing is off; with billing on, `Ledger.reserve` does it together with the hold. */
+  insert(task: TaskRecord): MaybePromise<void>
+  /** An account's own task by our id or the vendor's; undefined for unknown and foreign ids alike. */
+  find(accountId: string, id: string): MaybePromise<TaskRecord | undefined>
+  /**
+   * An account's own tasks, newest first (by creation, then id). `after` and `before` are our ids: the page begins behind
+   * `after`, or ends in front of `before`. An unknown id gives an empty page.
+   */
+  list(
+    accountId: string,
+    page: { readonly limit: number; readonly after?: string | undefined; readonly before?: string | undefined },
+  ): MaybePromise<TaskPage>
+  /** Compare and set. False: the task was in none of the states, or is unknown, and nothing was changed. */
+  change(change: TaskChange, nowMs: number): MaybePromise<boolean>
+  /** Removes a task in state `submitting` that the vendor refused, voids its hold and frees the Idempotency-Key. */
+  discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
+  /** Takes tasks in state `queued` or `in_progress` whose time to ask has come, longest overdue first. */
+  takeDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
+  /** Takes open tasks of any vendor account whose deadline has passed. */
+  takeOverdue(query: {
+    readonly nowMs: number
+    readonly leaseUntilMs: number
+    readonly limit: number
+  }): MaybePromise<readonly TaskRecord[]>
+}

@@ -1,0 +1,67 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+
+/** A message to be delivered. */
+export interface NewDelivery {
+  /** Stable over all attempts, so that receivers can tell repetitions: `msg_…`. */
+  readonly id: string
+  readonly accountId: string
+  readonly taskId: string
+  readonly url: string
+  /** The JSON text, exactly as it is signed and sent. */
+  readonly body: string
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+  /** Unix milliseconds of the first attempt. */
+  readonly nextAttemptAtMs: number
+}
+
+/** One attempt to deliver. */
+export interface DeliveryAttempt {
+  /** Unix milliseconds. */
+  readonly atMs: number
+  /** The receiver's HTTP status; undefined when there was no answer. */
+  readonly status?: number
+  /** Why it failed, for people. */
+  readonly error?: string
+  readonly durationMs: number
+}
+
+/** `disabled`: the receiver said that it is gone for good (410). `failed`: the last attempt of the schedule failed. */
+export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'disabled'
+
+/** A message and what became of it. */
+export interface WebhookDelivery extends NewDelivery {
+  readonly state: DeliveryState
+  /** Oldest first; the newest 50 are kept. */
+  readonly attempts: readonly DeliveryAttempt[]
+}
+
+/** A secret that messages are signed with: `whsec_` and base64. */
+export interface WebhookSecret {
+  readonly secret: string
+  /** Unix milliseconds after which it signs no more; undefined: until it is replaced. */
+  readonly expiresAtMs: number | undefined
+}
+
+/** Messages that wait for delivery, and the secrets that sign them. Every method is atomic. */
+export interface WebhookStore {
+  /** Takes pending messages whose time has come, longest overdue first; others do not take them before `leaseUntilMs`. */
+  takeDue(query: {
+    readonly nowMs: number
+    readonly leaseUntilMs: number
+    readonly limit: number
+  }): MaybePromise<readonly WebhookDelivery[]>
+  /** Notes an attempt and what follows from it; the lease ends. */
+  record(
+    id: string,
+    outcome: { readonly attempt: DeliveryAttempt; readonly state: DeliveryState; readonly nextAttemptAtMs: number },
+  ): MaybePromise<void>
+  /** An account's own messages about a task, oldest first. */
+  list(accountId: string, taskId: string): MaybePromise<readonly WebhookDelivery[]>
+  /** Makes an account's own message pending again, due at `nowMs`; false when there is none of that id. */
+  resend(accountId: string, id: string, nowMs: number): MaybePromise<boolean>
+  /** Secrets of an account that sign at `nowMs`, newest first; empty when it has none of its own. */
+  secrets(accountId: string, nowMs: number): MaybePromise<readonly WebhookSecret[]>
+  /** Gives an account a new secret; those it had sign until `overlapUntilMs`. */
+  replaceSecret(accountId: string, secret: string, overlapUntilMs: number): MaybePromise<void>
+}

@@ -1,0 +1,141 @@
+import { MAX_PLAUSIBLE_COUNT } from '../catalog/prices/plausible-usage.ts'
+import { formatDollars } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
+import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
+import type { TaskReport } from '../vendors/vendor.ts'
+import { frozenCharge } from './frozen-prices.ts'
+
+/** So many reports in a row that the vendor does not know a task are believed. */
+const UNKNOWN_REPORTS_BELIEVED = 3
+
+/** A task that is asked about so often is asked about more and more seldom, down to a quarter as often. */
+const POLLS_BEFORE_SLOWING = 10
+const MAX_SLOWING = 4
+
+/** What a change of a task needs to know besides the task. */
+export interface ReportFacts {
+  readonly nowMs: number
+  readonly pollIntervalMs: number
+  /** Most seconds that the vendor can bill for one task; undefined: not known. */
+  readonly maxBilledSeconds: number | undefined
+}
+
+/** What follows from a vendor's word about a task. */
+export interface ReportOutcome {
+  /** The task after it. */
+  readonly task: TaskRecord
+  readonly change: Pick<TaskChange, 'set' | 'resolve'>
+  /** Set when the task has ended by it. */
+  readonly ended: TaskEnd | undefined
+}
+
+/** How a task ended. */
+export interface TaskEnd {
+  readonly state: 'completed' | 'failed' | 'cancelled'
+  readonly usage: Usage | undefined
+  readonly costNanoDollars: bigint
+  /** True when the vendor's report of seconds could not be believed and the held seconds were charged. */
+  readonly isImplausible: boolean
+}
+
+/** When a task is asked about again. */
+export function nextPollAtMs(task: TaskRecord, { nowMs, pollIntervalMs }: ReportFacts): number {
+  return nowMs + pollIntervalMs * Math.min(MAX_SLOWING, 1 + Math.floor(task.details.polls / POLLS_BEFORE_SLOWING))
+}
+
+/** Works out what a report changes. Pure. */
+export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportFacts): ReportOutcome {
+  const details = withReport(task.details, report)
+  switch (report.status) {
+    case 'queued':
+    case 'in_progress':
+      return goesOn(task, { ...details, unknownReports: 0 }, report.status, facts)
+    case 'unknown': {
+      const unknownReports = details.unknownReports + 1
+      if (unknownReports < UNKNOWN_REPORTS_BELIEVED)
+        return goesOn(task, { ...task.details, polls: details.polls, unknownReports }, task.state, facts)
+      const error = { code: 'task_expired', message: 'The model vendor does not know the task any more.' }
+      return endTask(task, { ...details, unknownReports, error }, { state: 'failed', nowMs: facts.nowMs })
+    }
+    case 'completed':
+      return completed(task, details, report, facts)
+    case 'failed': {
+      const error = report.error ?? { code: 'task_failed', message: 'The model vendor could not complete the task.' }
+      return endTask(task, { ...details, error }, { state: 'failed', nowMs: facts.nowMs })
+    }
+    case 'cancelled':
+      return endTask(task, details, { state: 'cancelled', nowMs: facts.nowMs })
+  }
+}
+
+/** Ends a task without a charge. */
+export function endTask(
+  task: TaskRecord,
+  details: TaskDetails,
+  end: { readonly state: 'failed' | 'cancelled'; readonly nowMs: number },
+): ReportOutcome {
+  const set = { state: end.state, updatedAtMs: end.nowMs, details }
+  return {
+    task: { ...task, ...set },
+    change: { set, resolve: task.holdId === undefined ? undefined : { kind: 'void' } },
+    ended: { state: end.state, usage: undefined, costNanoDollars: 0n, isImplausible: false },
+  }
+}
+
+function withReport(details: TaskDetails, report: TaskReport): TaskDetails {
+  return {
+    ...details,
+    polls: details.polls + 1,
+    ...(report.output === undefined ? {} : { output: report.output }),
+    ...(report.usage === undefined ? {} : { usage: report.usage }),
+    ...(report.seed === undefined ? {} : { seed: report.seed }),
+  }
+}
+
+function goesOn(task: TaskRecord, details: TaskDetails, state: TaskState, facts: ReportFacts): ReportOutcome {
+  const set = {
+    state,
+    details,
+    nextPollAtMs: nextPollAtMs({ ...task, details }, facts),
+    ...(state === task.state ? {} : { updatedAtMs: facts.nowMs }),
+  }
+  return { task: { ...task, ...set }, change: { set }, ended: undefined }
+}
+
+function completed(task: TaskRecord, details: TaskDetails, report: TaskReport, facts: ReportFacts): ReportOutcome {
+  const { usage, isImplausible } = billedUsage(details, report.billed, facts)
+  const charged = frozenCharge(details, report.resolution, usage)
+  const costNanoDollars = charged ?? 0n
+  const set = {
+    state: 'completed',
+    updatedAtMs: facts.nowMs,
+    details: {
+      ...details,
+      ...(report.contentUrl === undefined ? {} : { contentUrl: report.contentUrl }),
+      ...(charged === undefined ? {} : { cost: formatDollars(charged) }),
+    },
+  } as const
+  const description = `videos ${details.model}`
+  return {
+    task: { ...task, ...set },
+    change: {
+      set,
+      resolve: task.holdId === undefined ? undefined : { kind: 'settle', amount: costNanoDollars, description },
+    },
+    ended: { state: 'completed', usage, costNanoDollars, isImplausible },
+  }
+}
+
+/** The vendor's seconds where they can be believed, else those that money was held for. */
+function billedUsage(
+  details: TaskDetails,
+  billed: Usage | undefined,
+  { maxBilledSeconds }: ReportFacts,
+): { readonly usage: Usage; readonly isImplausible: boolean } {
+  const seconds = billed?.videoSeconds
+  if (seconds === undefined) return { usage: details.heldUsage, isImplausible: false }
+  const isBelieved = Number.isFinite(seconds) && seconds > 0 && seconds <= (maxBilledSeconds ?? MAX_PLAUSIBLE_COUNT)
+  return isBelieved
+    ? { usage: { videoSeconds: seconds }, isImplausible: false }
+    : { usage: details.heldUsage, isImplausible: true }
+}

@@ -1,0 +1,83 @@
+import { vendorAccount } from '../routing/vendor-account.ts'
+import { WholeCall } from '../stages/dispatch/whole-call.ts'
+import type { StageContext } from '../stages/stage-context.ts'
+import type { TaskRecord } from '../stores/task-store.ts'
+import type { TaskCall, TaskReport, Vendor, VendorFailure, VideoOperation, WireAnswer } from '../vendors/vendor.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+
+/** Longest wait for an answer about a task; a lease on a task is longer. */
+export const TASK_CALL_TIMEOUT_MS = 30_000
+
+/** A vendor's answer about a task, or why there is none. */
+export type TaskAnswer<Value> =
+  | { readonly kind: 'answer'; readonly value: Value }
+  /** The vendor was reached and complained. */
+  | { readonly kind: 'refused'; readonly failure: VendorFailure }
+  /** Not reached, no answer in time, or none that can be read. */
+  | { readonly kind: 'unreachable'; readonly reason: string }
+
+/** The vendor, and the operator's key, that a task was submitted with. */
+export interface TaskVendor {
+  readonly vendor: Vendor
+  readonly videos: VideoOperation
+  readonly apiKey: string
+}
+
+/** Finds the key that a task was submitted with; undefined when it is configured no more. */
+export function vendorOf(context: StageContext, task: TaskRecord): TaskVendor | undefined {
+  const vendor = context.vendors.get(task.details.vendor)
+  const apiKey = vendor?.apiKeys.find((key) => vendorAccount(vendor.id, key) === task.vendorAccount)
+  if (vendor?.videos === undefined || apiKey === undefined) return undefined
+  return { vendor, videos: vendor.videos, apiKey }
+}
+
+/** Asks how a task stands. */
+export function readTaskReport(
+  context: StageContext,
+  { vendor, videos, apiKey }: TaskVendor,
+  upstreamId: string,
+): Promise<TaskAnswer<TaskReport>> {
+  return ask(context, vendor, videos.read(upstreamId, apiKey), (answer) => videos.report(answer))
+}
+
+/** Asks to give a task up. Only the vendor's word for it counts. */
+export function cancelAtVendor(
+  context: StageContext,
+  { vendor, videos, apiKey }: TaskVendor,
+  upstreamId: string,
+): Promise<TaskAnswer<true>> {
+  return ask(context, vendor, videos.cancel(upstreamId, apiKey), () => true)
+}
+
+async function ask<Value>(
+  context: StageContext,
+  vendor: Vendor,
+  request: TaskCall,
+  read: (answer: WireAnswer) => Value | undefined,
+): Promise<TaskAnswer<Value>> {
+  const call = new WholeCall()
+  call.begin(context.transport, {
+    origin: vendor.origin,
+    path: request.path,
+    method: request.method,
+    headers: request.headers,
+    body: null,
+    firstByteTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.firstByteMs),
+    idleTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.idleMs),
+  })
+  const outcome = await call.outcome
+  if ('failure' in outcome) {
+    const { phase, kind } = outcome.failure
+    return { kind: 'unreachable', reason: `${phase} ${kind}` }
+  }
+  if ('oversize' in outcome) return { kind: 'unreachable', reason: 'the answer is too large' }
+  const { status, headers, chunks } = outcome.answer
+  const answer: WireAnswer = { status, headers, body: joinChunks(chunks) }
+  if (status >= 300 && status < 400) return { kind: 'unreachable', reason: 'a redirect, which is never followed' }
+  const value = status >= 200 && status < 300 ? read(answer) : undefined
+  if (value !== undefined) return { kind: 'answer', value }
+  const failure = vendor.errorFrom(answer, context.clock.now())
+  return failure.kind === 'invalid_response'
+    ? { kind: 'unreachable', reason: 'the answer is not what the vendor promises' }
+    : { kind: 'refused', failure }
+}

@@ -1,0 +1,117 @@
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
+import type { StageContext } from '../stages/stage-context.ts'
+import type { TaskRecord } from '../stores/task-store.ts'
+import { checkPublicUrl } from '../transport/egress.ts'
+import type { TransportControl, TransportFailure, TransportHandler } from '../transport/transport.ts'
+import { firstHeader, type HeaderMap } from '../wire/headers.ts'
+
+/** Headers of the vendor's file that the caller gets. */
+const PASSED_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
+
+/**
+ * Sends the content of a completed task to the caller as it arrives. The address is the vendor's word, so it is held to the
+ * same rule as a caller's: no private address by its text or by its name, no redirect, and no credential goes with it.
+ * @throws GatewayError `task_not_finished`, `content_not_found`, or an `upstream_…` code before anything was sent.
+ */
+export async function sendContent(
+  context: StageContext,
+  exchange: { readonly request: GatewayRequest; readonly sink: ByteSink; readonly requestId: string },
+  task: TaskRecord,
+): Promise<void> {
+  const { state, details } = task
+  if (state === 'failed' || state === 'cancelled') throw new GatewayError('content_not_found')
+  if (state !== 'completed') throw new GatewayError('task_not_finished', { retryAfterSeconds: 5 })
+  if (details.contentUrl === undefined) throw new GatewayError('content_not_found')
+  const check = checkPublicUrl(details.contentUrl, { allowPrivate: context.allowPrivateUrls })
+  if ('reason' in check)
+    throw new GatewayError('upstream_invalid_response', { cause: new Error(`the content's address ${check.reason}`) })
+  const { url } = check
+  const range = exchange.request.header('range')
+  await new Promise<void>((resolve, reject) => {
+    const transfer = new Transfer(exchange.sink, exchange.requestId, resolve, reject)
+    transfer.begin(
+      context.publicTransport.send(
+        {
+          origin: url.origin,
+          path: `${url.pathname}${url.search}`,
+          method: 'GET',
+          headers: range === undefined ? ACCEPT : [...ACCEPT, 'range', range],
+          body: null,
+          firstByteTimeoutMs: context.timeouts.firstByteMs,
+          idleTimeoutMs: context.timeouts.idleMs,
+        },
+        transfer,
+      ),
+    )
+  })
+}
+
+const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
+
+class Transfer implements TransportHandler {
+  readonly #sink: ByteSink
+  readonly #requestId: string
+  readonly #resolve: () => void
+  readonly #reject: (error: GatewayError) => void
+  #control: TransportControl | undefined
+  #isSending = false
+
+  constructor(sink: ByteSink, requestId: string, resolve: () => void, reject: (error: GatewayError) => void) {
+    this.#sink = sink
+    this.#requestId = requestId
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  begin(control: TransportControl): void {
+    this.#control = control
+    this.#sink.onDrain(() => control.resume())
+    this.#sink.onClose(() => control.abort())
+  }
+
+  onHead(status: number, headers: HeaderMap): void {
+    if (status !== 200 && status !== 206) {
+      // The vendor keeps content for a day; after that its address answers 403 or 404.
+      const isGone = status === 403 || status === 404 || status === 410
+      this.#fail(new GatewayError(isGone ? 'content_not_found' : 'upstream_invalid_response'))
+      return
+    }
+    const head: string[] = ['x-request-id', this.#requestId]
+    for (const name of PASSED_HEADERS) {
+      const value = firstHeader(headers, name)
+      if (value !== undefined) head.push(name, value)
+    }
+    this.#isSending = true
+    this.#sink.head(status, head)
+  }
+
+  onData(chunk: Uint8Array): void {
+    if (this.#isSending && !this.#sink.write(chunk)) this.#control?.pause()
+  }
+
+  onEnd(): void {
+    if (!this.#isSending) return
+    this.#sink.end()
+    this.#resolve()
+  }
+
+  onFailure(failure: TransportFailure): void {
+    if (!this.#isSending) {
+      this.#reject(
+        new GatewayError(failure.kind === 'timeout' ? 'upstream_timeout' : 'upstream_unavailable', {
+          cause: failure.error,
+        }),
+      )
+      return
+    }
+    // What has begun must not look whole.
+    this.#sink.destroy()
+    this.#resolve()
+  }
+
+  #fail(error: GatewayError): void {
+    this.#reject(error)
+    this.#control?.abort()
+  }
+}

@@ -1,0 +1,162 @@
+import { GatewayError } from '../core/errors.ts'
+import { type MaybePromise, settled } from '../core/maybe-promise.ts'
+import type { VideoRequest } from '../endpoints/videos/video-request.ts'
+import { admit, leave } from '../stages/admit.ts'
+import { authenticate } from '../stages/authenticate.ts'
+import { dispatch } from '../stages/dispatch/dispatch.ts'
+import { failedAnswer } from '../stages/dispatch/failed-answer.ts'
+import { parse } from '../stages/parse.ts'
+import { receiveBody } from '../stages/receive-body.ts'
+import type { Admitted, Answer, Parsed, Received, Reserved } from '../stages/records.ts'
+import { taskHead } from '../stages/reply-headers.ts'
+import { reserve } from '../stages/reserve.ts'
+import { respondReplay, respondWhole } from '../stages/respond.ts'
+import { route } from '../stages/route.ts'
+import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import type { TaskRecord } from '../stores/task-store.ts'
+import { type PlannedTask, planTask, taskAt } from './new-task.ts'
+import { submissionReceipt } from './video-record.ts'
+
+/** The hold of a task outlives the task, so that it is never freed under it. */
+const HOLD_GRACE_MS = 60 * 60_000
+
+/**
+ * The way of a submission: authenticate → parse → admit → reserve (money and task together) → route → dispatch → note the
+ * outcome → respond. The task is written down before the vendor is asked, and the caller gets its id in every case in which
+ * the vendor may be at work.
+ * @throws GatewayError when nothing was submitted; the hold is freed and the task is gone then.
+ */
+export async function submitTask(context: StageContext, received: Received): Promise<void> {
+  const authenticated = await authenticate(context, received)
+  const body = await receiveBody(context, authenticated)
+  const parsed = parse(context, authenticated, body)
+  await checkWebhookSecret(context, parsed)
+  const admitted = await admit(context, parsed)
+  try {
+    await submitAdmitted(context, admitted)
+  } finally {
+    // Rendering takes no place among the caller's requests and no tokens.
+    await leave(context, admitted, 0)
+  }
+}
+
+async function submitAdmitted(context: StageContext, admitted: Admitted): Promise<void> {
+  const planned = planTask(context, admitted)
+  const { task } = planned
+  const holdExpiresAtMs = task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS
+  const outcome = await reserve(context, admitted, { task, holdExpiresAtMs })
+  if (outcome.kind === 'replay') {
+    respondReplay(admitted.sink, outcome.answer, admitted.requestId)
+    return
+  }
+  const { reserved } = outcome
+  const answer = await submitted(context, reserved)
+  const taken = takenTask(context, planned, answer)
+  if (taken === undefined) {
+    await discard(context, reserved, task)
+    throw refusal(answer)
+  }
+  const receipt = Buffer.from(JSON.stringify(submissionReceipt(taken)))
+  await note(context, reserved, taken, { status: 202, headers: RECEIPT_HEADERS, body: receipt })
+  const dropped = answer.kind === 'failed' ? [] : answer.dropped
+  const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: receipt.byteLength })
+  respondWhole(reserved.sink, { status: 202, headers }, [receipt])
+}
+
+const RECEIPT_HEADERS = ['content-type', 'application/json']
+
+/** Without a secret nobody could verify the message, so the wish for one is refused before anything is held. */
+async function checkWebhookSecret(context: StageContext, parsed: Parsed): Promise<void> {
+  if ((parsed.body as VideoRequest).webhook_url === undefined || context.webhookSecret !== undefined) return
+  const secrets = await settled(
+    () => context.store.webhooks.secrets(parsed.principal.accountId, context.clock.now()),
+    (found) => found,
+    (cause) => {
+      throw new GatewayError('store_unavailable', { cause })
+    },
+  )
+  if (secrets.length > 0) return
+  throw new GatewayError('invalid_request', {
+    message: 'webhook_url: this account has no webhook secret, and the gateway has none for all accounts',
+    param: 'webhook_url',
+  })
+}
+
+async function submitted(context: StageContext, reserved: Reserved): Promise<Answer> {
+  try {
+    return await dispatch(context, route(context, reserved))
+  } catch (cause) {
+    return failedAnswer(cause)
+  }
+}
+
+/** The task that the vendor has taken, or may have; undefined when it certainly has not. */
+function takenTask(context: StageContext, planned: PlannedTask, answer: Answer): TaskRecord | undefined {
+  if (answer.candidate === undefined) return undefined
+  const { candidate } = answer
+  if (answer.kind === 'whole' && answer.task !== undefined) {
+    const { upstreamId, output } = answer.task
+    return taskAt(context, planned, { candidate, state: 'queued', upstreamId, output })
+  }
+  if (answer.kind === 'failed' && !answer.mayHaveBegun) return undefined
+  return taskAt(context, planned, { candidate, state: 'unknown', upstreamId: undefined, output: undefined })
+}
+
+function refusal(answer: Answer): GatewayError {
+  return answer.kind === 'failed' ? answer.error : new GatewayError('upstream_invalid_response')
+}
+
+/** Notes the vendor's id and completes the caller's Idempotency-Key. When the store is down, it is tried again for as long as it matters. */
+async function note(
+  context: StageContext,
+  reserved: Reserved,
+  taken: TaskRecord,
+  receipt: StoredAnswer,
+): Promise<void> {
+  const { claim } = reserved
+  const { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
+  const change = () =>
+    context.store.tasks.change(
+      {
+        id: taken.id,
+        // A sweeper elsewhere may have taken a slow submission for lost.
+        from: ['submitting', 'unknown'],
+        set: { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details },
+        answered: claim === undefined ? undefined : { claim, answer: receipt },
+      },
+      context.clock.now(),
+    )
+  await orLater(context, reserved, change, taken.deadlineAtMs)
+  emit(context, {
+    type: 'task-submitted',
+    requestId: reserved.requestId,
+    taskId: taken.id,
+    accountId: taken.accountId,
+    keyId: taken.keyId,
+    model: details.model,
+    vendor: details.vendor,
+    state: state === 'queued' ? 'queued' : 'unknown',
+  })
+}
+
+/** The vendor has refused: nothing is left of the task, and its money and key are free again. */
+function discard(context: StageContext, reserved: Reserved, task: TaskRecord): Promise<void> {
+  const { claim } = reserved
+  const run = () => context.store.tasks.discard(task.id, claim, context.clock.now())
+  return orLater(context, reserved, run, task.createdAtMs + context.taskDeadlineMs)
+}
+
+async function orLater(
+  context: StageContext,
+  reserved: Reserved,
+  run: () => MaybePromise<boolean>,
+  untilMs: number,
+): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    reportFault(context, reserved.requestId, 'tasks', error)
+    context.settlementRetries.add(run, untilMs)
+  }
+}

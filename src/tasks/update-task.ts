@@ -1,0 +1,103 @@
+import type { StageContext } from '../stages/stage-context.ts'
+import { emit } from '../stages/stage-context.ts'
+import type { TaskRecord, TaskState } from '../stores/task-store.ts'
+import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
+import { readTaskReport, vendorOf } from './ask-vendor.ts'
+import { pollIntervalOf } from './new-task.ts'
+import { videoRecord } from './video-record.ts'
+import { newDelivery } from './webhook-payload.ts'
+
+/** States in which a vendor is asked about a task. */
+export const POLLED_STATES: readonly TaskState[] = ['queued', 'in_progress']
+
+/** After a poll that brought nothing, a task waits this much longer for the next one, for each poll so far, up to the maximum. */
+const MAX_RETRY_DELAY_MS = 5 * 60_000
+
+/** Told when a message was queued. */
+export type WakeWebhooks = () => void
+
+/**
+ * Asks the vendor about a task that this process holds a lease on, and notes what it says. Gives the task as it is then.
+ * @throws whatever the store throws; the lease ends by itself then.
+ */
+export async function refreshTask(context: StageContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
+  const facts = reportFacts(context, task)
+  const asked = vendorOf(context, task)
+  if (asked === undefined || task.upstreamId === undefined) {
+    context.logger.error("a task's vendor key is not configured any more", { taskId: task.id })
+    return await askLater(context, task, facts)
+  }
+  const answer = await readTaskReport(context, asked, task.upstreamId)
+  if (answer.kind === 'answer') return await commit(context, task, applyReport(task, answer.value, facts), wake)
+  if (answer.kind === 'refused' && answer.failure.kind === 'operator') {
+    const { status, code, message } = answer.failure
+    const { requestId } = task.details
+    emit(context, { type: 'vendor-account-problem', requestId, vendor: asked.vendor.id, status, code, message })
+  }
+  return await askLater(context, task, facts)
+}
+
+/** What a report about a task is measured by. */
+export function reportFacts(context: StageContext, task: TaskRecord): ReportFacts {
+  const model = context.catalog.find(task.details.model)
+  return {
+    nowMs: context.clock.now(),
+    pollIntervalMs: model === undefined ? 15_000 : pollIntervalOf(context, model),
+    maxBilledSeconds: model?.video?.maxBilledSeconds,
+  }
+}
+
+/**
+ * Makes a change, with its settlement and its webhook in one transaction. Whoever comes second changes nothing and gives
+ * the task as the first left it.
+ */
+export async function commit(
+  context: StageContext,
+  task: TaskRecord,
+  outcome: ReportOutcome,
+  wake: WakeWebhooks,
+): Promise<TaskRecord> {
+  const { ended } = outcome
+  const nowMs = context.clock.now()
+  const delivery =
+    ended === undefined
+      ? undefined
+      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, record: videoRecord(outcome.task) })
+  const isMade = await context.store.tasks.change(
+    { id: task.id, from: [task.state], set: outcome.change.set, resolve: outcome.change.resolve, delivery },
+    nowMs,
+  )
+  if (!isMade) return (await context.store.tasks.find(task.accountId, task.id)) ?? task
+  if (ended !== undefined) tellEnded(context, outcome.task, ended)
+  if (delivery !== undefined) wake()
+  return outcome.task
+}
+
+async function askLater(context: StageContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {
+  const details = { ...task.details, polls: task.details.polls + 1 }
+  const delayMs = Math.min(MAX_RETRY_DELAY_MS, facts.pollIntervalMs * (task.details.polls + 1))
+  const nextPollAtMs = facts.nowMs + delayMs
+  await context.store.tasks.change({ id: task.id, from: [task.state], set: { details, nextPollAtMs } }, facts.nowMs)
+  return { ...task, details, nextPollAtMs }
+}
+
+function tellEnded(context: StageContext, task: TaskRecord, ended: TaskEnd): void {
+  const { details } = task
+  const { requestId, model, vendor } = details
+  if (ended.isImplausible)
+    emit(context, { type: 'usage-implausible', requestId, vendor, model, fields: ['videoSeconds'] })
+  emit(context, {
+    type: 'task-ended',
+    requestId,
+    taskId: task.id,
+    accountId: task.accountId,
+    keyId: task.keyId,
+    model,
+    vendor,
+    state: ended.state,
+    code: details.error?.code,
+    usage: ended.usage,
+    costNanoDollars: ended.costNanoDollars,
+    durationMs: context.clock.now() - task.createdAtMs,
+  })
+}

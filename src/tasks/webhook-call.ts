@@ -1,0 +1,114 @@
+import type { Clock } from '../core/clock.ts'
+import type { Transport, TransportFailure } from '../transport/transport.ts'
+import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
+
+/** Longest time for one attempt, from connecting to the end of the answer. */
+export const WEBHOOK_TIMEOUT_MS = 15_000
+
+/** Nothing in an answer's body matters; so much of it is read that an ordinary one ends by itself. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** How a receiver answered, or why it did not. */
+export interface WebhookAnswer {
+  /** HTTP status; undefined: there was no answer. */
+  readonly status?: number
+  /** Why the attempt failed, for people; undefined: the message was delivered. */
+  readonly error?: string
+  /** What the header `retry-after` asks for. */
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/** One message on its way. */
+export interface WebhookCall {
+  /** Never rejects; `undefined` when the call was given up by `abort`. */
+  readonly answer: Promise<WebhookAnswer | undefined>
+  /** Ends the call and its connection; harmless after the end. */
+  abort(): void
+}
+
+/** What is sent, and by what. */
+export interface WebhookCallOptions {
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly url: URL
+  /** Flat list: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: string
+}
+
+/**
+ * Posts a message. The status decides, once the answer has ended or 64 KiB of it were read; an answer that takes longer
+ * than 15 seconds or breaks off is a failure whatever its status. Redirects are failures.
+ */
+export function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
+  let settle: (answer: WebhookAnswer | undefined) => void = () => undefined
+  const answer = new Promise<WebhookAnswer | undefined>((resolve) => {
+    settle = resolve
+  })
+  let head: WebhookAnswer = {}
+  let byteLength = 0
+  const finish = (outcome: WebhookAnswer | undefined): void => {
+    deadline.cancel()
+    settle(outcome)
+  }
+  const deadline = clock.schedule(WEBHOOK_TIMEOUT_MS, () => {
+    finish({ ...head, error: `no whole answer within ${WEBHOOK_TIMEOUT_MS / 1000} s` })
+    control.abort()
+  })
+  const control = transport.send(
+    {
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: 'POST',
+      headers: [
+        ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
+        // Messages are rare: a kept connection would be one that the receiver has closed, and cost an attempt.
+        ...['connection', 'close'],
+        ...headers,
+      ],
+      body,
+      firstByteTimeoutMs: WEBHOOK_TIMEOUT_MS,
+      idleTimeoutMs: WEBHOOK_TIMEOUT_MS,
+    },
+    {
+      onHead(status, answerHeaders) {
+        head = readHead(status, answerHeaders, clock.now())
+      },
+      onData(chunk) {
+        byteLength += chunk.byteLength
+        if (byteLength < MAX_BODY_BYTES) return
+        finish(head)
+        control.abort()
+      },
+      onEnd: () => finish(head),
+      onFailure: (failure) => finish({ ...head, error: textOf(failure) }),
+    },
+  )
+  return {
+    answer,
+    abort() {
+      finish(undefined)
+      control.abort()
+    },
+  }
+}
+
+function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookAnswer {
+  if (status >= 200 && status < 300) return { status }
+  const isRedirect = status >= 300 && status < 400
+  return {
+    status,
+    error: `answered with status ${status}${isRedirect ? '; redirects are not followed' : ''}`,
+    retryAfterSeconds: retryAfterSeconds(headers, nowMs),
+  }
+}
+
+const PHASES: Readonly<Record<TransportFailure['phase'], string>> = {
+  connect: 'no connection',
+  sent: 'no answer',
+  body: 'the answer broke off',
+}
+
+function textOf({ phase, kind, error }: TransportFailure): string {
+  return `${PHASES[phase]} (${kind}): ${error.message === '' ? error.name : error.message}`
+}

@@ -1,0 +1,212 @@
+import type { Timer } from '../core/clock.ts'
+import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
+import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
+import { checkPublicUrl } from '../transport/egress.ts'
+import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookAnswer, type WebhookCall } from './webhook-call.ts'
+import { type TakenDelivery, WebhookQueue } from './webhook-queue.ts'
+import { stepAfter } from './webhook-schedule.ts'
+import { webhookHeaders } from './webhook-signature.ts'
+
+/** Nobody else takes a message for so long. */
+const LEASE_MS = 90_000
+
+/** No attempt begins so near to the end of its lease that it could end after it, the store's own time included. */
+const START_WITHIN_MS = LEASE_MS - 2 * WEBHOOK_TIMEOUT_MS
+
+/** How often the store is asked for messages that other processes queued or left behind. */
+const LOOK_INTERVAL_MS = 5_000
+
+/** Most messages taken in one step. */
+const BATCH = 64
+
+const DEFAULT_DRAIN_MS = WEBHOOK_TIMEOUT_MS
+
+/** Options of {@link WebhookDeliverer}. */
+export interface WebhookDelivererOptions {
+  /** At least 0 and below 1, for the jitter. Default `Math.random`. */
+  readonly random?: () => number
+}
+
+/**
+ * Delivers webhooks by Standard Webhooks 1.0, each at least once and with the same id every time. Any number of processes
+ * may deliver from one store. An attempt whose outcome could not be recorded is made again when its lease has run out.
+ */
+export class WebhookDeliverer {
+  readonly #context: StageContext
+  readonly #random: () => number
+  readonly #queue = new WebhookQueue()
+  readonly #attempts = new Set<Promise<void>>()
+  readonly #calls = new Set<WebhookCall>()
+  #isRunning = false
+  #isGivingUp = false
+  #looking: Promise<void> | undefined
+  /** Somebody asked to look while that was under way. */
+  #looksAgain = false
+  /** The store has more than there was room for. */
+  #hasMore = false
+  #timer: Timer | undefined
+  #timerAtMs = Number.POSITIVE_INFINITY
+
+  constructor(context: StageContext, options: WebhookDelivererOptions = {}) {
+    this.#context = context
+    this.#random = options.random ?? Math.random
+  }
+
+  /** Begins to deliver; harmless when it has begun. The store must be open. */
+  start(): void {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    this.#isGivingUp = false
+    this.wake()
+  }
+
+  /** Looks for messages now: something was queued. Harmless when it was not, or before `start`. */
+  wake(): void {
+    if (!this.#isRunning) return
+    this.#looksAgain = true
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined
+      if (this.#looksAgain) this.wake()
+    })
+  }
+
+  /**
+   * Begins no more attempts and waits for those under way, for at most `drainMs` (default 15,000). Then they are cut off
+   * and stay unrecorded, so they are made again elsewhere. The store may be closed after it.
+   */
+  async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
+    this.#isRunning = false
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#timerAtMs = Number.POSITIVE_INFINITY
+    let timer: Timer | undefined
+    const cutOff = new Promise<void>((resolve) => {
+      timer = this.#context.clock.schedule(drainMs, () => {
+        this.#isGivingUp = true
+        for (const call of this.#calls) call.abort()
+        resolve()
+      })
+    })
+    await Promise.race([this.#underWay(), cutOff])
+    timer?.cancel()
+  }
+
+  async #underWay(): Promise<void> {
+    await this.#looking
+    await Promise.all(this.#attempts)
+  }
+
+  async #look(): Promise<void> {
+    while (this.#looksAgain && this.#isRunning) {
+      this.#looksAgain = false
+      this.#hasMore = await this.#take()
+      this.#begin()
+      if (this.#hasMore && this.#queue.room(this.#context.clock.now()) >= BATCH) this.#looksAgain = true
+    }
+    this.#lookAt(this.#context.clock.now() + LOOK_INTERVAL_MS)
+  }
+
+  /** True when the store may have more. */
+  async #take(): Promise<boolean> {
+    const { clock, store } = this.#context
+    const nowMs = clock.now()
+    const limit = Math.min(BATCH, this.#queue.room(nowMs))
+    if (limit === 0) return true
+    try {
+      const taken = await store.webhooks.takeDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
+      if (!this.#isRunning) return false
+      const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
+      for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
+      return taken.length === limit
+    } catch (error) {
+      reportFault(this.#context, undefined, 'webhooks: take', error)
+      return false
+    }
+  }
+
+  #begin(): void {
+    const { clock } = this.#context
+    for (let taken = this.#nextTaken(); taken !== undefined; taken = this.#nextTaken()) {
+      const begun = taken
+      const attempt = this.#deliver(begun).finally(() => {
+        this.#attempts.delete(attempt)
+        this.#queue.ended(begun)
+        this.#begin()
+        if (this.#hasMore && this.#queue.room(clock.now()) >= BATCH) this.wake()
+      })
+      this.#attempts.add(attempt)
+    }
+  }
+
+  #nextTaken(): TakenDelivery | undefined {
+    return this.#isRunning ? this.#queue.next(this.#context.clock.now()) : undefined
+  }
+
+  /** Makes one attempt and records it. Never rejects. */
+  async #deliver(taken: TakenDelivery): Promise<void> {
+    const { clock, store } = this.#context
+    const { delivery } = taken
+    try {
+      const atMs = clock.now()
+      const answer = await this.#attempt(taken, atMs)
+      if (answer === undefined) return
+      const nowMs = clock.now()
+      const failuresBefore = delivery.attempts.filter(({ error }) => error !== undefined).length
+      const step = stepAfter({ answer, failuresBefore, nowMs, random: this.#random() })
+      const { status, error } = answer
+      const attempt = {
+        atMs,
+        durationMs: nowMs - atMs,
+        ...(status === undefined ? {} : { status }),
+        ...(error === undefined ? {} : { error }),
+      }
+      await store.webhooks.record(delivery.id, { attempt, ...step })
+      if (step.state === 'pending') this.#lookAt(step.nextAttemptAtMs)
+      this.#tell(delivery, step.state, answer)
+    } catch (error) {
+      reportFault(this.#context, undefined, `webhooks: deliver ${delivery.id}`, error)
+    }
+  }
+
+  /** Undefined: given up because the deliverer stops, or because the lease could end before the attempt does. */
+  async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookAnswer | undefined> {
+    const { store, clock, publicTransport, allowPrivateUrls, webhookSecret } = this.#context
+    const own = (await store.webhooks.secrets(delivery.accountId, nowMs)).map(({ secret }) => secret)
+    const secrets = own.length > 0 || webhookSecret === undefined ? own : [webhookSecret]
+    if (secrets.length === 0) return { error: 'no secret: the account has none, and neither has the gateway' }
+    // Names are judged by the transport when it connects; this is for addresses, which are not looked up.
+    const check = checkPublicUrl(delivery.url, { allowPrivate: allowPrivateUrls })
+    if ('reason' in check) return { error: `the URL ${check.reason}` }
+    if (this.#isGivingUp || clock.now() > startUntilMs) return undefined
+    const { id, body } = delivery
+    const headers = webhookHeaders({ secrets, id, timestampSeconds: Math.floor(nowMs / 1000), body })
+    const call = postWebhook({ transport: publicTransport, clock, url: check.url, headers, body })
+    this.#calls.add(call)
+    return call.answer.finally(() => this.#calls.delete(call))
+  }
+
+  #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookAnswer): void {
+    const { id: deliveryId, taskId, accountId } = delivery
+    const attempts = delivery.attempts.length + 1
+    emit(this.#context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
+    if (state === 'failed' || state === 'disabled')
+      this.#context.logger.warn('a webhook was given up', { deliveryId, taskId, accountId, state, error })
+  }
+
+  /** Keeps one timer, for the earliest time. */
+  #lookAt(timeMs: number): void {
+    if (!this.#isRunning || timeMs >= this.#timerAtMs) return
+    const { clock } = this.#context
+    this.#timer?.cancel()
+    this.#timerAtMs = timeMs
+    this.#timer = clock.schedule(timeMs - clock.now(), () => {
+      this.#timer = undefined
+      this.#timerAtMs = Number.POSITIVE_INFINITY
+      this.wake()
+    })
+  }
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : ''
+}

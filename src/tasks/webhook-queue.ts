@@ -1,0 +1,72 @@
+import type { WebhookDelivery } from '../stores/webhook-store.ts'
+
+/** Messages under way at once, to all receivers and to one host. */
+const MOST_AT_ONCE = 32
+const MOST_TO_ONE_HOST = 4
+
+/** Messages that wait for a place in this process. */
+const MOST_WAITING = 512
+
+/** After this time a message that waits for its host makes room for messages to others, when there is no other room. */
+const PATIENCE_MS = 10_000
+
+/** A message that this process holds the lease of. */
+export interface TakenDelivery {
+  readonly delivery: WebhookDelivery
+  /** Host and port of the receiver; empty for what is no URL. */
+  readonly host: string
+  /** Unix milliseconds. */
+  readonly takenAtMs: number
+  /** Unix milliseconds after which no attempt may begin, because the lease could end before it does. */
+  readonly startUntilMs: number
+}
+
+/**
+ * Messages that were taken and have not begun. At most 32 are under way at once and 4 to one host, so that a receiver that
+ * hangs holds up nobody else. What is dropped here comes back from the store when its lease has run out.
+ */
+export class WebhookQueue {
+  #waiting: TakenDelivery[] = []
+  #active = 0
+  readonly #activeByHost = new Map<string, number>()
+
+  /** How many more messages may be taken. */
+  room(nowMs: number): number {
+    if (this.#waiting.length >= MOST_WAITING) this.#keep(({ takenAtMs }) => nowMs - takenAtMs < PATIENCE_MS)
+    return MOST_WAITING - this.#waiting.length
+  }
+
+  add(taken: TakenDelivery): void {
+    this.#waiting.push(taken)
+  }
+
+  /** The message that may begin next, in the order of taking; it counts as under way until {@link ended}. */
+  next(nowMs: number): TakenDelivery | undefined {
+    this.#keep(({ startUntilMs }) => nowMs <= startUntilMs)
+    if (this.#active >= MOST_AT_ONCE) return undefined
+    const index = this.#waiting.findIndex(({ host }) => this.#activeTo(host) < MOST_TO_ONE_HOST)
+    const taken = this.#waiting[index]
+    if (taken === undefined) return undefined
+    this.#waiting.splice(index, 1)
+    this.#active++
+    this.#activeByHost.set(taken.host, this.#activeTo(taken.host) + 1)
+    return taken
+  }
+
+  /** Gives the place of a message back. */
+  ended({ host }: TakenDelivery): void {
+    const left = this.#activeTo(host) - 1
+    this.#active--
+    if (left > 0) this.#activeByHost.set(host, left)
+    else this.#activeByHost.delete(host)
+  }
+
+  #activeTo(host: string): number {
+    return this.#activeByHost.get(host) ?? 0
+  }
+
+  #keep(fits: (taken: TakenDelivery) => boolean): void {
+    if (this.#waiting.every(fits)) return
+    this.#waiting = this.#waiting.filter(fits)
+  }
+}

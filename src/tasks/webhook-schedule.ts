@@ -1,0 +1,64 @@
+import type { DeliveryState } from '../stores/webhook-store.ts'
+import type { WebhookAnswer } from './webhook-call.ts'
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+
+/**
+ * Waits after the first failure, the second, and so on: three days in all (Standard Webhooks 1.0, "Retries and
+ * failures", suggests this schedule). After the failure that follows the last wait the message is given up.
+ */
+const WAITS_MS = [
+  5 * SECOND_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+] as const
+
+/** Share of a wait by which it is made longer or shorter, so that messages that failed together do not return together. */
+const JITTER = 0.15
+
+const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
+
+/** Too many requests, or out of service for a while: the receiver may say for how long. */
+const THROTTLED = [429, 503]
+
+/** The receiver is gone for good. */
+const GONE = 410
+
+/** What follows from an attempt. */
+export interface NextStep {
+  readonly state: DeliveryState
+  /** Unix milliseconds; the time of the attempt when there is no next one. */
+  readonly nextAttemptAtMs: number
+}
+
+/**
+ * Decides what follows from an attempt.
+ * @param attempt `failuresBefore`: attempts that failed before this one. `random`: at least 0 and below 1.
+ */
+export function stepAfter(attempt: {
+  readonly answer: WebhookAnswer
+  readonly failuresBefore: number
+  readonly nowMs: number
+  readonly random: number
+}): NextStep {
+  const { answer, failuresBefore, nowMs, random } = attempt
+  if (answer.error === undefined) return { state: 'delivered', nextAttemptAtMs: nowMs }
+  if (answer.status === GONE) return { state: 'disabled', nextAttemptAtMs: nowMs }
+  const waitMs = WAITS_MS[failuresBefore]
+  if (waitMs === undefined) return { state: 'failed', nextAttemptAtMs: nowMs }
+  const spreadMs = Math.round(waitMs * (1 + JITTER * (2 * random - 1)))
+  return { state: 'pending', nextAttemptAtMs: nowMs + Math.max(spreadMs, askedWaitMs(answer)) }
+}
+
+function askedWaitMs({ status, retryAfterSeconds }: WebhookAnswer): number {
+  if (status === undefined || retryAfterSeconds === undefined || !THROTTLED.includes(status)) return 0
+  return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), LONGEST_RETRY_AFTER_MS)
+}

@@ -1,0 +1,263 @@
+import { OPEN_TASK_STATES, type TaskChange } from '../../stores/task-store.ts'
+import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
+import {
+  ACCOUNT_ID,
+  EXAMPLE_NOW_MS,
+  exampleAnswer,
+  exampleClaim,
+  exampleDelivery,
+  exampleReservation,
+  exampleTask,
+  fundedLedger,
+  type TaskContractStore,
+} from './store-example.ts'
+
+const RACERS = 2_000
+
+/** Changes of tasks, with the money, the keys and the messages that go with them. */
+export function describeTaskChanges(
+  { describe, it, expect }: ContractRunner,
+  subject: ContractSubject<TaskContractStore>,
+): void {
+  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
+    it(name, () => withDriver(subject, body))
+  const claim = exampleClaim()
+  const task = exampleTask({ state: 'submitting', holdId: 'hold_1' })
+  const reservation = exampleReservation({ amount: 400n, claim, task })
+  const balanceOf = async ({ ledger }: TaskContractStore) => {
+    const account = await ledger.account(ACCOUNT_ID)
+    return { balance: account?.balance, held: account?.held }
+  }
+  const stateOf = async ({ tasks }: TaskContractStore) => (await tasks.find(ACCOUNT_ID, 'task_1'))?.state
+  const keyOf = async ({ idempotency }: TaskContractStore) => (await idempotency.claim(claim, EXAMPLE_NOW_MS)).status
+  const submitted = async (store: TaskContractStore) => {
+    await fundedLedger(store, 1_000n)
+    await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)
+  }
+  const accepted = async (store: TaskContractStore) => {
+    await submitted(store)
+    await store.tasks.change({ ...acceptance, answered: { claim, answer: exampleAnswer('accepted') } }, EXAMPLE_NOW_MS)
+  }
+
+  describe('task store contract: submission', () => {
+    check('writes the task down with the hold', async (store) => {
+      await submitted(store)
+      expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual(task)
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+    })
+
+    check('writes no task down when the money is not held', async (store) => {
+      await fundedLedger(store, 399n)
+      const refused = await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)
+      expect(refused).toEqual({ status: 'insufficient_balance' })
+      expect(await stateOf(store)).toEqual(undefined)
+    })
+
+    check('writes no second task down for a key that is taken', async (store) => {
+      await submitted(store)
+      const second = { ...reservation, holdId: 'hold_2', task: { ...task, id: 'task_2', holdId: 'hold_2' } }
+      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'in_flight' })
+      expect(await store.tasks.find(ACCOUNT_ID, 'task_2')).toEqual(undefined)
+    })
+
+    check('changes nothing when the same hold is reserved again', async (store) => {
+      await accepted(store)
+      expect(await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      expect(await stateOf(store)).toEqual('queued')
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+    })
+
+    check('removes a task that the vendor refused, with its hold, and frees the key', async (store) => {
+      await submitted(store)
+      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await stateOf(store)).toEqual(undefined)
+      expect((await store.tasks.list(ACCOUNT_ID, { limit: 5 })).tasks).toEqual([])
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+      expect(await keyOf(store)).toEqual('claimed')
+      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(false)
+    })
+
+    check('removes a task without a hold, and frees the key that is named', async (store) => {
+      await store.idempotency.claim(claim, EXAMPLE_NOW_MS)
+      await store.tasks.insert(exampleTask({ state: 'submitting' }))
+      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await stateOf(store)).toEqual(undefined)
+      expect(await keyOf(store)).toEqual('claimed')
+    })
+
+    check('removes no task that was accepted', async (store) => {
+      await accepted(store)
+      expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await stateOf(store)).toEqual('queued')
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+      expect(await keyOf(store)).toEqual('replay')
+    })
+
+    for (const state of OPEN_TASK_STATES) {
+      check(`D9: does not expire the hold of a task in state ${state}, but others`, async (store) => {
+        await submitted(store)
+        await store.tasks.change({ id: 'task_1', from: ['submitting'], set: { state } }, EXAMPLE_NOW_MS)
+        await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 50n }), EXAMPLE_NOW_MS)
+        expect(await store.ledger.expire(reservation.expiresAtMs + 1, 10)).toEqual(1)
+        expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+      })
+    }
+
+    check('expires the hold of a task that ended and left it', async (store) => {
+      await accepted(store)
+      await store.tasks.change({ id: 'task_1', from: OPEN_TASK_STATES, set: { state: 'failed' } }, EXAMPLE_NOW_MS)
+      expect(await store.ledger.expire(reservation.expiresAtMs + 1, 10)).toEqual(1)
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+    })
+  })
+
+  describe('task store contract: changes', () => {
+    check('sets what is given and leaves the rest', async (store) => {
+      await submitted(store)
+      expect(await store.tasks.change(acceptance, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.find(ACCOUNT_ID, 'upstream-1')).toEqual({ ...task, ...acceptance.set })
+      const details = { ...task.details, polls: 1, error: { code: 'c', message: 'm' } }
+      const set = { state: 'in_progress', vendorAccount: 'dashscope:2', deadlineAtMs: 5, details } as const
+      expect(await store.tasks.change({ id: 'task_1', from: ['queued'], set }, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual({ ...task, ...acceptance.set, ...set })
+    })
+
+    check('changes nothing from another state or of an unknown task', async (store) => {
+      await submitted(store)
+      const change = { from: ['queued', 'unknown'], set: { state: 'failed' }, resolve: { kind: 'void' } } as const
+      const also = { answered: { claim, answer: exampleAnswer('x') }, delivery: exampleDelivery() }
+      expect(await store.tasks.change({ id: 'task_1', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.change({ id: 'task_2', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual(task)
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+      expect(await keyOf(store)).toEqual('in_flight')
+      expect(await store.webhooks.list(ACCOUNT_ID, 'task_1')).toEqual([])
+    })
+
+    check('completes the key with the answer of the submission', async (store) => {
+      await accepted(store)
+      expect(await keyOf(store)).toEqual('replay')
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+    })
+
+    check('D3: charges what was used, gives the rest back and keeps the answer for replay', async (store) => {
+      await accepted(store)
+      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS + 9)).toEqual(true)
+      expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
+      expect(await keyOf(store)).toEqual('replay')
+      const [charge] = await store.ledger.entries(ACCOUNT_ID, 1)
+      const { amount, holdId, description, createdAtMs } = charge ?? {}
+      expect({ amount, holdId, description, createdAtMs }).toEqual({
+        amount: -150n,
+        holdId: 'hold_1',
+        description: 'video wv2.7-t2v',
+        createdAtMs: EXAMPLE_NOW_MS + 9,
+      })
+    })
+
+    check('D1: gives the whole hold back for a task that failed, and keeps the answer for replay', async (store) => {
+      await accepted(store)
+      const failure = {
+        id: 'task_1',
+        from: OPEN_TASK_STATES,
+        set: { state: 'failed' },
+        resolve: { kind: 'void' },
+      } as const
+      expect(await store.tasks.change(failure, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+      expect(await keyOf(store)).toEqual('replay')
+    })
+
+    check('completes the key also when the same change ends the hold', async (store) => {
+      await submitted(store)
+      const answered = { claim, answer: exampleAnswer('accepted') }
+      expect(await store.tasks.change({ ...completion(150n), answered }, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await keyOf(store)).toEqual('replay')
+    })
+
+    check('charges above the hold from the balance and records what is lacking', async (store) => {
+      await accepted(store)
+      expect(await store.tasks.change(completion(1_200n), EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await balanceOf(store)).toEqual({ balance: 0n, held: 0n })
+      const kinds = (await store.ledger.entries(ACCOUNT_ID, 2)).map(({ kind, amount }) => ({ kind, amount }))
+      expect(kinds).toEqual([
+        { kind: 'shortfall', amount: 0n },
+        { kind: 'charge', amount: -1_000n },
+      ])
+    })
+
+    check('refuses an amount below zero before anything is changed', async (store) => {
+      await submitted(store)
+      const wrong = { ...completion(-1n), answered: { claim, answer: exampleAnswer('accepted') } }
+      expect(await failureName(() => store.tasks.change(wrong, EXAMPLE_NOW_MS))).toEqual('RangeError')
+      expect(await stateOf(store)).toEqual('submitting')
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+      expect(await keyOf(store)).toEqual('in_flight')
+    })
+
+    check('ends a task without a hold, whatever the change says about money', async (store) => {
+      await store.tasks.insert(exampleTask())
+      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await stateOf(store)).toEqual('completed')
+    })
+
+    check('D2: a second end changes nothing: no charge, no refund, no message', async (store) => {
+      await accepted(store)
+      await store.tasks.change({ ...completion(150n), delivery: exampleDelivery() }, EXAMPLE_NOW_MS)
+      const late = {
+        ...completion(90n),
+        set: { state: 'cancelled' },
+        delivery: exampleDelivery({ id: 'msg_2' }),
+      } as const
+      expect(await store.tasks.change(late, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.change({ ...late, resolve: { kind: 'void' } }, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await stateOf(store)).toEqual('completed')
+      expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
+      expect((await store.webhooks.list(ACCOUNT_ID, 'task_1')).map(({ id }) => id)).toEqual(['msg_1'])
+    })
+
+    check(`D2: of ${RACERS} ends at once by poll, cancel and sweep one counts`, async (store) => {
+      await accepted(store)
+      const won = await Promise.all(
+        Array.from({ length: RACERS }, async (_, index) => {
+          const delivery = exampleDelivery({ id: `msg_${index}` })
+          const { resolve, state } = RACE[index % RACE.length]!
+          const change = { id: 'task_1', from: OPEN_TASK_STATES, set: { state }, resolve, delivery }
+          return (await store.tasks.change(change, EXAMPLE_NOW_MS)) ? state : undefined
+        }),
+      )
+      const winners = won.filter((state) => state !== undefined)
+      const charged = winners[0] === 'completed' ? 150n : 0n
+      expect(winners).toEqual([await stateOf(store)])
+      expect(await balanceOf(store)).toEqual({ balance: 1_000n - charged, held: 0n })
+      expect((await store.ledger.entries(ACCOUNT_ID, 10)).length).toEqual(charged === 0n ? 1 : 2)
+      expect((await store.webhooks.list(ACCOUNT_ID, 'task_1')).length).toEqual(1)
+    })
+  })
+}
+
+const acceptance: TaskChange = {
+  id: 'task_1',
+  from: ['submitting'],
+  set: {
+    state: 'queued',
+    upstreamId: 'upstream-1',
+    updatedAtMs: EXAMPLE_NOW_MS + 3,
+    nextPollAtMs: EXAMPLE_NOW_MS + 4,
+  },
+}
+
+const RACE = [
+  { state: 'completed', resolve: { kind: 'settle', amount: 150n, description: 'video wv2.7-t2v' } },
+  { state: 'cancelled', resolve: { kind: 'void' } },
+  { state: 'failed', resolve: { kind: 'void' } },
+] as const
+
+function completion(amount: bigint): TaskChange {
+  return {
+    id: 'task_1',
+    from: OPEN_TASK_STATES,
+    set: { state: 'completed' },
+    resolve: { kind: 'settle', amount, description: 'video wv2.7-t2v' },
+  }
+}

@@ -1,0 +1,176 @@
+import type { DeliveryAttempt, DeliveryState, NewDelivery } from '../../stores/webhook-store.ts'
+import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleDelivery, exampleTask, type TaskContractStore } from './store-example.ts'
+
+const LEASE_MS = 30_000
+
+/** One case for each guarantee of the webhook store. Messages come from changes of tasks, so it needs both. */
+export function describeWebhookStore(
+  { describe, it, expect }: ContractRunner,
+  subject: ContractSubject<TaskContractStore>,
+): void {
+  const check = (name: string, body: (store: TaskContractStore) => Promise<void>) =>
+    it(name, () => withDriver(subject, body))
+  const idsOf = (deliveries: readonly NewDelivery[]) => deliveries.map(({ id }) => id)
+  const stateOf = async ({ webhooks }: TaskContractStore) => (await webhooks.list(ACCOUNT_ID, 'task_1'))[0]?.state
+
+  describe('webhook store contract: messages', () => {
+    check('gives a message as it was queued, and lists it to its owner only', async (store) => {
+      await queue(store, exampleDelivery())
+      const expected = { ...exampleDelivery(), state: 'pending', attempts: [] }
+      expect(await take(store, EXAMPLE_NOW_MS)).toEqual([expected])
+      expect(await store.webhooks.list(ACCOUNT_ID, 'task_1')).toEqual([expected])
+      expect(await store.webhooks.list('account_2', 'task_1')).toEqual([])
+      expect(await store.webhooks.list(ACCOUNT_ID, 'task_2')).toEqual([])
+    })
+
+    check('keeps the first of two messages of the same id', async (store) => {
+      await queue(store, exampleDelivery())
+      await queue(store, exampleDelivery({ body: '{}' }))
+      const bodies = (await store.webhooks.list(ACCOUNT_ID, 'task_1')).map(({ body }) => body)
+      expect(bodies).toEqual([exampleDelivery().body])
+    })
+
+    check('takes what is due, longest overdue first, at most as many as asked', async (store) => {
+      for (const [id, dueInMs] of [
+        ['msg_1', 3],
+        ['msg_2', 1],
+        ['msg_3', 2],
+        ['msg_4', 9],
+      ] as const) {
+        await queue(store, exampleDelivery({ id, nextAttemptAtMs: EXAMPLE_NOW_MS + dueInMs }))
+      }
+      expect(idsOf(await take(store, EXAMPLE_NOW_MS + 3, 2))).toEqual(['msg_2', 'msg_3'])
+      expect(idsOf(await take(store, EXAMPLE_NOW_MS + 3, 2))).toEqual(['msg_1'])
+      expect(idsOf(await take(store, EXAMPLE_NOW_MS + 3, 2))).toEqual([])
+    })
+
+    check('gives a message to one of many takers, and again when its lease is over', async (store) => {
+      await queue(store, exampleDelivery())
+      const taken = await Promise.all(Array.from({ length: 50 }, async () => take(store, EXAMPLE_NOW_MS)))
+      expect(taken.flat().length).toEqual(1)
+      expect((await take(store, EXAMPLE_NOW_MS + LEASE_MS - 1)).length).toEqual(0)
+      expect((await take(store, EXAMPLE_NOW_MS + LEASE_MS)).length).toEqual(1)
+    })
+
+    check('notes an attempt, ends the lease and waits for the next time', async (store) => {
+      await queue(store, exampleDelivery())
+      await take(store, EXAMPLE_NOW_MS)
+      const failed = attempt({ atMs: EXAMPLE_NOW_MS + 5, status: 500, error: 'the receiver failed' })
+      await store.webhooks.record('msg_1', outcome('pending', failed, EXAMPLE_NOW_MS + 100))
+      expect(await take(store, EXAMPLE_NOW_MS + 99)).toEqual([])
+      const expected = { ...exampleDelivery(), nextAttemptAtMs: EXAMPLE_NOW_MS + 100, state: 'pending' }
+      expect(await take(store, EXAMPLE_NOW_MS + 100)).toEqual([{ ...expected, attempts: [failed] }])
+    })
+
+    for (const state of ['delivered', 'failed', 'disabled'] as const) {
+      check(`takes a message that is ${state} no more`, async (store) => {
+        await queue(store, exampleDelivery())
+        await store.webhooks.record('msg_1', outcome(state))
+        expect(await take(store, EXAMPLE_NOW_MS + 90_000_000)).toEqual([])
+        expect(await stateOf(store)).toEqual(state)
+      })
+    }
+
+    check('is not reopened by an attempt that reports late, but a late success counts', async (store) => {
+      await queue(store, exampleDelivery())
+      await store.webhooks.record('msg_1', outcome('failed'))
+      await store.webhooks.record('msg_1', outcome('delivered'))
+      await store.webhooks.record('msg_1', outcome('pending'))
+      expect(await stateOf(store)).toEqual('delivered')
+      expect((await store.webhooks.list(ACCOUNT_ID, 'task_1'))[0]?.attempts.length).toEqual(3)
+    })
+
+    check('changes nothing by noting an attempt of an unknown message', async (store) => {
+      await store.webhooks.record('msg_9', outcome('delivered'))
+      expect(await store.webhooks.list(ACCOUNT_ID, 'task_1')).toEqual([])
+    })
+
+    check('keeps the newest 50 attempts, oldest first', async (store) => {
+      await queue(store, exampleDelivery())
+      for (let count = 0; count < 53; count++) {
+        await store.webhooks.record('msg_1', outcome('pending', attempt({ atMs: EXAMPLE_NOW_MS + count })))
+      }
+      const times = (await store.webhooks.list(ACCOUNT_ID, 'task_1'))[0]?.attempts.map(({ atMs }) => atMs)
+      expect(times).toEqual(Array.from({ length: 50 }, (_, index) => EXAMPLE_NOW_MS + 3 + index))
+    })
+
+    check('lists the messages of a task, oldest first', async (store) => {
+      await queue(store, exampleDelivery({ id: 'msg_2', createdAtMs: EXAMPLE_NOW_MS + 2 }))
+      await queue(store, exampleDelivery({ id: 'msg_1', createdAtMs: EXAMPLE_NOW_MS + 1 }))
+      expect(idsOf(await store.webhooks.list(ACCOUNT_ID, 'task_1'))).toEqual(['msg_1', 'msg_2'])
+    })
+
+    check('sends again what its owner asks for, keeping the attempts', async (store) => {
+      await queue(store, exampleDelivery())
+      await store.webhooks.record('msg_1', outcome('disabled'))
+      expect(await store.webhooks.resend(ACCOUNT_ID, 'msg_1', EXAMPLE_NOW_MS + 7_000)).toEqual(true)
+      expect(idsOf(await take(store, EXAMPLE_NOW_MS + 6_999))).toEqual([])
+      const [resent] = await take(store, EXAMPLE_NOW_MS + 7_000)
+      expect({ state: resent?.state, attempts: resent?.attempts.length }).toEqual({ state: 'pending', attempts: 1 })
+    })
+
+    check('sends nothing again of another account or of an unknown id', async (store) => {
+      await queue(store, exampleDelivery())
+      await store.webhooks.record('msg_1', outcome('delivered'))
+      expect(await store.webhooks.resend('account_2', 'msg_1', EXAMPLE_NOW_MS)).toEqual(false)
+      for (const id of ['msg_2', '', '\u0000']) {
+        expect(await store.webhooks.resend(ACCOUNT_ID, id, EXAMPLE_NOW_MS)).toEqual(false)
+      }
+      expect(await stateOf(store)).toEqual('delivered')
+    })
+  })
+
+  describe('webhook store contract: secrets', () => {
+    check('has none for an account that was given none', async ({ webhooks }) => {
+      await webhooks.replaceSecret('account_2', 'whsec_other', EXAMPLE_NOW_MS)
+      expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)).toEqual([])
+    })
+
+    check('lets an older secret sign beside the new one until the overlap is over, newest first', async (store) => {
+      const { webhooks } = store
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_b', EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_a', EXAMPLE_NOW_MS + 1_000)
+      const newest = { secret: 'whsec_a', expiresAtMs: undefined }
+      const older = { secret: 'whsec_b', expiresAtMs: EXAMPLE_NOW_MS + 1_000 }
+      expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 999)).toEqual([newest, older])
+      expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 1_000)).toEqual([newest])
+    })
+
+    check('never prolongs a secret that ends earlier', async ({ webhooks }) => {
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_3', EXAMPLE_NOW_MS + 9_000)
+      const secrets = await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 1)
+      expect(secrets.map(({ secret }) => secret)).toEqual(['whsec_3', 'whsec_2'])
+    })
+
+    check('makes a secret that is given again the newest', async ({ webhooks }) => {
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS + 5)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS + 9)
+      expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 1)).toEqual([
+        { secret: 'whsec_1', expiresAtMs: undefined },
+        { secret: 'whsec_2', expiresAtMs: EXAMPLE_NOW_MS + 9 },
+      ])
+    })
+  })
+}
+
+/** Queues a message as a task's change does. */
+async function queue({ tasks }: TaskContractStore, delivery: NewDelivery): Promise<void> {
+  await tasks.insert(exampleTask())
+  await tasks.change({ id: 'task_1', from: ['queued'], set: {}, delivery }, EXAMPLE_NOW_MS)
+}
+
+async function take({ webhooks }: TaskContractStore, nowMs: number, limit = 10) {
+  return webhooks.takeDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
+}
+
+function attempt(overrides: Partial<DeliveryAttempt> = {}): DeliveryAttempt {
+  return { atMs: EXAMPLE_NOW_MS, durationMs: 12, ...overrides }
+}
+
+function outcome(state: DeliveryState, noted = attempt(), nextAttemptAtMs = EXAMPLE_NOW_MS) {
+  return { attempt: noted, state, nextAttemptAtMs }
+}

@@ -1,0 +1,140 @@
+import { videoLink } from '../files/video-files.ts'
+import type { SandboxCall } from '../sandbox-call.ts'
+import { type AnswerContext, jsonReply, type SandboxReply } from '../sandbox-operation.ts'
+import { DASHSCOPE_HEADERS } from './dashscope-errors.ts'
+import { DASHSCOPE_REQUEST_ID } from './dashscope-native-errors.ts'
+import type { VideoUsageShape } from './dashscope-videos-marks.ts'
+import { type VideoTask, videoTaskStatus } from './dashscope-videos-tasks.ts'
+
+/** The vendor writes times as they are in China, without saying so. */
+const CHINA_OFFSET_MS = 8 * 60 * 60 * 1000
+
+/** Shapes that come without times, with counts of the task's parts (DashScope, Wan 2.6 and older API references). */
+const OLDER_SHAPES: readonly VideoUsageShape[] = ['video-duration', 'video-ratio']
+
+/** What the vendor answers when it is asked about a task (DashScope, Wan API references, "Query the task"). */
+export function videoTaskReply(task: VideoTask, call: SandboxCall, context: AnswerContext): SandboxReply {
+  const shape = shapeOf(task)
+  const isDone = videoTaskStatus(task, context.nowMs) === 'SUCCEEDED'
+  const usage = isDone && shape !== 'none' ? context.usage(usageOf(task, shape)) : undefined
+  const reply = taskReply(outputOf(task, call, context.nowMs), usage)
+  return shape === 'float' ? { ...reply, pieces: reply.pieces.map(withPoints) } : reply
+}
+
+/** What the vendor answers about a task that it does not know, or no longer. */
+export function unknownTaskReply(id: string): SandboxReply {
+  return taskReply({ task_id: id, task_status: 'UNKNOWN' })
+}
+
+/** A 200 of the native API with an `output`. */
+export function taskReply(output: object, usage?: object): SandboxReply {
+  return jsonReply(200, DASHSCOPE_HEADERS, { request_id: DASHSCOPE_REQUEST_ID, output, usage })
+}
+
+function outputOf(task: VideoTask, call: SandboxCall, nowMs: number): object {
+  const status = videoTaskStatus(task, nowMs)
+  const head = { task_id: task.id, task_status: status }
+  const submitted = { submit_time: chinaTime(task.submittedMs) }
+  const started = { ...submitted, scheduled_time: chinaTime(task.startMs) }
+  switch (status) {
+    case 'UNKNOWN':
+      return head
+    case 'PENDING':
+      return { ...head, ...submitted }
+    case 'RUNNING':
+      return { ...head, ...started }
+    case 'CANCELED':
+      return { ...head, ...submitted, end_time: chinaTime(task.canceledMs ?? nowMs) }
+    case 'FAILED':
+      return { ...head, ...failureOf(task), ...(isLegacy(task) ? metrics(0) : {}) }
+    case 'SUCCEEDED': {
+      const { width, height } = task.request.size
+      const durationMs = Math.round(secondsOf(task) * 1000)
+      const link = videoLink(call, { seed: task.id, width, height, durationMs }, task.endMs)
+      if (OLDER_SHAPES.includes(shapeOf(task))) return { ...head, video_url: link, ...metrics(1) }
+      const isRewritten = isLegacy(task) && task.isPromptExtended
+      return {
+        ...head,
+        ...started,
+        end_time: chinaTime(task.endMs),
+        orig_prompt: task.prompt,
+        video_url: link,
+        ...(isRewritten ? { actual_prompt: `${task.prompt}, in steady light and fine detail` } : {}),
+      }
+    }
+  }
+}
+
+/** The vendor may notice a missing field only once the task runs. */
+function failureOf(task: VideoTask): object {
+  if (task.marks.ending === 'missing-field') {
+    const legacyField = task.request.rules.kind === 'r2v' ? 'reference_urls' : 'img_url'
+    return { code: 'InvalidParameter', message: `Field required: input.${isLegacy(task) ? legacyField : 'media'}` }
+  }
+  return { code: 'DataInspectionFailed', message: 'Input data may contain inappropriate content.' }
+}
+
+function usageOf(task: VideoTask, shape: VideoUsageShape): object {
+  const { width, height, tier, ratio } = task.request.size
+  const rendered = secondsOf(task)
+  const given = task.marks.inputSeconds
+  const seconds = { duration: rendered + given, input_video_duration: given, output_video_duration: rendered }
+  const count = { video_count: 1 }
+  switch (shape) {
+    case 'size':
+    case 'size-x':
+      return { ...seconds, size: `${width}${shape === 'size' ? '*' : 'x'}${height}`, ...count, SR: tier }
+    case 'video-duration':
+      return { ...count, video_duration: rendered + given }
+    case 'video-ratio':
+      return { ...count, video_duration: rendered + given, video_ratio: `${width}*${height}` }
+    case 'absurd':
+      return {
+        duration: 2 ** 31,
+        input_video_duration: -1.5,
+        output_video_duration: '12',
+        video_count: 0,
+        SR: 'NaN',
+        ratio: '0:0',
+      }
+    case 'negative':
+      return { duration: -1, input_video_duration: -1, output_video_duration: -1, ...count, SR: tier, ratio }
+    default: {
+      const isPicture = task.request.rules.kind === 'i2v'
+      return {
+        ...seconds,
+        ...count,
+        SR: shape === 'sr-text' ? String(tier) : tier,
+        ...(isPicture ? {} : { ratio }),
+      }
+    }
+  }
+}
+
+function shapeOf({ marks, request }: VideoTask): VideoUsageShape {
+  if (marks.usage !== undefined) return marks.usage
+  if (request.rules.protocol === 'new') return 'ratio'
+  return request.rules.takesShots ? 'size' : 'video-duration'
+}
+
+function secondsOf({ marks, request }: VideoTask): number {
+  return marks.seconds ?? request.seconds
+}
+
+function isLegacy({ request }: VideoTask): boolean {
+  return request.rules.protocol === 'legacy'
+}
+
+function metrics(succeeded: number): object {
+  return { task_metrics: { TOTAL: 1, SUCCEEDED: succeeded, FAILED: 1 - succeeded } }
+}
+
+/** `2026-08-03 09:12:40.118` */
+function chinaTime(timeMs: number): string {
+  return new Date(timeMs + CHINA_OFFSET_MS).toISOString().slice(0, 23).replace('T', ' ')
+}
+
+/** Writes whole seconds as `10.0`, which JSON.stringify never does. */
+function withPoints(piece: string | Uint8Array): string | Uint8Array {
+  return typeof piece === 'string' ? piece.replace(/("(?:\w+_)?duration":\d+)(?=[,}])/g, '$1.0') : piece
+}

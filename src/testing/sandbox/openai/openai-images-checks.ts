@@ -1,0 +1,101 @@
+import { asNumber, asText, isGiven } from '../model/loose-json.ts'
+import { checkRange } from '../openai-dialect/chat-checks.ts'
+import { RefusedCall } from '../sandbox-operation.ts'
+import { openaiInvalid } from './openai-errors.ts'
+
+/** What the stand-in draws, every `auto` decided. */
+export interface PictureOrder {
+  readonly model: string
+  readonly prompt: string
+  readonly count: number
+  readonly width: number
+  readonly height: number
+  readonly quality: 'low' | 'medium' | 'high'
+  readonly format: 'png' | 'jpeg' | 'webp'
+  readonly background: string
+  readonly isStream: boolean
+  readonly partials: number
+  /** The older family: no tokens, and links where they are not asked to be left out. */
+  readonly isLegacy: boolean
+  readonly wantsUrl: boolean
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const FREE_SIZES = /^gpt-image-(?:2|[3-9])/
+const LISTED_SIZES = ['1024x1024', '1024x1536', '1536x1024', 'auto']
+const LEGACY_SIZES = ['256x256', '512x512', '1024x1024']
+const MAX_SIDE = 3840
+const MAX_PIXELS = 3840 * 2160
+
+/**
+ * Checks the fields that text to image and edits share (OpenAI API reference, images).
+ * @throws RefusedCall in the vendor's words.
+ */
+export function checkedOrder(fields: Fields): PictureOrder {
+  const model = asText(fields['model'])
+  const prompt = asText(fields['prompt'])
+  if (model === '') refuse('you must provide a model parameter', 'model')
+  if (prompt === '') refuse("Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter')
+  if (prompt.length > 32_000) refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
+  checkRange(fields, 'n', 1, 10, openaiInvalid)
+  checkRange(fields, 'output_compression', 0, 100, openaiInvalid)
+  checkRange(fields, 'partial_images', 0, 3, openaiInvalid)
+  const isLegacy = model.startsWith('dall-e-')
+  const size = isLegacy ? chosen(fields, 'size', LEGACY_SIZES, '1024x1024') : checkedSize(fields, model)
+  const quality = isLegacy
+    ? chosen(fields, 'quality', ['standard'], 'standard')
+    : chosen(fields, 'quality', ['low', 'medium', 'high', 'auto'], 'auto')
+  const unknown = isLegacy ? ['output_format', 'background', 'output_compression'] : ['response_format']
+  for (const name of unknown) {
+    if (fields[name] !== undefined) refuse(`Unknown parameter: '${name}'.`, name, 'unknown_parameter')
+  }
+  const format = chosen(fields, 'output_format', ['png', 'jpeg', 'webp'], 'png') as PictureOrder['format']
+  const background = chosen(fields, 'background', ['transparent', 'opaque', 'auto'], 'auto')
+  if (background === 'transparent' && format === 'jpeg') {
+    refuse('Transparent background is not supported for JPEG output format.', 'background', 'invalid_value')
+  }
+  if (!isLegacy) chosen(fields, 'moderation', ['auto', 'low'], 'auto')
+  const [width = 1024, height = 1024] = size === 'auto' ? [] : size.split('x').map(Number)
+  return {
+    model,
+    prompt,
+    count: asNumber(fields['n']) ?? 1,
+    width,
+    height,
+    quality: quality === 'low' || quality === 'high' ? quality : 'medium',
+    format,
+    background: background === 'auto' ? 'opaque' : background,
+    isStream: fields['stream'] === true,
+    partials: asNumber(fields['partial_images']) ?? 0,
+    isLegacy,
+    wantsUrl: isLegacy && chosen(fields, 'response_format', ['url', 'b64_json'], 'url') === 'url',
+  }
+}
+
+/** @throws RefusedCall always. */
+export function refuse(message: string, param: string | null, code: string | null = null): never {
+  throw new RefusedCall(openaiInvalid(message, param, code))
+}
+
+function chosen(fields: Fields, name: string, values: readonly string[], usual: string): string {
+  const value = fields[name]
+  if (!isGiven(value)) return usual
+  if (typeof value === 'string' && values.includes(value)) return value
+  const list = values.map((one) => `'${one}'`).join(', ')
+  return refuse(`Invalid value: '${String(value)}'. Supported values are: ${list}.`, name, 'invalid_value')
+}
+
+function checkedSize(fields: Fields, model: string): string {
+  const size = fields['size']
+  const match = /^(\d{1,5})x(\d{1,5})$/.exec(asText(size))
+  if (match === null || !FREE_SIZES.test(model)) return chosen(fields, 'size', LISTED_SIZES, 'auto')
+  const [width, height] = [Number(match[1]), Number(match[2])]
+  const fault = (text: string): never => refuse(`Invalid size '${asText(size)}'. ${text}`, 'size', 'invalid_value')
+  if (width % 16 !== 0 || height % 16 !== 0) fault('Width and height must both be divisible by 16.')
+  const [longer, shorter] = [Math.max(width, height), Math.min(width, height)]
+  if (longer > shorter * 3) fault('The aspect ratio must be between 1:3 and 3:1.')
+  if (longer > MAX_SIDE || width * height > MAX_PIXELS)
+    fault('The requested resolution exceeds the current pixel limit.')
+  return asText(size)
+}

@@ -1,0 +1,159 @@
+import { describe, expect, it, test } from 'vitest'
+import { defineModel } from '../../../src/catalog/define-model.ts'
+import { videoEndpoint } from '../../../src/endpoints/videos/video-endpoint.ts'
+import { CLIP, GOOD_INPUT, PICTURE, parse, refusal, SOUND } from './support/parsed-video.ts'
+import { refusalOf } from './support/video-model.ts'
+
+describe('the two protocols', () => {
+  const misplaced: [model: string, fields: Record<string, unknown>, message: string][] = [
+    ['wv2.7-i2v', { input: { img_url: PICTURE } }, 'input.img_url: wv2.7-i2v is a 2.7 model: use input.media'],
+    [
+      'wv2.7-r2v',
+      { input: { prompt: 'x', reference_urls: [CLIP] } },
+      'input.reference_urls: wv2.7-r2v is a 2.7 model: use input.media',
+    ],
+    [
+      'wv2.7-i2v',
+      { input: { ...GOOD_INPUT['wv2.7-i2v'], audio_url: SOUND } },
+      'input.audio_url: wv2.7-i2v is a 2.7 model: use input.media with driving_audio',
+    ],
+    [
+      'wv2.7-t2v',
+      { parameters: { size: '1280*720' } },
+      'parameters.size: wv2.7-t2v is a 2.7 model: use parameters.resolution and parameters.ratio',
+    ],
+    [
+      'wv2.7-i2v',
+      { parameters: { size: '1280*720' } },
+      'parameters.size: wv2.7-i2v is a 2.7 model: use parameters.resolution',
+    ],
+    [
+      'wv2.6-i2v',
+      { input: GOOD_INPUT['wv2.7-i2v'] },
+      'input.media: wv2.6-i2v is a 2.5 or 2.6 model: use input.img_url',
+    ],
+    [
+      'wv2.6-r2v',
+      { input: GOOD_INPUT['wv2.7-r2v'] },
+      'input.media: wv2.6-r2v is a 2.5 or 2.6 model: use input.reference_urls',
+    ],
+    [
+      'wv2.6-t2v',
+      { parameters: { ratio: '9:16' } },
+      'parameters.ratio: wv2.6-t2v is a 2.5 or 2.6 model: use parameters.size',
+    ],
+    [
+      'wv2.6-t2v',
+      { parameters: { resolution: '720P' } },
+      'parameters.resolution: wv2.6-t2v is a 2.5 or 2.6 model: use parameters.size',
+    ],
+  ]
+  for (const [model, fields, message] of misplaced) {
+    it(`are not mixed: ${message}`, () => {
+      expect(refusal(model, fields)).toEqual({
+        code: 'invalid_request',
+        param: message.slice(0, message.indexOf(':')),
+        message,
+      })
+    })
+  }
+
+  test.each([
+    ['wv2.6-t2v', {}, 'input.prompt'],
+    ['wv2.6-t2v', { prompt: '' }, 'input.prompt'],
+    ['wv2.5-i2v-preview', { prompt: 'x' }, 'input.img_url'],
+    ['wv2.6-i2v', { img_url: null }, 'input.img_url'],
+    ['wv2.6-r2v', { prompt: 'x' }, 'input.reference_urls'],
+    ['wv2.6-r2v', { prompt: 'x', reference_urls: [] }, 'input.reference_urls'],
+    ['wv2.6-r2v', { reference_urls: [CLIP] }, 'input.prompt'],
+    ['wv2.7-t2v', {}, 'input.prompt'],
+    ['wv2.7-i2v', { prompt: 'x' }, 'input.media'],
+    ['wv2.7-i2v', { media: [] }, 'input.media'],
+    ['wv2.7-i2v', { media: [{ url: PICTURE }] }, 'input.media[0].type'],
+    ['wv2.7-i2v', { media: [{ type: 'first_frame' }] }, 'input.media[0].url'],
+    ['wv2.7-r2v', { prompt: 'x' }, 'input.media'],
+    ['wv2.7-r2v', { media: [{ type: 'reference_image', url: PICTURE }] }, 'input.prompt'],
+  ])('require their fields: %s %j', (model, input, param) => {
+    expect(refusal(model, { input })).toEqual({ code: 'invalid_request', param, message: `Field required: ${param}` })
+  })
+
+  it('take a size for a picture model of 2.6, which the specification lists', () => {
+    expect(parse('wv2.6-i2v', { parameters: { size: '1280*720' } }).parameters).toEqual({ size: '1280*720' })
+  })
+
+  it('take the older field for reference videos', () => {
+    const input = { prompt: 'x', reference_video_urls: [CLIP] }
+
+    expect(parse('wv2.6-r2v', { input }).input).toBe(input)
+  })
+
+  it('are not asked about where the catalog does not know them', () => {
+    const model = defineModel({ id: 'own', kind: 'video', vendor: 'any' })
+    const body = { model: 'own', duration: 20, input: { img_url: PICTURE, media: [] }, parameters: { size: 'large' } }
+
+    expect(videoEndpoint.parse(body, model)).toMatchObject(body)
+  })
+
+  it('are told apart, but not the kinds, for a row without abilities', () => {
+    const model = defineModel({ id: 'own', kind: 'video', vendor: 'any', protocol: 'wan-2-7' })
+
+    expect(videoEndpoint.parse({ model: 'own', duration: 20, input: {} }, model).duration).toBe(20)
+    expect(refusalOf(() => videoEndpoint.parse({ model: 'own', input: { img_url: PICTURE } }, model)).param).toBe(
+      'input.img_url',
+    )
+  })
+})
+
+describe('media of 2.7', () => {
+  const item = (type: string) => ({ type, url: type.includes('frame') ? PICTURE : CLIP })
+  const i2v = (types: string[]) => () => parse('wv2.7-i2v', { input: { media: types.map(item) } })
+  const r2v = (types: string[]) => () => parse('wv2.7-r2v', { input: { prompt: 'x', media: types.map(item) } })
+
+  test.each([
+    [['first_frame']],
+    [['driving_audio', 'first_frame']],
+    [['first_frame', 'last_frame']],
+    [['first_frame', 'last_frame', 'driving_audio']],
+    [['first_clip']],
+    [['first_clip', 'last_frame']],
+  ])('goes together for a picture: %j', (types) => {
+    expect(i2v(types)).not.toThrow()
+  })
+
+  test.each([
+    [['last_frame']],
+    [['driving_audio']],
+    [['first_frame', 'first_frame']],
+    [['first_frame', 'first_clip']],
+    [['first_clip', 'driving_audio']],
+    [['reference_image']],
+  ])('does not go together for a picture: %j', (types) => {
+    const refused = refusalOf(i2v(types))
+
+    expect(refused.param).toBe('input.media')
+    expect(refused.message).toContain(`${types.join(' + ')} do not go together`)
+  })
+
+  test.each([
+    [['reference_image']],
+    [['reference_video', 'reference_image', 'reference_image', 'reference_image', 'reference_image']],
+    [['first_frame', 'reference_image']],
+    [['reference_image', 'reference_audio']],
+  ])('is taken for references: %j', (types) => {
+    expect(r2v(types)).not.toThrow()
+  })
+
+  test.each([
+    [['first_frame']],
+    [Array.from({ length: 6 }, () => 'reference_image')],
+    [['first_frame', 'first_frame', 'reference_image']],
+  ])('is refused for references: %j', (types) => {
+    expect(refusalOf(r2v(types)).param).toBe('input.media')
+  })
+
+  it('of 2.6 is at most five references', () => {
+    const input = { prompt: 'x', reference_urls: Array.from({ length: 6 }, () => PICTURE) }
+
+    expect(refusal('wv2.6-r2v', { input }).param).toBe('input.reference_urls')
+  })
+})

@@ -1,0 +1,99 @@
+import type { LookupAddress } from 'node:dns'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { checkPublicUrl } from '../../src/transport/egress.ts'
+import { type WebhookBench, webhookBench } from './support/webhook-bench.ts'
+import { startReceiver, type WebhookReceiver } from './support/webhook-receiver.ts'
+
+/** What the owner of `receiver.example.com` lets it resolve to; an error when there is no such name. */
+let addresses: LookupAddress[] | Error = []
+
+vi.mock('node:dns', async (original) => ({
+  ...(await original<typeof import('node:dns')>()),
+  lookup: (_name: string, _options: object, callback: (error: Error | null, found: LookupAddress[]) => void) =>
+    void setImmediate(() => (addresses instanceof Error ? callback(addresses, []) : callback(null, addresses))),
+}))
+
+let bench: WebhookBench
+let receiver: WebhookReceiver
+
+beforeEach(async () => {
+  bench = webhookBench()
+  receiver = await startReceiver()
+})
+afterEach(async () => {
+  await bench.close()
+  await receiver.close()
+})
+
+async function attemptAt(url: string, allowPrivateUrls: boolean) {
+  bench.queue('msg_one', url)
+  bench.deliverer({ allowPrivateUrls }).start()
+  return (await bench.recorded(1))[0]
+}
+
+describe('a private address at delivery', () => {
+  test.each([
+    ['127.0.0.1', (port: string) => `http://127.0.0.1:${port}/`],
+    ['[::ffff:127.0.0.1]', (port: string) => `http://[::ffff:127.0.0.1]:${port}/`],
+    ['2130706433', (port: string) => `http://2130706433:${port}/`],
+    ['localhost', (port: string) => `http://localhost:${port}/`],
+    ['the metadata service', () => 'http://169.254.169.254/latest/meta-data'],
+    ['a private network', () => 'https://10.0.0.1/'],
+  ])('D13: %s is never connected to, and the attempt is recorded as failed', async (_name, url) => {
+    const attempt = await attemptAt(url(new URL(receiver.origin).port), false)
+
+    expect(attempt?.error).toBe('the URL must not point to a private address')
+    expect((await bench.delivery('msg_one')).state).toBe('pending')
+    expect(receiver.connections).toBe(0)
+  })
+
+  test('S5: a name that was public at submission and is private at delivery is not connected to', async () => {
+    addresses = [{ address: '127.0.0.1', family: 4 }]
+    const url = `http://receiver.example.com:${new URL(receiver.origin).port}/`
+    expect(checkPublicUrl(url)).toHaveProperty('url')
+
+    const attempt = await attemptAt(url, false)
+
+    expect(attempt?.error).toBe('no connection (protocol): receiver.example.com resolves to a private address')
+    expect(receiver.connections).toBe(0)
+  })
+
+  test('S5: one private address among public ones refuses the name', async () => {
+    addresses = [
+      { address: '93.184.215.14', family: 4 },
+      { address: '127.0.0.1', family: 4 },
+    ]
+
+    const attempt = await attemptAt(`http://receiver.example.com:${new URL(receiver.origin).port}/`, false)
+
+    expect(attempt?.error).toContain('resolves to a private address')
+    expect(receiver.connections).toBe(0)
+  })
+
+  test('S5: a name is looked up afresh at each attempt', async () => {
+    addresses = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.example.com'), { code: 'ENOTFOUND' })
+    const first = await attemptAt(`http://receiver.example.com:${new URL(receiver.origin).port}/`, false)
+    addresses = [{ address: '127.0.0.1', family: 4 }]
+
+    bench.clock.advance(5_000)
+
+    const [, second] = await bench.recorded(2)
+    expect(first?.error).toBe('no connection (refused): getaddrinfo ENOTFOUND receiver.example.com')
+    expect(second?.error).toBe('no connection (protocol): receiver.example.com resolves to a private address')
+    expect(receiver.connections).toBe(0)
+  })
+
+  test('is reached when the operator allows it', async () => {
+    const attempt = await attemptAt(`${receiver.origin}/`, true)
+
+    expect(attempt?.status).toBe(204)
+  })
+})
+
+test.each([
+  ['ftp://receiver.example.com/', 'the URL must be an http or https URL'],
+  ['https://user:word@receiver.example.com/', 'the URL must not hold credentials'],
+  ['not a url', 'the URL is not a URL'],
+])('D13: %s is recorded as failed even where private addresses are allowed', async (url, error) => {
+  expect((await attemptAt(url, true))?.error).toBe(error)
+})

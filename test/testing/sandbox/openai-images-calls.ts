@@ -1,0 +1,82 @@
+import { Buffer } from 'node:buffer'
+import { answeredCall } from '../../../src/testing/sandbox/answered-call.ts'
+import { faultQueue } from '../../../src/testing/sandbox/faults/fault-queue.ts'
+import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from '../../../src/testing/sandbox/openai/openai-images.ts'
+import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/pictures/draw-picture.ts'
+import { encodeForm } from '../../../src/wire/encode-form.ts'
+import { imageHeader } from '../../../src/wire/image-header.ts'
+import type { Form } from '../../../src/wire/multipart.ts'
+import { eventData, eventsOf, type Json } from './support/running-sandbox.ts'
+
+/** An answer of the stand-in, read to its end. */
+export interface PictureAnswer {
+  readonly status: number
+  readonly text: string
+  readonly json: Json
+  readonly events: Json[]
+}
+
+/** Asks the stand-in for text to image. */
+export function generate(fields: object): PictureAnswer {
+  const body = { model: 'gpt-image-2', prompt: 'a paper boat', ...fields }
+  return ask('/v1/images/generations', 'application/json', Buffer.from(JSON.stringify(body)))
+}
+
+/** Asks it for an edit by a form of these fields and files. */
+export function edit(fields: Record<string, string>, files: Form): PictureAnswer {
+  const all = { model: 'gpt-image-2', prompt: 'make it blue', ...fields }
+  const parts = Object.entries(all).map(([name, value]) => ({ kind: 'field' as const, name, value }))
+  const { contentType, chunks } = encodeForm([...parts, ...files])
+  return ask('/v1/images/edits', contentType, Buffer.concat(chunks))
+}
+
+/** Asks it for an edit in JSON. */
+export function editJson(body: object): PictureAnswer {
+  const all = { model: 'gpt-image-2', prompt: 'make it blue', ...body }
+  return ask('/v1/images/edits', 'application/json', Buffer.from(JSON.stringify(all)))
+}
+
+/** A file of a form with a picture in it. */
+export function pictureFile(name: string, side = 16, format: PictureFormat = 'png'): Form[number] {
+  const bytes = drawPicture({ width: side, height: side, format, seed: 'a' })
+  const contentType = `image/${format}`
+  return { kind: 'file', name, filename: `a.${format}`, contentType, chunks: [bytes], byteLength: bytes.length }
+}
+
+/** The format and size of a picture in base64. */
+export function pictureIn(base64: unknown): string {
+  const header = imageHeader([Buffer.from(String(base64), 'base64')])
+  return header === undefined ? 'no picture' : `${header.format} ${header.width}x${header.height}`
+}
+
+/** Sends a call to the stand-in. Without a credential when `authorization` is empty. */
+export function ask(
+  path: string,
+  contentType: string,
+  bytes: Uint8Array,
+  authorization = 'Bearer sk-test',
+): PictureAnswer {
+  const headers = {
+    host: '127.0.0.1:4000',
+    'content-type': contentType,
+    ...(authorization === '' ? {} : { authorization }),
+  }
+  const { steps } = answeredCall(
+    { method: 'POST', path, query: '', headers, bytes },
+    {
+      operations: [OPENAI_IMAGES, OPENAI_IMAGE_EDITS],
+      faults: faultQueue(),
+      eventDelayMs: 0,
+      now: () => 1_795_168_800_000,
+    },
+  )
+  let status = 0
+  const pieces: Uint8Array[] = []
+  for (let step = steps.next(); step.done !== true; step = steps.next()) {
+    if (step.value.kind === 'head') status = step.value.status
+    if (step.value.kind === 'bytes') pieces.push(step.value.bytes)
+  }
+  const text = Buffer.concat(pieces).toString('utf8')
+  const isJson = text.startsWith('{')
+  return { status, text, json: isJson ? JSON.parse(text) : undefined, events: isJson ? [] : eventData(eventsOf(text)) }
+}
