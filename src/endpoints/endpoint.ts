@@ -42,6 +42,10 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
   readonly isPaidJob?: boolean
   /** True when the answer is a task that outlives the request. */
   readonly isTask?: boolean
+  /** True for what costs nothing: no price is needed, and no money is held. */
+  readonly isFree?: boolean
+  /** True when the vendor gets to see the caller's headers that belong to the dialect; see `VendorCall.header`. */
+  readonly passesHeaders?: boolean
   /**
    * Checks a parsed body against the schema and the model's abilities. Unknown fields stay in it.
    * @throws GatewayError `invalid_request` naming the field.
@@ -52,8 +56,12 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
    * @throws GatewayError `invalid_request` naming the field.
    */
   formBody?(form: Form): { readonly model?: unknown }
-  /** Does the caller want server-sent events? */
+  /** Loads what answering takes, such as an encoder, before money is held; undefined when there is nothing to load. */
+  prepare?(request: Request): Promise<void> | undefined
+  /** Is the answer sent while it arrives? */
   isStream(request: Request): boolean
+  /** Media type of an answer that is sent while it arrives; absent: server-sent events. */
+  streamType?(request: Request): string
   /** Bytes of text in the request, for the token estimate; absent: the whole body. */
   textBytes?(request: Request): number
   /**
@@ -66,6 +74,9 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
   callerUrls?(request: Request): readonly CallerUrl[]
   /** Absent where the vendor keeps no history. */
   conversation?(request: Request): ConversationWish
-  /** An error event for a stream that has begun; the connection is ended after it. */
-  streamError(error: GatewayError): string
+  /**
+   * An error event for a stream that has begun; the connection is ended after it. Undefined: there is no way to tell of an
+   * error, and the connection is cut.
+   */
+  streamError(error: GatewayError): string | undefined
 }

@@ -8,7 +8,7 @@ import { parse } from '../stages/parse.ts'
 import { receiveBody } from '../stages/receive-body.ts'
 import type { Admitted, Answer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
 import { relay } from '../stages/relay.ts'
-import { wholeHead } from '../stages/reply-headers.ts'
+import { streamTypeOf, wholeHead } from '../stages/reply-headers.ts'
 import { reserve } from '../stages/reserve.ts'
 import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
@@ -26,6 +26,7 @@ export async function pipeline(context: StageContext, received: Received): Promi
   const body = await receiveBody(context, authenticated)
   const parsed = parse(context, authenticated, body)
   if (parsed.endpoint.conversation !== undefined) await resumeConversation(context, parsed)
+  if (parsed.endpoint.prepare !== undefined) await parsed.endpoint.prepare(parsed.body)
   const admitted = await admit(context, parsed)
   const outcome = await reserveOrLeave(context, admitted)
   if (outcome.kind === 'replay') {
@@ -61,7 +62,8 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
     const { interaction } = outcome.call.stream
     if (interaction !== undefined) await rememberInteraction(context, reserved, outcome.candidate, interaction)
     const { ending, recorded, sinkFault } = await relay(context, reserved, outcome)
-    const kept = recorded === undefined ? undefined : { status: 200, headers: STREAM_REPLAY_HEADERS, body: recorded }
+    const headers = ['content-type', streamTypeOf(reserved), 'cache-control', 'no-cache, no-transform']
+    const kept = recorded === undefined ? undefined : { status: 200, headers, body: recorded }
     await settle(context, reserved, { ending, candidate: outcome.candidate, status: 200, answer: kept })
     if (sinkFault !== undefined) throw sinkFault
     return
@@ -93,12 +95,6 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
 }
 
 const WHOLE_REPLAY_HEADERS = ['content-type', 'application/json']
-const STREAM_REPLAY_HEADERS = [
-  'content-type',
-  'text/event-stream; charset=utf-8',
-  'cache-control',
-  'no-cache, no-transform',
-]
 
 function announce(context: StageContext, reserved: Reserved): void {
   if (context.onEvent === undefined) return

@@ -13,11 +13,11 @@ export function estimateFor(context: StageContext, parsed: Parsed, model: Catalo
 }
 
 /**
- * What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. Pictures are
- * charged as they were held for: the vendor draws them whether anybody waits or not.
+ * What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. Pictures and
+ * speech are charged as they were held for: the vendor makes them whether anybody waits or not.
  */
 export function promptUsage(estimate: Usage, outputTokensSeen: number): Usage {
-  if (estimate.images !== undefined) return estimate
+  if (isMedia(estimate)) return estimate
   return {
     inputTokens: estimate.inputTokens ?? 0,
     outputTokens: Math.min(outputTokensSeen, estimate.outputTokens ?? outputTokensSeen),
@@ -35,12 +35,16 @@ export function outputBound(estimate: Usage, byteLength: number): Usage {
  */
 export function cutUsage(estimate: Usage, reported: Usage, outputTokensSeen: number): Usage {
   const seen = promptUsage(estimate, outputTokensSeen)
-  if (estimate.images !== undefined) return { ...seen, ...reported }
+  if (isMedia(estimate)) return { ...seen, ...reported }
   return {
     ...reported,
     inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
     outputTokens: Math.max(reported.outputTokens ?? 0, seen.outputTokens ?? 0),
   }
+}
+
+function isMedia(estimate: Usage): boolean {
+  return estimate.images !== undefined || estimate.characters !== undefined
 }
 
 /** A report with its gaps filled, and the names of the fields that were missing in it. */

@@ -5,7 +5,7 @@ import { failureOfTransport, failureOfVendor } from './dispatch/attempt-failure.
 import type { StreamEnd, StreamReceiver } from './dispatch/stream-call.ts'
 import { cutUsage, promptUsage } from './estimated-usage.ts'
 import type { CallEnding, Reserved, StreamAnswer } from './records.ts'
-import { streamHead } from './reply-headers.ts'
+import { EVENT_STREAM, streamHead, streamTypeOf } from './reply-headers.ts'
 import type { StageContext } from './stage-context.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
@@ -39,6 +39,7 @@ class Relay implements StreamReceiver {
   readonly #answer: StreamAnswer
   readonly #resolve: (streamed: StreamedAnswer) => void
   #recorded: Buffer[] | undefined
+  readonly #type: string
   #recordedByteLength = 0
   #lastWriteMs = 0
   #silenceTimer: Timer | undefined
@@ -56,6 +57,7 @@ class Relay implements StreamReceiver {
     this.#answer = answer
     this.#resolve = resolve
     this.#recorded = reserved.claim === undefined ? undefined : []
+    this.#type = streamTypeOf(reserved)
   }
 
   begin(): void {
@@ -64,10 +66,11 @@ class Relay implements StreamReceiver {
     sink.onDrain(() => call.resume())
     this.#toCaller(() => {
       if (caller.hasLeft) return
-      sink.head(200, streamHead(this.#reserved, this.#answer))
+      sink.head(200, streamHead(this.#reserved, this.#answer, this.#type))
       this.#hasHead = true
     })
-    this.#watchSilence(COMMENT_AFTER_MS)
+    // In anything else a comment would be content.
+    if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
     caller.onLeave = () => this.#abandon()
     call.attach(this)
   }
@@ -88,8 +91,10 @@ class Relay implements StreamReceiver {
     const ending = this.#endingOf(end)
     const { sink, endpoint } = this.#reserved
     this.#toCaller(() => {
-      if (ending.error === undefined) sink.end()
-      else sink.end(endpoint.streamError(ending.error))
+      if (ending.error === undefined) return sink.end()
+      const event = endpoint.streamError(ending.error)
+      if (event === undefined) sink.destroy()
+      else sink.end(event)
     })
     const recorded =
       ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined

@@ -1,6 +1,6 @@
 import { formatDollars } from '../core/money.ts'
 import type { BucketState } from '../stores/rate-limiter.ts'
-import type { Admitted, Candidate } from './records.ts'
+import type { Admitted, Candidate, Parsed } from './records.ts'
 
 /** What an answer's headers tell beyond its content. */
 interface AnswerFacts {
@@ -8,20 +8,21 @@ interface AnswerFacts {
   readonly dropped: readonly string[]
 }
 
+/** Content type of server-sent events. */
+export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+
+/** Content type of an answer that is sent while it arrives. */
+export function streamTypeOf({ endpoint, body }: Parsed): string {
+  return endpoint.streamType?.(body) ?? EVENT_STREAM
+}
+
 /**
  * Headers of a streamed answer. `no-transform` keeps compressing middleware from holding events back, and
  * `x-accel-buffering` does the same for nginx.
  */
-export function streamHead(admitted: Admitted, facts: AnswerFacts): string[] {
+export function streamHead(admitted: Admitted, facts: AnswerFacts, contentType: string): string[] {
   return answerHeaders(
-    [
-      'content-type',
-      'text/event-stream; charset=utf-8',
-      'cache-control',
-      'no-cache, no-transform',
-      'x-accel-buffering',
-      'no',
-    ],
+    ['content-type', contentType, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no'],
     admitted,
     facts,
   )

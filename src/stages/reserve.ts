@@ -17,7 +17,8 @@ import type { StageContext } from './stage-context.ts'
  *   that the store throws.
  */
 export function reserve(context: StageContext, admitted: Admitted, plan?: TaskPlan): MaybePromise<ReserveOutcome> {
-  const hold = context.prices === undefined ? undefined : priceHold(context, context.prices, admitted)
+  const isFree = context.prices === undefined || admitted.endpoint.isFree === true
+  const hold = isFree ? undefined : priceHold(context, context.prices, admitted)
   return settled(
     () => claimed(context, admitted, hold, plan),
     (result) => outcomeOf(result, admitted, hold),

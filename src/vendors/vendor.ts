@@ -33,6 +33,8 @@ export interface VendorCall<Request> {
    * Written as `cost` into the usage that a caller asked for.
    */
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
+  /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */
+  readonly header?: ((name: string) => string | undefined) | undefined
   /** Present where the endpoint keeps conversations. */
   readonly conversation?: Conversation | undefined
 }

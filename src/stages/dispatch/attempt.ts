@@ -178,6 +178,7 @@ interface CallFacts {
   readonly bytes: Uint8Array | undefined
   readonly isStream: boolean
   readonly costOf?: VendorCall<never>['costOf']
+  readonly header?: VendorCall<never>['header']
   readonly conversation?: VendorCall<never>['conversation']
 }
 
@@ -192,6 +193,7 @@ export function vendorCall(candidate: Candidate, facts: CallFacts, nowMs: number
     stream: facts.isStream,
     nowMs,
     costOf: facts.costOf,
+    header: facts.header,
     conversation: facts.conversation,
   }
 }

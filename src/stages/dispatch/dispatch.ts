@@ -112,7 +112,9 @@ function prepare(
     previousUpstreamId: routed.conversation.previous?.upstreamId,
     freshId: routed.conversation.freshId,
   }
-  const call = vendorCall(candidate, { body, bytes, isStream: routed.isStream, costOf, conversation }, nowMs)
+  const { request, endpoint, isStream } = routed
+  const header = endpoint.passesHeaders === true ? (name: string) => request.header(name) : undefined
+  const call = vendorCall(candidate, { body, bytes, isStream, costOf, header, conversation }, nowMs)
   const exchange = EXCHANGES.get(routed.endpoint.id)?.(candidate.vendor, call)
   if (exchange === undefined) {
     throw new GatewayError('endpoint_model_mismatch', {
