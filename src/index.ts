@@ -11,7 +11,7 @@
 
 export { type Catalog, createCatalog } from './catalog/catalog.ts'
 export { defineModel, type ModelDefinition } from './catalog/define-model.ts'
-export type { CatalogModel, ModelKind, ModelLimits } from './catalog/model.ts'
+export type { CatalogModel, ImageAbilities, ModelKind, ModelLimits, VideoAbilities } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
 export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
@@ -41,18 +41,29 @@ export type {
 } from './endpoints/chat/chat-request.ts'
 export type { ChatStreamDecoder, ChatStreamWriter } from './endpoints/chat/chat-stream-writer.ts'
 export type { EmbeddingsRequest, EmbeddingsResult, EmbeddingVector } from './endpoints/embeddings/embeddings-request.ts'
+export type { ImageEditRequest, ImageReference } from './endpoints/image-edits/image-edit-request.ts'
+export type {
+  InteractionBlock,
+  InteractionRequest,
+  InteractionResponseFormat,
+} from './endpoints/images/interactions/interaction-request.ts'
+export type { MultimodalBlock, MultimodalImageRequest } from './endpoints/images/multimodal/multimodal-image-request.ts'
+export type { OpenAIImageRequest } from './endpoints/images/openai/openai-image-request.ts'
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
+export type { VideoRequest } from './endpoints/videos/video-request.ts'
 export type { Accounts } from './gateway/accounts.ts'
 export { createGateway, type Gateway } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions } from './gateway/gateway-options.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
+export type { Webhooks } from './gateway/webhooks.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './stages/disconnect-policy.ts'
 export type { Timeouts } from './stages/stage-context.ts'
 export { createApiKey } from './stores/api-key.ts'
 
 export type { GatewayStore } from './stores/gateway-store.ts'
 export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
+export type { InteractionRecord, InteractionStore } from './stores/interaction-store.ts'
 export type { KeyRecord, KeyStore } from './stores/key-store.ts'
 export type {
   Account,
@@ -78,6 +89,23 @@ export type {
   RateTake,
 } from './stores/rate-limiter.ts'
 export type {
+  DueQuery,
+  TaskChange,
+  TaskDetails,
+  TaskPage,
+  TaskRecord,
+  TaskState,
+  TaskStore,
+} from './stores/task-store.ts'
+export type {
+  DeliveryAttempt,
+  DeliveryState,
+  NewDelivery,
+  WebhookDelivery,
+  WebhookSecret,
+  WebhookStore,
+} from './stores/webhook-store.ts'
+export type {
   Transport,
   TransportControl,
   TransportFailure,
@@ -91,15 +119,24 @@ export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
 export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
 export type {
+  AcceptedTask,
+  AnsweredInteraction,
   ChatOperation,
+  Conversation,
   EmbeddingsOperation,
+  ImageOperation,
+  ImageOperations,
   Relay,
   RelayedBody,
+  TaskCall,
+  TaskReport,
   Vendor,
   VendorCall,
   VendorFailure,
+  VideoOperation,
   WireAnswer,
   WireRequest,
 } from './vendors/vendor.ts'
 export { type VoyageOptions, voyage } from './vendors/voyage/voyage.ts'
 export type { HeaderMap } from './wire/headers.ts'
+export type { Form, FormField, FormFile, FormPart } from './wire/multipart.ts'

@@ -62,9 +62,17 @@ export function checkOptions(options: GatewayOptions): void {
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
-  if (options.webhookSecret !== undefined) checkWebhookSecret(options.webhookSecret)
+  if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
+}
+
+function secret(text: string): void {
+  try {
+    checkWebhookSecret(text)
+  } catch (cause) {
+    throw new TypeError(`createGateway: webhookSecret: ${(cause as Error).message}`)
+  }
 }
 
 function positive(name: string, value: number | undefined): void {

@@ -13,6 +13,12 @@ export interface UndiciTransportOptions {
 }
 
 /**
+ * Most origins whose connections are kept. The vendors are few; addresses that callers choose (webhooks, pictures) are not,
+ * and of those the longest unused without a call under way go first.
+ */
+const MAX_POOLS = 256
+
+/**
  * HTTP over undici: one pool of kept-alive connections per origin, one request at a time on each. The number of
  * connections is not bounded here, because a bound would make callers queue behind open streams; the gateway's own
  * admission bounds it, where a refusal can be answered with 429.
@@ -33,6 +39,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
         allowH2: false,
       })
       pools.set(origin, pool)
+      if (pools.size > MAX_POOLS) dropUnused(pools)
     }
     return pool
   }
@@ -47,6 +54,16 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
       pools.clear()
       await Promise.all(open.map((pool) => pool.close()))
     },
+  }
+}
+
+function dropUnused(pools: Map<string, Pool>): void {
+  for (const [origin, pool] of pools) {
+    const { running, pending, queued, size } = pool.stats
+    if (running + pending + queued + size > 0) continue
+    pools.delete(origin)
+    void pool.close()
+    if (pools.size <= MAX_POOLS) return
   }
 }
 

@@ -12,11 +12,15 @@ const LESSONS: Readonly<Record<string, readonly string[]>> = {
     ...['A1', 'A2', 'A6', 'A7', 'A10', 'A12', 'A12b', 'A14', 'A15', 'A16', 'A17'],
   ],
   'balances and limits under concurrency': ['B1', 'B7', 'B7d', 'B8', 'B11', 'B12', 'B13'],
+  'asynchronous media': ['D1', 'D2', 'D3', 'D5', 'D8', 'D9', 'D13'],
   prices: ['C1', 'C2', 'C6', 'C7', 'C9', 'C11'],
   streams: ['E1', 'E2', 'E4', 'E5', 'E6', 'E9', 'E10', 'E11', 'E12', 'E13'],
-  dialects: ['F1', 'F3', 'F5', 'F8', 'F9', 'F10', 'F11'],
+  dialects: ['F1', 'F3', 'F5', 'F8', 'F9', 'F10', 'F11', 'F14'],
   "running inside somebody's process": ['G9', 'G10', 'G11'],
-  security: ['S1', 'S9', 'S11', 'S14', 'S15', 'S19', 'S29', 'S30', 'S37', 'S38'],
+  security: [
+    ...['S1', 'S3', 'S5', 'S8', 'S9', 'S11', 'S14', 'S15', 'S19', 'S20', 'S21', 'S22', 'S29', 'S30', 'S37', 'S38'],
+    ...['S40', 'S44'],
+  ],
 }
 
 const root = join(import.meta.dirname, '../..')
