@@ -167,6 +167,9 @@ describe('requests that are refused with 400 naming the field (S30)', () => {
     ['store as text', { store: 'false' }, 'store'],
     ['stream as text', { stream: 'yes' }, 'stream'],
     ['background work', { background: true }, 'background'],
+    ['content that is kept at the vendor', { cached_content: 'cachedContents/1' }, 'cached_content'],
+    ['an unfinished answer of anybody', { continuation_token: 'x' }, 'continuation_token'],
+    ['an address for the vendor to call', { webhook_config: { uris: ['https://a.example'] } }, 'webhook_config'],
     ['an agent', { agent: 'deep-research' }, 'agent'],
     [
       'the older place of the size',

@@ -82,6 +82,21 @@ describe('an interaction on the wire', () => {
     }
   })
 
+  test('a dearer service tier is left out and named', () => {
+    const wire = operation.toWire(interactionCall({ service_tier: 'priority' }))
+
+    expect(JSON.parse(String(wire.body))).not.toHaveProperty('service_tier')
+    expect(wire.dropped).toEqual(['service_tier'])
+  })
+
+  test('a remote tool server is left out, so that the vendor calls no address of the caller', () => {
+    const tools = [{ type: 'mcp_server', name: 'x', url: 'http://10.0.0.1/' }]
+    const wire = operation.toWire(interactionCall({ tools }))
+
+    expect(JSON.parse(String(wire.body))).not.toHaveProperty('tools')
+    expect(wire.dropped).toEqual(['tools[0]'])
+  })
+
   test('the request is never written to', () => {
     const call = interactionCall({
       response_format: { type: 'image', image_size: '512px' },
@@ -140,11 +155,5 @@ describe('web-search tools are removed and named (F11)', () => {
 
     expect(call.json).not.toHaveProperty('tools')
     expect(call.dropped).toEqual(['tools[0]', 'tools[1]'])
-  })
-
-  test('texts of other tools may speak of searching', () => {
-    const server = { type: 'mcp_server', name: 'search', url: 'https://search.example' }
-
-    expect(sent({ tools: [server] as never }).json['tools']).toEqual([server])
   })
 })

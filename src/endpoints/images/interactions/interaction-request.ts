@@ -22,5 +22,6 @@ export interface InteractionRequest {
   readonly previous_interaction_id?: string
   readonly tools?: readonly { readonly type?: string }[]
   readonly store?: boolean
+  readonly service_tier?: string
   readonly stream?: boolean
 }

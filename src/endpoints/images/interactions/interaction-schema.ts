@@ -65,13 +65,21 @@ const REQUEST_FIELDS = [
   'store',
   'stream',
   'background',
+  'service_tier',
   'agent',
+  'cached_content',
+  'continuation_token',
+  'webhook_config',
 ] as const
 
+/** The operator's own at the vendor, or somebody else's: what is kept there has no owner here. */
+const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhook_config'] as const
+
 /**
- * Rules of the interactions-style image request; unknown fields pass. Three things that the vendor knows are refused: fields
- * in camel case, which would slip past the checks here; `background`, whose answer nobody could fetch; and `agent`, which
- * would answer instead of the model that is billed.
+ * Rules of the interactions-style image request; unknown fields pass. Some that the vendor knows are refused: fields in camel
+ * case, which would slip past the checks here; `background`, whose answer nobody could fetch; `agent`, which would answer
+ * instead of the model that is billed; contents and tokens kept at the vendor, which may be another caller's; and
+ * `webhook_config`, which would have the vendor call addresses that nobody checked.
  */
 export const interactionSchema = z
   .looseObject({
@@ -90,7 +98,7 @@ export const interactionSchema = z
     refuseOtherSpellings(context, REQUEST_FIELDS)
     const { background, previous_interaction_id, store } = context.value
     if (background === true) issue(context, ['background'], 'is not supported')
-    if (isSet(context.value['agent'])) issue(context, ['agent'], 'is not supported')
+    for (const name of REFUSED_FIELDS) if (isSet(context.value[name])) issue(context, [name], 'is not supported')
     // Gemini API, "Interactions": without storing there is no continuing.
     if (store === false && previous_interaction_id !== undefined)
       issue(context, ['previous_interaction_id'], 'cannot be combined with store false')

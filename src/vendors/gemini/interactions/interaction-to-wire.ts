@@ -14,13 +14,14 @@ const REVISION_HEADER = ['api-revision', '2026-05-20'] as const
 const SIZE_512 = { ours: '512px', theirs: '512' }
 
 /**
- * Writes an interaction: the caller's request with the vendor's ids and size, without web-search tools. It is written anew
- * and not edited, so that a member which stands in the caller's text twice goes out once, with the value that was checked.
+ * Writes an interaction: the caller's request with the vendor's ids and size, without web-search tools and without
+ * `service_tier`, which changes what the operator pays. It is written anew and not edited, so that a member which stands in
+ * the caller's text twice goes out once, with the value that was checked.
  * @param basePath Path up to and including the version: `/v1beta`.
  * @throws GatewayError `unsupported_parameter` for a conversation whose id at the vendor is not known.
  */
 export function interactionToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
-  const { model: _model, tools, response_format, previous_interaction_id, ...others } = call.request
+  const { model: _model, tools, response_format, previous_interaction_id, service_tier, ...others } = call.request
   const sifted = withoutWebSearch(tools ?? [])
   const body = {
     model: modelId(call.model.upstream),
@@ -33,7 +34,7 @@ export function interactionToWire(call: VendorCall<InteractionRequest>, basePath
     path: `${basePath}/interactions`,
     headers: [...apiHeaders(call.apiKey, call.stream), ...REVISION_HEADER],
     body: JSON.stringify(body),
-    dropped: sifted.removed,
+    dropped: service_tier === undefined ? sifted.removed : [...sifted.removed, 'service_tier'],
   }
 }
 

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../../core/json.ts'
 
-/** A request's tools without those that search the web. */
+/** A request's tools without those that reach out into the web. */
 export interface SiftedTools {
   /** Undefined when none is left. */
   readonly tools: readonly unknown[] | undefined
@@ -8,12 +8,12 @@ export interface SiftedTools {
   readonly removed: readonly string[]
 }
 
-const WEB_SEARCH = /search|urlcontext|googlemaps/
+const WEB_SEARCH = /search|urlcontext|googlemaps|mcpserver/
 
 /**
  * Takes web-search tools out of a request (API specification, "Interactions-style image request", `tools`): every tool whose
- * type, or a member or type further inside, speaks of searching, of reading URLs or of maps. The caller's own functions
- * stay, whatever they are called.
+ * type, or a member or type further inside, speaks of searching, of reading URLs, of maps or of a remote tool server, which
+ * the vendor would call wherever the caller says. The caller's own functions stay, whatever they are called.
  */
 export function withoutWebSearch(tools: readonly unknown[]): SiftedTools {
   const kept: unknown[] = []
