@@ -66,10 +66,10 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const settle = resolve?.kind === 'settle' ? resolve : undefined
       const [row] = await run(
-        `SELECT ${schema}.change_task($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS changed`,
+        `SELECT ${schema}.change_task($1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS changed`,
         [
           textParameter(id),
-          [...from],
+          from.join(','),
           JSON.stringify(setRequestOf(set)),
           timeParameter(nowMs),
           resolve?.kind ?? null,
@@ -101,7 +101,7 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
           timeParameter(nowMs),
           timeParameter(leaseUntilMs),
           limit,
-          budget.takes,
+          Math.min(budget.takes, Number.MAX_SAFE_INTEGER),
           timeParameter(budget.windowMs),
           id ?? null,
         ],

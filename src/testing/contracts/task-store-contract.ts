@@ -1,6 +1,7 @@
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleTask, type TaskContractStore } from './store-example.ts'
 import { describeTaskChanges } from './task-changes-contract.ts'
+import { describeTaskSubmission } from './task-submission-contract.ts'
 import { describeTaskTaking } from './task-taking-contract.ts'
 
 /**
@@ -103,6 +104,7 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
     })
   })
 
+  describeTaskSubmission(runner, subject)
   describeTaskChanges(runner, subject)
   describeTaskTaking(runner, subject)
 }

@@ -203,6 +203,8 @@ describe('a video task of DashScope', () => {
     ['wan2.6-r2v', {}, '1920x1080', 1080],
     ['wan2.6-i2v-flash', { resolution: '720P' }, '1280x720', 720],
     ['wan2.6-i2v', {}, '1920x1080', 1080],
+    ['wan2.6-i2v', { resolution: '720P', ratio: '1:1' }, '1280x720', 720],
+    ['wan2.7-r2v', { resolution: '720P', ratio: '1:1' }, '960x960', 720],
   ])('of %s with %j has %s pixels', async (model, parameters, pixels, tier) => {
     const record = await ended(request(model, MEDIA_OF[model], parameters))
 

@@ -5,6 +5,7 @@ import { videoLink } from '../../../src/testing/sandbox/files/video-files.ts'
 import { colourBands } from '../../../src/testing/sandbox/pictures/colour-bands.ts'
 import { drawVideo } from '../../../src/testing/sandbox/videos/draw-video.ts'
 import { encodeH264 } from '../../../src/testing/sandbox/videos/encode-h264.ts'
+import { H264Bits } from '../../../src/testing/sandbox/videos/h264-bits.ts'
 
 interface Box {
   readonly type: string
@@ -149,6 +150,12 @@ describe('a drawn video', () => {
 
     expect(hex([film.sequenceParameters, film.pictureParameters])).toEqual(PARAMETERS)
     expect(hex(film.pictures)).toEqual(PICTURES)
+  })
+
+  test('never has the start of a unit inside a unit', () => {
+    const unit = new H264Bits().add(0, 16).add(1, 8).add(0, 16).add(0, 8).unit(0x67)
+
+    expect(unit.toString('hex')).toBe('67000003010000030080')
   })
 
   test('is the same for the same seed, another for another, and small', () => {

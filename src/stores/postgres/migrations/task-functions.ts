@@ -104,13 +104,14 @@ export const TASK_FUNCTIONS: readonly string[] = [
     ) THEN
       RETURN;
     END IF;
+    -- Locks the row, so that others wait until what is taken here is counted, whether the window is new or not.
     -- A process whose clock lags a little counts in the window that others opened. One that begins later than the next
     -- was opened by a clock that was wrong.
     INSERT INTO poll_budgets AS b VALUES (p_vendor_account, v_start, 0)
     ON CONFLICT (vendor_account) DO UPDATE SET window_start_ms = v_start, taken = 0
     WHERE b.window_start_ms < v_start OR b.window_start_ms > v_start + p_window;
     SELECT least(p_limit, p_takes - b.taken) INTO v_left
-    FROM poll_budgets b WHERE b.vendor_account = p_vendor_account FOR UPDATE;
+    FROM poll_budgets b WHERE b.vendor_account = p_vendor_account;
     IF v_left <= 0 THEN
       RETURN;
     END IF;
