@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { systemClock } from '../core/clock.ts'
-import { randomIds } from '../core/ids.ts'
+import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
@@ -44,8 +44,8 @@ export async function withStore<Result>(
     await started(name, setting, () => store.start())
     const ready = async (): Promise<void> => undefined
     return await run({
-      accounts: accountsOf(store, systemClock, randomIds, ready),
-      keys: keysOf(store, systemClock, randomIds, ready),
+      accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
+      keys: keysOf(store, systemClock, timeOrderedIds, ready),
       webhooks: webhooksOf(store, systemClock, ready),
     })
   } catch (error) {

@@ -2,25 +2,38 @@ import { randomBytes, randomFillSync } from 'node:crypto'
 
 /** Where identifiers come from. Tests pass a counting source. */
 export interface Ids {
-  /** A unique id such as `req_3f1c…`: the prefix, an underscore, 32 hexadecimal digits. */
+  /** A unique id such as `req_019e…`: the prefix, an underscore, 32 hexadecimal digits. */
   next(prefix: string): string
 }
 
-const ID_BYTES = 16
+const RANDOM_BYTES = 10
 
 /** Random bytes are drawn in blocks: one call of the system for 256 ids. */
-const pool = Buffer.alloc(ID_BYTES * 256)
+const pool = Buffer.alloc(RANDOM_BYTES * 256)
 let used = pool.length
 
-/** Ids from the system's random source. */
-export const randomIds: Ids = {
+/** The time that the last id began with, and its digits. */
+let writtenMs = 0
+let timeDigits = ''
+
+/**
+ * Ids that begin with the time, in milliseconds, and go on with 80 bits from the system's random source, as UUIDs of version
+ * 7 do (RFC 9562, section 5.7). Those made together stand together in a database's index, which an index by random ids would
+ * pay for with a page to each row.
+ */
+export const timeOrderedIds: Ids = {
   next(prefix) {
     if (used === pool.length) {
       randomFillSync(pool)
       used = 0
     }
-    used += ID_BYTES
-    return `${prefix}_${pool.toString('hex', used - ID_BYTES, used)}`
+    const nowMs = Date.now()
+    if (nowMs !== writtenMs) {
+      writtenMs = nowMs
+      timeDigits = nowMs.toString(16).padStart(12, '0')
+    }
+    used += RANDOM_BYTES
+    return `${prefix}_${timeDigits}${pool.toString('hex', used - RANDOM_BYTES, used)}`
   },
 }
 

@@ -2,7 +2,7 @@ import { createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
 import { systemClock } from '../core/clock.ts'
-import { randomIds } from '../core/ids.ts'
+import { timeOrderedIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
 import { estimateTokens } from '../endpoints/token-estimate.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
@@ -68,7 +68,7 @@ export function contextOf(options: GatewayOptions): StageContext {
     taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,
     taskPollIntervalMs: options.taskPollIntervalMs,
     clock,
-    ids: options.ids ?? randomIds,
+    ids: options.ids ?? timeOrderedIds,
     logger,
     onEvent: options.onEvent,
   }

@@ -1,11 +1,22 @@
-import { expect, test } from 'vitest'
-import { randomIds, toBase62 } from '../../src/core/ids.ts'
+import { expect, test, vi } from 'vitest'
+import { timeOrderedIds, toBase62 } from '../../src/core/ids.ts'
 
 test('an id is its prefix and 32 hexadecimal digits, and never the same twice', () => {
-  const ids = Array.from({ length: 1000 }, () => randomIds.next('req'))
+  const ids = Array.from({ length: 1000 }, () => timeOrderedIds.next('req'))
 
   expect(ids.every((id) => /^req_[0-9a-f]{32}$/.test(id))).toBe(true)
   expect(new Set(ids).size).toBe(1000)
+})
+
+test('ids made later stand later in an index', () => {
+  vi.useFakeTimers({ now: 1_800_000_000_000 })
+  const first = timeOrderedIds.next('req')
+  vi.setSystemTime(1_800_000_000_001)
+  const second = timeOrderedIds.next('req')
+  vi.useRealTimers()
+
+  expect(first < second).toBe(true)
+  expect(Number.parseInt(first.slice(4, 16), 16)).toBe(1_800_000_000_000)
 })
 
 test.each([
