@@ -1,3 +1,4 @@
+import { PICTURE_BYTES } from './picture-bytes.mjs'
 import { CONTENT_EVENTS } from './vendor-answers.mjs'
 
 /** What is wrong with an answer; for proxies that promise the public model id, that too. */
@@ -26,4 +27,22 @@ export function messagesStreamFaults({ body }) {
   const texts = body.split('"text_delta"').length - 1
   const isWhole = texts === CONTENT_EVENTS && body.includes('event: message_stop')
   return isWhole ? [] : [`${texts} pieces of text, or no end`]
+}
+
+/** What is wrong with the answer to an image edit. */
+export function imageEditFaults({ body }) {
+  const { data, usage } = JSON.parse(body)
+  const isWhole = data.length === 1 && data[0].b64_json.length === PICTURE_BYTES && usage.output_tokens > 0
+  return isWhole ? [] : ['the picture is not whole']
+}
+
+/** What is wrong with the receipt for a video; a gateway answers 202 with the id of its own task. */
+export function videoFaults({ status, body }, { proxy, model }) {
+  const receipt = JSON.parse(body)
+  const faults = receipt.output.task_status === 'PENDING' ? [] : ["the vendor's output is missing"]
+  if (!proxy.isTranslating) return faults
+  if (status !== 202) faults.push(`status ${status}, not 202`)
+  if (receipt.model !== model) faults.push(`the model is ${receipt.model}, not ${model}`)
+  if (receipt.status !== 'queued') faults.push(`the status is ${receipt.status}, not queued`)
+  return faults
 }

@@ -1,3 +1,5 @@
+import { isSuccess } from './http-connection.mjs'
+
 const SETTLE_WITHIN_MS = 5_000
 
 /**
@@ -7,19 +9,22 @@ const SETTLE_WITHIN_MS = 5_000
  */
 export async function checkAnswer({ driver, proxy, running, scenario }) {
   const answer = await driver.ask('fetchWhole', { port: running.port, request: scenario.request(proxy) })
-  if (answer.status !== 200) throw new Error(`${proxy.name}: status ${answer.status}: ${answer.body.slice(0, 500)}`)
+  if (!isSuccess(answer)) throw new Error(`${proxy.name}: status ${answer.status}: ${answer.body.slice(0, 500)}`)
   const faults = scenario.faultsOf(answer, proxy)
   if (faults.length > 0) throw new Error(`${proxy.name}: ${faults.join('; ')}: ${answer.body.slice(-500)}`)
   return answer.bodyBytes
 }
 
-/** Reads a proxy's account once nothing is held any more; undefined for proxies without accounts. */
-export async function settledBalance(running) {
+/**
+ * Reads a proxy's account once nothing is held any more; undefined for proxies without accounts. Where a request leaves a
+ * hold behind, as a video does until it is rendered, `isHolding` reads what is left beside it.
+ */
+export async function settledBalance(running, { isHolding = false } = {}) {
   const deadline = performance.now() + SETTLE_WITHIN_MS
   while (performance.now() < deadline) {
     const account = await running.account()
     if (account === undefined) return undefined
-    if (account.held === 0n) return account.balance
+    if (isHolding || account.held === 0n) return account.balance
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   throw new Error('money is still held after all answers have ended')
@@ -30,8 +35,6 @@ export function checkCharge({ proxy, before, after, answers, costNanoDollars }) 
   if (before === undefined || after === undefined) return
   const expected = BigInt(answers) * costNanoDollars
   if (before - after !== expected) {
-    throw new Error(
-      `${proxy.name}: ${before - after} nano-dollars were charged for ${answers} answers, not ${expected}`,
-    )
+    throw new Error(`${proxy.name}: ${before - after} nano-dollars were taken for ${answers} answers, not ${expected}`)
   }
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { answerQuestions } from './child-process.mjs'
-import { HttpConnection } from './http-connection.mjs'
+import { HttpConnection, isSuccess } from './http-connection.mjs'
 import { quantile } from './statistics.mjs'
 
 let connections = []
@@ -79,7 +79,7 @@ function begin(waiting, spreadMs, next) {
 
 function faultOf(answer, expectedBytes) {
   if (answer.fault !== undefined) return answer.fault
-  if (answer.status !== 200) return `status ${answer.status}`
+  if (!isSuccess(answer)) return `status ${answer.status}`
   return answer.bodyBytes === expectedBytes ? undefined : `${answer.bodyBytes} bytes instead of ${expectedBytes}`
 }
 

@@ -5,6 +5,9 @@ const HEAD_END = '\r\n\r\n'
 const CARRIAGE_RETURN = 13
 const LINE_FEED = 10
 
+/** Is the status of an answer one of success? */
+export const isSuccess = ({ status }) => status >= 200 && status < 300
+
 /**
  * One kept-alive HTTP/1.1 connection that sends prepared requests, and reads of the answers what a load driver needs:
  * status, size, the moment of the first byte of the body, and the end. Much cheaper than an HTTP client, because what the

@@ -8,6 +8,7 @@ export async function openLab() {
   const driver = await startChild(file('./driver.mjs'), { core: LOAD_CORE })
   return {
     driver,
+    vendor,
     /**
      * Starts a proxy in front of the vendor.
      * @param {{ name: string, launch?: Function }} proxy a module of `proxies/`; one that is no Node program brings its own `launch`
@@ -34,7 +35,7 @@ async function nodeProxy({ name }, upstreamPort) {
     port: child.ready.port,
     /** CPU time used since the start, in microseconds. */
     cpuMicroseconds: () => child.ask('cpuMicroseconds'),
-    /** Memory after a collection: `resident` and `used` bytes. */
+    /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the most there ever was. */
     memoryBytes: () => child.ask('memoryBytes'),
     /** `{ balance, held }` in nano-dollars; undefined for proxies that keep no accounts. */
     account: () => child.ask('account'),

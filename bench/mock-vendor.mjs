@@ -5,17 +5,19 @@ import {
   chatAnswer,
   chatEvents,
   embeddingsAnswer,
+  imageEditAnswer,
   messageAnswer,
   messagesEvents,
   STREAM_END,
   STREAM_HEAD,
+  videoReceipt,
 } from './vendor-answers.mjs'
 
 /**
  * A vendor that costs next to nothing, so that a proxy's own work is what is measured: sockets without Node's HTTP server,
  * and answers whose bytes are made once. The manner of the answer is in the name of the model:
  * `burst` all events in one write · `paced` one write every 20 ms · `brief` ten events, 10 ms apart · `slow` an event every
- * 2 s, without end · anything else one JSON answer.
+ * 2 s, without end · `held` an image edit that is answered when the lab says so · anything else one JSON answer.
  */
 
 const PACES = {
@@ -30,9 +32,19 @@ const MESSAGES_BURST = Buffer.concat([STREAM_HEAD, ...messagesEvents('claude-ben
 const CHAT = chatAnswer('gpt-bench')
 const MESSAGE = messageAnswer('claude-bench')
 const EMBEDDINGS = embeddingsAnswer('embedding-bench')
+const IMAGE_EDIT = imageEditAnswer()
+
+/** Connections whose edit waits for `beginHeld` and `endHeld`. */
+const held = []
+let videos = 0
 
 function answer(socket, path, body) {
   if (path.endsWith('/embeddings')) return socket.write(EMBEDDINGS)
+  if (path.endsWith('/images/edits')) return body.includes('-held\r\n') ? held.push(socket) : socket.write(IMAGE_EDIT)
+  if (path.endsWith('/videos/generations') || path.endsWith('/video-synthesis')) {
+    videos += 1
+    return socket.write(videoReceipt(videos))
+  }
   const manner = /"model":\s*"[^"]*-(burst|paced|brief|slow)"/.exec(body)?.[1]
   if (path.endsWith('/messages')) return socket.write(manner === 'burst' ? MESSAGES_BURST : MESSAGE)
   if (manner === undefined) return socket.write(CHAT)
@@ -68,29 +80,63 @@ function drip(socket) {
   socket.once('close', () => clearInterval(timer))
 }
 
-/** Reads requests from a connection, one after the other. */
+/** So much of a request is read as text: the model stands at the front of all bodies. */
+const READ_BYTES = 4_096
+
+/** Reads requests from a connection, one after the other. Large bodies are counted, not joined. */
 function serve(socket) {
-  let kept
+  let chunks = []
+  let byteLength = 0
+  let head
   socket.setNoDelay(true)
   socket.on('error', () => socket.destroy())
   socket.on('data', (chunk) => {
-    kept = kept === undefined ? chunk : Buffer.concat([kept, chunk])
-    const headEnd = kept.indexOf('\r\n\r\n')
-    if (headEnd < 0) return
-    const head = kept.latin1Slice(0, headEnd)
-    const bodyStart = headEnd + 4
-    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+    chunks.push(chunk)
+    byteLength += chunk.byteLength
+    head ??= readHead(chunks)
+    if (head === undefined) return
+    const { path, bodyStart, bodyBytes } = head
     const isWhole =
-      length === undefined
-        ? !/\r\ntransfer-encoding: *chunked/i.test(head) || kept.subarray(-5).equals(STREAM_END)
-        : kept.byteLength >= bodyStart + Number(length)
+      bodyBytes === undefined ? joined(chunks).subarray(-5).equals(STREAM_END) : byteLength >= bodyStart + bodyBytes
     if (!isWhole) return
-    const body = kept.latin1Slice(bodyStart)
-    kept = undefined
-    answer(socket, head.split(' ', 2)[1], body)
+    const front = joined(chunks, Math.min(byteLength, READ_BYTES)).subarray(bodyStart, READ_BYTES).latin1Slice()
+    chunks = []
+    byteLength = 0
+    head = undefined
+    answer(socket, path, front)
   })
 }
 
+/** Path and size of a request; undefined until its head is whole. `bodyBytes` is undefined for a chunked body. */
+function readHead(chunks) {
+  const bytes = joined(chunks)
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end < 0) return undefined
+  const head = bytes.latin1Slice(0, end)
+  const isChunked = /\r\ntransfer-encoding: *chunked/i.test(head)
+  const bodyBytes = isChunked ? undefined : Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
+  return { path: head.split(' ', 2)[1], bodyStart: end + 4, bodyBytes }
+}
+
+/** The first `size` bytes, or all. */
+function joined(chunks, size) {
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size)
+}
+
 const server = net.createServer(serve).listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {
-  answerQuestions({ port: server.address().port }, {})
+  answerQuestions(
+    { port: server.address().port },
+    {
+      heldCount: () => held.length,
+      /** All of the answers but their last byte; resolves when the bytes are on their way. */
+      beginHeld: async () => {
+        await Promise.all(
+          held.map((socket) => new Promise((sent) => socket.write(IMAGE_EDIT.subarray(0, -1), () => sent()))),
+        )
+      },
+      endHeld: () => {
+        for (const socket of held.splice(0)) socket.write(IMAGE_EDIT.subarray(-1))
+      },
+    },
+  )
 })

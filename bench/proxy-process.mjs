@@ -19,7 +19,8 @@ server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {
         globalThis.gc()
         globalThis.gc()
         const { rss, heapUsed, external } = process.memoryUsage()
-        return { resident: rss, used: heapUsed + external }
+        const peakResident = process.resourceUsage().maxRSS * 1_024
+        return { resident: rss, peakResident, used: heapUsed + external }
       },
       /** Undefined for proxies that keep no accounts. */
       account: () => account?.(),

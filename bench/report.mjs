@@ -1,6 +1,9 @@
 import { FLOOR } from './proxies/proxies.mjs'
 
-const SIGNS = { ratio: '×', difference: 'ms more', absolute: 'kB' }
+const SIGNS = { ratio: '×', difference: 'ms more' }
+
+/** What stands behind a compared value; an absolute one has the unit of the headline, such as `kB` of `kB/stream`. */
+const signOf = ({ comparison, unit }) => SIGNS[comparison] ?? unit.split('/')[0]
 
 /** One row for each proxy of a scenario, as texts. */
 export function rowsOf({ scenario, results }) {
@@ -23,16 +26,17 @@ export function rowsOf({ scenario, results }) {
 
 const HEADLINE = 'median'
 
-function comparisonText({ comparison }, result) {
+function comparisonText(scenario, result) {
   const [least, most] = [Math.min(...result.compared), Math.max(...result.compared)]
-  return `${round(result.comparison)} ${SIGNS[comparison]} (${round(least)}–${round(most)})`
+  return `${round(result.comparison)} ${signOf(scenario)} (${round(least)}–${round(most)})`
 }
 
 /** The target in words, and whether it was reached. */
-export function verdict({ target, goal, comparison }, value) {
+export function verdict(scenario, value) {
+  const { target, goal } = scenario
   const outcome = value <= target ? 'pass' : 'FAIL'
   const goalText = goal === target ? '' : `; goal ${goal}: ${value <= goal ? 'reached' : 'not yet'}`
-  return `≤ ${target} ${SIGNS[comparison]}: ${outcome}${goalText}`
+  return `≤ ${target} ${signOf(scenario)}: ${outcome}${goalText}`
 }
 
 function round(value) {

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { PICTURE_BYTES, pictureBytes } from './picture-bytes.mjs'
 
 /** The caller's key at every proxy. */
 export const API_KEY = 'sk-benchmarkCaller7Qw2Zx9Lk4Vn8Rt6Yb1Mc5Hd3Jf0Gs'
@@ -7,7 +8,6 @@ const HEADERS = [
   'host: 127.0.0.1',
   'accept: application/json',
   'accept-encoding: gzip, deflate',
-  'content-type: application/json',
   'user-agent: bench/1.0',
   `authorization: Bearer ${API_KEY}`,
   'x-client-lang: js',
@@ -26,11 +26,16 @@ const QUESTION =
   'has changed. In which order do you let them in, which signals do you pull, and what do you tell the passengers who have a ' +
   'connection at 09:40? Please answer step by step, and add at the end what you would do if the late train lost another five minutes.'
 
-/** The bytes of a POST, with the headers that SDKs send. */
+/** The head of a POST, with the headers that SDKs send. */
+function postHead(path, contentType, byteLength) {
+  const head = [`POST ${path} HTTP/1.1`, ...HEADERS, `content-type: ${contentType}`, `content-length: ${byteLength}`]
+  return `${head.join('\r\n')}\r\n\r\n`
+}
+
+/** A POST of a JSON body. */
 export function post(path, body) {
   const json = JSON.stringify(body)
-  const head = [`POST ${path} HTTP/1.1`, ...HEADERS, `content-length: ${Buffer.byteLength(json)}`]
-  return `${head.join('\r\n')}\r\n\r\n${json}`
+  return `${postHead(path, 'application/json', Buffer.byteLength(json))}${json}`
 }
 
 /** A chat request of two messages, about 1 KB. */
@@ -63,4 +68,26 @@ export function messagesRequest(model) {
 export function embeddingsRequest(model) {
   const input = Array.from({ length: 100 }, (_, index) => `Track ${index}: ${QUESTION.slice(index, index + 60)}`)
   return post('/v1/embeddings', { model, input, encoding_format: 'float' })
+}
+
+/** An edit of one picture of 2 MB, as a form in the order in which SDKs write it, as bytes. */
+export function imageEditRequest(model) {
+  const boundary = '----formdata-bench-094117302265'
+  const field = (name, value) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const file = 'content-disposition: form-data; name="image"; filename="junction.png"\r\ncontent-type: image/png'
+  const body = Buffer.concat([
+    Buffer.from(field('model', model)),
+    Buffer.from(field('prompt', QUESTION)),
+    Buffer.from(`--${boundary}\r\n${file}\r\n\r\n`),
+    pictureBytes(PICTURE_BYTES),
+    Buffer.from(`\r\n${field('size', '1024x1024')}${field('quality', 'high')}--${boundary}--\r\n`),
+  ])
+  const head = postHead('/v1/images/edits', `multipart/form-data; boundary=${boundary}`, body.byteLength)
+  return Buffer.concat([Buffer.from(head), body])
+}
+
+/** A video to be rendered from a text. */
+export function videoRequest(model) {
+  const input = { prompt: QUESTION, negative_prompt: 'people on the track, rain' }
+  return post('/v1/videos/generations', { model, duration: 5, resolution: '720p', input, parameters: { seed: 4_711 } })
 }

@@ -1,10 +1,14 @@
 import { Buffer } from 'node:buffer'
+import { PICTURE_BYTES, pictureBytes } from './picture-bytes.mjs'
 
 /** Tokens that every chat answer of the mock vendor reports. */
 export const CHAT_USAGE = { input: 212, output: 200 }
 
 /** Tokens that every embeddings answer reports. */
 export const EMBEDDINGS_USAGE = { input: 1_350 }
+
+/** Tokens that every image edit reports. */
+export const EDIT_USAGE = { text: 140, pictures: 1_056, output: 4_160 }
 
 /** Content events of one streamed answer; with role, finish reason, usage and `[DONE]` an OpenAI stream has four more. */
 export const CONTENT_EVENTS = 200
@@ -81,6 +85,35 @@ export function embeddingsAnswer(model) {
   }))
   const usage = { prompt_tokens: EMBEDDINGS_USAGE.input, total_tokens: EMBEDDINGS_USAGE.input }
   return jsonAnswer({ object: 'list', data, model: dated(model), usage })
+}
+
+/** One edited picture in base64; the answer as a whole has 2 MB. */
+export function imageEditAnswer() {
+  const { text, pictures, output } = EDIT_USAGE
+  const input = text + pictures
+  return jsonAnswer({
+    created: 1_795_166_047,
+    background: 'opaque',
+    data: [{ b64_json: pictureBytes((PICTURE_BYTES / 4) * 3).toString('base64') }],
+    output_format: 'png',
+    quality: 'high',
+    size: '1024x1024',
+    usage: {
+      input_tokens: input,
+      input_tokens_details: { image_tokens: pictures, text_tokens: text },
+      output_tokens: output,
+      total_tokens: input + output,
+    },
+  })
+}
+
+/** The receipt for a video in DashScope's native dialect. Each has an id of its own, in the end of it. */
+export function videoReceipt(number) {
+  const taskId = `0385dc79-5ff8-4d82-bcb6-${number.toString(16).padStart(12, '0')}`
+  return jsonAnswer({
+    output: { task_status: 'PENDING', task_id: taskId },
+    request_id: '4909100c-7b5a-9f92-bfe5-8d7d2c1f0a3e',
+  })
 }
 
 /** A number of the length that vendors write: `-0.0123456789`. */

@@ -19,9 +19,9 @@ export const load = {
   },
 
   async measure({ lab, proxy, scenario, prepared, options }) {
-    const before = await settledBalance(prepared.running)
+    const before = await settledBalance(prepared.running, scenario)
     const { result, cpu, profile } = await oneRun({ lab, proxy, scenario, prepared, options })
-    const after = await settledBalance(prepared.running)
+    const after = await settledBalance(prepared.running, scenario)
     const { answers } = result
     checkCharge({ proxy, before, after, answers, costNanoDollars: scenario.costNanoDollars })
     return {

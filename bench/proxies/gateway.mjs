@@ -9,7 +9,10 @@ const ACCOUNT = 'acct_bench'
 const CREDIT = '1000000000'
 
 /** Dollars per million tokens; whole nano-dollars per token, so that a charge needs no rounding. */
-export const PRICES = { input: '0.50', output: '1.50' }
+export const PRICES = { input: '0.50', output: '1.50', inputPicture: '0.80', outputPicture: '3.20' }
+
+/** Dollars for a second of video. */
+export const VIDEO_SECOND_PRICE = '0.0001'
 
 const MODELS = [
   { id: 'bench-chat', vendor: 'openai', upstream: 'gpt-bench' },
@@ -29,24 +32,64 @@ const EMBEDDING_MODEL = {
   limits: { contextTokens: 800_000, dimensions: 1_024 },
 }
 
+const EDIT_MODELS = [
+  { id: 'bench-edit', upstream: 'image-bench' },
+  { id: 'bench-edit-held', upstream: 'image-bench-held' },
+].map((model) => ({
+  ...model,
+  kind: 'image_edit',
+  vendor: 'openai',
+  protocol: 'generations',
+  image: {
+    sizes: ['auto', '1024x1024', '1024x1536', '1536x1024'],
+    defaultSize: 'auto',
+    referenceImages: { min: 1, max: 16 },
+    maxImages: 10,
+    takesMask: true,
+    qualities: ['auto', 'low', 'medium', 'high'],
+    outputTokens: { 'high 1024x1024': 4_160, default: 6_240 },
+    inputTokensPerImage: 7_000,
+  },
+}))
+
+const VIDEO_MODEL = {
+  id: 'bench-video',
+  kind: 'video',
+  vendor: 'dashscope',
+  upstream: 'video-bench',
+  protocol: 'wan-2-6',
+  video: {
+    task: 't2v',
+    resolutions: ['720p', '1080p'],
+    durations: { min: 2, max: 15 },
+    maxBilledSeconds: 15,
+    geometry: 'size',
+  },
+}
+
+/** Longer than a run, so that nobody asks about videos while their submission is measured. */
+const TASK_POLL_INTERVAL_MS = 3_600_000
+
 /** The gateway with everything on: keys in the store, validation, all limits, prices and a ledger, usage read. */
 export async function serve({ upstreamPort, store }) {
-  const { anthropic, createGateway, openai } = await import('../../dist/index.js')
+  const { anthropic, createGateway, dashscope, openai } = await import('../../dist/index.js')
   const { nodeHandler } = await import('../../dist/node.js')
   const baseURL = `http://127.0.0.1:${upstreamPort}`
-  const models = [...MODELS, EMBEDDING_MODEL]
+  const models = [...MODELS, EMBEDDING_MODEL, ...EDIT_MODELS, VIDEO_MODEL]
   const gateway = createGateway({
-    vendors: [openai({ apiKey: 'sk-vendor-bench', baseURL }), anthropic({ apiKey: 'sk-ant-bench', baseURL })],
+    vendors: [
+      openai({ apiKey: 'sk-vendor-bench', baseURL }),
+      anthropic({ apiKey: 'sk-ant-bench', baseURL }),
+      dashscope({ apiKey: 'sk-dashscope-bench', baseURL }),
+    ],
     models,
     prices: {
       currency: 'USD',
-      prices: models.flatMap(({ id, kind }) => [
-        { model: id, meter: 'input_token', amount: PRICES.input, per: 1_000_000 },
-        ...(kind === 'chat' ? [{ model: id, meter: 'output_token', amount: PRICES.output, per: 1_000_000 }] : []),
-      ]),
+      prices: models.flatMap(pricesOf),
     },
     keys: [{ key: API_KEY, account: ACCOUNT }],
     limits: { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrency: 100_000 },
+    taskPollIntervalMs: TASK_POLL_INTERVAL_MS,
     ...(store === undefined ? {} : { store }),
   })
   await gateway.start()
@@ -59,4 +102,14 @@ export async function serve({ upstreamPort, store }) {
       return { balance, held }
     },
   }
+}
+
+function pricesOf({ id, kind }) {
+  if (kind === 'video') return [{ model: id, meter: 'video_second', amount: VIDEO_SECOND_PRICE, per: 1 }]
+  const tokens = (meter, amount) => ({ model: id, meter, amount, per: 1_000_000 })
+  const input = tokens('input_token', PRICES.input)
+  if (kind === 'embedding') return [input]
+  const text = [input, tokens('output_token', PRICES.output)]
+  if (kind === 'chat') return text
+  return [...text, tokens('input_image_token', PRICES.inputPicture), tokens('output_image_token', PRICES.outputPicture)]
 }

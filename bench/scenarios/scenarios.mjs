@@ -2,12 +2,26 @@ import { scenario as chatBurst } from './chat-burst.mjs'
 import { scenario as chatBurstTranslated } from './chat-burst-translated.mjs'
 import { scenario as chatJson } from './chat-json.mjs'
 import { scenario as chatPaced } from './chat-paced.mjs'
+import { scenario as edits } from './edits.mjs'
+import { scenario as editsMemory } from './edits-memory.mjs'
 import { scenario as embeddings } from './embeddings.mjs'
 import { scenario as firstByte } from './first-byte.mjs'
 import { scenario as openStreams } from './open-streams.mjs'
+import { scenario as videoSubmit } from './video-submit.mjs'
 
 /**
  * What is measured, in this order. `comparison` says what is held against `target`, and against the stricter `goal`:
  * the `ratio` to the floor, the `difference` to it, or the `absolute` value.
  */
-export const SCENARIOS = [chatJson, chatPaced, chatBurst, chatBurstTranslated, embeddings, firstByte, openStreams]
+export const SCENARIOS = [
+  chatJson,
+  chatPaced,
+  chatBurst,
+  chatBurstTranslated,
+  embeddings,
+  edits,
+  videoSubmit,
+  firstByte,
+  openStreams,
+  editsMemory,
+]
