@@ -93,6 +93,8 @@ async function recordingServer(): Promise<{ origin: string; arrived: Arrived[]; 
 
 const pieces = (...texts: string[]): Uint8Array[] => texts.map((text) => Buffer.from(text))
 
+const LARGE = 'a'.repeat(40_000)
+
 test.each<[string, Uint8Array[], string[], string]>([
   ['several pieces, empty ones among them', pieces('', 'one', '', 'two', 'ü', ''), [], 'onetwoü'],
   ['one piece', pieces('one'), [], 'one'],
@@ -101,6 +103,9 @@ test.each<[string, Uint8Array[], string[], string]>([
   ['no pieces', [], [], ''],
   ['no pieces, and a length among the headers', [], ['content-length', '0'], ''],
   ['empty pieces only', pieces('', ''), [], ''],
+  ['large pieces, which are not joined', pieces(LARGE, '', 'ü'), [], `${LARGE}ü`],
+  ['large plain byte arrays', [new Uint8Array(40_000).fill(97), new Uint8Array([98])], [], `${LARGE}b`],
+  ['large pieces with a length', pieces(LARGE, 'b'), ['Content-Length', '40001'], `${LARGE}b`],
 ])('a body of %s arrives as one, with its length', async (_title, body, headers, expected) => {
   const { origin, arrived } = await recordingServer()
 
