@@ -126,15 +126,18 @@ class Relay implements StreamReceiver {
       return { kind: 'completed', usage: stream.usage, estimatedUsage, error: undefined }
     }
     const usage = stream.usage === undefined ? undefined : cutUsage(estimate, stream.usage, stream.outputTokensSeen)
+    // Of a paid job that failed before anything of it came, the caller has no more than of one that failed as a whole answer.
+    const isBare = this.#reserved.endpoint.isPaidJob === true && !stream.hasContent
+    const came = isBare ? NOTHING_CAME : { usage, estimatedUsage }
     if (stream.failure !== undefined) {
-      return { kind: 'failed', usage, estimatedUsage, error: failureOfVendor(stream.failure).error }
+      return { kind: 'failed', ...came, error: failureOfVendor(stream.failure).error }
     }
     if (this.#reserved.caller.hasLeft) {
       return { kind: 'abandoned', usage, estimatedUsage, error: new GatewayError('client_closed_request') }
     }
     if (this.#sinkFault !== undefined) return { kind: 'failed', usage, estimatedUsage, error: this.#sinkFault }
     const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
-    return { kind: 'failed', usage, estimatedUsage, error }
+    return { kind: 'failed', ...came, error }
   }
 
   #abandon(): void {
@@ -164,6 +167,8 @@ class Relay implements StreamReceiver {
     })
   }
 }
+
+const NOTHING_CAME = { usage: undefined, estimatedUsage: undefined }
 
 const CUT = "The model vendor's stream ended before the answer was complete."
 

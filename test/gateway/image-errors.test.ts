@@ -1,14 +1,12 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
-import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
-import { rawPost } from '../support/raw-caller.ts'
-import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_MODELS } from '../support/start-gateway.ts'
+import { type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
+import { expectNothingSent, openaiStyle, upstreamStyle } from './image-error-shapes.ts'
 import {
   EDITS,
   editBody,
   editForm,
-  everyShape,
   generation,
   IMAGES,
   interaction,
@@ -23,47 +21,13 @@ const PRICES: PriceFile = {
   ...testPrices,
   prices: [...testPrices.prices, { model: 'host-image', meter: 'image', amount: '0.05' }],
 }
-const CREDIT = 100_000_000_000n
 
 let started: StartedGateway
 
+beforeEach(async () => {
+  started = await startGateway({ models: [...TEST_MODELS, HOST_ROW], prices: PRICES })
+})
 afterEach(() => started.close())
-
-const start = async (options: Partial<GatewayOptions> = {}): Promise<void> => {
-  started = await startGateway({ models: [...TEST_MODELS, HOST_ROW], prices: PRICES, ...options })
-}
-
-/** Nothing was charged, and no hold is left. */
-async function expectNoCharge(): Promise<void> {
-  expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
-}
-
-async function expectNothingSent(): Promise<void> {
-  expect(started.sandbox.requests).toEqual([])
-  await expectNoCharge()
-}
-
-interface Complaint {
-  readonly message: unknown
-  readonly type: string
-  readonly param: string | null
-  readonly code: string
-}
-
-/** `{error:{message,type,param,code}}` and nothing else. */
-function openaiStyle(param: string | null, code: string, type = 'invalid_request_error'): { error: Complaint } {
-  return { error: { message: expect.any(String), type, param, code } }
-}
-
-/** `{code,message,request_id}`, and the same under `error`. */
-function upstreamStyle(code: string, error: Omit<Complaint, 'message'>): Record<string, unknown> {
-  return {
-    code,
-    message: expect.any(String),
-    request_id: expect.stringMatching(/^req_/),
-    error: { message: expect.any(String), ...error },
-  }
-}
 
 const INVALID = { type: 'invalid_request_error', code: 'InvalidParameter' }
 
@@ -107,8 +71,6 @@ describe('400 in the multimodal shape is InvalidParameter in the upstream style'
     ['S30 a thousand million pictures', { parameters: { n: 1e9 } }, 'parameters.n', /exactly 1/],
     ['S30 a negative seed', { parameters: { seed: -1 } }, 'parameters.seed', /0/],
   ])('%s', async (_name, rest, param, message) => {
-    await start()
-
     const answer = await started.post(IMAGES, { ...multimodal('a boat'), ...rest })
     const body = (await answer.json()) as { message: string; request_id: string }
 
@@ -116,7 +78,7 @@ describe('400 in the multimodal shape is InvalidParameter in the upstream style'
     expect(body).toEqual(upstreamStyle('InvalidParameter', { ...INVALID, param }))
     expect(body.message).toMatch(message)
     expect(body.request_id).toBe(answer.headers.get('x-request-id'))
-    await expectNothingSent()
+    await expectNothingSent(started)
   })
 })
 
@@ -171,33 +133,27 @@ describe('400 of an edit is in the style of OpenAI', () => {
     ['S30 a number with an exponent', { n: '1e9' }, [PICTURE], 'n', 'invalid_request'],
     ['a model of another route', { model: 'cl-sonnet-4-6' }, [PICTURE], 'model', 'endpoint_model_mismatch'],
   ])('%s', async (_name, fields, files, param, code) => {
-    await start()
-
     const answer = await postForm(started.url, editForm(fields, files as []))
 
     expect(answer.status).toBe(400)
     expect(await answer.json()).toEqual(openaiStyle(param, code))
-    await expectNothingSent()
+    await expectNothingSent(started)
   })
 
   test('the size 2K is refused in JSON too, with the words of the route', async () => {
-    await start()
-
     const answer = await started.post(EDITS, editBody('more light', { size: '2K' }))
 
     expect(answer.status).toBe(400)
     expect((await answer.json()).error.message).toMatch(/^size: .*2K and 4K are not supported here$/)
-    await expectNothingSent()
+    await expectNothingSent(started)
   })
 
   test('an unknown model is 404', async () => {
-    await start()
-
     const answer = await started.post(EDITS, editBody('more light', { model: 'gp-image-7' }))
 
     expect(answer.status).toBe(404)
     expect(await answer.json()).toEqual(openaiStyle('model', 'model_not_found'))
-    await expectNothingSent()
+    await expectNothingSent(started)
   })
 })
 
@@ -248,8 +204,6 @@ describe('400 in the interactions shape is brief, in the style of OpenAI, and na
     ['a text for store', { store: 'no' }, 'store'],
     ['camel case', { generationConfig: {} }, 'generationConfig'],
   ])('%s', async (_name, rest, param) => {
-    await start()
-
     const answer = await started.post(IMAGES, { ...interaction('a mug'), ...rest })
     const body = (await answer.json()) as { error: { message: string } }
 
@@ -257,7 +211,7 @@ describe('400 in the interactions shape is brief, in the style of OpenAI, and na
     expect(body).toEqual(openaiStyle(param, 'invalid_request'))
     expect(body.error.message.length).toBeLessThan(200)
     expect(body.error.message).not.toContain('\n')
-    await expectNothingSent()
+    await expectNothingSent(started)
   })
 })
 
@@ -268,93 +222,12 @@ describe('400 of a free size', () => {
     ['a ratio above 3:1', '3072x1008', /3 times/],
     ['a word', '2K', /width and height/],
   ])('%s', async (_name, size, message) => {
-    await start()
-
     const answer = await started.post(IMAGES, generation('a boat', { size }))
     const body = (await answer.json()) as { error: { message: string } }
 
     expect(answer.status).toBe(400)
     expect(body).toEqual(openaiStyle('size', 'invalid_request'))
     expect(body.error.message).toMatch(message)
-    await expectNothingSent()
+    await expectNothingSent(started)
   })
 })
-
-describe('errors before the model is known', () => {
-  const BOTH: readonly (readonly [string, number, Partial<GatewayOptions>, Record<string, string>, string, string])[] =
-    [
-      ['401 for an unknown key', 401, {}, { authorization: 'Bearer sk-nobody' }, 'InvalidApiKey', 'invalid_api_key'],
-      ['401 for no key', 401, {}, { authorization: '' }, 'InvalidApiKey', 'invalid_api_key'],
-      ['413 for a body above the limit', 413, { bodyLimitBytes: 20 }, {}, 'InvalidParameter', 'body_too_large'],
-      [
-        '415 for another type of content',
-        415,
-        {},
-        { 'content-type': 'text/plain' },
-        'InvalidParameter',
-        'unsupported_media_type',
-      ],
-    ]
-
-  test.each(BOTH)('%s carries both shapes on generations', async (_name, status, options, headers, code, errorCode) => {
-    await start(options)
-
-    const answer = await started.post(IMAGES, multimodal('a boat'), headers)
-
-    expect(answer.status).toBe(status)
-    expect(await answer.json()).toEqual(
-      upstreamStyle(code, {
-        type: status === 401 ? 'authentication_error' : 'invalid_request_error',
-        param: null,
-        code: errorCode,
-      }),
-    )
-    expect(answer.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
-    await expectNothingSent()
-  })
-
-  test.each(BOTH)(
-    '%s is in the style of OpenAI on edits',
-    async (_name, status, options, headers, _code, errorCode) => {
-      await start(options)
-
-      const answer = await started.post(EDITS, editBody('more light'), headers)
-
-      expect(answer.status).toBe(status)
-      const type = status === 401 ? 'authentication_error' : 'invalid_request_error'
-      expect(await answer.json()).toEqual(openaiStyle(null, errorCode, type))
-      await expectNothingSent()
-    },
-  )
-
-  test('a form on generations is 415, and the answer says what to send', async () => {
-    await start()
-
-    const answer = await fetch(`${started.url}${IMAGES}`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer sk-test-0123456789' },
-      body: editForm({}, [{ name: 'image', bytes: png(16) }]),
-    })
-
-    expect(answer.status).toBe(415)
-    expect((await answer.json()).message).toContain('application/json')
-    await expectNothingSent()
-  })
-
-  test('JSON that is none is 400 InvalidParameter', async () => {
-    await start()
-
-    const answer = await fetch(`${started.url}${IMAGES}`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer sk-test-0123456789', 'content-type': 'application/json' },
-      body: '{"model":',
-    })
-
-    expect(answer.status).toBe(400)
-    expect(await answer.json()).toEqual(
-      upstreamStyle('InvalidParameter', { type: 'invalid_request_error', param: null, code: 'invalid_json' }),
-    )
-    await expectNothingSent()
-  })
-})
-

@@ -1,8 +1,14 @@
 /** One call as the stand-ins received it. */
 export interface SandboxCall {
-  /** `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`; `unknown` for a path that no vendor has. */
+  /**
+   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`; `files` for what their answers link to; `unknown` for a path
+   * that no vendor has.
+   */
   readonly vendor: string
-  /** `chat`, `embeddings`, `count-tokens`; `unknown` for a path that no vendor has. */
+  /**
+   * `chat`, `count-tokens`, `embeddings`, `images`, `image-edits`, `videos`, `video-task`, `video-list`, `video-cancel`;
+   * `picture` and `video` for files; `unknown` for a path that no vendor has.
+   */
   readonly operation: string
   readonly method: string
   /** Without the query. */
@@ -11,7 +17,7 @@ export interface SandboxCall {
   readonly query: string
   /** Lower-case names; repeated headers joined with `, `. */
   readonly headers: Readonly<Record<string, string>>
-  /** The parsed JSON; undefined when the body is empty or no JSON. */
+  /** The parsed JSON; undefined when the body is empty or no JSON, such as a form. */
   readonly body: unknown
   /** The body as it came. */
   readonly bytes: Uint8Array

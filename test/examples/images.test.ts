@@ -1,0 +1,37 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { imageHeader } from '../../src/wire/image-header.ts'
+import { type Ended, endOfExample } from './support/run-example.ts'
+
+const PICTURES = {
+  'generation.png': { format: 'png', width: 1024, height: 1024 },
+  'edit.webp': { format: 'webp', width: 1024, height: 1024 },
+  'interaction.jpg': { format: 'jpeg', width: 1200, height: 896 },
+  'multimodal.png': { format: 'png', width: 1664, height: 928 },
+} as const
+
+describe('the example images', () => {
+  let folder: string
+  let ended: Ended
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'signalbox-images-'))
+    ended = await endOfExample('images', { PICTURES: folder })
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  test('ends with 0 and names what it has written', () => {
+    expect(ended.code).toBe(0)
+    for (const name of Object.keys(PICTURES)) expect(ended.output).toMatch(new RegExp(`^${name} \\d+ bytes$`, 'm'))
+  })
+
+  test('writes a picture of every shape and nothing else', async () => {
+    expect((await readdir(folder)).sort()).toEqual(Object.keys(PICTURES).sort())
+  })
+
+  test.each(Object.entries(PICTURES))('%s is a picture of the size and format asked for', async (name, facts) => {
+    expect(imageHeader([await readFile(join(folder, name))])).toMatchObject(facts)
+  })
+})
