@@ -4,6 +4,7 @@ import type { StageContext } from '../stages/stage-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { TaskCall, TaskReport, Vendor, VendorFailure, VideoOperation, WireAnswer } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
+import { callsUnderWay } from './calls-under-way.ts'
 
 /** Longest wait for an answer about a task; a lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
@@ -65,7 +66,10 @@ async function ask<Value>(
     firstByteTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.firstByteMs),
     idleTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.idleMs),
   })
+  const calls = callsUnderWay(context)
+  calls.add(call)
   const outcome = await call.outcome
+  calls.delete(call)
   if ('failure' in outcome) {
     const { phase, kind } = outcome.failure
     return { kind: 'unreachable', reason: `${phase} ${kind}` }

@@ -1,4 +1,3 @@
-import type { CatalogModel } from '../catalog/model.ts'
 import type { VideoRequest } from '../endpoints/videos/video-request.ts'
 import { vendorAccount } from '../routing/vendor-account.ts'
 import type { Admitted, Candidate } from '../stages/records.ts'
@@ -55,9 +54,9 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
   return { task, pricesByModel }
 }
 
-/** How long a vendor is left alone before it is asked about a task. */
-export function pollIntervalOf(context: StageContext, model: CatalogModel): number {
-  return context.taskPollIntervalMs ?? context.vendors.get(model.vendor)?.videos?.pollIntervalMs ?? 15_000
+/** How long a vendor is left alone before it is asked about a task, whether or not it is configured still. */
+export function pollIntervalOf(context: StageContext, vendorId: string): number {
+  return context.taskPollIntervalMs ?? context.vendors.get(vendorId)?.videos?.pollIntervalMs ?? 15_000
 }
 
 /** The task as it stands once its vendor has taken it, or may have. */
@@ -82,7 +81,7 @@ export function taskAt(
     upstreamId,
     vendorAccount: vendorAccount(vendor.id, candidate.apiKey),
     updatedAtMs: nowMs,
-    nextPollAtMs: nowMs + pollIntervalOf(context, model),
+    nextPollAtMs: nowMs + pollIntervalOf(context, vendor.id),
     deadlineAtMs: task.createdAtMs + context.taskDeadlineMs,
     details: {
       ...task.details,

@@ -5,6 +5,7 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
 import type { TransportControl, TransportFailure, TransportHandler } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap } from '../wire/headers.ts'
+import { callsUnderWay } from './calls-under-way.ts'
 
 /** Headers of the vendor's file that the caller gets. */
 const PASSED_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
@@ -28,46 +29,59 @@ export async function sendContent(
     throw new GatewayError('upstream_invalid_response', { cause: new Error(`the content's address ${check.reason}`) })
   const { url } = check
   const range = exchange.request.header('range')
-  await new Promise<void>((resolve, reject) => {
-    const transfer = new Transfer(exchange.sink, exchange.requestId, resolve, reject)
-    transfer.begin(
-      context.publicTransport.send(
-        {
-          origin: url.origin,
-          path: `${url.pathname}${url.search}`,
-          method: 'GET',
-          headers: range === undefined ? ACCEPT : [...ACCEPT, 'range', range],
-          body: null,
-          firstByteTimeoutMs: context.timeouts.firstByteMs,
-          idleTimeoutMs: context.timeouts.idleMs,
-        },
-        transfer,
-      ),
-    )
-  })
+  const transfer = new Transfer(exchange.sink, exchange.requestId)
+  transfer.begin(
+    context.publicTransport.send(
+      {
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        method: 'GET',
+        headers: range === undefined ? ACCEPT : [...ACCEPT, 'range', range],
+        body: null,
+        firstByteTimeoutMs: context.timeouts.firstByteMs,
+        idleTimeoutMs: context.timeouts.idleMs,
+      },
+      transfer,
+    ),
+  )
+  const calls = callsUnderWay(context)
+  calls.add(transfer)
+  try {
+    await transfer.ended
+  } finally {
+    calls.delete(transfer)
+  }
 }
 
 const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
 
 class Transfer implements TransportHandler {
+  /** Rejects with a GatewayError when nothing was sent to the caller. */
+  readonly ended: Promise<void>
   readonly #sink: ByteSink
   readonly #requestId: string
-  readonly #resolve: () => void
-  readonly #reject: (error: GatewayError) => void
+  #resolve!: () => void
+  #reject!: (error: GatewayError) => void
   #control: TransportControl | undefined
   #isSending = false
 
-  constructor(sink: ByteSink, requestId: string, resolve: () => void, reject: (error: GatewayError) => void) {
+  constructor(sink: ByteSink, requestId: string) {
     this.#sink = sink
     this.#requestId = requestId
-    this.#resolve = resolve
-    this.#reject = reject
+    this.ended = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
   }
 
   begin(control: TransportControl): void {
     this.#control = control
     this.#sink.onDrain(() => control.resume())
     this.#sink.onClose(() => control.abort())
+  }
+
+  abort(): void {
+    this.#control?.abort()
   }
 
   onHead(status: number, headers: HeaderMap): void {

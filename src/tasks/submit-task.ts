@@ -7,9 +7,9 @@ import { dispatch } from '../stages/dispatch/dispatch.ts'
 import { failedAnswer } from '../stages/dispatch/failed-answer.ts'
 import { parse } from '../stages/parse.ts'
 import { receiveBody } from '../stages/receive-body.ts'
-import type { Admitted, Answer, Parsed, Received, Reserved } from '../stages/records.ts'
+import type { Admitted, Answer, Parsed, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
 import { taskHead } from '../stages/reply-headers.ts'
-import { reserve } from '../stages/reserve.ts'
+import { reserve, type TaskPlan } from '../stages/reserve.ts'
 import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
 import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
@@ -45,7 +45,7 @@ async function submitAdmitted(context: StageContext, admitted: Admitted): Promis
   const planned = planTask(context, admitted)
   const { task } = planned
   const holdExpiresAtMs = task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS
-  const outcome = await reserve(context, admitted, { task, holdExpiresAtMs })
+  const outcome = await reserveTask(context, admitted, { task, holdExpiresAtMs })
   if (outcome.kind === 'replay') {
     respondReplay(admitted.sink, outcome.answer, admitted.requestId)
     return
@@ -62,6 +62,23 @@ async function submitAdmitted(context: StageContext, admitted: Admitted): Promis
   const dropped = answer.kind === 'failed' ? [] : answer.dropped
   const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: receipt.byteLength })
   respondWhole(reserved.sink, { status: 202, headers }, [receipt])
+}
+
+/**
+ * Sets money aside and writes the task down. A store that fails may have done it all the same and lost its answer: nothing
+ * was sent to a vendor, so what it did is undone as soon as it can be asked again.
+ */
+async function reserveTask(context: StageContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
+  try {
+    return await reserve(context, admitted, plan)
+  } catch (cause) {
+    if (GatewayError.isInstance(cause) && cause.code === 'store_unavailable') {
+      const { id } = plan.task
+      const undo = () => context.store.tasks.discard(id, admitted.claim, context.clock.now())
+      context.settlementRetries.add(undo, plan.holdExpiresAtMs)
+    }
+    throw cause
+  }
 }
 
 const RECEIPT_HEADERS = ['content-type', 'application/json']

@@ -4,6 +4,8 @@ import { reportFault, type StageContext } from '../stages/stage-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { VideoOperation } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
+import { vendorOf } from './ask-vendor.ts'
+import { callsUnderWay } from './calls-under-way.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
@@ -14,6 +16,9 @@ const OVERDUE_INTERVAL_MS = 10_000
 
 /** A task is left to one process for so long; it is more than asking the vendor can take. */
 export const TASK_LEASE_MS = 90_000
+
+/** How long a gateway that closes waits for questions and downloads. */
+const DEFAULT_DRAIN_MS = 5_000
 
 /** Most tasks that are looked at in one go because their time is over. */
 const OVERDUE_BATCH = 50
@@ -50,11 +55,23 @@ export class TaskWorker {
     this.#schedule(0)
   }
 
-  /** Takes no more tasks and waits for those being asked about. */
-  async stop(): Promise<void> {
+  /**
+   * Takes no more tasks, and waits for those being asked about and for downloads. What has not ended after `drainMs`, five
+   * seconds by default, is given up; no task comes to harm by that.
+   */
+  async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
-    await Promise.all(this.#running)
+    const calls = callsUnderWay(this.#context)
+    const cutOff = this.#context.clock.schedule(drainMs, () => calls.giveUp())
+    await this.#idle()
+    await calls.ended()
+    cutOff.cancel()
+  }
+
+  /** A look at the store that ends may leave questions behind, so one wait is not enough. */
+  async #idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running)
   }
 
   #schedule(delayMs: number): void {
@@ -98,7 +115,9 @@ export class TaskWorker {
 
   async #poll(task: TaskRecord): Promise<void> {
     try {
-      await refreshTask(this.#context, task, this.#wake)
+      const asked = await refreshTask(this.#context, task, this.#wake)
+      if (POLLED_STATES.includes(asked.state) && asked.deadlineAtMs <= this.#context.clock.now())
+        await this.#giveUp(asked)
     } catch (error) {
       reportFault(this.#context, task.details.requestId, 'tasks', error)
     }
@@ -116,6 +135,8 @@ export class TaskWorker {
   async #expire(task: TaskRecord): Promise<void> {
     try {
       if (task.state === 'submitting') await this.#lose(task)
+      else if (POLLED_STATES.includes(task.state) && vendorOf(this.#context, task) !== undefined)
+        await this.#askSoon(task)
       else await this.#giveUp(task)
     } catch (error) {
       reportFault(this.#context, task.details.requestId, 'tasks', error)
@@ -130,17 +151,24 @@ export class TaskWorker {
     await store.tasks.change({ id: task.id, from: ['submitting'], set }, nowMs)
   }
 
-  /** The operator's limit: the vendor is asked once more where it can be asked, then the money is free. */
+  /**
+   * Whoever can still be asked is asked once more, as any other within the vendor's budget: a task whose video was made is
+   * not given up uncharged. What comes of it, {@link TaskWorker.#poll} sees.
+   */
+  async #askSoon(task: TaskRecord): Promise<void> {
+    const nowMs = this.#context.clock.now()
+    const set = { nextPollAtMs: Math.min(task.nextPollAtMs, nowMs) }
+    await this.#context.store.tasks.change({ id: task.id, from: [task.state], set }, nowMs)
+  }
+
+  /** The operator's limit: nobody waits any longer, and the money is free. */
   async #giveUp(task: TaskRecord): Promise<void> {
-    const isPolled = POLLED_STATES.includes(task.state) && task.upstreamId !== undefined
-    const last = isPolled ? await refreshTask(this.#context, task, this.#wake) : task
-    if (last.state !== 'unknown' && !POLLED_STATES.includes(last.state)) return
     const error =
-      last.state === 'unknown'
+      task.state === 'unknown'
         ? { code: 'submission_unknown', message: 'It never became known whether the model vendor took the task.' }
         : { code: 'task_deadline_exceeded', message: 'The task did not end within the time that the operator allows.' }
     const nowMs = this.#context.clock.now()
-    await commit(this.#context, last, endTask(last, { ...last.details, error }, { state: 'failed', nowMs }), this.#wake)
+    await commit(this.#context, task, endTask(task, { ...task.details, error }, { state: 'failed', nowMs }), this.#wake)
   }
 }
 

@@ -42,7 +42,7 @@ export function reportFacts(context: StageContext, task: TaskRecord): ReportFact
   const model = context.catalog.find(task.details.model)
   return {
     nowMs: context.clock.now(),
-    pollIntervalMs: model === undefined ? 15_000 : pollIntervalOf(context, model),
+    pollIntervalMs: pollIntervalOf(context, task.details.vendor),
     maxBilledSeconds: model?.video?.maxBilledSeconds,
   }
 }

@@ -1,0 +1,108 @@
+import { once } from 'node:events'
+import { createServer, get, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import type { TaskRecord } from '../../src/stores/task-store.ts'
+import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
+
+const CHUNK = Buffer.alloc(64 * 1024, 7)
+/** Far more than sockets and buffers on the way take up. */
+const CHUNKS = 2_000
+
+let started: StartedGateway
+let files: Server
+let cutOff: Promise<unknown>
+
+beforeEach(async () => {
+  let onCutOff: (value: unknown) => void
+  cutOff = new Promise((resolve) => {
+    onCutOff = resolve
+  })
+  files = createServer((_request, response) => {
+    response.once('close', () => onCutOff(response.writableFinished))
+    response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': CHUNK.length * CHUNKS })
+    let left = CHUNKS
+    const send = (): void => {
+      while (left > 0 && !response.destroyed) {
+        left -= 1
+        if (!response.write(CHUNK)) return void response.once('drain', send)
+      }
+      response.end()
+    }
+    send()
+  }).listen(0, '127.0.0.1')
+  await once(files, 'listening')
+  const store = memoryStore()
+  started = await startGateway({ store })
+  const { port } = files.address() as AddressInfo
+  await store.tasks.insert(completed(`http://127.0.0.1:${port}/video.mp4`))
+})
+afterEach(async () => {
+  await started.close()
+  files.closeAllConnections()
+  files.close()
+})
+
+function completed(contentUrl: string): TaskRecord {
+  const nowMs = Date.now()
+  return {
+    id: 'task_made',
+    accountId: TEST_ACCOUNT,
+    keyId: 'key_1',
+    state: 'completed',
+    upstreamId: 'upstream-1',
+    vendorAccount: 'dashscope:0123456789abcdef',
+    holdId: undefined,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    nextPollAtMs: nowMs,
+    deadlineAtMs: nowMs,
+    details: {
+      requestId: 'req_1',
+      model: 'wv2.7-t2v',
+      vendor: 'dashscope',
+      heldUsage: { videoSeconds: 4 },
+      resolution: '720p',
+      polls: 1,
+      unknownReports: 0,
+      contentUrl,
+    },
+  }
+}
+
+/** A caller who has begun a download and reads no further. */
+async function stalledDownload(): Promise<IncomingMessage> {
+  const request = get(`${started.url}/v1/videos/generations/task_made/content`, {
+    headers: { authorization: `Bearer ${TEST_KEY}` },
+  })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  response.on('error', () => undefined)
+  return response
+}
+
+test('a caller who stops reading stops the transfer from the vendor, and does not keep the gateway from closing', async () => {
+  const response = await stalledDownload()
+
+  await started.gateway.close({ drainMs: 50 })
+  const wasWhole = await cutOff
+
+  expect(response.statusCode).toBe(200)
+  expect(wasWhole).toBe(false)
+})
+
+test('a caller who leaves ends the transfer from the vendor', async () => {
+  const response = await stalledDownload()
+
+  response.destroy()
+
+  expect(await cutOff).toBe(false)
+})
+
+test('a slow caller gets every byte', async () => {
+  const response = await stalledDownload()
+  let byteLength = 0
+  for await (const chunk of response) byteLength += (chunk as Buffer).length
+
+  expect(byteLength).toBe(CHUNK.length * CHUNKS)
+})

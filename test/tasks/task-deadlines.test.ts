@@ -1,0 +1,133 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
+import { CREDIT, type TaskBench, taskBench } from './support/task-bench.ts'
+
+const HOUR_MS = 3_600_000
+const HELD = { balance: CREDIT - 400_000_000n, held: 400_000_000n }
+const FREED = { balance: CREDIT, held: 0n }
+
+let bench: TaskBench
+
+afterEach(() => bench.close())
+
+/** A store on which a submission that the vendor has taken can never be noted, as if the process had died before. */
+function forgetful(store: GatewayStore): GatewayStore {
+  return {
+    ...store,
+    tasks: {
+      ...store.tasks,
+      change: (change, nowMs) =>
+        change.set.upstreamId === undefined ? store.tasks.change(change, nowMs) : new Promise(() => undefined),
+    },
+  }
+}
+
+describe('the operator’s limit', () => {
+  test('D9: a video that renders for ever is given up after 24 hours, not before, and costs nothing', async () => {
+    bench = await taskBench()
+    const id = await bench.submit('[[video:stuck]] a boat')
+
+    await bench.pass(24 * HOUR_MS - 120_000, HOUR_MS)
+    const before = await bench.read(id)
+    const heldBefore = await bench.account()
+    bench.sandbox.reset()
+    await bench.pass(240_000, 5_000)
+
+    expect(before).toMatchObject({ status: 'in_progress' })
+    expect(heldBefore).toEqual(HELD)
+    expect(bench.polls()).toBeGreaterThan(0)
+    // The vendor forgets a task after 24 hours, too: whichever is seen first.
+    expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'task_deadline_exceeded' } })
+    expect(await bench.account()).toEqual(FREED)
+  })
+
+  test('can be set, and the vendor is asked once more before a task is given up', async () => {
+    bench = await taskBench({ taskDeadlineMs: HOUR_MS, taskPollIntervalMs: 2 * HOUR_MS })
+    const made = await bench.submit('a boat')
+    const stuck = await bench.submit('[[video:stuck]] a boat')
+
+    await bench.pass(HOUR_MS)
+    await bench.pass(20_000, 1_000)
+
+    expect(await bench.read(made)).toMatchObject({ status: 'completed' })
+    expect(await bench.read(stuck)).toMatchObject({ status: 'failed', error: { code: 'task_deadline_exceeded' } })
+    expect(bench.polls()).toBe(2)
+    expect(await bench.account()).toEqual({ balance: CREDIT - 400_000_000n, held: 0n })
+  })
+
+  test('ends a task whose vendor cannot be reached', async () => {
+    bench = await taskBench({ taskDeadlineMs: HOUR_MS })
+    bench.sandbox.fault({ kind: 'refuse', vendor: 'dashscope', operation: 'video-task', times: 1_000 })
+    const id = await bench.submit('a boat')
+
+    await bench.pass(HOUR_MS - 60_000, 60_000)
+    const before = await bench.read(id)
+    await bench.pass(120_000, 5_000)
+
+    expect(before).toMatchObject({ status: 'queued' })
+    expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'task_deadline_exceeded' } })
+    expect(await bench.account()).toEqual(FREED)
+  })
+
+  test('ends a task whose key is configured no more', async () => {
+    bench = await taskBench({ taskDeadlineMs: HOUR_MS })
+    const id = await bench.submit('a boat')
+    await bench.close()
+    bench = await bench.another({ vendors: [dashscope({ apiKey: 'other', baseURL: 'https://vendor.example' })] })
+
+    await bench.pass(HOUR_MS)
+    await bench.pass(20_000, 5_000)
+
+    expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'task_deadline_exceeded' } })
+    expect(await bench.account()).toEqual(FREED)
+  })
+})
+
+describe('D8: a submission whose process died before it noted the answer', () => {
+  test('becomes unknown once no answer can come any more, and fails at the limit with its money free', async () => {
+    const store = memoryStore()
+    const dying = await taskBench({ store: forgetful(store) })
+    bench = dying
+    void dying.post('a boat', { headers: { 'idempotency-key': 'once' } })
+    await dying.settle()
+    const [submitting] = (await store.tasks.list('acct_test', { limit: 10 })).tasks
+    const id = submitting!.id
+    bench = await dying.another({ store })
+    const { events } = bench
+
+    await bench.pass(10 * 60_000, 60_000)
+    const whileItMayAnswer = await bench.read(id)
+    await bench.pass(3 * 60_000, 5_000)
+    const afterwards = await bench.read(id)
+    const heldAfterwards = await bench.account()
+    const again = await bench.post('a boat', { headers: { 'idempotency-key': 'once' } })
+    await bench.pass(23 * HOUR_MS, HOUR_MS)
+    const nearTheLimit = await bench.read(id)
+    await bench.pass(HOUR_MS, 60_000)
+
+    // Nobody asked the vendor a second time, whatever the callers did.
+    expect(bench.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
+    expect(whileItMayAnswer).toMatchObject({ status: 'queued' })
+    expect(afterwards).toMatchObject({ status: 'unknown' })
+    expect(heldAfterwards).toEqual(HELD)
+    expect(again.status).toBe(409)
+    expect(nearTheLimit).toMatchObject({ status: 'unknown' })
+    expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'submission_unknown' } })
+    expect(await bench.account()).toEqual(FREED)
+    expect(events.filter(({ type }) => type === 'task-ended')).toMatchObject([{ code: 'submission_unknown' }])
+  })
+
+  test('a task in state unknown is not asked about, because there is no id to ask by, and cannot be cancelled', async () => {
+    bench = await taskBench()
+    const id = await bench.submit('[[fault:reset]] a boat')
+
+    await bench.pass(HOUR_MS, 60_000)
+    const cancelled = await bench.cancel(id)
+
+    expect(await bench.read(id)).toMatchObject({ status: 'unknown' })
+    expect(bench.polls()).toBe(0)
+    expect(cancelled.status).toBe(409)
+  })
+})
