@@ -5,6 +5,7 @@ import { MessagesStreamDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'
 import { messagesErrorFrom, messagesStreamError } from './messages-error.ts'
+import { messagesRelay } from './messages-relay.ts'
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions {
@@ -12,12 +13,12 @@ export interface AnthropicOptions {
   readonly apiKey?: string | readonly string[] | undefined
   /** Origin of the API, with a path prefix if need be; a trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
   readonly baseURL?: string | undefined
-  /** Value of the `anthropic-version` header. Default `2023-06-01`. */
+  /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
 }
 
 /**
- * Anthropic: chat by translation into its Messages API.
+ * Anthropic: its Messages API, for callers who speak it themselves and, by translation, for chat.
  * @throws TypeError when `baseURL` is not an http(s) URL.
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {
@@ -37,6 +38,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
       decoder: (call, writer) =>
         new MessagesStreamDecoder(call, writer, (event) => messagesStreamError(event, apiKeys)),
     },
+    messages: messagesRelay(address, apiKeys),
     errorFrom: (answer, nowMs) => messagesErrorFrom(answer, nowMs, apiKeys),
   }
 }

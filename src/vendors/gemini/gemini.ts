@@ -5,6 +5,7 @@ import type { ImageOperation, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, needsInlineImages } from './chat-to-wire.ts'
+import { countTokens } from './count-tokens.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
 import { errorFrom } from './error-from.ts'
 import { generatedImageFromWire } from './interactions/generated-image-from-wire.ts'
@@ -57,6 +58,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
       decoder: chatDecoder,
       needsInlineImages,
     },
+    tokenCount: countTokens(basePath),
     embeddings: {
       maxInputs: MAX_EMBEDDING_INPUTS,
       takesTokens: false,

@@ -1,0 +1,165 @@
+import { carriedSignature } from './carried-state.ts'
+import { JsonTextEnd } from './json-text-end.ts'
+
+interface TextBlock {
+  readonly kind: 'text'
+  text: string
+}
+
+interface ThinkingBlock {
+  readonly kind: 'thinking'
+  text: string
+  /** Undefined until the block is signed, after which no text may follow. */
+  signature: string | undefined
+}
+
+interface RedactedBlock {
+  readonly kind: 'redacted'
+  readonly data: string
+}
+
+interface ToolBlock {
+  readonly kind: 'tool'
+  readonly id: string
+  readonly name: string
+  /** JSON text that waits to be sent. */
+  json: string
+  readonly end: JsonTextEnd
+}
+
+type Block = TextBlock | ThinkingBlock | RedactedBlock | ToolBlock
+
+/** Gets the events in order: their type, and the members of their data besides `type`. */
+export type EmitEvent = (type: string, members: Record<string, unknown>) => void
+
+/**
+ * Lays the content of an answer out as the blocks of a Messages stream (Anthropic, "Streaming messages", event flow). It
+ * guarantees: indexes count from 0 without a gap, one block is open at a time, each start has its stop, and a delta fits the
+ * block that is open. No block is opened before it has content.
+ *
+ * Other vendors interleave what blocks keep apart: pieces of several tool calls take turns, or text comes before a call's
+ * arguments are whole. The open call goes out as it arrives, and everything else waits until its arguments are whole.
+ */
+export class BlockSequence {
+  readonly #emit: EmitEvent
+  #open: Block | undefined
+  #openIndex = -1
+  readonly #waiting: Block[] = []
+  readonly #tools = new Map<number, ToolBlock>()
+
+  constructor(emit: EmitEvent) {
+    this.#emit = emit
+  }
+
+  get hasTools(): boolean {
+    return this.#tools.size > 0
+  }
+
+  text(text: string): void {
+    const last = this.#last
+    if (last?.kind !== 'text') this.#add({ kind: 'text', text })
+    else if (last === this.#open) this.#delta({ type: 'text_delta', text })
+    else last.text += text
+  }
+
+  thinking(text: string): void {
+    const last = this.#last
+    if (last?.kind !== 'thinking' || last.signature !== undefined)
+      this.#add({ kind: 'thinking', text, signature: undefined })
+    else if (last === this.#open) this.#delta({ type: 'thinking_delta', thinking: text })
+    else last.text += text
+  }
+
+  /** Signs the thinking block that came last; a block of its own, with `text`, where there is none to sign. */
+  sign(signature: string, text = ''): void {
+    const last = this.#last
+    if (last?.kind === 'thinking' && last.signature === undefined) last.signature = signature
+    else this.#add({ kind: 'thinking', text, signature })
+  }
+
+  redacted(data: string): void {
+    this.#add({ kind: 'redacted', data })
+  }
+
+  /** Opens a tool call; a number that was opened before is passed over. */
+  tool(call: { readonly number: number; readonly id: string; readonly name: string }): void {
+    if (this.#tools.has(call.number)) return
+    const block: ToolBlock = { kind: 'tool', id: call.id, name: call.name, json: '', end: new JsonTextEnd() }
+    this.#tools.set(call.number, block)
+    this.#add(block)
+  }
+
+  /** A piece of a call's arguments. What follows arguments that are whole is no part of them. */
+  toolJson(number: number, json: string): void {
+    const block = this.#tools.get(number)
+    if (block === undefined || block.end.isWhole) return
+    block.end.push(json)
+    if (block !== this.#open) {
+      block.json += json
+      return
+    }
+    this.#delta({ type: 'input_json_delta', partial_json: json })
+    this.#advance()
+  }
+
+  /** Gives out what still waits and closes the last block. */
+  finish(): void {
+    for (const block of this.#waiting.splice(0)) this.#start(block)
+    this.#close()
+  }
+
+  get #last(): Block | undefined {
+    return this.#waiting.at(-1) ?? this.#open
+  }
+
+  get #mayFollow(): boolean {
+    return this.#open?.kind !== 'tool' || this.#open.end.isWhole
+  }
+
+  #add(block: Block): void {
+    this.#waiting.push(block)
+    this.#advance()
+  }
+
+  #advance(): void {
+    while (this.#waiting.length > 0 && this.#mayFollow) this.#start(this.#waiting.shift()!)
+  }
+
+  #start(block: Block): void {
+    this.#close()
+    this.#open = block
+    this.#openIndex += 1
+    this.#emit('content_block_start', { index: this.#openIndex, content_block: emptyBlock(block) })
+    if (block.kind === 'text') this.#delta({ type: 'text_delta', text: block.text })
+    else if (block.kind === 'thinking' && block.text !== '')
+      this.#delta({ type: 'thinking_delta', thinking: block.text })
+    else if (block.kind === 'tool' && block.json !== '')
+      this.#delta({ type: 'input_json_delta', partial_json: block.json })
+  }
+
+  #close(): void {
+    const block = this.#open
+    if (block === undefined) return
+    if (block.kind === 'thinking')
+      this.#delta({ type: 'signature_delta', signature: block.signature ?? carriedSignature() })
+    this.#emit('content_block_stop', { index: this.#openIndex })
+    this.#open = undefined
+  }
+
+  #delta(delta: Record<string, unknown>): void {
+    this.#emit('content_block_delta', { index: this.#openIndex, delta })
+  }
+}
+
+function emptyBlock(block: Block): Record<string, unknown> {
+  switch (block.kind) {
+    case 'text':
+      return { type: 'text', text: '' }
+    case 'thinking':
+      return { type: 'thinking', thinking: '', signature: '' }
+    case 'redacted':
+      return { type: 'redacted_thinking', data: block.data }
+    case 'tool':
+      return { type: 'tool_use', id: block.id, name: block.name, input: {} }
+  }
+}

@@ -1,0 +1,32 @@
+import { Buffer } from 'node:buffer'
+import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ExtraContent } from '../chat/chat-request.ts'
+
+/** Begins every signature that the gateway made. */
+export const CARRIED_MARK = 'signalbox:'
+
+/**
+ * The signature of a thinking block that the gateway made. Clients of the dialect return such blocks unchanged (Anthropic,
+ * "Extended thinking", tool use), so they carry the state that another vendor wants back with the tool call behind them.
+ * Without state: a mark that tells the block from one that the dialect's own vendor signed.
+ */
+export function carriedSignature(state?: ExtraContent): string {
+  return state === undefined ? CARRIED_MARK : CARRIED_MARK + Buffer.from(JSON.stringify(state)).toString('base64url')
+}
+
+/** True for a signature that the gateway made. No vendor can read it. */
+export function isCarriedSignature(signature: unknown): signature is string {
+  return typeof signature === 'string' && signature.startsWith(CARRIED_MARK)
+}
+
+/**
+ * The state in a signature; undefined when it holds none, or not the gateway's.
+ * @throws GatewayError `json_too_deep` or `invalid_request` for state that no gateway wrote.
+ */
+export function readCarriedState(signature: unknown): ExtraContent | undefined {
+  if (!isCarriedSignature(signature)) return undefined
+  const state = parseVendorJson(Buffer.from(signature.slice(CARRIED_MARK.length), 'base64url').toString('utf8'))
+  if (!isJsonObject(state)) return undefined
+  assertPlainJson(state)
+  return state
+}

@@ -1,0 +1,26 @@
+import type { Endpoint } from '../endpoint.ts'
+import { checkRequest } from '../request-field.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
+import { MessagesCall } from './messages-call.ts'
+import type { MessagesRequest } from './messages-request.ts'
+import { messagesSchema } from './messages-schema.ts'
+import { messagesStreamError } from './messages-stream-error.ts'
+
+/** `POST /v1/messages` (API specification, "Endpoints"; Anthropic, Messages reference). */
+export const messagesEndpoint: Endpoint<MessagesCall> = {
+  id: 'messages',
+  path: '/v1/messages',
+  kind: 'chat',
+  dialect: 'anthropic',
+  passesHeaders: true,
+  parse: (body) => new MessagesCall('message', checkRequest<MessagesRequest>(messagesSchema, body)),
+  isStream: ({ request }) => request.stream === true,
+  estimate: ({ request }, inputTokens) => ({
+    inputTokens,
+    outputTokens: request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
+  }),
+  billingFields: () => NO_FIELDS,
+  streamError: messagesStreamError,
+}
+
+const NO_FIELDS = {}

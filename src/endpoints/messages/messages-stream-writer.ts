@@ -1,0 +1,132 @@
+import type { Usage } from '../../core/usage.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import type { FinishReason } from '../chat/chat-completion.ts'
+import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import type { ChatStreamWriter } from '../chat/chat-stream-writer.ts'
+import { BlockSequence } from './block-sequence.ts'
+import { carriedSignature } from './carried-state.ts'
+import { messageId } from './message-id.ts'
+import { messageUsage } from './message-usage.ts'
+import { stopReason } from './stop-reason.ts'
+
+/** What a message says of itself besides its content. */
+export interface MessageFacts {
+  /** The model id that the caller reads. */
+  readonly model: string
+  /** Is reasoning shown? Callers that did not ask for it take the first block for the answer. */
+  readonly showsThinking: boolean
+  /** Unix milliseconds at which the call began. */
+  readonly nowMs: number
+}
+
+/**
+ * Writes a neutral stream of chat events as the events of a Messages stream (Anthropic, "Streaming messages"). One answer is
+ * written: the dialect has no others. What comes behind the finish is passed over.
+ */
+export class MessagesStreamWriter implements ChatStreamWriter {
+  /** True once a caller would keep something of what was written. */
+  hasContent = false
+  /** Pieces of output seen; a lower bound of the output tokens. */
+  outputTokensSeen = 0
+  readonly #facts: MessageFacts
+  readonly #blocks: BlockSequence
+  #vendorId: string | undefined
+  #hasBegun = false
+  #finish: FinishReason | undefined
+  #text = ''
+
+  constructor(facts: MessageFacts) {
+    this.#facts = facts
+    this.#blocks = new BlockSequence((type, members) => this.#event(type, members))
+  }
+
+  /** Gives what was written since the last call, with the usage known by now in the first event; empty when nothing was. */
+  take(usage: Usage | undefined): string {
+    const text = this.#text
+    this.#text = ''
+    if (this.#hasBegun || this.#vendorId === undefined) return text
+    this.#hasBegun = true
+    return this.#messageStart(this.#vendorId, usage) + text
+  }
+
+  start(id: string): void {
+    this.#vendorId ??= id
+  }
+
+  text(text: string, choice = 0): void {
+    if (text !== '' && this.#takes(choice)) this.#blocks.text(text)
+  }
+
+  refusal(text: string, choice = 0): void {
+    this.text(text, choice)
+  }
+
+  reasoning(text: string, choice = 0): void {
+    if (text === '' || choice !== 0) return
+    if (!this.#facts.showsThinking) this.outputTokensSeen += 1
+    else if (this.#takes(choice)) this.#blocks.thinking(text)
+  }
+
+  thinkingBlock(block: ThinkingBlock, choice = 0): void {
+    if (!this.#takes(choice)) return
+    if (block.type === 'redacted_thinking') this.#blocks.redacted(block.data)
+    else this.#blocks.sign(block.signature, block.thinking)
+  }
+
+  /**
+   * Passed over: state of the message itself comes behind its text, where a further block would be taken for the answer.
+   * Vendors do without it; what they insist on is the state of calls.
+   */
+  extraContent(): void {}
+
+  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+    if (!this.#takes(choice)) return
+    if (call.extra !== undefined) this.#blocks.sign(carriedSignature(call.extra))
+    this.#blocks.tool({ number: call.index, id: call.id, name: call.name })
+  }
+
+  toolCallArguments(index: number, json: string, choice = 0): void {
+    if (json !== '' && this.#takes(choice)) this.#blocks.toolJson(index, json)
+  }
+
+  finish(reason: FinishReason, choice = 0): void {
+    if (!this.#takes(choice)) return
+    this.#finish = reason
+    this.#blocks.finish()
+  }
+
+  /** Ends the stream. Usage stands behind the last block, because vendors report it last. */
+  done(usage: Usage | undefined): void {
+    this.finish('stop')
+    const reason = stopReason(this.#finish ?? 'stop', this.#blocks.hasTools)
+    const delta = { stop_reason: reason, stop_sequence: null }
+    this.#event('message_delta', { delta, usage: messageUsage(usage) })
+    this.#event('message_stop', {})
+  }
+
+  #takes(choice: number): boolean {
+    if (choice !== 0 || this.#finish !== undefined) return false
+    this.#vendorId ??= ''
+    this.hasContent = true
+    this.outputTokensSeen += 1
+    return true
+  }
+
+  #messageStart(vendorId: string, usage: Usage | undefined): string {
+    const message = {
+      id: messageId(vendorId, this.#facts.nowMs),
+      type: 'message',
+      role: 'assistant',
+      model: this.#facts.model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: messageUsage(usage),
+    }
+    return sseEvent('message_start', JSON.stringify({ type: 'message_start', message }))
+  }
+
+  #event(type: string, members: Record<string, unknown>): void {
+    this.#text += sseEvent(type, JSON.stringify({ type, ...members }))
+  }
+}

@@ -1,0 +1,42 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { TokenCountOperation, VendorCall, WireRequest } from '../vendor.ts'
+import { apiHeaders, modelResource } from './api-request.ts'
+import { chatContents } from './chat-contents.ts'
+import { chatTools } from './chat-tools.ts'
+import { modelAbilities } from './model-abilities.ts'
+
+/**
+ * Counts a chat by `countTokens` (Gemini API, "Counting tokens"). The whole request is given, because contents alone would
+ * leave out the system prompt and the functions.
+ * @param basePath Path up to and including the version: `/v1beta`.
+ */
+export function countTokens(basePath: string): TokenCountOperation {
+  return {
+    toWire: (call) => countTokensToWire(call, basePath),
+    fromWire({ body }) {
+      const answer = parseVendorJson(new TextDecoder().decode(body))
+      const total = isJsonObject(answer) ? answer['totalTokens'] : undefined
+      return typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : undefined
+    },
+  }
+}
+
+function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, basePath: string): WireRequest {
+  const abilities = modelAbilities(model.upstream)
+  const dropped = new Set<string>()
+  const { systemInstruction, contents } = chatContents(request.messages, abilities, (field) => void dropped.add(field))
+  const resource = modelResource(model.upstream)
+  const generateContentRequest = {
+    model: resource,
+    ...(systemInstruction === undefined ? {} : { systemInstruction }),
+    contents,
+    ...chatTools(request, abilities),
+  }
+  return {
+    path: `${basePath}/${resource.split('/').map(encodeURIComponent).join('/')}:countTokens`,
+    headers: apiHeaders(apiKey, false),
+    body: JSON.stringify({ generateContentRequest }),
+    dropped: [...dropped],
+  }
+}

@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { blocksOfStream, eventsOf, type StreamedBlock } from '../endpoints/messages/stream-events.ts'
+import { type StartedGateway, startGateway, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
+import { CODING_CLIENT_HEADERS, codingClientRequest } from './messages-requests.ts'
+
+/** A model that refuses a call of the current turn without its signature. */
+const SIGNING = { id: 'signing', kind: 'chat', vendor: 'gemini', upstream: 'gemini-3-pro-preview' } as const
+
+let started: StartedGateway
+
+beforeAll(async () => {
+  started = await startGateway({ billing: 'off', models: [...TEST_MODELS, SIGNING] })
+})
+afterAll(() => started.close())
+
+const PATH = '/v1/messages?beta=true'
+
+/** The client's loop: the content goes back as it came, thinking included, with the results in one turn. */
+async function loop(
+  model: string,
+  text: string,
+  later = model,
+): Promise<{ rounds: StreamedBlock[][]; dropped: (string | null)[] }> {
+  const request = codingClientRequest(model, text) as { model: string; messages: unknown[] }
+  const rounds: StreamedBlock[][] = []
+  const dropped: (string | null)[] = []
+  for (;;) {
+    const response = await started.post(PATH, request, CODING_CLIENT_HEADERS)
+    expect(response.status).toBe(200)
+    const { blocks, stopReason } = blocksOfStream(eventsOf(new Uint8Array(await response.arrayBuffer())))
+    rounds.push(blocks)
+    dropped.push(response.headers.get('x-signalbox-dropped'))
+    if (stopReason !== 'tool_use') return { rounds, dropped }
+    const content = blocks.map(({ json, ...block }) =>
+      block.type === 'tool_use' ? { ...block, input: JSON.parse(String(json)) } : block,
+    )
+    const results = content.flatMap((block) =>
+      block.type === 'tool_use'
+        ? [{ type: 'tool_result', tool_use_id: (block as { id?: string }).id, content: 'done' }]
+        : [],
+    )
+    request.model = later
+    request.messages = [...request.messages, { role: 'assistant', content }, { role: 'user', content: results }]
+  }
+}
+
+describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'signing', 'chat-relayed', 'chat-qwen'])(
+  'with %s',
+  (model) => {
+    test('F3 F5 F10 thinking, calls and results go round until the answer', async () => {
+      const { rounds } = await loop(model, 'call Bash and Read')
+
+      expect(rounds).toHaveLength(2)
+      expect(rounds[0]?.filter(({ type }) => type === 'tool_use').map((block) => block['name'])).toEqual([
+        'Bash',
+        'Read',
+      ])
+      expect(rounds[1]?.at(-1)).toEqual({ type: 'text', text: 'The tools answered: done | done' })
+    })
+  },
+)
+
+test('F10 the signature of a call comes back to the vendor that made it', async () => {
+  started.sandbox.reset()
+  const { rounds } = await loop('signing', 'call Bash')
+
+  const [, second] = started.sandbox.requests
+  const signature = /"thoughtSignature":"([^"]+)"/.exec(JSON.stringify(second?.body))?.[1]
+  expect(rounds[0]?.map(({ type }) => type)).toContain('thinking')
+  expect(signature).toMatch(/.{8}/)
+  expect(signature).not.toBe('skip_thought_signature_validator')
+})
+
+test.each([
+  ['signing', 'cl-sonnet-4-6'],
+  ['cl-sonnet-4-6', 'gmn-2.5-flash'],
+  ['chat-relayed', 'cl-sonnet-4-6'],
+])('F10 a conversation that %s began can go on at %s', async (first, second) => {
+  const { rounds } = await loop(first, 'call Bash', second)
+
+  expect(rounds[1]?.at(-1)).toEqual({ type: 'text', text: 'The tools answered: done' })
+})
+
+test('F8 for a model of the same dialect the bytes pass, all but the model', async () => {
+  started.sandbox.reset()
+  const request = codingClientRequest('cl-sonnet-4-6', 'fix the test')
+  const response = await started.post(PATH, request, CODING_CLIENT_HEADERS)
+  const given = eventsOf(new Uint8Array(await response.arrayBuffer()))
+
+  const call = await started.sandbox.nextRequest()
+  const sent = JSON.stringify(request)
+  expect(Buffer.from(call.bytes).toString('utf8')).toBe(sent.replace('"cl-sonnet-4-6"', '"claude-sonnet-4-6"'))
+  expect(call.headers).toMatchObject({
+    'anthropic-version': '2023-06-01',
+    'anthropic-beta': CODING_CLIENT_HEADERS['anthropic-beta'],
+  })
+  expect(call.headers['x-claude-code-session-id']).toBeUndefined()
+  expect(Object.values(call.headers)).not.toContain(`Bearer ${TEST_KEY}`)
+  expect(response.headers.get('x-signalbox-dropped')).toBeNull()
+  expect(given.some(({ type }) => type === 'ping')).toBe(true)
+  expect(given[0]).toMatchObject({ message: { model: 'cl-sonnet-4-6', usage: { input_tokens: expect.any(Number) } } })
+})
+
+test('F11 for a model of another dialect, what has no place there is named', async () => {
+  started.sandbox.reset()
+  const response = await started.post(PATH, codingClientRequest('gmn-2.5-flash', 'fix the test'), CODING_CLIENT_HEADERS)
+  await response.text()
+
+  const { body } = await started.sandbox.nextRequest()
+  expect(response.headers.get('x-signalbox-dropped')?.split(', ').sort()).toEqual([
+    'cache_control',
+    'context_management',
+    'metadata.user_id',
+    'safeguards',
+    'system[0]',
+  ])
+  expect(JSON.stringify(body)).not.toContain('billing-header')
+  expect(JSON.stringify(body)).not.toContain('device_id')
+})
+
+test('it warms its connection up without a credential', async () => {
+  const [head, get, post] = await Promise.all(
+    ['HEAD', 'GET', 'POST'].map((method) => fetch(`${started.url}/api/hello`, { method })),
+  )
+
+  expect(head?.status).toBe(200)
+  expect(await head?.text()).toBe('')
+  expect(get?.status).toBe(200)
+  expect(await get?.json()).toEqual({ message: 'hello' })
+  expect(post?.status).toBe(405)
+})
