@@ -54,8 +54,17 @@ function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts
 
 function pushAnswer(headers: string[], admitted: Admitted, vendorId: string, dropped: readonly string[]): string[] {
   headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', vendorId)
-  if (dropped.length > 0) headers.push('x-signalbox-dropped', dropped.join(', '))
+  if (dropped.length > 0) headers.push('x-signalbox-dropped', headerText(dropped.join(', ')))
   return pushLimits(headers, admitted)
+}
+
+/** Longest value that names what was left out; callers choose field names, and clients bound their headers. */
+const MAX_DROPPED_LENGTH = 2_048
+
+/** Text for a header: names that callers made up may hold anything. */
+function headerText(text: string): string {
+  const safe = text.replace(/[^\x20-\x7e]/g, '?')
+  return safe.length <= MAX_DROPPED_LENGTH ? safe : `${safe.slice(0, MAX_DROPPED_LENGTH)}...`
 }
 
 const REQUEST_HEADERS = [

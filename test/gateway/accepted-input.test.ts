@@ -99,4 +99,14 @@ describe('F8 what is in order is accepted', () => {
       expect(JSON.stringify(started.sandbox.requests[0]?.body)).not.toContain('x_vendor_hint')
     },
   )
+
+  test('a field name that no header can hold is told of in one that can', async () => {
+    const name = `evil\r\nx-injected: 1 ${'ü'.repeat(3_000)}`
+
+    const response = await started.post('/v1/chat/completions', chatBody('gmn-2.5-flash', 'hi', { [name]: 1 }))
+
+    expect(response.status).toBe(200)
+    expect(response.headers.get('x-injected')).toBeNull()
+    expect(response.headers.get('x-signalbox-dropped')).toMatch(/^evil\?\?x-injected: 1 \?+\.\.\.$/)
+  })
 })

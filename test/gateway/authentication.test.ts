@@ -61,7 +61,7 @@ describe('S19 nobody unknown gets a body read', () => {
       'content-type: application/json',
       'content-length: 30000000',
     ])
-    const answer = await client.until('"code":"invalid_api_key"')
+    const answer = await client.until('authentication_error')
     client.leave()
 
     expect(answer).toMatch(/^HTTP\/1\.1 401 /)
