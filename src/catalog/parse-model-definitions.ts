@@ -61,6 +61,21 @@ const video = z.strictObject({
   takesShotType: z.boolean().exactOptional(),
 })
 
+const speech = z.strictObject({
+  voices: words,
+  formats: z.array(z.enum(['mp3', 'wav'])).nonempty(),
+  takesInstructions: z.boolean(),
+  maxCharacters: count,
+})
+
+const route = z.strictObject({
+  vendor: name,
+  upstream: name.exactOptional(),
+  weight: z.number().positive().exactOptional(),
+  priority: z.int().nonnegative().exactOptional(),
+  when: z.record(z.string(), z.string()).exactOptional(),
+})
+
 const definitions = z.array(
   z.strictObject({
     id: name,
@@ -70,10 +85,12 @@ const definitions = z.array(
     ),
     vendor: name,
     upstream: name.exactOptional(),
+    routes: z.array(route).nonempty().exactOptional(),
     protocol: name.exactOptional(),
     limits: limits.exactOptional(),
     image: image.exactOptional(),
     video: video.exactOptional(),
+    speech: speech.exactOptional(),
     aliases: z.array(name).exactOptional(),
     fallbacks: z.array(name).exactOptional(),
     created: z.int().nonnegative().exactOptional(),

@@ -117,7 +117,7 @@ function newKey(given: CommandArguments<(typeof CREATE_OPTIONS)[number], 'json'>
 }
 
 function parseEndpoints(option: string, text: string): string[] {
-  const known = ENDPOINTS.map(({ id }) => id)
+  const known = [...new Set(ENDPOINTS.map(({ id }) => id))]
   return parseNames(option, text).map((name) => {
     if (known.includes(name)) return name
     throw new SettingError(`${option}: there is no endpoint ${JSON.stringify(name)}; there are ${known.join(', ')}`)

@@ -78,5 +78,5 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
    * An error event for a stream that has begun; the connection is ended after it. Undefined: there is no way to tell of an
    * error, and the connection is cut.
    */
-  streamError(error: GatewayError): string | undefined
+  streamError(error: GatewayError, request: Request): string | undefined
 }

@@ -72,10 +72,33 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** Writes an error as Anthropic's error envelope. */
-export function anthropicError(error: GatewayError, requestId: string): Record<string, unknown> {
-  const type = ANTHROPIC_TYPES[error.status] ?? (error.status < 500 ? 'invalid_request_error' : 'api_error')
-  return { type: 'error', error: { type, message: error.message }, request_id: requestId }
+/** Types that say more than the status; a vendor's own is kept. */
+const PRECISE_ANTHROPIC_TYPES: ReadonlySet<string> = new Set(
+  Object.values(ANTHROPIC_TYPES).filter((type) => type !== 'invalid_request_error'),
+)
+
+/** Writes an error as Anthropic's error envelope; without an id inside a stream, whose headers have told it. */
+export function anthropicError(error: GatewayError, requestId?: string): Record<string, unknown> {
+  const byStatus = ANTHROPIC_TYPES[error.status] ?? (error.status < 500 ? 'invalid_request_error' : 'api_error')
+  const isPrecise = error.code === 'upstream_rejected' && PRECISE_ANTHROPIC_TYPES.has(error.type)
+  return {
+    type: 'error',
+    error: { type: isPrecise ? error.type : byStatus, message: anthropicMessage(error) },
+    ...(requestId === undefined ? {} : { request_id: requestId }),
+  }
+}
+
+/** How vendors of other dialects say that a prompt does not fit the model. */
+const PROMPT_TOO_LONG = /context_length_exceeded|\bcontext (?:length|window)\b|\binput token count\b/i
+
+/**
+ * Coding clients shorten a conversation when they read these words, and no others (Claude Code, gateway protocol reference).
+ * Texts that come from the dialect's own vendor stay as they are: it has no codes, and these words.
+ */
+function anthropicMessage({ code, publicCode, message }: GatewayError): string {
+  const isForeign = code === 'upstream_rejected' && publicCode !== code
+  if (!isForeign || !PROMPT_TOO_LONG.test(`${publicCode} ${message}`)) return message
+  return `capability_rejected: prompt_too_long: prompt is too long: ${message}`
 }
 
 /** Seconds for `retry-after`: on every 429 and 503, and where the error says so. Undefined: no header. */

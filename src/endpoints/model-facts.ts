@@ -66,6 +66,18 @@ export interface VideoAbilities {
   readonly takesShotType?: boolean
 }
 
+/** What a model for speech can do. */
+export interface SpeechAbilities {
+  /** Names of its voices, as its vendor writes them. */
+  readonly voices: readonly string[]
+  /** Formats of the answer; the first is the one of a request that names none. */
+  readonly formats: readonly ('mp3' | 'wav')[]
+  /** Does it take `instructions`? */
+  readonly takesInstructions: boolean
+  /** Most characters of one call at the vendor; longer texts are spoken part by part. */
+  readonly maxCharacters: number
+}
+
 /** What an endpoint may know of the model it is called with. */
 export interface ModelFacts {
   /** The public id. */
@@ -75,4 +87,6 @@ export interface ModelFacts {
   readonly limits: ModelLimits
   readonly image?: ImageAbilities
   readonly video?: VideoAbilities
+  /** Absent: any voice and format, instructions, and texts of any length in one call. */
+  readonly speech?: SpeechAbilities
 }

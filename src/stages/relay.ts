@@ -89,10 +89,10 @@ class Relay implements StreamReceiver {
     this.#silenceTimer?.cancel()
     this.#answer.deadline.cancel()
     const ending = this.#endingOf(end)
-    const { sink, endpoint } = this.#reserved
+    const { sink, endpoint, body } = this.#reserved
     this.#toCaller(() => {
       if (ending.error === undefined) return sink.end()
-      const event = endpoint.streamError(ending.error)
+      const event = endpoint.streamError(ending.error, body)
       if (event === undefined) sink.destroy()
       else sink.end(event)
     })

@@ -10,6 +10,9 @@ import type { ImageEditRequest } from '../endpoints/image-edits/image-edit-reque
 import type { InteractionRequest } from '../endpoints/images/interactions/interaction-request.ts'
 import type { MultimodalImageRequest } from '../endpoints/images/multimodal/multimodal-image-request.ts'
 import type { OpenAIImageRequest } from '../endpoints/images/openai/openai-image-request.ts'
+import type { MessagesRequest } from '../endpoints/messages/messages-request.ts'
+import type { SpeechDecoder, SpeechPart, TakeSamples } from '../endpoints/speech/speech-decoder.ts'
+import type { SpeechRequest } from '../endpoints/speech/speech-request.ts'
 import type { VideoRequest } from '../endpoints/videos/video-request.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 
@@ -115,6 +118,33 @@ export interface ChatOperation {
   needsInlineImages?(call: VendorCall<ChatRequest>): boolean
 }
 
+/**
+ * Messages at a vendor that speaks the dialect itself: what the caller sent goes out, and what the vendor answers comes back,
+ * with only the model id changed. All functions are pure. Other vendors answer by their {@link ChatOperation}.
+ */
+export interface MessagesOperation {
+  toWire(call: VendorCall<MessagesRequest>): WireRequest
+  /** The caller's body of a whole 2xx answer. Undefined when it is not what the vendor promises (the caller then gets 502). */
+  fromWire(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): RelayedBody | undefined
+  /** Reads a streamed 2xx answer. */
+  stream(call: VendorCall<MessagesRequest>): AnswerStream
+  /** The same for the count of a request's tokens. */
+  readonly tokenCount: {
+    toWire(call: VendorCall<MessagesRequest>): WireRequest
+    fromWire(chunks: readonly Uint8Array[]): RelayedBody | undefined
+  }
+}
+
+/** Counts the tokens of a chat, free of charge. All functions are pure. */
+export interface TokenCountOperation {
+  /**
+   * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what cannot be translated.
+   */
+  toWire(call: VendorCall<ChatRequest>): WireRequest
+  /** The count in a 2xx answer. Undefined when it is not what the vendor promises. */
+  fromWire(answer: WireAnswer): number | undefined
+}
+
 /** Embeddings at one vendor. */
 export interface EmbeddingsOperation {
   /** Most inputs of one call; longer lists are split. */
@@ -151,6 +181,16 @@ export interface ImageOperations {
   readonly multimodal?: ImageOperation<MultimodalImageRequest>
   readonly interactions?: ImageOperation<InteractionRequest>
   readonly generations?: ImageOperation<OpenAIImageRequest>
+}
+
+/** Speech at one vendor, which is always streamed. All functions are pure. */
+export interface SpeechOperation {
+  /** Samples a second of the sound that decoders give. */
+  readonly sampleRate: number
+  /** Writes the call that speaks one part of the text. */
+  toWire(call: VendorCall<SpeechRequest>, part: SpeechPart): WireRequest
+  /** Reads the streamed 2xx answer to one part, and hands its samples over as they come. */
+  decoder(call: VendorCall<SpeechRequest>, take: TakeSamples): SpeechDecoder
 }
 
 /** A call about a task that exists: `GET` to read it, `POST` to cancel it. */
@@ -210,15 +250,27 @@ export interface Vendor {
   readonly origin: string
   /** Keys of the operator; empty when the vendor is not configured. */
   readonly apiKeys: readonly string[]
+  /** Share of the calls that each of `apiKeys` takes, in their order: positive numbers. Absent: all the same. */
+  readonly keyWeights?: readonly number[]
   /** What an operator must set to configure the vendor, for error texts: `OPENAI_API_KEY or openai({ apiKey })`. */
   readonly configuredBy: string
   /** Catalog rows that this vendor brings along. */
   readonly models: readonly ModelDefinition[]
   readonly chat?: ChatOperation
+  /** Present where the vendor speaks the Messages dialect itself. */
+  readonly messages?: MessagesOperation
+  /** Present where the vendor counts the tokens of a chat; elsewhere they are estimated. */
+  readonly tokenCount?: TokenCountOperation
   readonly embeddings?: EmbeddingsOperation
   readonly images?: ImageOperations
   readonly imageEdits?: ImageOperation<ImageEditRequest>
   readonly videos?: VideoOperation
+  readonly speech?: SpeechOperation
+  /**
+   * Does a request carry reasoning that only this vendor can read, such as a signed block of an earlier turn? Such a request
+   * goes to this vendor first where several serve its model. Absent: never.
+   */
+  madeTurns?(request: { readonly model: string }): boolean
   /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */
   errorFrom(answer: WireAnswer, nowMs: number): VendorFailure
 }

@@ -26,6 +26,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, string>> = {
   'eventsource-parser': 'wire/',
   'form-data-encoder': 'wire/',
   '@fastify/busboy': 'wire/',
+  'wasm-media-encoders': 'wire/',
 }
 
 /** Where the vendors come together: the only places outside of `vendors/` that may name one. */

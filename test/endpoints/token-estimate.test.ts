@@ -39,10 +39,16 @@ describe('the estimate of a chat', () => {
     ['a usual bound when nothing is known', {}, {}, DEFAULT_MAX_OUTPUT_TOKENS],
     ['no bound of null', { max_tokens: null, max_completion_tokens: null, n: null }, limits, 1000],
   ])('takes %s', (_name, fields, modelLimits, outputTokens) => {
-    expect(chatEndpoint.estimate(request(fields), 10, { id: 'm', limits: modelLimits })).toEqual({ inputTokens: 10, outputTokens })
+    expect(chatEndpoint.estimate(request(fields), 10, { id: 'm', limits: modelLimits })).toEqual({
+      inputTokens: 10,
+      outputTokens,
+    })
   })
 })
 
 test('the estimate of embeddings has no output', () => {
-  expect(embeddingsEndpoint.estimate({ model: 'm', input: 'hi' }, 10, { id: 'm', limits: {} })).toEqual({ inputTokens: 10, outputTokens: 0 })
+  expect(embeddingsEndpoint.estimate({ model: 'm', input: 'hi' }, 10, { id: 'm', limits: {} })).toEqual({
+    inputTokens: 10,
+    outputTokens: 0,
+  })
 })

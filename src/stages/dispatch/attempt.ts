@@ -7,7 +7,7 @@ import type { Candidate } from '../records.ts'
 import type { StageContext } from '../stage-context.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './attempt-failure.ts'
 import { CallGroup } from './call-group.ts'
-import { StreamCall } from './stream-call.ts'
+import { type FollowingCalls, StreamCall, type StreamToOpen } from './stream-call.ts'
 import { WholeCall, type WholeOutcome } from './whole-call.ts'
 
 /** Most calls that a split batch has under way at the same time. */
@@ -98,8 +98,7 @@ const GIVEN_UP = failureOfTransport({
 function problemOf(context: StageContext, vendor: Vendor, outcome: WholeOutcome): AttemptFailure | undefined {
   if ('failure' in outcome) return failureOfTransport(outcome.failure)
   if ('oversize' in outcome) return unusableAnswer('the answer is too large', undefined)
-  const { status } = outcome.answer
-  return status >= 200 && status < 300 ? undefined : answeredFailure(context, vendor, outcome.answer)
+  return isSuccess(outcome.answer) ? undefined : answeredFailure(context, vendor, outcome.answer)
 }
 
 function answeredFailure(context: StageContext, vendor: Vendor, answer: ChunkedAnswer): AttemptFailure {
@@ -128,10 +127,13 @@ async function openStream(
   exchange: VendorExchange,
   group: CallGroup,
 ): Promise<AttemptOutcome> {
-  const wire = exchange.requests[0]
+  const { requests } = exchange
+  const wire = requests[0]
   if (wire === undefined)
     throw new GatewayError('internal_error', { cause: new Error('an exchange without a request') })
-  const call = new StreamCall(exchange.stream())
+  const stream: StreamToOpen = exchange.stream()
+  if (stream.ready !== undefined) await stream.ready
+  const call = new StreamCall(stream, requests.length === 1 ? undefined : followingCalls(context, vendor, requests))
   if (!group.add(call)) return { kind: 'failed', failure: GIVEN_UP }
   call.begin(context.transport, transportRequest(context, vendor, wire), context.clock)
   const opening = await call.opening
@@ -141,6 +143,28 @@ async function openStream(
   return { kind: 'failed', failure: openingFailure(context, vendor, opening) }
 }
 
+function followingCalls(context: StageContext, vendor: Vendor, requests: readonly WireRequest[]): FollowingCalls {
+  // The first has opened the stream.
+  let next = 1
+  return {
+    send(handler) {
+      const wire = requests[next++]
+      return wire && context.transport.send(transportRequest(context, vendor, wire), handler)
+    },
+    refusal(answer) {
+      const { error, reason, status } = isSuccess(answer)
+        ? disguisedError(context, vendor, [answer])
+        : answeredFailure(context, vendor, answer)
+      const kind = error.code === 'upstream_invalid_response' ? 'protocol' : 'refused'
+      return { phase: 'body', kind, error: new Error(`a later call was refused: ${reason} (${status ?? 'no status'})`) }
+    },
+  }
+}
+
+function isSuccess({ status }: ChunkedAnswer): boolean {
+  return status >= 200 && status < 300
+}
+
 function openingFailure(
   context: StageContext,
   vendor: Vendor,
@@ -148,7 +172,7 @@ function openingFailure(
 ): AttemptFailure {
   switch (opening.kind) {
     case 'answer':
-      return opening.answer.status >= 200 && opening.answer.status < 300
+      return isSuccess(opening.answer)
         ? disguisedError(context, vendor, [opening.answer])
         : answeredFailure(context, vendor, opening.answer)
     case 'vendor-failure':

@@ -10,6 +10,7 @@ import type { AnswerStream, VendorFailure } from '../../vendors/vendor.ts'
 import { firstHeader, type HeaderMap, mediaType } from '../../wire/headers.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import type { ChunkedAnswer } from '../exchanges/vendor-exchange.ts'
+import { waitForReadingTurn } from './reading-turns.ts'
 
 /** Longest time that headers are held back for a first content; then they go out and comments keep the line open. */
 export const MAX_HOLD_BACK_MS = 15_000
@@ -43,13 +44,35 @@ export interface StreamReceiver {
   onStreamEnd(end: StreamEnd): void
 }
 
+/** What some streams say of themselves beyond the contract. */
+export interface StreamToOpen extends AnswerStream {
+  /** Settles when what the stream needs is loaded; nothing must be pushed before. */
+  readonly ready?: Promise<void> | undefined
+  /** True when a network read takes milliseconds to work on: no more than one is then taken in a turn of the event loop. */
+  readonly isLaborious?: boolean
+}
+
+/** The further calls of an answer that takes several, whose bodies go into the same stream one after another. */
+export interface FollowingCalls {
+  /** Sends the next one; undefined after the last. */
+  send(handler: TransportHandler): TransportControl | undefined
+  /** Why such a call, answered with something that is no stream, ends the answer. */
+  refusal(answer: ChunkedAnswer): TransportFailure
+}
+
 /**
- * One streamed call at a vendor. Network reads of one turn of the event loop are put together, so that a burst of events
- * costs the caller's side one write. Until a receiver is attached, bytes are kept.
+ * One streamed answer of a vendor, which is one call, or several one after another: the stream's `end` is called after each
+ * body, and the next call is sent unless the stream has failed. Network reads of one turn of the event loop are put
+ * together, so that a burst of events costs the caller's side one write. Until a receiver is attached, bytes are kept.
  */
 export class StreamCall implements TransportHandler {
   readonly opening: Promise<StreamOpening>
   readonly stream: AnswerStream
+  readonly #following: FollowingCalls | undefined
+  #isAborted = false
+  #isPaused = false
+  readonly #isLaborious: boolean
+  #isResting = false
   #resolveOpening: ((opening: StreamOpening) => void) | undefined
   #control: TransportControl | undefined
   #receiver: StreamReceiver | undefined
@@ -65,8 +88,10 @@ export class StreamCall implements TransportHandler {
   #flushScheduled = false
   readonly #flushTurn = (): void => this.#flush()
 
-  constructor(stream: AnswerStream) {
+  constructor(stream: StreamToOpen, following?: FollowingCalls) {
     this.stream = stream
+    this.#isLaborious = stream.isLaborious === true
+    this.#following = following
     this.opening = new Promise((resolve) => {
       this.#resolveOpening = resolve
     })
@@ -80,15 +105,18 @@ export class StreamCall implements TransportHandler {
   }
 
   abort(): void {
+    this.#isAborted = true
     this.#control?.abort()
   }
 
   pause(): void {
+    this.#isPaused = true
     this.#control?.pause()
   }
 
   resume(): void {
-    this.#control?.resume()
+    this.#isPaused = false
+    if (!this.#isResting) this.#control?.resume()
   }
 
   /** Attaches the receiver, which gets everything kept so far at once. */
@@ -122,15 +150,13 @@ export class StreamCall implements TransportHandler {
 
   onEnd(): void {
     if (!this.#isEventStream) {
-      this.#open({
-        kind: 'answer',
-        answer: { status: this.#status, headers: this.#headers, chunks: this.#plainChunks },
-      })
+      this.#answered({ status: this.#status, headers: this.#headers, chunks: this.#plainChunks })
       return
     }
     this.#flush()
     if (this.#end !== undefined) return
-    if (this.#read(() => this.stream.end())) this.#finish({ kind: 'ended' })
+    if (!this.#read(() => this.stream.end())) return
+    if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
   }
 
   onFailure(failure: TransportFailure): void {
@@ -138,17 +164,51 @@ export class StreamCall implements TransportHandler {
     this.#finish({ kind: 'transport-failure', failure })
   }
 
+  /** An answer that is no stream decides how the call opens; of a later call it is the end. */
+  #answered(answer: ChunkedAnswer): void {
+    if (this.#resolveOpening === undefined && this.#following !== undefined)
+      this.#finish({ kind: 'transport-failure', failure: this.#following.refusal(answer) })
+    else this.#open({ kind: 'answer', answer })
+  }
+
+  /** False when there is no further call to make. */
+  #beginNext(following: FollowingCalls): boolean {
+    if (this.stream.failure !== undefined) return false
+    if (this.stream.hasContent) this.#open({ kind: 'open' })
+    if (this.#isAborted) {
+      const error = new Error('given up between two calls')
+      this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'aborted', error } })
+      return true
+    }
+    const control = following.send(this)
+    if (control === undefined) return false
+    this.#control = control
+    if (this.#isPaused || this.#isResting) control.pause()
+    return true
+  }
+
   #flush(): void {
     this.#flushScheduled = false
     const reads = this.#reads
     if (reads.length === 0) return
     this.#reads = []
+    if (this.#isLaborious) this.#rest()
     if (!this.#read(() => this.stream.push(joinChunks(reads)))) return
     if (this.stream.failure !== undefined) {
       // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
       this.#finish({ kind: 'ended' })
       this.abort()
     } else if (this.stream.hasContent) this.#open({ kind: 'open' })
+  }
+
+  #rest(): void {
+    if (this.#isResting) return
+    this.#isResting = true
+    this.#control?.pause()
+    waitForReadingTurn(() => {
+      this.#isResting = false
+      if (!this.#isPaused) this.#control?.resume()
+    })
   }
 
   /** A decoder that throws ends this call. It is called from the network's own callbacks, where nobody would catch it. */

@@ -2,7 +2,7 @@ import type { AnswerStream, RelayedBody, Vendor, VendorCall, WireAnswer, WireReq
 
 /** One endpoint's call as it is carried out at one vendor: what to send, and how to read what comes back. */
 export interface VendorExchange {
-  /** Sent at the same time, a few at once; more than one only where a batch had to be split. */
+  /** More than one only where a batch had to be split. Sent a few at once; for a stream, one after another. */
   readonly requests: readonly WireRequest[]
   /** Makes the caller's body of the vendor's 2xx answers, in the order of `requests`. Undefined: they cannot be used. */
   whole(answers: readonly ChunkedAnswer[]): RelayedBody | undefined

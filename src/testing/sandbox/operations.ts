@@ -2,6 +2,7 @@ import { ANTHROPIC_COUNT_TOKENS, ANTHROPIC_MESSAGES } from './anthropic/anthropi
 import { DASHSCOPE_CHAT } from './dashscope/dashscope-chat.ts'
 import { DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-embeddings.ts'
 import { DASHSCOPE_IMAGES } from './dashscope/dashscope-images.ts'
+import { DASHSCOPE_SPEECH } from './dashscope/dashscope-speech.ts'
 import { PICTURE_FILES } from './files/picture-files.ts'
 import { GEMINI_COUNT_TOKENS } from './gemini/gemini-count-tokens.ts'
 import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
@@ -11,6 +12,7 @@ import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
 import type { SandboxOperation } from './sandbox-operation.ts'
+import { SOUND_FILES } from './sounds/sound-files.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 
 /** What the stand-ins can do. The first operation that takes a call answers it, so Voyage stands before OpenAI. */
@@ -26,8 +28,10 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   GEMINI_INTERACTIONS,
   DASHSCOPE_CHAT,
   DASHSCOPE_EMBEDDINGS,
+  DASHSCOPE_SPEECH,
   DASHSCOPE_IMAGES,
   OPENAI_IMAGES,
   OPENAI_IMAGE_EDITS,
   PICTURE_FILES,
+  SOUND_FILES,
 ]

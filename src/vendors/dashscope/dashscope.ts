@@ -8,6 +8,7 @@ import { DASHSCOPE_ERROR_WORDS } from './dashscope-error-words.ts'
 import { dashscopeFailure } from './dashscope-failure.ts'
 import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-field-rules.ts'
 import { multimodalImages } from './multimodal-images.ts'
+import { speechOperation } from './speech/speech-operation.ts'
 import { toolCallRepair } from './tool-call-repair.ts'
 import { videoOperation } from './videos/video-operation.ts'
 
@@ -35,8 +36,8 @@ export interface DashScopeOptions {
 }
 
 /**
- * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode, pictures and
- * video by its native API.
+ * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode, pictures,
+ * video and speech by its native API.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
@@ -68,6 +69,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     }),
     images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
     videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),
+    speech: speechOperation(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`, errors),
     errorFrom: dashscopeFailure(errors),
   }
 }

@@ -1,0 +1,43 @@
+import { Buffer } from 'node:buffer'
+import { sseData } from '../../wire/sse.ts'
+import type { SpeechTokens } from './speech-decoder.ts'
+
+/** What stands around the bytes of the file on their way to the caller. */
+export interface SpeechEnvelope {
+  /** Wraps some bytes of the file. */
+  wrap(file: Uint8Array): Uint8Array | string
+  /** What comes after the whole file; undefined for nothing. */
+  done(usage: SpeechUsage): string | undefined
+}
+
+/** What the last event tells. */
+export interface SpeechUsage extends SpeechTokens {
+  /** Characters of the text: what is charged for. */
+  readonly characters: number
+}
+
+/** The file as it is. */
+export const PLAIN_ENVELOPE: SpeechEnvelope = {
+  wrap: (file) => file,
+  done: () => undefined,
+}
+
+/** OpenAI's events, `speech.audio.delta` and `speech.audio.done` (OpenAI API, "Speech events"). */
+export const EVENT_ENVELOPE: SpeechEnvelope = {
+  wrap: (file) =>
+    sseData(
+      `{"type":"speech.audio.delta","audio":"${Buffer.from(file.buffer, file.byteOffset, file.byteLength).toString('base64')}"}`,
+    ),
+  done: ({ inputTokens, outputTokens, characters }) =>
+    sseData(
+      JSON.stringify({
+        type: 'speech.audio.done',
+        usage: {
+          input_tokens: inputTokens,
+          output_tokens: outputTokens,
+          total_tokens: inputTokens + outputTokens,
+          characters,
+        },
+      }),
+    ),
+}

@@ -1,0 +1,141 @@
+import { Buffer } from 'node:buffer'
+import type { Usage } from '../../core/usage.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import { OversizeEventError } from '../../wire/sse.ts'
+import type { AnswerStream, VendorFailure } from '../answer-stream.ts'
+import { estimateTokens } from '../token-estimate.ts'
+import type { SoundEncoder, SpeechDecoder, SpeechTokens, TakeSamples } from './speech-decoder.ts'
+import type { SpeechEnvelope } from './speech-envelope.ts'
+import { countCharacters } from './speech-limits.ts'
+
+/** What a spoken text is made with. */
+export interface SpeechStreamOptions {
+  /** The whole text. */
+  readonly text: string
+  /** Bodies that will come, one after another; `end` is called after each. */
+  readonly parts: number
+  /** Makes the decoder of one part. */
+  readonly decoder: (take: TakeSamples) => SpeechDecoder
+  /** The encoder, or the promise of one: the first bytes must not come before `ready`. */
+  readonly encoder: SoundEncoder | Promise<SoundEncoder>
+  /** Does the encoder take long? Reads are then spread over the turns of the event loop. */
+  readonly isLaborious: boolean
+  readonly envelope: SpeechEnvelope
+}
+
+/**
+ * Puts the parts of a spoken text together into one file, without a gap or a header between them. The text is charged for by
+ * its characters, whatever the vendor counted.
+ */
+export class SpeechStream implements AnswerStream {
+  hasContent = false
+  isComplete = false
+  failure: VendorFailure | undefined
+  readonly usage: Usage
+  readonly outputTokensSeen = 0
+  /** Only whole events are given. */
+  readonly atBoundary = true
+  /** Set while the encoder is being made. */
+  readonly ready: Promise<void> | undefined
+  /** Encoding takes milliseconds for a second of sound. */
+  readonly isLaborious: boolean
+
+  readonly #options: SpeechStreamOptions
+  #encoder: SoundEncoder | undefined
+  #decoder: SpeechDecoder
+  #partsLeft: number
+  #half: Uint8Array | undefined
+  #hasSound = false
+  #file: Uint8Array[] = []
+  #tokens: SpeechTokens | undefined
+
+  constructor(options: SpeechStreamOptions) {
+    this.#options = options
+    this.#partsLeft = options.parts
+    this.usage = { characters: countCharacters(options.text) }
+    this.#decoder = options.decoder(this.#take)
+    this.isLaborious = options.isLaborious
+    if (!(options.encoder instanceof Promise)) this.#encoder = options.encoder
+    else {
+      this.ready = options.encoder.then((encoder) => {
+        this.#encoder = encoder
+      })
+    }
+  }
+
+  push(chunk: Uint8Array): Uint8Array | string | undefined {
+    if (this.failure !== undefined || this.isComplete) return undefined
+    this.#read(() => this.#decoder.push(chunk))
+    return this.#given()
+  }
+
+  /** One part's body ended. What is left of a sample is of no use to the next part. */
+  end(): Uint8Array | string | undefined {
+    if (this.failure !== undefined || this.isComplete) return undefined
+    this.#read(() => this.#decoder.end())
+    if (this.failure !== undefined) return this.#given()
+    if (!this.#decoder.isComplete) {
+      this.failure = unreadable('the stream ended before the sound was whole')
+      return this.#given()
+    }
+    this.#half = undefined
+    this.#addTokens(this.#decoder.tokens)
+    this.#partsLeft -= 1
+    if (this.#partsLeft === 0) return this.#finish()
+    this.#decoder = this.#options.decoder(this.#take)
+    return this.#given()
+  }
+
+  readonly #take: TakeSamples = (samples) => {
+    const bytes = this.#half === undefined ? samples : Buffer.concat([this.#half, samples])
+    const wholeLength = bytes.length - (bytes.length % 2)
+    this.#half = wholeLength === bytes.length ? undefined : bytes.subarray(wholeLength)
+    if (wholeLength === 0) return
+    if (this.#encoder === undefined) throw new Error('sound came before the encoder was ready')
+    this.#hasSound = true
+    this.#file.push(...this.#encoder.encode(bytes.subarray(0, wholeLength)))
+  }
+
+  #read(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      if (!(error instanceof OversizeEventError)) throw error
+      this.failure = unreadable(error.message)
+    }
+    this.failure ??= this.#decoder.failure
+  }
+
+  /** A text of which nothing could be heard is no answer. */
+  #finish(): Uint8Array | string | undefined {
+    if (!this.#hasSound) return undefined
+    this.#file.push(...(this.#encoder?.finish() ?? []))
+    const file = this.#given()
+    this.isComplete = true
+    const done = this.#options.envelope.done({
+      ...(this.#tokens ?? { inputTokens: estimateTokens(Buffer.byteLength(this.#options.text)), outputTokens: 0 }),
+      characters: this.usage.characters ?? 0,
+    })
+    return done === undefined || typeof file !== 'string' ? (file ?? done) : file + done
+  }
+
+  #given(): Uint8Array | string | undefined {
+    if (this.#file.length === 0) return undefined
+    const file = joinChunks(this.#file)
+    this.#file = []
+    this.hasContent = true
+    return this.#options.envelope.wrap(file)
+  }
+
+  #addTokens(tokens: SpeechTokens | undefined): void {
+    if (tokens === undefined) return
+    this.#tokens = {
+      inputTokens: (this.#tokens?.inputTokens ?? 0) + tokens.inputTokens,
+      outputTokens: (this.#tokens?.outputTokens ?? 0) + tokens.outputTokens,
+    }
+  }
+}
+
+function unreadable(message: string): VendorFailure {
+  return { kind: 'invalid_response', status: 0, message }
+}

@@ -1,0 +1,73 @@
+// What counts double at some vendors: ideographs, kana, Hangul, full-width forms, and the planes beyond.
+const FIRST_WIDE = 0x2e80
+
+/** A border nearer to the beginning than this share of the room would leave a snippet. */
+const EARLIEST_SHARE = 1 / 3
+
+// An ASCII mark ends something only before white space: not in 3.14, 10,000 or example.com.
+const SENTENCE_END = /[。！？…\n]["'”’）)」』]*|[.!?]+["'”’)\]]*(?=\s|$)/g
+const CLAUSE_END = /[，、；：]|[,;:](?=\s|$)/g
+const SPACE = /\s+/g
+const BORDERS = [SENTENCE_END, CLAUSE_END, SPACE]
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+/**
+ * Cuts a text into parts that a vendor takes, in their order: at the end of a sentence, else of a clause, else at a space,
+ * else between two signs. A text that fits is left as it is; otherwise parts lose the white space around them. It is not
+ * settled whether vendors count an ideograph once or twice, so here it counts twice.
+ * @param maxCharacters Most characters of a part; undefined: any number.
+ */
+export function splitSpeechText(text: string, maxCharacters: number | undefined): readonly string[] {
+  if (maxCharacters === undefined) return [text]
+  const parts: string[] = []
+  let start = 0
+  while (start < text.length) {
+    const end = endOfRoom(text, start, maxCharacters)
+    if (start === 0 && end === text.length) return [text]
+    const border = end === text.length ? end : borderBefore(text, start, end)
+    const part = text.slice(start, border).trim()
+    if (part !== '') parts.push(part)
+    start = border
+  }
+  return parts
+}
+
+/** Index behind the last character that there is room for; always further than `start`. */
+function endOfRoom(text: string, start: number, maxCharacters: number): number {
+  let room = maxCharacters
+  let index = start
+  while (index < text.length) {
+    const character = text.codePointAt(index) ?? 0
+    room -= character >= FIRST_WIDE ? 2 : 1
+    if (room < 0 && index > start) break
+    index += character > 0xffff ? 2 : 1
+  }
+  return index
+}
+
+function borderBefore(text: string, start: number, end: number): number {
+  const earliest = start + Math.ceil((end - start) * EARLIEST_SHARE)
+  // One more unit, so that what follows a mark at the very end is seen.
+  const room = text.slice(start, end + 1)
+  for (const pattern of BORDERS) {
+    let border = 0
+    for (const match of room.matchAll(pattern)) {
+      const behind = start + match.index + match[0].length
+      if (behind <= end) border = behind
+    }
+    if (border >= earliest) return border
+  }
+  return signBorder(text, start, end)
+}
+
+// Longer than any sign that people write; a border is looked for in this neighbourhood.
+const SIGN_UNITS = 64
+
+/** The last border between two signs, as readers see them, unless one sign alone fills the room. */
+function signBorder(text: string, start: number, end: number): number {
+  const from = Math.max(start, end - SIGN_UNITS)
+  const sign = graphemes.segment(text.slice(from, end + SIGN_UNITS)).containing(end - from)
+  const border = sign === undefined ? end : from + sign.index
+  return border > from ? border : end
+}

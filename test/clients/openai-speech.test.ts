@@ -1,0 +1,111 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { CHARACTER_MS } from '../../src/testing/sandbox/sounds/draw-sound.ts'
+import { startSpeech } from '../gateway/speech-gateway.ts'
+import type { StartedGateway } from '../support/start-gateway.ts'
+import { mp3Frames } from '../wire/mp3-frames.ts'
+import { wavFile } from '../wire/wav-file.ts'
+import { OPENAI_VERSIONS, type OpenAIClient, openaiClient } from './support/openai-clients.ts'
+
+const INPUT = 'The ferry leaves from the second pier at nine.'
+const SECONDS = (INPUT.length * CHARACTER_MS) / 1000
+
+const folder = mkdtempSync(join(tmpdir(), 'signalbox-speech-'))
+let started: StartedGateway
+
+beforeAll(async () => {
+  started = await startSpeech()
+})
+beforeEach(() => started.sandbox.reset())
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  await started.close()
+})
+
+/** What sox, a reader by others, decodes of a file: its seconds. Undefined on a machine without it. */
+function soxSeconds(path: string): number | undefined {
+  try {
+    const out = execFileSync('sh', ['-c', 'sox "$0" -n stat 2>&1', path], { encoding: 'utf8' })
+    expect(out).not.toMatch(/WARN|FAIL/)
+    return Number(/^Length \(seconds\): +([\d.]+)$/m.exec(out)?.[1])
+  } catch (error) {
+    if ((error as { status?: number }).status === 127) return undefined
+    throw error
+  }
+}
+
+describe.each(OPENAI_VERSIONS)('%s', (name, OpenAI) => {
+  let client: OpenAIClient
+
+  beforeAll(() => {
+    client = openaiClient(OpenAI, started.url)
+  })
+
+  test.each(['mp3', 'wav'] as const)('audio.speech.create saves %s that other programs play', async (format) => {
+    const path = join(folder, `${name}.${format}`)
+    const answer = await client.audio.speech.create({
+      ...{ model: 'qw3-tts-flash', input: INPUT, voice: 'alloy', response_format: format },
+    })
+    await writeFile(path, answer.body!)
+    const file = await readFile(path)
+    const seconds = format === 'mp3' ? mp3Frames(file).seconds : wavFile(file).samples.length / 48_000
+    const heard = soxSeconds(path) ?? seconds
+
+    expect(seconds).toBeGreaterThanOrEqual(SECONDS)
+    expect(seconds).toBeLessThan(SECONDS + 0.1)
+    expect(Math.abs(heard - SECONDS)).toBeLessThan(0.1)
+  })
+
+  test('the answer is bytes for arrayBuffer and blob, with the type of the sound', async () => {
+    const create = () => client.audio.speech.create({ model: 'qw3-tts-flash', input: 'Hello.', voice: 'echo' })
+    const bytes = Buffer.from(await (await create()).arrayBuffer())
+    const blob = await (await create()).blob()
+
+    expect(mp3Frames(bytes).frames).toBeGreaterThan(10)
+    expect(blob.type).toBe('audio/mpeg')
+    expect(blob.size).toBe(bytes.length)
+  })
+
+  test('instructions reach the vendor, and the answer is WAV', async () => {
+    const answer = await client.audio.speech.create({
+      ...{ model: 'qw3-tts-instruct-flash', input: 'Hello.', voice: 'Ethan', instructions: 'calm' },
+      response_format: 'wav',
+    })
+
+    expect(wavFile(new Uint8Array(await answer.arrayBuffer())).sampleRate).toBe(24_000)
+    expect(started.sandbox.requests[0]?.body).toMatchObject({ input: { voice: 'Ethan', instructions: 'calm' } })
+  })
+
+  test('stream_format sse gives the events of the API', async () => {
+    const answer = await client.audio.speech.create({
+      ...{ model: 'qw3-tts-flash', input: 'Hello.', voice: 'nova', stream_format: 'sse' },
+    })
+    const text = await answer.text()
+
+    expect(text).toMatch(/^data: \{"type":"speech\.audio\.delta","audio":"[\w+/=]+"\}\n\n/)
+    expect(text).toMatch(/data: \{"type":"speech\.audio\.done","usage":\{.*\}\}\n\n$/)
+  })
+
+  test.each([
+    [{ model: 'gpt-4o-mini-tts' }, 'endpoint_model_mismatch', 'model'],
+    [{ voice: 'Xenia' }, 'invalid_voice', 'voice'],
+    [{ input: '' }, 'invalid_request', 'input'],
+    [{ response_format: 'opus' as const }, 'invalid_request', 'response_format'],
+  ])('%j is refused with %s', async (rest, code, param) => {
+    const create = client.audio.speech.create({ model: 'qw3-tts-flash', input: 'Hello.', voice: 'alloy', ...rest })
+
+    await expect(create).rejects.toMatchObject({ status: 400, type: 'invalid_request_error', code, param })
+  })
+
+  test('A17 a sound that breaks off is an error, not a short file', async () => {
+    const answer = await client.audio.speech.create({
+      ...{ model: 'qw3-tts-flash', voice: 'alloy', input: `[[fault:pace=3]] [[fault:reset-mid-stream=9]] ${INPUT}` },
+    })
+
+    await expect(answer.arrayBuffer()).rejects.toThrow()
+  })
+})

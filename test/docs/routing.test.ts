@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { AdaptiveLimit } from '../../src/routing/adaptive-limit.ts'
+import {
+  afterBegin,
+  afterBusy,
+  afterFailure,
+  FAILURES_TO_EJECT,
+  HEALTHY,
+  type Health,
+} from '../../src/routing/health.ts'
+import { RetryBudget } from '../../src/routing/retry-budget.ts'
+import { ROUTING_STRATEGIES } from '../../src/routing/routing-options.ts'
+import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
+
+const page = readPage('docs/routing.md')
+
+function membersOf(path: string, name: string): string[] {
+  const source = readFileSync(join(ROOT, path), 'utf8')
+  const body = new RegExp(`interface ${name} \\{\\n([\\s\\S]*?)\\n\\}`).exec(source)?.[1] ?? ''
+  return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, member]) => member!)
+}
+
+/** Lengths of the ejections of something that fails again and again, in seconds. */
+function lengths(fail: (health: Health, nowMs: number) => Health, count: number): number[] {
+  let nowMs = 1
+  let health: Health = HEALTHY
+  const found: number[] = []
+  while (found.length < count) {
+    health = fail(afterBegin(health, nowMs), nowMs)
+    if (health.ejectedUntilMs <= nowMs) continue
+    found.push((health.ejectedUntilMs - nowMs) / 1000)
+    nowMs = health.ejectedUntilMs
+  }
+  return found
+}
+
+test('the page lists the members of a route', () => {
+  const [, ...rows] = firstTable(section(page, 'Several vendors for one model'))
+
+  expect(rows.map(([member]) => member)).toEqual(membersOf('src/catalog/model.ts', 'ModelRoute'))
+})
+
+test('the page lists the strategies', () => {
+  const [, ...rows] = firstTable(section(page, 'Who is asked'))
+
+  expect(rows.map(([strategy]) => strategy)).toEqual(ROUTING_STRATEGIES)
+})
+
+test('the page names every member that a host may decide on', () => {
+  const text = section(page, 'Your own requests')
+
+  for (const member of membersOf('src/routing/routing-options.ts', 'RouteOverride'))
+    expect(text).toContain(`\`${member}\``)
+})
+
+test('the times for which a key is left alone are those of the code', () => {
+  const [, failing = [], , busy = []] = firstTable(section(page, 'Who is left alone'))
+  const afterFailures = lengths((health, nowMs) => afterFailure(health, nowMs, undefined), 12)
+  const afterBusyness = lengths((health, nowMs) => afterBusy(health, nowMs, undefined), 9)
+
+  expect(failing[1]).toContain(`${FAILURES_TO_EJECT} failures in a row`)
+  expect(failing[2]).toBe(
+    `${afterFailures[0]} seconds, then ${afterFailures[1]}, ${afterFailures[2]}, … up to ${afterFailures.at(-1)}`,
+  )
+  expect(busy[2]).toContain(
+    `${afterBusyness[0]} second, then ${afterBusyness[1]}, ${afterBusyness[2]}, … up to ${afterBusyness.at(-1)}`,
+  )
+})
+
+test('the numbers of the retry budget are those of the code', () => {
+  const fresh = new RetryBudget()
+  const saved = new RetryBudget()
+  for (let request = 0; request < 5000; request++) saved.deposit()
+  const most = saved.left
+  let retries = 0
+  for (let request = 0; request < 1000; request++) {
+    saved.deposit()
+    while (saved.withdraw()) retries += 1
+  }
+  const text = section(page, 'After a failure').replaceAll('\n', ' ')
+
+  expect(text).toContain(`${fresh.left} are there at the start, and at most ${most} are saved`)
+  const promised = Number(/any 1,000 calls in a row at most (\d+) retries/.exec(text)?.[1])
+  expect(retries).toBeLessThanOrEqual(promised)
+  expect(retries).toBeGreaterThan(promised - 5)
+})
+
+test('the numbers of the limit are those of the code', () => {
+  const load = new AdaptiveLimit()
+  const first = load.limit
+  for (let second = 1; second < 100; second++) load.shrink(second * 1000)
+  const text = section(page, 'How much a vendor bears').replaceAll('\n', ' ')
+
+  expect(text).toContain(`begins with ${first}.`)
+  expect(text).toContain(`down to ${load.limit};`)
+})
+
+test('the events that the page names exist', () => {
+  const events = readFileSync(join(ROOT, 'src/core/events.ts'), 'utf8')
+  const named = [...page.text.matchAll(/`((?:vendor|request)-[a-z-]+)`/g)].map(([, name]) => name)
+
+  expect(named.length).toBeGreaterThan(2)
+  for (const name of named) expect(events).toContain(`readonly type: '${name}'`)
+})

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { createCatalog } from '../../../src/catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../../../src/catalog/models/built-in-models.ts'
+import { GatewayError } from '../../../src/core/errors.ts'
+import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
+import { speechEndpoint } from '../../../src/endpoints/speech/speech-endpoint.ts'
+import { countCharacters } from '../../../src/endpoints/speech/speech-limits.ts'
+import type { SpeechRequest } from '../../../src/endpoints/speech/speech-request.ts'
+import { speechVoice } from '../../../src/endpoints/speech/speech-voice.ts'
+import { unusedSpeechFields } from '../../../src/endpoints/speech/unused-speech-fields.ts'
+
+const catalog = createCatalog(BUILT_IN_MODELS)
+const flash = catalog.find('qw3-tts-flash') as ModelFacts
+const instruct = catalog.find('qw3-tts-instruct-flash') as ModelFacts
+
+function parsed(rest: object, model: ModelFacts = flash): SpeechRequest {
+  return speechEndpoint.parse({ model: model.id, input: 'Hello.', ...rest }, model)
+}
+
+describe('a checked request', () => {
+  test('says its format, which the model chooses when the caller does not', () => {
+    expect(parsed({}).response_format).toBe('mp3')
+    expect(parsed({ response_format: 'wav' }).response_format).toBe('wav')
+    expect(parsed({}, instruct).response_format).toBe('wav')
+    expect(parsed({}, { id: 'host', limits: {} }).response_format).toBe('mp3')
+  })
+
+  test('is a copy: what the caller sent is not written to', () => {
+    const body = Object.freeze({ model: 'qw3-tts-flash', input: 'Hello.' })
+
+    expect(speechEndpoint.parse(body, flash)).not.toBe(body)
+  })
+
+  test('tells the type of its answer', () => {
+    expect(speechEndpoint.streamType?.(parsed({}))).toBe('audio/mpeg')
+    expect(speechEndpoint.streamType?.(parsed({}, instruct))).toBe('audio/wav')
+    expect(speechEndpoint.streamType?.(parsed({ stream_format: 'sse' }))).toBe('text/event-stream; charset=utf-8')
+  })
+
+  test('loads the encoder only for MP3', async () => {
+    expect(speechEndpoint.prepare?.(parsed({ response_format: 'wav' }))).toBeUndefined()
+    await expect(speechEndpoint.prepare?.(parsed({}))).resolves.toBeUndefined()
+  })
+
+  test('is estimated by its characters alone', () => {
+    expect(speechEndpoint.estimate(parsed({ input: '你好 👋' }), 99, flash)).toEqual({ characters: 4 })
+  })
+})
+
+test('an error is an event among events, and cuts sound', () => {
+  const { streamError } = speechEndpoint
+  const error = new GatewayError('upstream_unavailable')
+
+  expect(streamError(error, parsed({}))).toBeUndefined()
+  expect(streamError(error, parsed({ stream_format: 'sse' }))).toMatch(
+    /^data: \{"error":\{.*"upstream_unavailable".*\n\n$/,
+  )
+})
+
+test.each([
+  ['', 0],
+  ['abc', 3],
+  ['👋', 1],
+  ['a👋b', 3],
+  ['\ud83d', 1],
+  ['\udc4b\ud83d', 2],
+  ['\ud83d\ud83d\udc4b', 2],
+])('%j has %i characters', (text, count) => {
+  expect(countCharacters(text)).toBe(count)
+  expect([...text]).toHaveLength(count)
+})
+
+describe('the voice', () => {
+  const host = { formats: ['wav'], takesInstructions: false, maxCharacters: 10 } as const
+
+  test('of a model that has no Cherry is its first one', () => {
+    expect(speechVoice(undefined, { ...host, voices: ['north', 'south'] })).toBe('north')
+    expect(speechVoice('alloy', { ...host, voices: ['north', 'south'] })).toBe('north')
+  })
+
+  test("of OpenAI's that the model itself has is that voice", () => {
+    expect(speechVoice('alloy', { ...host, voices: ['Cherry', 'alloy'] })).toBe('alloy')
+  })
+
+  test('is left to the vendor of a model about which nothing is known', () => {
+    expect(speechVoice('anybody', undefined)).toBe('anybody')
+    expect(speechVoice(null, undefined)).toBe('Cherry')
+    expect(() => speechVoice('', undefined)).toThrow('voice: must not be empty')
+  })
+
+  test.each([flash, instruct])('list of $id holds no name twice, and begins with the default', ({ speech }) => {
+    expect(new Set(speech?.voices).size).toBe(speech?.voices.length)
+    expect(speech?.voices[0]).toBe('Cherry')
+    expect(speech?.voices).toContain('Ethan')
+  })
+})
+
+test('S38 names of fields that could not stand in a header are not reported, nor are too many', () => {
+  const odd = { 'line\nbreak': 1, ['x'.repeat(65)]: 1, naïve: 1, '': 1 }
+  const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`field_${index}`, index]))
+
+  expect(unusedSpeechFields({ ...parsed({}), ...odd, speed: 1 })).toEqual(['speed'])
+  expect(unusedSpeechFields({ ...parsed({}), ...many })).toHaveLength(20)
+})
