@@ -8,6 +8,8 @@ const libraryEntries = {
   express: 'src/adapters/express.ts',
   fastify: 'src/adapters/fastify.ts',
   fetch: 'src/adapters/fetch.ts',
+  client: 'src/client/index.ts',
+  mcp: 'src/mcp/index.ts',
   postgres: 'src/stores/postgres/postgres-store.ts',
   redis: 'src/stores/redis/redis-limits.ts',
   sqlite: 'src/stores/sqlite/sqlite-store.ts',

@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { nodeHandler } from '../adapters/node.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { ExchangeHandler } from '../core/exchange.ts'
 import { createGateway, type Gateway } from '../gateway/gateway.ts'
 import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
 import { sandboxVendors } from '../testing/index.ts'
@@ -10,6 +11,7 @@ import { configuredVendors } from './configured-vendors.ts'
 import { consoleLogger } from './console-logger.ts'
 import { openRedisLimits } from './open-redis-limits.ts'
 import { openStore, storeError } from './open-store.ts'
+import { loadOptionalPackage } from './optional-package.ts'
 import { fixedKeys, startKeys } from './serve-keys.ts'
 import { readServeSettings, reloadPrices, type ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-error.ts'
@@ -108,7 +110,7 @@ async function started(
     settings.credit ?? (isDemonstration ? DEMONSTRATION_CREDIT : undefined),
   )
 
-  const server = createServer(nodeHandler(gateway))
+  const server = createServer(nodeHandler(await withMcp(gateway, settings, closers)))
   await listen(server, settings)
   closers.push(() => closeServer(server, gateway))
   const url = urlOf(server, settings.host)
@@ -117,6 +119,33 @@ async function started(
   const { prices } = settings
   return { url, reloadPrices: prices === undefined ? undefined : () => reloadPrices(prices) }
 }
+
+/** What speaks the Model Context Protocol; an optional peer of the package. */
+const MCP_PACKAGE = '@modelcontextprotocol/server'
+
+/** The gateway with its MCP server at `/mcp`; the gateway alone where the package for it is not installed. */
+async function withMcp(
+  gateway: Gateway,
+  { host }: ServeSettings,
+  closers: (() => Promise<void>)[],
+): Promise<ExchangeHandler> {
+  try {
+    await loadOptionalPackage(MCP_PACKAGE, '/mcp')
+  } catch (error) {
+    if (!(error instanceof SettingError)) throw error
+    consoleLogger.info(`${error.message}, and restart; everything else is served`)
+    return gateway
+  }
+  const { gatewayWithMcp } = await import('../mcp/index.ts')
+  // A server that listens on all addresses is reached by names that nobody told us; the key is asked for in any case.
+  const allowedHosts = LOOPBACK_HOSTS.includes(host) ? [] : ('any' as const)
+  const handler = gatewayWithMcp(gateway, { allowedHosts, logger: consoleLogger })
+  closers.push(() => handler.close())
+  return handler
+}
+
+/** Addresses to listen on that only this machine reaches. */
+const LOOPBACK_HOSTS: readonly string[] = ['127.0.0.1', '::1', 'localhost']
 
 /** Refuses new connections, and ends the others once the requests on them have ended. */
 async function closeServer(server: Server, gateway: Gateway): Promise<void> {

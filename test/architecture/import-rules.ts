@@ -26,6 +26,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, string>> = {
   'eventsource-parser': 'wire/',
   'form-data-encoder': 'wire/',
   '@fastify/busboy': 'wire/',
+  '@modelcontextprotocol/server': 'mcp/',
   'wasm-media-encoders': 'wire/',
 }
 

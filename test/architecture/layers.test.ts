@@ -16,8 +16,10 @@ const src = readSourceTree(join(root, 'src'))
 const tests = readSourceTree(join(root, 'test'))
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   dependencies: Record<string, string>
+  peerDependencies: Record<string, string>
 }
-const dependencies = Object.keys(manifest.dependencies)
+// Peers are imported by the one entry that is useless without them, or asked for at run time.
+const dependencies = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)]
 
 describe('the source', () => {
   test('imports point down the layer order', () => {

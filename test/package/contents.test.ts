@@ -50,6 +50,8 @@ describe('the packed files', () => {
       './express',
       './fastify',
       './fetch',
+      './client',
+      './mcp',
       './postgres',
       './redis',
       './sqlite',

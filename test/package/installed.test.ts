@@ -10,6 +10,8 @@ const ENTRIES = [
   ['signalbox/express', 'expressHandler'],
   ['signalbox/fastify', 'fastifyGateway'],
   ['signalbox/fetch', 'fetchHandler'],
+  ['signalbox/client', 'createClient'],
+  ['signalbox/mcp', 'mcpHandler'],
   ['signalbox/postgres', 'postgresStore'],
   ['signalbox/redis', 'redisLimits'],
   ['signalbox/sqlite', 'sqliteStore'],

@@ -7,13 +7,15 @@ import { run } from './run.ts'
 
 const root = join(import.meta.dirname, '../..')
 
+const PEER = '@modelcontextprotocol/server@2'
+
 /** What the tests of this folder look at. */
 interface Packed {
   /** The tarball that would be published. */
   readonly tarball: string
   /** Every file in it, without the leading `package/`. */
   readonly files: readonly string[]
-  /** A project outside of the repository that has the tarball installed, and nothing else. */
+  /** A project outside of the repository that has the tarball installed, and the peer without which one entry is useless. */
   readonly project: string
 }
 
@@ -37,7 +39,7 @@ export default async function packedPackage(context: TestProject): Promise<() =>
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'host', private: true }))
     await run(
       'npm',
-      ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball],
+      ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball, PEER],
       { cwd: folder },
     )
     context.provide('packed', { tarball, files: packed.files.map((file) => file.path).sort(), project: folder })

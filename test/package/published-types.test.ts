@@ -12,6 +12,8 @@ const ENTRIES = [
   'signalbox/express',
   'signalbox/fastify',
   'signalbox/fetch',
+  'signalbox/client',
+  'signalbox/mcp',
   'signalbox/postgres',
   'signalbox/redis',
   'signalbox/sqlite',

@@ -13,6 +13,8 @@ declare const prices: import('signalbox').PriceFile
 const PATHS: Readonly<Record<string, string>> = {
   signalbox: 'src/index.ts',
   'signalbox/testing': 'src/testing/index.ts',
+  'signalbox/client': 'src/client/index.ts',
+  'signalbox/mcp': 'src/mcp/index.ts',
   'signalbox/node': 'src/adapters/node.ts',
   'signalbox/express': 'src/adapters/express.ts',
   'signalbox/fastify': 'src/adapters/fastify.ts',

@@ -1,0 +1,71 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import type { MeterPrice, Prices } from '../catalog/prices/prices.ts'
+
+/** What one use of a model costs. */
+export interface ListedPrice {
+  /** Public id of the model. */
+  readonly model: string
+  /** The values of the request under which these prices hold; empty where they hold for every request. */
+  readonly when: Readonly<Record<string, string>>
+  /** As the operator wrote them: dollars for so many units. */
+  readonly prices: readonly MeterPrice[]
+}
+
+/** One field of a request that prices may depend on, and the values that the catalog lists for it. */
+interface Axis {
+  readonly field: string
+  /** Undefined stands for a request without the field. */
+  readonly values: readonly (string | undefined)[]
+}
+
+type Fields = Readonly<Record<string, string>>
+
+/**
+ * The prices of every model of the catalog, by asking the price list for each combination of size, quality and tier that the
+ * catalog knows for the model. A combination without a price is left out, and so is a field that makes no difference.
+ */
+export function priceList(catalog: Catalog, prices: Prices): readonly ListedPrice[] {
+  return catalog.list().flatMap((model) => pricesOfModel(model, prices))
+}
+
+function pricesOfModel(model: CatalogModel, prices: Prices): ListedPrice[] {
+  const quote = (fields: Fields): readonly MeterPrice[] | undefined => prices.quote(model.id, fields)?.prices
+  let axes = axesOf(model)
+  for (const axis of axes) {
+    const others = axes.filter((other) => other !== axis)
+    if (combinations(others).every((fields) => isIndifferent(axis, fields, quote))) axes = others
+  }
+  return combinations(axes).flatMap((when) => {
+    const found = quote(when)
+    return found === undefined ? [] : [{ model: model.id, when, prices: found }]
+  })
+}
+
+function isIndifferent({ field, values }: Axis, rest: Fields, quote: (fields: Fields) => unknown): boolean {
+  const without = JSON.stringify(quote(rest))
+  return values.every((value) => JSON.stringify(quote(withField(rest, field, value))) === without)
+}
+
+/** The fields that the endpoints bill by, as far as the catalog lists their values. */
+function axesOf({ protocol, image, video }: CatalogModel): readonly Axis[] {
+  const axes: Axis[] = []
+  if (image?.sizes !== undefined) {
+    axes.push({ field: protocol === 'interactions' ? 'image_size' : 'size', values: image.sizes })
+  }
+  if (image?.qualities !== undefined) axes.push({ field: 'quality', values: image.qualities })
+  if (video !== undefined) axes.push({ field: 'resolution', values: video.resolutions })
+  if (video?.canMute === true) axes.push({ field: 'audio', values: [undefined, 'false'] })
+  return axes.filter(({ values }) => values.length > 0)
+}
+
+function combinations(axes: readonly Axis[]): readonly Fields[] {
+  return axes.reduce<readonly Fields[]>(
+    (found, { field, values }) => found.flatMap((fields) => values.map((value) => withField(fields, field, value))),
+    [{}],
+  )
+}
+
+function withField(fields: Fields, field: string, value: string | undefined): Fields {
+  return value === undefined ? fields : { ...fields, [field]: value }
+}

@@ -1,0 +1,148 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../core/errors.ts'
+import type { BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+
+/** A request to the gateway, made in this process. */
+export interface GatewayCall {
+  readonly method: 'GET' | 'POST'
+  /** Below the mount point, percent-encoded: `/v1/chat/completions`. */
+  readonly path: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly idempotencyKey?: string | undefined
+}
+
+/** The gateway's answer, errors included. */
+export interface GatewayAnswer {
+  readonly status: number
+  /** By lower-case name. */
+  readonly headers: ReadonlyMap<string, string>
+  readonly body: Buffer
+}
+
+/** Most bytes of one answer: a result is held in memory as a whole, and pictures and sound once more as base64. */
+export const MAX_ANSWER_BYTES = 96 * 1024 * 1024
+
+/**
+ * Carries out a request in this process. When `signal` aborts, the gateway sees its caller leave.
+ * @throws GatewayError `client_closed_request` after an abort; `upstream_invalid_response` for an answer that is cut short or
+ *   larger than `limitBytes`.
+ */
+export function callGateway(
+  handler: ExchangeHandler,
+  call: GatewayCall,
+  { signal, limitBytes = MAX_ANSWER_BYTES }: { readonly signal: AbortSignal; readonly limitBytes?: number },
+): Promise<GatewayAnswer> {
+  return new Promise((resolve, reject) => {
+    const exchange = new CallExchange(call, limitBytes, (outcome) => {
+      signal.removeEventListener('abort', exchange.leave)
+      if (outcome instanceof GatewayError) reject(outcome)
+      else resolve(outcome)
+    })
+    if (signal.aborted) exchange.leave()
+    else signal.addEventListener('abort', exchange.leave)
+    if (!exchange.closed) handler.handle(exchange, exchange)
+  })
+}
+
+/** Both sides of one call: what the gateway reads, and where it writes. */
+class CallExchange implements GatewayRequest, ByteSink {
+  readonly method: string
+  readonly path: string
+  readonly query = ''
+  readonly #headers = new Map<string, string>()
+  readonly #body: Buffer | undefined
+  readonly #limitBytes: number
+  readonly #settle: (outcome: GatewayAnswer | GatewayError) => void
+  readonly #chunks: Buffer[] = []
+  #byteLength = 0
+  #status = 200
+  #answerHeaders: ReadonlyMap<string, string> = new Map()
+  #closeListener: (() => void) | undefined
+  #isOver = false
+  #hasLeft = false
+
+  constructor(call: GatewayCall, limitBytes: number, settle: (outcome: GatewayAnswer | GatewayError) => void) {
+    this.method = call.method
+    this.path = call.path
+    this.#limitBytes = limitBytes
+    this.#settle = settle
+    if (call.idempotencyKey !== undefined) this.#headers.set('idempotency-key', call.idempotencyKey)
+    if (call.body === undefined) return
+    this.#headers.set('content-type', 'application/json')
+    this.#body = Buffer.from(JSON.stringify(call.body))
+  }
+
+  header(name: string): string | undefined {
+    return this.#headers.get(name)
+  }
+
+  readBody(limitBytes: number, listener: BodyListener): void {
+    if (this.#hasLeft) listener('aborted', [])
+    else if (this.#body === undefined) listener(undefined, [])
+    else if (this.#body.byteLength > limitBytes) listener('too_large', [])
+    else listener(undefined, [this.#body])
+  }
+
+  get closed(): boolean {
+    return this.#hasLeft
+  }
+
+  head(status: number, headers: readonly string[]): void {
+    this.#status = status
+    const list = new Map<string, string>()
+    for (let index = 0; index + 1 < headers.length; index += 2) list.set(headers[index]!, headers[index + 1]!)
+    this.#answerHeaders = list
+  }
+
+  write(bytes: Uint8Array | string): boolean {
+    if (this.#isOver) return true
+    const chunk = Buffer.from(bytes)
+    this.#byteLength += chunk.byteLength
+    if (this.#byteLength > this.#limitBytes) {
+      this.#depart(`The answer is larger than ${this.#limitBytes} bytes.`)
+      return true
+    }
+    this.#chunks.push(chunk)
+    return true
+  }
+
+  end(bytes?: Uint8Array | string): void {
+    if (bytes !== undefined) this.write(bytes)
+    this.#finish({ status: this.#status, headers: this.#answerHeaders, body: Buffer.concat(this.#chunks) })
+  }
+
+  destroy(): void {
+    this.#finish(new GatewayError('upstream_invalid_response', { message: 'The answer was cut short.' }))
+  }
+
+  onDrain(): void {
+    // Everything is taken at once, up to the limit.
+  }
+
+  onClose(listener: () => void): void {
+    if (this.#hasLeft) listener()
+    else this.#closeListener = listener
+  }
+
+  /** The caller goes away. */
+  readonly leave = (): void => {
+    if (this.#isOver) return
+    this.#hasLeft = true
+    this.#finish(new GatewayError('client_closed_request'))
+    this.#closeListener?.()
+  }
+
+  #depart(message: string): void {
+    this.#hasLeft = true
+    this.#chunks.length = 0
+    this.#finish(new GatewayError('upstream_invalid_response', { message }))
+    this.#closeListener?.()
+  }
+
+  #finish(outcome: GatewayAnswer | GatewayError): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#settle(outcome)
+  }
+}

@@ -1,0 +1,59 @@
+import type { z } from 'zod'
+import { chatSchema } from '../../endpoints/chat/chat-schema.ts'
+import { embeddingsSchema } from '../../endpoints/embeddings/embeddings-schema.ts'
+import { imageReferencesSchema } from '../../endpoints/image-edits/image-references.ts'
+import { interactionSchema } from '../../endpoints/images/interactions/interaction-schema.ts'
+import { multimodalImageSchema } from '../../endpoints/images/multimodal/multimodal-image-schema.ts'
+import { pictureSchema } from '../../endpoints/images/openai/picture-options.ts'
+import { countTokensSchema, messagesSchema } from '../../endpoints/messages/messages-schema.ts'
+import { videoSchema } from '../../endpoints/videos/video-schema.ts'
+import { ENDPOINTS } from '../../gateway/routes.ts'
+import { jsonSchemaOf } from '../json-schema-of.ts'
+import { speechArguments } from '../tools/synthesize-speech.ts'
+
+/** A shape of request body, and when it is the right one. */
+interface Shape {
+  readonly for: string
+  readonly schema: z.ZodType
+}
+
+const EVERY_MODEL = 'every model of the endpoint'
+
+/** The schemas that bodies are checked by, by path. What depends on the model comes on top, see `gateway://catalog/{model}`. */
+const SHAPES: ReadonlyMap<string, readonly Shape[]> = new Map([
+  ['/v1/chat/completions', [{ for: EVERY_MODEL, schema: chatSchema }]],
+  ['/v1/messages', [{ for: EVERY_MODEL, schema: messagesSchema }]],
+  ['/v1/messages/count_tokens', [{ for: EVERY_MODEL, schema: countTokensSchema }]],
+  ['/v1/embeddings', [{ for: EVERY_MODEL, schema: embeddingsSchema }]],
+  [
+    '/v1/images/generations',
+    [
+      { for: 'models of the protocol multimodal', schema: multimodalImageSchema },
+      { for: 'models of the protocol interactions', schema: interactionSchema },
+      { for: 'models of the protocol generations', schema: pictureSchema },
+    ],
+  ],
+  ['/v1/images/edits', [{ for: EVERY_MODEL, schema: pictureSchema.extend(imageReferencesSchema.shape) }]],
+  ['/v1/videos/generations', [{ for: EVERY_MODEL, schema: videoSchema }]],
+  ['/v1/audio/speech', [{ for: EVERY_MODEL, schema: speechArguments.omit({ idempotency_key: true }) }]],
+])
+
+/** The reference of each endpoint, by its id, written when it is asked for. Several paths may share an id. */
+export const REFERENCES: ReadonlyMap<string, () => unknown> = new Map(
+  ENDPOINTS.map(({ id }) => [
+    id,
+    () => ({
+      endpoint: id,
+      requests: ENDPOINTS.filter((endpoint) => endpoint.id === id).flatMap(({ path }) => requestsAt(path)),
+    }),
+  ]),
+)
+
+function requestsAt(path: string) {
+  return (SHAPES.get(path) ?? []).map((shape) => ({
+    method: 'POST',
+    path,
+    for: shape.for,
+    schema: jsonSchemaOf(shape.schema, 'input'),
+  }))
+}

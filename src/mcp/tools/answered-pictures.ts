@@ -1,0 +1,95 @@
+import { Buffer } from 'node:buffer'
+import type { ContentBlock } from '@modelcontextprotocol/server'
+import { z } from 'zod'
+import { isJsonObject } from '../../core/json.ts'
+import { imageHeader } from '../../wire/image-header.ts'
+
+/** What tools for pictures answer. The bytes stand in image blocks of the result, addresses in links too. */
+export const picturesOutput = z.object({
+  model: z.string(),
+  images: z.array(
+    z.object({
+      kind: z.enum(['inline', 'url']).describe('inline: an image block of the result, in the same order.'),
+      mime_type: z.string().optional(),
+      url: z.string().optional().describe('Valid for a limited time.'),
+    }),
+  ),
+  text: z.string().optional().describe('What the model wrote beside the pictures.'),
+  interaction_id: z.string().optional().describe('For previous_interaction_id.'),
+  status: z.string().optional().describe('failed without images: the model refused.'),
+  usage: z.record(z.string(), z.unknown()).optional(),
+})
+
+/** A picture in an answer. */
+type Picture = { readonly data: string; readonly mimeType: string } | { readonly url: string }
+
+type Members = Readonly<Record<string, unknown>>
+
+/** Collects the pictures of an answer, in whichever of the three shapes it came. */
+export function answeredPictures(answer: Members, model: string) {
+  const found = [...listedPictures(answer), ...choicePictures(answer), ...stepPictures(answer)]
+  const texts = blocksOfSteps(answer).flatMap(({ type, text }) => (type === 'text' ? [String(text)] : []))
+  const { id, status, usage } = answer
+  const isInteraction = Array.isArray(answer['steps'])
+  return {
+    structured: {
+      model,
+      images: found.map((picture) =>
+        'url' in picture ? { kind: 'url', url: picture.url } : { kind: 'inline', mime_type: picture.mimeType },
+      ),
+      ...(texts.length === 0 ? {} : { text: texts.join('\n') }),
+      ...(isInteraction && typeof id === 'string' ? { interaction_id: id } : {}),
+      ...(isInteraction && typeof status === 'string' ? { status } : {}),
+      ...(isJsonObject(usage) ? { usage } : {}),
+    },
+    content: found.map(contentBlock),
+  }
+}
+
+function contentBlock(picture: Picture, index: number): ContentBlock {
+  return 'url' in picture
+    ? { type: 'resource_link', uri: picture.url, name: `image ${index + 1}` }
+    : { type: 'image', data: picture.data, mimeType: picture.mimeType }
+}
+
+/** OpenAI's shape: `data[]` with `b64_json` or `url`. */
+function listedPictures({ data }: Members): Picture[] {
+  return objects(data).flatMap(({ b64_json: base64, url }): Picture[] => {
+    if (typeof base64 === 'string') return [{ data: base64, mimeType: typeOf(base64) }]
+    return typeof url === 'string' ? [{ url }] : []
+  })
+}
+
+/** The multimodal shape: `output.choices[].message.content[].image`, an address. */
+function choicePictures({ output }: Members): Picture[] {
+  const choices = isJsonObject(output) ? objects(output['choices']) : []
+  return choices
+    .flatMap(({ message }) => (isJsonObject(message) ? objects(message['content']) : []))
+    .flatMap(({ image }) => (typeof image === 'string' ? [{ url: image }] : []))
+}
+
+/** The interactions shape: pictures stand in any block of any step. */
+function stepPictures(answer: Members): Picture[] {
+  return blocksOfSteps(answer).flatMap(({ type, data, mime_type: mimeType, uri }): Picture[] => {
+    if (type !== 'image') return []
+    if (typeof data === 'string') return [{ data, mimeType: typeof mimeType === 'string' ? mimeType : typeOf(data) }]
+    return typeof uri === 'string' ? [{ url: uri }] : []
+  })
+}
+
+function blocksOfSteps({ steps }: Members): Members[] {
+  return objects(steps).flatMap((step) => (step['type'] === 'model_output' ? objects(step['content']) : []))
+}
+
+function objects(value: unknown): Members[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : []
+}
+
+/** Enough base64 for the headers of PNG and WebP, and for most of JPEG. */
+const HEADER_BASE64_LENGTH = 65_536
+
+/** The media type by the picture's first bytes; `image/png` is what the models draw unless they are told otherwise. */
+function typeOf(base64: string): string {
+  const header = imageHeader([Buffer.from(base64.slice(0, HEADER_BASE64_LENGTH), 'base64')])
+  return `image/${header?.format ?? 'png'}`
+}

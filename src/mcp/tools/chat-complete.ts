@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { defineTool, MAKES } from '../tool.ts'
+import { idempotencyKey, model } from './arguments.ts'
+
+const message = z.looseObject({
+  role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
+  content: z
+    .union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
+    .optional()
+    .describe('Text, or blocks: {type: "text", text} and {type: "image_url", image_url: {url}}.'),
+})
+
+/** `POST /v1/chat/completions`, answered whole. */
+export const chatComplete = defineTool({
+  name: 'chat_complete',
+  title: 'Chat with a model',
+  description:
+    'Sends a conversation to a chat model and returns its whole answer. Takes every field of the chat endpoint, see ' +
+    'gateway://reference/chat. Charged by tokens.',
+  annotations: MAKES,
+  input: z.looseObject({
+    model,
+    messages: z.array(message).min(1).describe('The turns of the conversation, oldest first.'),
+    max_tokens: z.int().min(1).optional().describe('Most tokens of the answer.'),
+    temperature: z.number().min(0).max(2).optional(),
+    top_p: z.number().min(0).max(1).optional(),
+    stream: z.literal(false).optional().describe('Tools answer whole; nothing but false is taken.'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.looseObject({
+    id: z.string(),
+    model: z.string(),
+    choices: z.array(
+      z.looseObject({
+        index: z.int(),
+        message: z.looseObject({ role: z.string() }),
+        finish_reason: z.string().nullable(),
+      }),
+    ),
+    usage: z.looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() }).optional(),
+  }),
+  async answer({ idempotency_key: key, ...body }, { json }) {
+    return {
+      structured: await json({ method: 'POST', path: '/v1/chat/completions', body, idempotencyKey: key }),
+    }
+  },
+})

@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../../..')
+
+/** What the suite found out about one requirement. */
+interface Check {
+  readonly id: string
+  readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'SKIPPED' | 'INFO'
+  readonly errorMessage?: string
+}
+
+/** What the suite found out about a server, by scenario: the checks that failed, each with its reason. */
+export type SuiteReport = ReadonlyMap<string, readonly string[]>
+
+/** Runs scenarios of the official conformance suite against a server, each in a process of its own; all of them when none is named. */
+export async function runSuite(url: string, scenarios: readonly string[] = []): Promise<SuiteReport> {
+  const folder = await mkdtemp(join(tmpdir(), 'conformance-'))
+  try {
+    const selections = scenarios.length === 0 ? [['--suite', 'all']] : scenarios.map((name) => ['--scenario', name])
+    for (const selection of selections) await run(['server', '--url', url, ...selection, '-o', folder])
+    return await readReport(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The suite ends with 1 when a scenario failed, which its report tells better. */
+function run(args: readonly string[]): Promise<void> {
+  const suite = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
+  const preload = join(import.meta.dirname, 'node-20.mjs')
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['--import', preload, suite, ...args], { cwd: ROOT, timeout: 120_000 }, () => resolve())
+  })
+}
+
+async function readReport(folder: string): Promise<SuiteReport> {
+  const report = new Map<string, readonly string[]>()
+  for (const name of await readdir(folder)) {
+    // A folder is named `server-<scenario>-<time>`.
+    const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT.*$/.exec(name)?.[1] ?? name
+    const checks = JSON.parse(await readFile(join(folder, name, 'checks.json'), 'utf8')) as Check[]
+    const failed = checks.filter(({ status }) => status === 'FAILURE')
+    report.set(
+      scenario,
+      failed.map(({ id, errorMessage }) => `${id}: ${errorMessage ?? ''}`),
+    )
+  }
+  return report
+}
