@@ -1,13 +1,15 @@
 import type { ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
-import { type ServerSentEvent, sseReader } from '../wire/sse.ts'
-import { errorOf } from './client-error.ts'
+import type { OpenAnswer } from './connection.ts'
+import { type EventStream, eventStream } from './event-stream.ts'
 
 /** One chunk of a streamed chat. */
 export interface ChatChunk {
   readonly id: string
   readonly object: 'chat.completion.chunk'
+  /** Unix seconds. */
   readonly created: number
   readonly model: string
+  /** Empty in the last chunk, which carries the usage when `stream_options.include_usage` asks for it. */
   readonly choices: readonly {
     readonly index: number
     readonly delta: {
@@ -27,43 +29,13 @@ export interface ChatChunk {
 }
 
 /** A streamed chat: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
-export interface ChatStream extends AsyncIterable<ChatChunk> {
-  abort(): void
-}
+export type ChatStream = EventStream<ChatChunk>
 
-/**
- * Reads a streamed answer.
- * @throws GatewayError while iterating, for an error event, and for a stream that ends without its end mark.
- */
-export function chatStream(response: Response): ChatStream {
-  const reader = response.body?.getReader()
-  let isDone = false
-  const pending: ServerSentEvent[] = []
-  const events = sseReader((event) => pending.push(event))
-
-  async function* chunks(): AsyncGenerator<ChatChunk> {
-    try {
-      while (reader !== undefined && !isDone) {
-        const { value, done } = await reader.read()
-        if (value !== undefined) events.push(value)
-        if (done) events.end()
-        for (const { data } of pending.splice(0)) {
-          if (data === '[DONE]') {
-            isDone = true
-            break
-          }
-          const chunk = JSON.parse(data) as ChatChunk | { error: unknown }
-          if ('error' in chunk) throw errorOf(chunk, 502)
-          yield chunk
-        }
-        if (done && !isDone) throw errorOf({ message: 'The stream ended before the answer was complete.' }, 502)
-      }
-    } finally {
-      await reader?.cancel()
-    }
-  }
-  return {
-    [Symbol.asyncIterator]: chunks,
-    abort: () => void reader?.cancel(),
-  }
+/** Reads a streamed chat, which ends with `[DONE]`. */
+export function chatStream(answer: OpenAnswer): ChatStream {
+  return eventStream<ChatChunk>(answer, {
+    isEnd: ({ data }) => data === '[DONE]',
+    givesEnd: false,
+    isError: (chunk) => 'error' in chunk,
+  })
 }

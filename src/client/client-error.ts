@@ -1,33 +1,119 @@
-import { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
+import { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from '../core/errors.ts'
 
-/** Reads an error answer, in whatever dialect it came, as the error that the gateway threw. */
-export async function clientError(response: Response): Promise<GatewayError> {
-  const body = parse(await response.text())
-  return errorOf(body, response.status, Number(response.headers.get('retry-after') ?? Number.NaN))
+/**
+ * A {@link GatewayError} as a client reads it, whatever the dialect of the answer. `code`, `status`, `param` and
+ * `retryAfterSeconds` are those of the gateway; a vendor's own code stands in `publicCode`.
+ */
+export class ClientError extends GatewayError {
+  /** The gateway's id of the request; undefined when no answer came. */
+  readonly requestId: string | undefined
+
+  constructor(code: ErrorCode, details: GatewayErrorDetails & { readonly requestId?: string | undefined } = {}) {
+    super(code, details)
+    this.requestId = details.requestId
+  }
+
+  /** True for an error of this class from any copy of the package. */
+  static override isInstance(value: unknown): value is ClientError {
+    return GatewayError.isInstance(value) && 'requestId' in value
+  }
 }
 
-/** Makes an error of an OpenAI-style error body. */
-export function errorOf(body: unknown, status: number, retryAfterSeconds: number = Number.NaN): GatewayError {
-  const fields = (body as { error?: unknown } | undefined)?.error ?? body ?? {}
-  const { message, code, type, param } = fields as Record<string, unknown>
-  return new GatewayError(codeOf(code, status), {
-    message: text(message),
-    publicCode: text(code),
-    type: text(type),
-    param: text(param),
-    status,
-    retryAfterSeconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : undefined,
+/** Codes by which the upstream style tells of the gateway's own errors (API specification, "Errors"). */
+const UPSTREAM_CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
+  ['InvalidParameter', 'invalid_request'],
+  ['Throttling.RateQuota', 'rate_limited'],
+  ['InvalidApiKey', 'invalid_api_key'],
+  ['AccessDenied', 'permission_denied'],
+])
+
+/** For answers without a code that is known: those of Anthropic's dialect, a vendor's own, and a proxy's. */
+const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
+  [401, 'invalid_api_key'],
+  [402, 'insufficient_balance'],
+  [403, 'permission_denied'],
+  [405, 'method_not_allowed'],
+  [409, 'idempotency_in_flight'],
+  [413, 'body_too_large'],
+  [415, 'unsupported_media_type'],
+  [429, 'rate_limited'],
+  [500, 'internal_error'],
+  [502, 'upstream_invalid_response'],
+  [504, 'upstream_timeout'],
+])
+
+/** Reads an error answer, in whatever dialect it came, as the error that the gateway threw. */
+export async function clientError(response: Response, nowMs: number): Promise<ClientError> {
+  const text = await response.text()
+  return errorOf(parse(text), {
+    status: response.status,
+    requestId: requestIdOf(response),
+    retryAfterSeconds: retryAfterSeconds(response.headers.get('retry-after'), nowMs),
   })
 }
 
-function codeOf(code: unknown, status: number): ErrorCode {
-  if (typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code)) return code as ErrorCode
-  if (status === 402) return 'insufficient_balance'
-  if (status === 429) return 'rate_limited'
-  return status < 500 ? 'upstream_rejected' : 'upstream_unavailable'
+/** What is known of an error beside its body. */
+interface ErrorFacts {
+  readonly status: number
+  readonly requestId: string | undefined
+  readonly retryAfterSeconds?: number | undefined
 }
 
-function text(value: unknown): string | undefined {
+/** Makes an error of an error body, or of an error event, in any dialect. */
+export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
+  const outer = membersOf(body)
+  const inner = typeof outer['error'] === 'object' ? membersOf(outer['error']) : outer
+  const code = inner['code'] ?? outer['code']
+  const param = textOf(inner['param'])
+  const type = textOf(inner['type'])
+  return new ClientError(codeOf({ code, type, param, status: facts.status }), {
+    ...facts,
+    message: textOf(inner['message'] ?? outer['message']),
+    publicCode: textOf(code),
+    type,
+    param,
+    requestId: facts.requestId ?? textOf(outer['request_id']),
+  })
+}
+
+/** The gateway's id of the request that an answer belongs to. */
+export function requestIdOf({ headers }: Response): string | undefined {
+  return headers.get('x-request-id') ?? headers.get('request-id') ?? undefined
+}
+
+/** The connection broke, or what came over it is no answer of a gateway's. */
+export function brokenAnswer(message: string, requestId: string | undefined, cause?: unknown): ClientError {
+  return new ClientError('upstream_invalid_response', { message, requestId, cause })
+}
+
+function codeOf(error: {
+  readonly code: unknown
+  readonly type: string | undefined
+  readonly param: string | undefined
+  readonly status: number
+}): ErrorCode {
+  const { code, type, param, status } = error
+  if (typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code)) return code as ErrorCode
+  if (status === 404) return type === 'not_found_error' ? 'model_not_found' : 'route_not_found'
+  const known = UPSTREAM_CODES.get(code) ?? CODES_BY_STATUS.get(status)
+  if (known !== undefined) return known
+  if (status >= 500) return 'upstream_unavailable'
+  // The gateway names the field at fault; a vendor that refused a request does so in its own words.
+  return param === undefined && code !== undefined ? 'upstream_rejected' : 'invalid_request'
+}
+
+/** RFC 9110, section 10.2.3: seconds, or a date. */
+function retryAfterSeconds(value: string | null, nowMs: number): number | undefined {
+  if (value === null) return undefined
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - nowMs) / 1000
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
@@ -35,6 +121,6 @@ function parse(body: string): unknown {
   try {
     return JSON.parse(body) as unknown
   } catch {
-    return { message: body }
+    return body === '' ? {} : { message: body }
   }
 }

@@ -1,105 +1,96 @@
-import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
-import type { ChatRequest } from '../endpoints/chat/chat-request.ts'
-import type { EmbeddingsRequest } from '../endpoints/embeddings/embeddings-request.ts'
-import { type ChatChunk, type ChatStream, chatStream } from './chat-stream.ts'
-import { clientError } from './client-error.ts'
+import { binaryAnswer } from './binary-answer.ts'
+import { chatStream } from './chat-stream.ts'
+import type { CallOptions, ClientOptions } from './client-options.ts'
+import { Connection, type OpenAnswer } from './connection.ts'
+import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
+import type { ClientModel, GatewayClient, VideoPage, VideoReferenceId } from './gateway-client.ts'
+import { imageEditForm } from './image-edit-form.ts'
+import { messageStream } from './message-stream.ts'
+import type { VideoTask } from './video-task.ts'
+import { waitForVideo } from './wait-for-video.ts'
 
-/** Options of {@link createClient}. */
-export interface ClientOptions {
-  /** Where the gateway is mounted, with its `/v1`: `http://127.0.0.1:8787/v1`. */
-  readonly baseURL: string
-  /** Sent as bearer token. Not needed in process, where the host vouches for the caller. */
-  readonly apiKey?: string
-  /** Replaces the global `fetch`. */
-  readonly fetch?: (request: Request) => Promise<Response>
-}
+const VIDEOS = '/videos/generations'
 
-/** The answer of an embedding call with JSON numbers or base64 text, as asked for. */
-export interface EmbeddingsAnswer {
-  readonly object: 'list'
-  readonly model: string
-  readonly data: readonly {
-    readonly object: 'embedding'
-    readonly index: number
-    readonly embedding: number[] | string
-  }[]
-  readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number }
-}
+/**
+ * The type of such an answer follows from the request, by the interface of the client; the code here only passes it on. It is
+ * `never`, which stands in every place, so that the interface needs no assertion.
+ */
+type TypedByRequest = Promise<never>
 
-/** A model as the gateway lists it. */
-export interface ClientModel {
-  readonly id: string
-  readonly owned_by: string
-  readonly display_name: string
-  readonly kinds: readonly string[]
-  readonly available: boolean
-}
-
-/** A client of one gateway. Every method throws a `GatewayError` when the gateway answers with an error. */
-export interface GatewayClient {
-  readonly chat: {
-    readonly completions: {
-      create(request: ChatRequest & { stream: true }, options?: CallOptions): Promise<ChatStream>
-      create(request: ChatRequest & { stream?: false | null }, options?: CallOptions): Promise<ChatCompletion>
-    }
-  }
-  readonly embeddings: { create(request: EmbeddingsRequest, options?: CallOptions): Promise<EmbeddingsAnswer> }
-  readonly models: { list(options?: CallOptions): Promise<readonly ClientModel[]> }
-}
-
-/** Options of one call. */
-export interface CallOptions {
-  /** Ends the call. */
-  readonly signal?: AbortSignal
-  readonly idempotencyKey?: string
-}
-
-/** Makes a client. */
+/**
+ * Makes a client.
+ * @throws TypeError when the base URL is no URL.
+ */
 export function createClient(options: ClientOptions): GatewayClient {
-  const send = options.fetch ?? ((request: Request) => fetch(request))
-  const baseURL = options.baseURL.replace(/\/+$/, '')
-
-  const call = async (
-    method: string,
-    path: string,
-    body: unknown,
-    { signal, idempotencyKey }: CallOptions = {},
-  ): Promise<Response> => {
-    const headers = new Headers()
-    if (options.apiKey !== undefined) headers.set('authorization', `Bearer ${options.apiKey}`)
-    if (body !== undefined) headers.set('content-type', 'application/json')
-    if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey)
-    const response = await send(
-      new Request(`${baseURL}${path}`, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: signal ?? null,
-      }),
-    )
-    if (!response.ok) throw await clientError(response)
-    return response
-  }
-  const json = async <Answer>(response: Promise<Response>): Promise<Answer> => (await (await response).json()) as Answer
-
-  function createChat(request: ChatRequest & { stream: true }, callOptions?: CallOptions): Promise<ChatStream>
-  function createChat(
-    request: ChatRequest & { stream?: false | null },
-    callOptions?: CallOptions,
-  ): Promise<ChatCompletion>
-  async function createChat(request: ChatRequest, callOptions?: CallOptions): Promise<ChatStream | ChatCompletion> {
-    const answer = call('POST', '/chat/completions', request, callOptions)
-    return request.stream === true ? chatStream(await answer) : json<ChatCompletion>(answer)
-  }
+  const connection = new Connection(options)
+  const get = (path: string, callOptions: CallOptions | undefined): TypedByRequest =>
+    connection.json<never>({ method: 'GET', path, options: callOptions })
+  const post = (path: string, body: object, callOptions: CallOptions | undefined): TypedByRequest =>
+    connection.json<never>({ method: 'POST', path, body, options: callOptions })
+  const open = (path: string, body: object, callOptions: CallOptions | undefined): Promise<OpenAnswer> =>
+    connection.open({ method: 'POST', path, body, options: callOptions })
 
   return {
-    chat: { completions: { create: createChat } },
-    embeddings: { create: (request, callOptions) => json(call('POST', '/embeddings', request, callOptions)) },
-    models: {
-      list: async (callOptions) =>
-        (await json<{ data: ClientModel[] }>(call('GET', '/models', undefined, callOptions))).data,
+    chat: {
+      completions: {
+        create: async (request, callOptions) =>
+          request.stream === true
+            ? (chatStream(await open('/chat/completions', request, callOptions)) as never)
+            : post('/chat/completions', request, callOptions),
+      },
     },
+    images: {
+      generate: (request, callOptions) => post('/images/generations', request, callOptions),
+      edit: async (request, callOptions) => post('/images/edits', await imageEditForm(request), callOptions),
+    },
+    videos: {
+      generate: (request, callOptions) => post(VIDEOS, request, callOptions),
+      get: (video, callOptions) => get(videoPath(video), callOptions),
+      list: (page = {}, callOptions) => get(`${VIDEOS}${queryOf(page)}`, callOptions),
+      cancel: (video, callOptions) =>
+        connection.json<VideoTask>({ method: 'POST', path: `${videoPath(video)}/cancel`, options: callOptions }),
+      wait(video, waitOptions = {}) {
+        const { signal } = waitOptions
+        const look = () => get(videoPath(video), signal === undefined ? {} : { signal })
+        return waitForVideo(look, connection.clock, waitOptions)
+      },
+      content: async (video, callOptions) =>
+        binaryAnswer(
+          await connection.open({ method: 'GET', path: `${videoPath(video)}/content`, options: callOptions }),
+        ),
+    },
+    embeddings: {
+      create: async (request, callOptions) => {
+        const answer: EmbeddingsAnswer<number[] | string> = await post('/embeddings', request, callOptions)
+        return decodedVectors(answer) as never
+      },
+    },
+    audio: {
+      speech: {
+        create: async (request, callOptions) => binaryAnswer(await open('/audio/speech', request, callOptions)),
+      },
+    },
+    messages: {
+      create: (request, callOptions) => post('/messages', request, callOptions),
+      stream: async (request, callOptions) =>
+        messageStream(await open('/messages', { ...request, stream: true }, callOptions)),
+      countTokens: (request, callOptions) => post('/messages/count_tokens', request, callOptions),
+    },
+    models: {
+      async list(callOptions) {
+        const { data }: { readonly data: readonly ClientModel[] } = await get('/models', callOptions)
+        return data
+      },
+    },
+    account: { balance: (callOptions) => get('/account', callOptions) },
   }
 }
 
-export type { ChatChunk, ChatStream }
+function videoPath(video: VideoReferenceId): string {
+  return `${VIDEOS}/${encodeURIComponent(typeof video === 'string' ? video : video.id)}`
+}
+
+function queryOf(page: VideoPage): string {
+  const given = Object.entries(page).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}

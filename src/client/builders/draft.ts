@@ -1,0 +1,27 @@
+import { GatewayError } from '../../core/errors.ts'
+
+/** A request in the making. It never changes: every step gives a new one, so that a half-built request can be shared. */
+export abstract class Draft<State extends object> {
+  protected readonly state: State
+
+  constructor(state: State) {
+    this.state = state
+  }
+
+  /** The same draft with some of its state replaced. */
+  protected with(change: Partial<State>): this {
+    const SameDraft = this.constructor as new (state: State) => this
+    return new SameDraft({ ...this.state, ...change })
+  }
+}
+
+/** A fault that a builder finds before the gateway could; the message begins with the field. */
+export function builderFault(param: string, reason: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
+}
+
+/** Checks a number against its bounds. @throws GatewayError `invalid_request` naming the field. */
+export function within(param: string, value: number, [min, max]: readonly [number, number]): number {
+  if (value >= min && value <= max) return value
+  throw builderFault(param, `must be ${min} to ${max}`)
+}

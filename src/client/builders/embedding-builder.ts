@@ -1,0 +1,71 @@
+import { EMBEDDING_MODELS } from '../../catalog/models/embedding-models.ts'
+import type { EmbeddingModels, OtherEmbeddingRequest } from '../models/embedding-models.ts'
+import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
+import { builderFault, Draft } from './draft.ts'
+import { knownModel } from './known-model.ts'
+
+type FieldsOf<Model> = RequestOf<EmbeddingModels, Model, OtherEmbeddingRequest>
+
+/** An embedding request, ready to be sent. */
+export type BuiltEmbedding<Model, Encoding> = FieldsOf<Model> & {
+  readonly model: Model
+  readonly encoding_format: Encoding
+}
+
+/** Builds an embedding request step by step. */
+export interface EmbeddingBuilder<Model, Encoding extends 'float' | 'base64' = 'float'> {
+  /** Texts to add; vectors come back in their order. */
+  input(...texts: readonly string[]): this
+  /**
+   * Size of the vectors.
+   * @throws GatewayError `invalid_request` for a size that the model does not have.
+   */
+  dimensions(size: FieldOf<FieldsOf<Model>, 'dimensions', number>): this
+  /** Vectors travel as base64, in a third of the bytes. */
+  base64(): EmbeddingBuilder<Model, 'base64'>
+  /** @throws GatewayError `invalid_request` when there is no text. */
+  build(): BuiltEmbedding<Model, Encoding>
+}
+
+interface State {
+  readonly model: string
+  readonly encoding_format: 'float' | 'base64'
+  readonly input: readonly string[]
+  readonly dimensions?: number
+}
+
+/** Begins an embedding request. */
+export function embedding<const Model extends ModelId<EmbeddingModels>>(model: Model): EmbeddingBuilder<Model> {
+  // The draft takes any size; the type shows those of the model.
+  return new EmbeddingDraft({ model, encoding_format: 'float', input: [] }) as never
+}
+
+class EmbeddingDraft extends Draft<State> {
+  input(...texts: readonly string[]): this {
+    return this.with({ input: [...this.state.input, ...texts] })
+  }
+  dimensions(size: number): this {
+    checkDimensions(this.state.model, size)
+    return this.with({ dimensions: size })
+  }
+  base64(): this {
+    return this.with({ encoding_format: 'base64' })
+  }
+  build(): State {
+    if (this.state.input.length === 0) throw builderFault('input', 'needs at least one text')
+    return { ...this.state, input: [...this.state.input] }
+  }
+}
+
+/** As the gateway does: what the vendor offers, or a cut of it, unless the specification has closed the sizes. */
+function checkDimensions(model: string, size: number): void {
+  const { dimensions, nativeDimensions = [], truncatesDimensions } = knownModel(EMBEDDING_MODELS, model)?.limits ?? {}
+  const sizes = 'max' in nativeDimensions ? [nativeDimensions.max] : nativeDimensions
+  if (truncatesDimensions === false && !sizes.includes(size)) {
+    throw builderFault('dimensions', `${model} has ${sizes.join(', ')}`)
+  }
+  const largest = sizes.length === 0 ? (dimensions ?? Number.POSITIVE_INFINITY) : Math.max(...sizes)
+  if (!Number.isInteger(size) || size < 1 || size > largest) {
+    throw builderFault('dimensions', `${model} has whole numbers up to ${largest}`)
+  }
+}

@@ -1,0 +1,108 @@
+import type { ImageModels, OtherImageAnswer, OtherImageRequest } from '../models/image-models.ts'
+import type { InteractionImageAnswer, ThinkingInteractionConfig } from '../models/interaction-images.ts'
+import type { AnswerOf, FieldOf, RequestOf } from '../models/model-request.ts'
+import type { MultimodalImageAnswer, MultimodalTextRequest } from '../models/multimodal-images.ts'
+import type { ImageQuality, OpenAIImageAnswer } from '../models/openai-images.ts'
+
+type FieldsOf<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
+
+/** An image request, ready to be sent. */
+export type BuiltImage<Model> = FieldsOf<Model> & { readonly model: Model }
+
+interface CommonSteps<Model> {
+  prompt(text: string): this
+  /** @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field that is missing or wrong. */
+  build(): BuiltImage<Model>
+}
+
+/** A size as the model writes it: `1024*1024`, `2K`, `1536x1024`. */
+interface SizeStep<Size> {
+  size(size: Size): this
+}
+
+/** Steps of the multimodal shape (API specification, "Multimodal image request"). */
+interface MultimodalSteps {
+  negativePrompt(text: string): this
+  seed(value: number): this
+  /** Default off. */
+  watermark(isOn?: boolean): this
+}
+
+interface PromptExtendStep {
+  /** Lets the vendor rewrite the prompt; its default is on. */
+  promptExtend(isOn?: boolean): this
+}
+
+interface ReferenceUrlStep {
+  /** A picture to work from: an https URL. */
+  reference(url: string): this
+}
+
+type StepsOfMultimodal<Request> = MultimodalSteps &
+  ('size' extends keyof FieldOf<Request, 'parameters', unknown>
+    ? SizeStep<FieldOf<FieldOf<Request, 'parameters', unknown>, 'size', string>> & PromptExtendStep
+    : unknown) &
+  (MultimodalTextRequest extends Request
+    ? [Request] extends [MultimodalTextRequest]
+      ? unknown
+      : ReferenceUrlStep
+    : ReferenceUrlStep)
+
+/** A picture in base64, or by its address. */
+export type InteractionPicture =
+  | { readonly mimeType: string; readonly data: string }
+  | { readonly mimeType: string; readonly uri: string }
+
+/** Steps of the interactions shape (API specification, "Interactions-style image request"). */
+interface InteractionSteps<Format> {
+  /** Default `1K`. */
+  size(size: FieldOf<Format, 'image_size', string>): this
+  aspectRatio(ratio: FieldOf<Format, 'aspect_ratio', string>): this
+  /** A picture to work from. */
+  reference(picture: InteractionPicture): this
+  system(instruction: string): this
+  /** 0 to 2. */
+  temperature(value: number): this
+  /** Goes on from an earlier answer. */
+  continuing(interactionId: string): this
+  /** False: the answer cannot be continued. Default true. */
+  store(isOn: boolean): this
+}
+
+interface ThinkingStep {
+  thinking(level: NonNullable<ThinkingInteractionConfig['thinking_level']>): this
+}
+
+type StepsOfInteraction<Request> = InteractionSteps<FieldOf<Request, 'response_format', unknown>> &
+  ('thinking_level' extends keyof FieldOf<Request, 'generation_config', unknown> ? ThinkingStep : unknown)
+
+/** Steps of OpenAI's shape (OpenAI API, "Create image"). */
+interface OpenAISteps {
+  /** 1 to 10. */
+  count(pictures: number): this
+  quality(quality: ImageQuality): this
+  /** `compression` is 0 to 100, and not for `png`. */
+  format(format: 'png' | 'jpeg' | 'webp', compression?: number): this
+  /** `transparent` needs `png` or `webp`. */
+  background(background: 'transparent' | 'opaque' | 'auto'): this
+  moderation(level: 'auto' | 'low'): this
+  endUser(id: string): this
+}
+
+type StepsOfOpenAI<Request> = OpenAISteps & SizeStep<FieldOf<Request, 'size', string>>
+
+type AnswerOfModel<Model> = AnswerOf<ImageModels, Model, OtherImageAnswer>
+
+/** Builds an image request step by step. A model shows the steps of its shape; an unknown one shows those of all shapes. */
+export type ImageBuilder<Model> = CommonSteps<Model> &
+  (AnswerOfModel<Model> extends MultimodalImageAnswer
+    ? StepsOfMultimodal<FieldsOf<Model>>
+    : AnswerOfModel<Model> extends InteractionImageAnswer
+      ? StepsOfInteraction<FieldsOf<Model>>
+      : AnswerOfModel<Model> extends OpenAIImageAnswer
+        ? StepsOfOpenAI<FieldsOf<Model>>
+        : StepsOfMultimodal<unknown> &
+            StepsOfInteraction<unknown> &
+            ThinkingStep &
+            StepsOfOpenAI<unknown> &
+            PromptExtendStep)

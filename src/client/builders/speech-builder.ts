@@ -1,0 +1,69 @@
+import { SPEECH_MODELS } from '../../catalog/models/speech-models.ts'
+import { checkSpeechAbilities } from '../../endpoints/speech/check-speech-abilities.ts'
+import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
+import type { OtherSpeechRequest, SpeechModels } from '../models/speech-models.ts'
+import { builderFault, Draft } from './draft.ts'
+import { knownModel } from './known-model.ts'
+
+type FieldsOf<Model> = RequestOf<SpeechModels, Model, OtherSpeechRequest>
+
+/** A speech request, ready to be sent. */
+export type BuiltSpeech<Model> = FieldsOf<Model> & { readonly model: Model }
+
+/** Steps that every speech model takes. */
+interface SpeechSteps<Model> {
+  text(text: string): this
+  voice(name: FieldOf<FieldsOf<Model>, 'voice', string>): this
+  format(format: FieldOf<FieldsOf<Model>, 'response_format', string>): this
+  /**
+   * @throws GatewayError naming the field: no text, a voice or format that the model lacks, instructions that it does not
+   *   take.
+   */
+  build(): BuiltSpeech<Model>
+}
+
+/** Steps of models that are told how to speak. */
+interface InstructionSteps {
+  /** Tone, tempo, feeling, in plain words. */
+  instructions(text: string): this
+}
+
+/** Builds a speech request step by step. */
+export type SpeechBuilder<Model> = SpeechSteps<Model> &
+  ('instructions' extends keyof FieldsOf<Model> ? InstructionSteps : unknown)
+
+interface State {
+  readonly model: string
+  readonly input: string
+  readonly voice?: string
+  readonly response_format?: string
+  readonly instructions?: string
+}
+
+/** Begins a speech request. */
+export function speech<const Model extends ModelId<SpeechModels>>(model: Model): SpeechBuilder<Model> {
+  // It has every step; the type shows those of the model.
+  return new SpeechDraft({ model, input: '' }) as never
+}
+
+class SpeechDraft extends Draft<State> {
+  text(text: string): this {
+    return this.with({ input: text })
+  }
+  voice(voice: string): this {
+    return this.with({ voice })
+  }
+  format(format: string): this {
+    return this.with({ response_format: format })
+  }
+  instructions(instructions: string): this {
+    return this.with({ instructions })
+  }
+  build(): State {
+    const { state } = this
+    if (state.input === '') throw builderFault('input', 'needs a text')
+    const known = knownModel(SPEECH_MODELS, state.model)?.speech
+    if (known !== undefined) checkSpeechAbilities(state, { id: state.model, limits: {}, speech: known })
+    return { ...state }
+  }
+}

@@ -1,0 +1,49 @@
+import type { Clock } from '../core/clock.ts'
+
+/** Options of `createClient`. */
+export interface ClientOptions {
+  /** Where the gateway is mounted, with its `/v1`: `http://127.0.0.1:8787/v1`. */
+  readonly baseURL: string
+  /** Sent as bearer token. Not needed in process, where the host vouches for the caller. */
+  readonly apiKey?: string
+  /** Replaces the global `fetch`. */
+  readonly fetch?: (request: Request) => Promise<Response>
+  /** Most milliseconds of one attempt: until an answer is there as a whole, or a stream has begun. Default 600,000. */
+  readonly timeoutMs?: number
+  /**
+   * How often a call is tried again that failed before its answer began: refused with 429 or 503, or not connected. Every
+   * POST carries an Idempotency-Key then, so that a retry cannot act twice. Default 2; with 0 no key is made up either.
+   */
+  readonly maxRetries?: number
+  /** Replaces the time, for tests. */
+  readonly clock?: Clock
+}
+
+/** Options of one call. */
+export interface CallOptions {
+  /** Ends the call, and a stream that it gave; the vendor is stopped too. */
+  readonly signal?: AbortSignal
+  /** Replaces the one that is made up. Repeating it gives the first answer again, for 24 hours. */
+  readonly idempotencyKey?: string
+  /** Replaces the client's own. */
+  readonly timeoutMs?: number
+  /** Replaces the client's own. */
+  readonly maxRetries?: number
+  /** Added to the request; wins over the client's own. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Fields that the types here do not know, added to the body as they are. */
+  readonly extraBody?: Readonly<Record<string, unknown>>
+  /** Told of the head of the answer, before its body is read. */
+  readonly onResponse?: (facts: ResponseFacts) => void
+}
+
+/** What the head of an answer says. In browsers only what the gateway's CORS headers expose can be read. */
+export interface ResponseFacts {
+  readonly status: number
+  readonly requestId: string | undefined
+  /** Decimal dollars; undefined for streams and tasks, whose cost is not known yet, and without billing. */
+  readonly cost: string | undefined
+  /** Fields of the request that the model's vendor does not take and that were left out. */
+  readonly dropped: readonly string[]
+  readonly headers: Headers
+}

@@ -1,0 +1,149 @@
+import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import { CallScope } from './call-scope.ts'
+import { clientClock, pause } from './client-clock.ts'
+import { brokenAnswer, ClientError, clientError, requestIdOf } from './client-error.ts'
+import type { CallOptions, ClientOptions } from './client-options.ts'
+import { retryDelayMs } from './retry-delay.ts'
+
+const DEFAULT_TIMEOUT_MS = 600_000
+const DEFAULT_MAX_RETRIES = 2
+
+/** One call, before it is sent. */
+export interface Call {
+  readonly method: 'GET' | 'POST'
+  /** Below the base URL: `/chat/completions`. */
+  readonly path: string
+  /** Sent as JSON, or as a form. */
+  readonly body?: object
+  readonly options?: CallOptions | undefined
+}
+
+/** An answer whose head has arrived, with the scope that its body is read in. */
+export interface OpenAnswer {
+  readonly response: Response
+  readonly requestId: string | undefined
+  readonly scope: CallScope
+  readonly callerSignal: AbortSignal | undefined
+}
+
+/** The way to one gateway. */
+export class Connection {
+  readonly clock: Clock
+  readonly #options: ClientOptions
+  readonly #baseURL: string
+  readonly #fetch: (request: Request) => Promise<Response>
+
+  /** @throws TypeError when the base URL is no URL. */
+  constructor(options: ClientOptions) {
+    this.#options = options
+    this.#baseURL = new URL(options.baseURL).href.replace(/\/+$/, '')
+    this.#fetch = options.fetch ?? ((request) => fetch(request))
+    this.clock = options.clock ?? clientClock
+  }
+
+  /**
+   * Sends a call and reads its JSON.
+   * @throws ClientError for an answer that is none, or that breaks off; also what {@link open} throws.
+   */
+  async json<Answer>(call: Call): Promise<Answer> {
+    const answer = await this.open(call)
+    const { response, requestId, scope, callerSignal } = answer
+    try {
+      return (await scope.within(response.json())) as Answer
+    } catch (cause) {
+      if (callerSignal?.aborted === true) throw callerSignal.reason
+      throw scope.isTimedOut ? this.#timeout(call) : brokenAnswer('The answer cannot be read.', requestId, cause)
+    } finally {
+      scope.end()
+    }
+  }
+
+  /**
+   * Sends a call, again where that is safe, until the head of a successful answer is there. Whoever gets it ends its scope.
+   * @throws ClientError for error answers, failed connections and timeouts; the reason of the caller's signal.
+   */
+  async open(call: Call): Promise<OpenAnswer> {
+    const { method, options = {} } = call
+    const maxRetries = options.maxRetries ?? this.#options.maxRetries ?? DEFAULT_MAX_RETRIES
+    const madeUpKey = method === 'POST' && maxRetries > 0 ? randomKey() : undefined
+    const body = bodyOf(call)
+    const headers = this.#headers(call, options.idempotencyKey ?? madeUpKey)
+    for (let attempt = 0; ; attempt++) {
+      options.signal?.throwIfAborted()
+      const scope = new CallScope(this.clock, this.#timeoutMs(call), options.signal)
+      try {
+        return await this.#attempt(call, { headers, body, scope })
+      } catch (cause) {
+        scope.cancel()
+        if (options.signal?.aborted === true) throw options.signal.reason
+        const error = scope.isTimedOut ? this.#timeout(call) : cause
+        // Others come from the caller's own callback.
+        const isRetried = attempt < maxRetries && GatewayError.isInstance(error)
+        const delayMs = isRetried ? retryDelayMs(error, attempt) : undefined
+        if (delayMs === undefined) throw error
+        await pause(this.clock, delayMs, options.signal)
+      }
+    }
+  }
+
+  async #attempt(
+    { method, path, options }: Call,
+    { headers, body, scope }: { headers: Headers; body: string | FormData | null; scope: CallScope },
+  ): Promise<OpenAnswer> {
+    const request = new Request(`${this.#baseURL}${path}`, { method, headers, body, signal: scope.signal })
+    const response = await reached(() => scope.within(this.#fetch(request)))
+    const requestId = requestIdOf(response)
+    options?.onResponse?.({
+      status: response.status,
+      requestId,
+      cost: response.headers.get('x-signalbox-cost') ?? undefined,
+      dropped: response.headers.get('x-signalbox-dropped')?.split(', ') ?? [],
+      headers: response.headers,
+    })
+    if (!response.ok) throw await reached(() => scope.within(clientError(response, this.clock.now())))
+    return { response, requestId, scope, callerSignal: options?.signal }
+  }
+
+  #headers({ body, options }: Call, idempotencyKey: string | undefined): Headers {
+    const headers = new Headers()
+    const { apiKey } = this.#options
+    if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
+    // The boundary of a form is chosen where it is written.
+    if (body !== undefined && !(body instanceof FormData)) headers.set('content-type', 'application/json')
+    if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey)
+    for (const [name, value] of Object.entries(options?.headers ?? {})) headers.set(name, value)
+    return headers
+  }
+
+  #timeoutMs({ options }: Call): number {
+    return options?.timeoutMs ?? this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  }
+
+  #timeout(call: Call): ClientError {
+    const message = `The gateway did not answer within ${this.#timeoutMs(call)} ms.`
+    return new ClientError('upstream_timeout', { message })
+  }
+}
+
+function bodyOf({ body, options }: Call): string | FormData | null {
+  if (body === undefined) return null
+  const extra = options?.extraBody ?? {}
+  if (!(body instanceof FormData)) return JSON.stringify({ ...body, ...extra })
+  for (const [name, value] of Object.entries(extra)) body.set(name, String(value))
+  return body
+}
+
+/** Whatever goes wrong on the way is told by one error. */
+async function reached<Result>(way: () => Promise<Result>): Promise<Result> {
+  try {
+    return await way()
+  } catch (cause) {
+    throw new ClientError('upstream_unavailable', { message: 'The gateway could not be reached.', cause })
+  }
+}
+
+/** `crypto.randomUUID` exists on secure pages only. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -1,0 +1,159 @@
+import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
+import type { BinaryAnswer } from './binary-answer.ts'
+import type { ChatStream } from './chat-stream.ts'
+import type { CallOptions } from './client-options.ts'
+import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
+import type { MessageStream } from './message-stream.ts'
+import type { Message, MessagePrompt, MessageRequest } from './message-types.ts'
+import type { ChatModels, OtherChatRequest } from './models/chat-models.ts'
+import type { EmbeddingModels, OtherEmbeddingRequest } from './models/embedding-models.ts'
+import type { ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
+import type { ImageModels, OtherImageAnswer, OtherImageRequest } from './models/image-models.ts'
+import type { AnswerOf, ModelId, RequestOf } from './models/model-request.ts'
+import type { OpenAIImageAnswer } from './models/openai-images.ts'
+import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
+import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
+import type { Upload } from './upload.ts'
+import type { VideoList, VideoTask } from './video-task.ts'
+import type { WaitOptions } from './wait-for-video.ts'
+
+/** A model as the gateway lists it. */
+export interface ClientModel {
+  readonly id: string
+  readonly owned_by: string
+  readonly display_name: string
+  /** What it does: `chat`, `image`, `image_edit`, `video`, `embedding`, `speech`. */
+  readonly kinds: readonly string[]
+  /** False: its vendor is not configured. */
+  readonly available: boolean
+}
+
+/** The caller's account. Amounts are decimal dollars. */
+export interface AccountBalance {
+  readonly object: 'account'
+  readonly id: string
+  /** Without what is held. */
+  readonly balance: string
+  /** Set aside for calls and videos under way. */
+  readonly held: string
+  readonly currency: 'USD'
+  readonly tier: 'paid' | 'free'
+}
+
+/** Which page of videos; the cursors are ids of videos. */
+export interface VideoPage {
+  /** 1 to 100; default 20. */
+  readonly limit?: number
+  readonly after?: string
+  readonly before?: string
+}
+
+/** A video, or its id. */
+export type VideoReferenceId = string | { readonly id: string }
+
+/**
+ * A client of one gateway. The id of the model narrows the request; ids that the types do not know are taken as they are.
+ * Every method throws a `ClientError` (a `GatewayError`) when the gateway answers with an error or cannot be reached, and the
+ * reason of the caller's signal when that ended the call.
+ */
+export interface GatewayClient {
+  readonly chat: { readonly completions: ChatCompletions }
+  readonly images: {
+    /** Makes pictures. The shape of request and answer is that of the model. */
+    generate<const Model extends ModelId<ImageModels>>(
+      request: { readonly model: Model } & RequestOf<ImageModels, Model, OtherImageRequest>,
+      options?: CallOptions,
+    ): Promise<AnswerOf<ImageModels, Model, OtherImageAnswer>>
+    /** Changes pictures that are sent along. */
+    edit<const Model extends ModelId<ImageEditModels>>(
+      request: { readonly model: Model } & EditedImages & RequestOf<ImageEditModels, Model, OtherImageEditRequest>,
+      options?: CallOptions,
+    ): Promise<OpenAIImageAnswer>
+  }
+  readonly videos: Videos
+  readonly embeddings: {
+    /** Makes vectors. With `encoding_format: 'base64'` they travel as base64 and come as `Float32Array`. */
+    create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
+      request: { readonly model: Model; readonly encoding_format?: Encoding } & RequestOf<
+        EmbeddingModels,
+        Model,
+        OtherEmbeddingRequest
+      >,
+      options?: CallOptions,
+    ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
+  }
+  readonly audio: {
+    readonly speech: {
+      /** Speaks a text. The answer can be read while it is spoken. */
+      create<const Model extends ModelId<SpeechModels>>(
+        request: { readonly model: Model } & RequestOf<SpeechModels, Model, OtherSpeechRequest>,
+        options?: CallOptions,
+      ): Promise<BinaryAnswer>
+    }
+  }
+  readonly messages: Messages
+  readonly models: {
+    /** The models of the gateway. */
+    list(options?: CallOptions): Promise<readonly ClientModel[]>
+  }
+  readonly account: {
+    /** What is left on the caller's account. */
+    balance(options?: CallOptions): Promise<AccountBalance>
+  }
+}
+
+/** Pictures of an edit. */
+export interface EditedImages {
+  /** One picture, or several where the model takes them. */
+  readonly image: Upload | readonly Upload[]
+  /** A PNG of the same size, transparent where the picture shall change. */
+  readonly mask?: Upload
+}
+
+/** Chats. */
+export interface ChatCompletions {
+  /** Asks for an answer; with `stream: true` it comes in chunks. */
+  create<const Model extends ModelId<ChatModels>, const Stream extends boolean = false>(
+    request: { readonly model: Model; readonly stream?: Stream } & RequestOf<ChatModels, Model, OtherChatRequest>,
+    options?: CallOptions,
+  ): Promise<Stream extends true ? ChatStream : ChatCompletion>
+}
+
+/** Videos, which are made while nobody waits on a line. */
+export interface Videos {
+  /** Orders a video. */
+  generate<const Model extends ModelId<VideoModels>>(
+    request: { readonly model: Model } & RequestOf<VideoModels, Model, OtherVideoRequest>,
+    options?: CallOptions,
+  ): Promise<VideoTask>
+  get(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>
+  /** The caller's videos, newest first. */
+  list(page?: VideoPage, options?: CallOptions): Promise<VideoList>
+  /** Cancels a video that is still queued; throws `task_not_cancellable` otherwise. */
+  cancel(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>
+  /**
+   * Waits until a video has ended, well or not: `status` is `completed`, `failed` or `cancelled`. Throws `task_not_finished`
+   * when `timeoutMs` is over.
+   */
+  wait(video: VideoReferenceId, options?: WaitOptions): Promise<VideoTask>
+  /** The bytes of a completed video, fetched by the gateway. */
+  content(video: VideoReferenceId, options?: CallOptions): Promise<BinaryAnswer>
+}
+
+/** Chats in Anthropic's dialect, with every chat model. */
+export interface Messages {
+  create<const Model extends ModelId<ChatModels>>(
+    request: { readonly model: Model } & MessageRequest,
+    options?: CallOptions,
+  ): Promise<Message>
+  /** The same, event by event. */
+  stream<const Model extends ModelId<ChatModels>>(
+    request: { readonly model: Model } & MessageRequest,
+    options?: CallOptions,
+  ): Promise<MessageStream>
+  /** Counts what a prompt would take, free of charge. */
+  countTokens<const Model extends ModelId<ChatModels>>(
+    request: { readonly model: Model } & MessagePrompt,
+    options?: CallOptions,
+  ): Promise<{ readonly input_tokens: number }>
+}

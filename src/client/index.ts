@@ -1,0 +1,124 @@
+/**
+ * A client of a gateway, for Node, browsers and other runtimes, and builders of its requests.
+ *
+ * @example
+ * import { createClient } from 'signalbox/client'
+ *
+ * const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })
+ * const vectors = await client.embeddings.create({ model: 'vy-4', input: ['one', 'two'], dimensions: 512 })
+ */
+
+export { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
+export type { ChatCompletion, ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
+export type {
+  ChatContentPart,
+  ChatMessage,
+  ChatResponseFormat,
+  ChatTool,
+  ChatToolCall,
+  ChatToolChoice,
+  ReasoningEffort,
+} from '../endpoints/chat/chat-request.ts'
+export type { BinaryAnswer } from './binary-answer.ts'
+export { type BuiltChat, type ChatBuilder, chat } from './builders/chat-builder.ts'
+export { type BuiltEmbedding, type EmbeddingBuilder, embedding } from './builders/embedding-builder.ts'
+export { type ImageModelFacts, image } from './builders/image-builder.ts'
+export { type BuiltImageEdit, type ImageEditBuilder, imageEdit } from './builders/image-edit-builder.ts'
+export type { BuiltImage, ImageBuilder, InteractionPicture } from './builders/image-steps.ts'
+export { type BuiltSpeech, type SpeechBuilder, speech } from './builders/speech-builder.ts'
+export { video } from './builders/video-builder.ts'
+export type { BuiltVideo, VideoBuilder } from './builders/video-steps.ts'
+export type { ChatChunk, ChatStream } from './chat-stream.ts'
+export { ClientError } from './client-error.ts'
+export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'
+export { createClient } from './create-client.ts'
+export type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
+export type { EventStream } from './event-stream.ts'
+export type {
+  AccountBalance,
+  ChatCompletions,
+  ClientModel,
+  EditedImages,
+  GatewayClient,
+  Messages,
+  VideoPage,
+  VideoReferenceId,
+  Videos,
+} from './gateway-client.ts'
+export type { MessageDelta, MessageEvent, MessageStream } from './message-stream.ts'
+export type {
+  CacheControl,
+  Message,
+  MessageBlock,
+  MessageImageSource,
+  MessageParam,
+  MessageParamBlock,
+  MessagePrompt,
+  MessageRequest,
+  MessageTool,
+  MessageUsage,
+  StopReason,
+} from './message-types.ts'
+export type { ChatFields, ChatModel, ChatModels, OtherChatRequest } from './models/chat-models.ts'
+export type {
+  EmbeddingFields,
+  EmbeddingModel,
+  EmbeddingModels,
+  OtherEmbeddingRequest,
+} from './models/embedding-models.ts'
+export type { ImageEditModel, ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
+export type { ImageModel, ImageModels, OtherImageAnswer, OtherImageRequest } from './models/image-models.ts'
+export type {
+  InteractionConfig,
+  InteractionImageAnswer,
+  InteractionImageRequest,
+  InteractionInput,
+  InteractionRatio,
+  InteractionStep,
+  ThinkingInteractionConfig,
+  WideInteractionRatio,
+} from './models/interaction-images.ts'
+export type { AnswerOf, ModelId, RequestOf } from './models/model-request.ts'
+export type {
+  MultimodalImageAnswer,
+  MultimodalPictureRequest,
+  MultimodalPlainEditRequest,
+  MultimodalSize,
+  MultimodalTextRequest,
+} from './models/multimodal-images.ts'
+export type {
+  ImageEditRequest,
+  ImageQuality,
+  OpenAIImageAnswer,
+  OpenAIImageRequest,
+  PlainImageEditRequest,
+} from './models/openai-images.ts'
+export type {
+  InstructedSpeechFields,
+  OtherSpeechRequest,
+  SpeechFields,
+  SpeechModel,
+  SpeechModels,
+} from './models/speech-models.ts'
+export type {
+  OtherVideoRequest,
+  VideoAbility,
+  VideoModel,
+  VideoModels,
+  VideoTaskKind,
+} from './models/video-models.ts'
+export type {
+  FrameMedia,
+  ReferenceMedia,
+  VideoFields,
+  VideoRatio,
+  Wan26PictureRequest,
+  Wan26ReferenceRequest,
+  Wan26TextRequest,
+  Wan27PictureRequest,
+  Wan27ReferenceRequest,
+  Wan27TextRequest,
+} from './models/video-requests.ts'
+export type { Upload } from './upload.ts'
+export type { VideoList, VideoStatus, VideoTask } from './video-task.ts'
+export type { VideoProgress, WaitOptions } from './wait-for-video.ts'

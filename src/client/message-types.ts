@@ -1,0 +1,113 @@
+/** A picture's bytes, its address, or a file at the vendor (Anthropic API, "Vision"). */
+export type MessageImageSource =
+  | {
+      readonly type: 'base64'
+      readonly media_type: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
+      readonly data: string
+    }
+  | { readonly type: 'url'; readonly url: string }
+  | { readonly type: 'file'; readonly file_id: string }
+
+/** Marks the end of a prefix that the vendor shall keep. */
+export interface CacheControl {
+  readonly type: 'ephemeral'
+  readonly ttl?: '5m' | '1h'
+}
+
+/** A block of a message that is sent (Anthropic API, "Messages"). */
+export type MessageParamBlock =
+  | { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }
+  | { readonly type: 'image'; readonly source: MessageImageSource; readonly cache_control?: CacheControl }
+  | { readonly type: 'document'; readonly source: Readonly<Record<string, unknown>>; readonly title?: string | null }
+  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown }
+  | {
+      readonly type: 'tool_result'
+      readonly tool_use_id: string
+      readonly content?: string | readonly MessageParamBlock[]
+      readonly is_error?: boolean
+    }
+  | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
+  | { readonly type: 'redacted_thinking'; readonly data: string }
+
+/** One turn of a conversation. */
+export interface MessageParam {
+  readonly role: 'user' | 'assistant' | 'system'
+  readonly content: string | readonly MessageParamBlock[]
+}
+
+/** A tool that the model may use; `input_schema` is a JSON Schema. */
+export interface MessageTool {
+  readonly name: string
+  readonly description?: string
+  readonly input_schema: { readonly type: 'object'; readonly [keyword: string]: unknown }
+  readonly cache_control?: CacheControl
+}
+
+/** What is counted: everything that the model reads (Anthropic API, "Count tokens"). */
+export interface MessagePrompt {
+  readonly messages: readonly MessageParam[]
+  readonly system?: string | readonly { readonly type: 'text'; readonly text: string }[]
+  readonly tools?: readonly MessageTool[]
+  readonly tool_choice?:
+    | { readonly type: 'auto' | 'any'; readonly disable_parallel_tool_use?: boolean }
+    | { readonly type: 'tool'; readonly name: string; readonly disable_parallel_tool_use?: boolean }
+    | { readonly type: 'none' }
+  readonly thinking?:
+    | { readonly type: 'enabled'; readonly budget_tokens: number }
+    | { readonly type: 'adaptive' }
+    | { readonly type: 'disabled' }
+  readonly output_config?: {
+    readonly effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+    readonly format?: { readonly type: 'json_schema'; readonly schema: Readonly<Record<string, unknown>> }
+  }
+}
+
+/** A request for a message (Anthropic API, "Messages"). */
+export interface MessageRequest extends MessagePrompt {
+  /** Upper bound of generated tokens, reasoning included. */
+  readonly max_tokens: number
+  /** 0 to 1. */
+  readonly temperature?: number
+  readonly top_p?: number
+  readonly top_k?: number
+  readonly stop_sequences?: readonly string[]
+  readonly metadata?: { readonly user_id?: string | null }
+  readonly service_tier?: 'auto' | 'standard_only'
+}
+
+/** A block of an answer. */
+export type MessageBlock =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown }
+  | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
+  | { readonly type: 'redacted_thinking'; readonly data: string }
+
+/** Why a model stopped. */
+export type StopReason =
+  | 'end_turn'
+  | 'max_tokens'
+  | 'stop_sequence'
+  | 'tool_use'
+  | 'pause_turn'
+  | 'refusal'
+  | 'model_context_window_exceeded'
+
+/** Tokens of a message. `input_tokens` counts what was neither read from the vendor's cache nor written to it. */
+export interface MessageUsage {
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly cache_creation_input_tokens?: number | null
+  readonly cache_read_input_tokens?: number | null
+}
+
+/** An answer (Anthropic API, "Messages"). */
+export interface Message {
+  readonly id: string
+  readonly type: 'message'
+  readonly role: 'assistant'
+  readonly model: string
+  readonly content: readonly MessageBlock[]
+  readonly stop_reason: StopReason | null
+  readonly stop_sequence: string | null
+  readonly usage: MessageUsage
+}

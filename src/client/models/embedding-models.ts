@@ -1,0 +1,30 @@
+/** An embedding request but for model and encoding (API specification, "Embedding request and response"). */
+export interface EmbeddingFields<Dimensions extends number = number> {
+  /** One text, or several; token ids where the vendor takes them. */
+  readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[]
+  /** Size of the vectors; the model's own when absent. */
+  readonly dimensions?: Dimensions
+  readonly user?: string
+}
+
+/** A row of {@link EmbeddingModels}. */
+export interface EmbeddingModel<Request = EmbeddingFields> {
+  readonly request: Request
+}
+
+/** The sizes that the `vy-` models are closed to. */
+type ClosedSizes = EmbeddingFields<256 | 512 | 1024 | 2048>
+
+/** Embedding models whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+export interface EmbeddingModels {
+  'text-embedding-v4': EmbeddingModel
+  'text-embedding-004': EmbeddingModel
+  'gmn-embedding-001': EmbeddingModel
+  'gmn-embedding-2-preview': EmbeddingModel
+  'vy-4-large': EmbeddingModel<ClosedSizes>
+  'vy-4': EmbeddingModel<ClosedSizes>
+  'vy-4-lite': EmbeddingModel<ClosedSizes>
+}
+
+/** A request to an embedding model that {@link EmbeddingModels} does not know. */
+export type OtherEmbeddingRequest = EmbeddingFields & { readonly [field: string]: unknown }

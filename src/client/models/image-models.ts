@@ -1,0 +1,56 @@
+import type {
+  InteractionConfig,
+  InteractionImageAnswer,
+  InteractionImageRequest,
+  InteractionRatio,
+  ThinkingInteractionConfig,
+  WideInteractionRatio,
+} from './interaction-images.ts'
+import type {
+  MultimodalImageAnswer,
+  MultimodalPictureRequest,
+  MultimodalPlainEditRequest,
+  MultimodalTextRequest,
+} from './multimodal-images.ts'
+import type { OpenAIImageAnswer, OpenAIImageRequest } from './openai-images.ts'
+
+/** A row of {@link ImageModels}. */
+export interface ImageModel<Request, Answer> {
+  readonly request: Request
+  readonly answer: Answer
+}
+
+type Multimodal<Request> = ImageModel<Request, MultimodalImageAnswer>
+type Interaction<Size extends string, Ratio extends string, Config> = ImageModel<
+  InteractionImageRequest<Size, Ratio, Config>,
+  InteractionImageAnswer
+>
+
+/** Image models whose requests and answers are narrowed. Add your own by `declare module 'signalbox/client'`. */
+export interface ImageModels {
+  'qw-image-2.0': Multimodal<MultimodalPictureRequest>
+  'qw-image-2.0-pro': Multimodal<MultimodalPictureRequest>
+  'qw-image-max': Multimodal<MultimodalTextRequest>
+  'qw-image-edit': Multimodal<MultimodalPlainEditRequest>
+  'qw-image-edit-plus': Multimodal<MultimodalPictureRequest>
+  'qw-image-edit-max': Multimodal<MultimodalPictureRequest>
+  'gmn-3.1-flash-image-preview': Interaction<
+    '512px' | '1K' | '2K' | '4K',
+    WideInteractionRatio,
+    ThinkingInteractionConfig
+  >
+  'gmn-3-pro-image-preview': Interaction<'1K' | '2K' | '4K', InteractionRatio, ThinkingInteractionConfig>
+  'gmn-2.5-flash-image': Interaction<'1K', InteractionRatio, InteractionConfig>
+  'gmn-2.5-flash-image-preview': Interaction<'1K', InteractionRatio, InteractionConfig>
+  'gp-image-2': ImageModel<OpenAIImageRequest, OpenAIImageAnswer>
+}
+
+/** A request to an image model that {@link ImageModels} does not know. */
+export interface OtherImageRequest {
+  readonly [field: string]: unknown
+}
+
+/** The answer of such a model, in one of the shapes. */
+export type OtherImageAnswer = Partial<
+  MultimodalImageAnswer & InteractionImageAnswer & Omit<OpenAIImageAnswer, 'usage'>
+>

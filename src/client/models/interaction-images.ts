@@ -1,0 +1,68 @@
+/** A block of the input: text, a picture as base64 without a `data:` prefix, or the address of one. */
+export type InteractionInput =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
+  | { readonly type: 'image'; readonly mime_type: string; readonly uri: string }
+
+/** Ratios of every model of this shape (Gemini API, "Image generation"). */
+export type InteractionRatio = '1:1' | '2:3' | '3:2' | '3:4' | '4:3' | '4:5' | '5:4' | '9:16' | '16:9' | '21:9'
+
+/** Ratios that only some models have. */
+export type WideInteractionRatio = InteractionRatio | '1:4' | '4:1' | '1:8' | '8:1'
+
+/** A picture in the interactions shape (API specification, "Interactions-style image request"). */
+export interface InteractionImageRequest<Size extends string, Ratio extends string, Config> {
+  readonly input: string | readonly InteractionInput[]
+  readonly system_instruction?: string
+  readonly response_format?: {
+    readonly type: 'image'
+    readonly mime_type?: string
+    /** Default `1K`. */
+    readonly image_size?: Size
+    readonly aspect_ratio?: Ratio
+  }
+  readonly generation_config?: Config
+  /** `id` of an earlier answer, which is continued; its pictures need not be sent again. */
+  readonly previous_interaction_id?: string
+  /** Default true: the answer can be continued. */
+  readonly store?: boolean
+}
+
+/** How a picture is thought of. */
+export interface InteractionConfig {
+  /** 0 to 2. */
+  readonly temperature?: number
+}
+
+/** The same, for models that think. */
+export interface ThinkingInteractionConfig extends InteractionConfig {
+  /** Default `minimal`. */
+  readonly thinking_level?: 'minimal' | 'high'
+}
+
+/** A step of an answer: pictures and words stand in `model_output`, at times in several. */
+export interface InteractionStep {
+  /** `model_output`, `thought`, and others that a vendor may add. */
+  readonly type: string
+  readonly content?: readonly {
+    readonly type: string
+    readonly mime_type?: string
+    /** Base64. */
+    readonly data?: string
+    readonly text?: string
+  }[]
+  readonly [member: string]: unknown
+}
+
+/** An answer in the interactions shape. */
+export interface InteractionImageAnswer {
+  /** `v1_…`, for `previous_interaction_id`. */
+  readonly id: string
+  /** The public id. */
+  readonly model: string
+  /** `completed`; `failed`, with no steps, when a filter at the vendor stopped it. Other values may come. */
+  readonly status: string
+  readonly steps: readonly InteractionStep[]
+  readonly usage?: Readonly<Record<string, unknown>>
+  readonly errors?: readonly { readonly code: string; readonly message: string }[]
+}

@@ -1,0 +1,24 @@
+/**
+ * An id of a model: one that a map of models knows, or any other text, whose request is then not narrowed. A map is an
+ * interface with one member for each model, so that hosts can add theirs by declaration merging.
+ */
+export type ModelId<Models> = keyof Models | (string & {})
+
+/** The request of a model, as its map has it; `Other` for ids that the map does not know. */
+export type RequestOf<Models, Model, Other> = Model extends keyof Models
+  ? Models[Model] extends { readonly request: infer Request }
+    ? Request
+    : Other
+  : Other
+
+/** The answer of a model, as its map has it; `Other` for ids that the map does not know. */
+export type AnswerOf<Models, Model, Other> = Model extends keyof Models
+  ? Models[Model] extends { readonly answer: infer Answer }
+    ? Answer
+    : Other
+  : Other
+
+/** The type of one field of a request; `Other` where the request does not have it. */
+export type FieldOf<Request, Name extends string, Other> = Request extends { readonly [Field in Name]?: infer Value }
+  ? NonNullable<Value>
+  : Other

@@ -1,0 +1,62 @@
+/** Sizes of the multimodal shape: those of the API specification, and two that the vendor writes differently. */
+export type MultimodalSize =
+  | '1024*1024'
+  | '1664*928'
+  | '1472*1140'
+  | '1472*1104'
+  | '1328*1328'
+  | '1140*1472'
+  | '1104*1472'
+  | '928*1664'
+  | '1280*720'
+  | '720*1280'
+
+interface TextBlock {
+  readonly text: string
+}
+interface ImageBlock {
+  /** An https URL, which the vendor downloads. */
+  readonly image: string
+}
+
+interface PlainParameters {
+  readonly n?: 1
+  readonly seed?: number
+  readonly watermark?: boolean
+  readonly negative_prompt?: string
+}
+
+interface Parameters extends PlainParameters {
+  readonly size?: MultimodalSize
+  readonly prompt_extend?: boolean
+}
+
+interface Shape<Block, Settings> {
+  readonly input: { readonly messages: readonly [{ readonly role: 'user'; readonly content: readonly Block[] }] }
+  readonly parameters?: Settings
+}
+
+/** Text to image, from text alone (API specification, "Multimodal image request"). */
+export interface MultimodalTextRequest extends Shape<TextBlock, Parameters> {}
+
+/** Text to image, or an edit of 1 to 3 pictures. The content holds exactly one text. */
+export interface MultimodalPictureRequest extends Shape<TextBlock | ImageBlock, Parameters> {}
+
+/** An edit of 1 to 3 pictures that keeps their size. */
+export interface MultimodalPlainEditRequest extends Shape<TextBlock | ImageBlock, PlainParameters> {}
+
+/** Pictures by address (API specification, "Multimodal image request"). */
+export interface MultimodalImageAnswer {
+  readonly request_id: string
+  readonly output: {
+    readonly choices: readonly {
+      readonly finish_reason: string
+      readonly message: {
+        readonly role: 'assistant'
+        /** Signed addresses that expire. */
+        readonly content: readonly { readonly image?: string; readonly text?: string }[]
+      }
+    }[]
+  }
+  readonly usage: { readonly image_count?: number; readonly width?: number; readonly height?: number }
+}

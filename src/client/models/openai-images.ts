@@ -1,0 +1,54 @@
+/** Pictures of OpenAI's shape, made or edited (OpenAI API, "Create image"). */
+export interface OpenAIImageAnswer {
+  /** Unix seconds. */
+  readonly created: number
+  /** `url` only where `response_format` asked for it and the model has it. */
+  readonly data: readonly { readonly b64_json?: string; readonly url?: string; readonly revised_prompt?: string }[]
+  readonly background?: string
+  readonly output_format?: string
+  readonly quality?: string
+  readonly size?: string
+  readonly usage?: {
+    readonly input_tokens: number
+    readonly output_tokens: number
+    readonly total_tokens: number
+    readonly input_tokens_details?: { readonly text_tokens: number; readonly image_tokens: number }
+  }
+}
+
+/** `standard` and `hd` are other names for `medium` and `high`. */
+export type ImageQuality = 'auto' | 'low' | 'medium' | 'high' | 'standard' | 'hd'
+
+/** How a picture is written. */
+interface Encoding {
+  /** Default `png`. */
+  readonly output_format?: 'png' | 'jpeg' | 'webp'
+  /** 0 to 100, for `jpeg` and `webp`. */
+  readonly output_compression?: number
+  /** `transparent` needs `png` or `webp`. */
+  readonly background?: 'transparent' | 'opaque' | 'auto'
+}
+
+interface Wishes<Size extends string> {
+  readonly prompt: string
+  /** 1 to 10. */
+  readonly n?: number
+  readonly size?: Size
+  readonly quality?: ImageQuality
+  readonly user?: string
+}
+
+/** Text to image; sizes beside the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
+export interface OpenAIImageRequest extends Wishes<'auto' | `${number}x${number}`>, Encoding {
+  readonly moderation?: 'auto' | 'low'
+}
+
+/** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
+export interface ImageEditRequest extends Wishes<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>, Encoding {
+  readonly response_format?: 'b64_json'
+}
+
+/** What an edit takes by the older model, which can answer with addresses (API specification, "Image edit request"). */
+export interface PlainImageEditRequest extends Wishes<'auto' | '256x256' | '512x512' | '1024x1024'> {
+  readonly response_format?: 'b64_json' | 'url'
+}

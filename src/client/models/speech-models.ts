@@ -1,0 +1,103 @@
+/** Voices that every speech model has (Model Studio, speech synthesis). */
+type SharedVoice =
+  | 'Cherry'
+  | 'Ethan'
+  | 'Serena'
+  | 'Chelsie'
+  | 'Momo'
+  | 'Vivian'
+  | 'Moon'
+  | 'Maia'
+  | 'Kai'
+  | 'Nofish'
+  | 'Bella'
+  | 'Eldric Sage'
+  | 'Mia'
+  | 'Mochi'
+  | 'Bellona'
+  | 'Vincent'
+  | 'Bunny'
+  | 'Neil'
+  | 'Elias'
+  | 'Arthur'
+  | 'Nini'
+  | 'Seren'
+  | 'Pip'
+  | 'Stella'
+
+/** Voices that only the basic model has (Model Studio, speech synthesis). */
+type BasicVoice =
+  | 'Jennifer'
+  | 'Ryan'
+  | 'Katerina'
+  | 'Aiden'
+  | 'Dylan'
+  | 'Jada'
+  | 'Sunny'
+  | 'Li'
+  | 'Marcus'
+  | 'Roy'
+  | 'Peter'
+  | 'Eric'
+  | 'Rocky'
+  | 'Kiki'
+  | 'Ebona'
+  | 'Bodega'
+  | 'Sonrisa'
+  | 'Alek'
+  | 'Dolce'
+  | 'Sohee'
+  | 'Ono Anna'
+  | 'Lenn'
+  | 'Emilien'
+  | 'Andre'
+  | 'Radio Gol'
+
+/** Voices of OpenAI's, in whose place the default voice speaks (API specification, "Speech request"). */
+type StandInVoice =
+  | 'alloy'
+  | 'ash'
+  | 'ballad'
+  | 'coral'
+  | 'echo'
+  | 'fable'
+  | 'onyx'
+  | 'nova'
+  | 'sage'
+  | 'shimmer'
+  | 'verse'
+  | 'marin'
+  | 'cedar'
+
+/** A speech request but for the model (API specification, "Speech request"). */
+export interface SpeechFields<Voice extends string = string, Format extends string = string> {
+  /** The text; it is billed by its characters. */
+  readonly input: string
+  /** Default `Cherry`. */
+  readonly voice?: Voice
+  /** The model's first when absent. */
+  readonly response_format?: Format
+  /** Taken for the sake of other clients; it has no effect. */
+  readonly speed?: number
+}
+
+/** A speech request to a model that is told how to speak. */
+export interface InstructedSpeechFields<Voice extends string = string, Format extends string = string>
+  extends SpeechFields<Voice, Format> {
+  /** Tone, tempo, feeling, in plain words. */
+  readonly instructions?: string
+}
+
+/** A row of {@link SpeechModels}. */
+export interface SpeechModel<Request = InstructedSpeechFields> {
+  readonly request: Request
+}
+
+/** Speech models whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+export interface SpeechModels {
+  'qw3-tts-flash': SpeechModel<SpeechFields<SharedVoice | BasicVoice | StandInVoice, 'mp3' | 'wav'>>
+  'qw3-tts-instruct-flash': SpeechModel<InstructedSpeechFields<SharedVoice | StandInVoice, 'wav'>>
+}
+
+/** A request to a speech model that {@link SpeechModels} does not know. */
+export type OtherSpeechRequest = InstructedSpeechFields & { readonly [field: string]: unknown }

@@ -1,0 +1,52 @@
+import { GatewayError } from '../core/errors.ts'
+
+/**
+ * A picture to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
+ * can read (and whose errors are Node's). A path is never a bare string, so that text from elsewhere cannot name a file by accident.
+ */
+export type Upload = Blob | Uint8Array | ArrayBuffer | { readonly path: string }
+
+/** The first bytes of the formats that pictures are sent in, as Latin-1. */
+const FORMATS = [
+  { type: 'image/png', pattern: /^\x89PNG/ },
+  { type: 'image/jpeg', pattern: /^\xff\xd8\xff/ },
+  { type: 'image/webp', pattern: /^RIFF....WEBP/s },
+]
+
+/**
+ * A file of a form. It keeps the name and media type of a `File`; what has none gets the type by its first bytes.
+ * @throws ClientError `invalid_request` for a path where there is no Node.
+ */
+export async function uploadedFile(upload: Upload, name: string): Promise<File> {
+  const blob = await blobOf(upload)
+  const head = new Uint8Array(await blob.slice(0, 12).arrayBuffer())
+  const text = String.fromCharCode(...head)
+  const type = blob.type || FORMATS.find(({ pattern }) => pattern.test(text))?.type || 'application/octet-stream'
+  const ownName = blob instanceof File && blob.name !== '' ? blob.name : undefined
+  return new File([blob], ownName ?? pathName(upload) ?? `${name}.${type.slice(type.indexOf('/') + 1)}`, { type })
+}
+
+async function blobOf(upload: Upload): Promise<Blob> {
+  if (upload instanceof Blob) return upload
+  // The standard type of a Blob's parts leaves out arrays on shared memory, which it takes all the same.
+  if (!('path' in upload)) return new Blob([upload as BlobPart])
+  const files = nodeFiles()
+  if (files !== undefined) return new Blob([await files.readFile(upload.path)])
+  throw new GatewayError('invalid_request', { message: 'image: a path can be read in Node only', param: 'image' })
+}
+
+interface NodeFiles {
+  readFile(path: string): Promise<Uint8Array<ArrayBuffer>>
+}
+
+/** Asks Node for its file system at run time, so that bundlers find no import of it. */
+function nodeFiles(): NodeFiles | undefined {
+  const { process } = globalThis as { process?: { getBuiltinModule?(id: string): unknown } }
+  return process?.getBuiltinModule?.('node:fs/promises') as NodeFiles | undefined
+}
+
+function pathName(upload: Upload): string | undefined {
+  return 'path' in upload
+    ? upload.path.slice(Math.max(upload.path.lastIndexOf('/'), upload.path.lastIndexOf('\\')) + 1)
+    : undefined
+}

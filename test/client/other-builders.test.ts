@@ -1,0 +1,268 @@
+import { describe, expect, test } from 'vitest'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import { IMAGE_MODELS } from '../../src/catalog/models/image-models.ts'
+import { chat, embedding, GatewayError, image, imageEdit, speech } from '../../src/client/index.ts'
+import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
+import { imagesEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
+
+const PICTURE = 'https://cdn.example.net/a.png'
+const catalog = createCatalog(IMAGE_MODELS)
+
+function faultOf(run: () => unknown): { code: string; param: string | undefined } {
+  try {
+    run()
+  } catch (error) {
+    if (GatewayError.isInstance(error)) return { code: error.code, param: error.param }
+    throw error
+  }
+  throw new Error('nothing was thrown')
+}
+
+/** The gateway's own check of an image request, in the shape of its model. */
+function accept(body: { readonly model: string }): void {
+  const model = catalog.find(body.model)!
+  imagesEndpoint.shapes!.get(model.protocol!)!.parse(JSON.parse(JSON.stringify(body)), model)
+}
+
+describe('chat', () => {
+  test('writes what was said, in order, and the fields that were set', () => {
+    const body = chat('cl-opus-4-7')
+      .system('Be brief.')
+      .user('hello')
+      .assistant('yes?')
+      .user('go on')
+      .temperature(0.5)
+      .stop('END')
+
+    expect(body.maxTokens(10).json().build()).toEqual({
+      model: 'cl-opus-4-7',
+      stream: false,
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'hello' },
+        { role: 'assistant', content: 'yes?' },
+        { role: 'user', content: 'go on' },
+      ],
+      temperature: 0.5,
+      stop: ['END'],
+      max_tokens: 10,
+      response_format: { type: 'json_object' },
+    })
+  })
+
+  test('writes tools, their answers and a schema as the gateway reads them', () => {
+    const tool = { type: 'function', function: { name: 'find', parameters: { type: 'object' } } } as const
+    const body = chat('gmn-2.5-pro')
+      .user([
+        { type: 'text', text: 'what is this?' },
+        { type: 'image_url', image_url: { url: PICTURE } },
+      ])
+      .messages({
+        role: 'assistant',
+        tool_calls: [{ id: 'c1', type: 'function', function: { name: 'find', arguments: '{}' } }],
+      })
+      .toolResult('c1', '3 hits')
+      .tools(tool)
+      .toolChoice('auto')
+      .json({ name: 'boat', schema: { type: 'object' } })
+      .topP(0.5)
+      .presencePenalty(-2)
+      .frequencyPenalty(2)
+      .seed(1)
+      .reasoningEffort('low')
+      .endUser('u1')
+      .stream()
+      .build()
+
+    expect(chatSchema.safeParse(body).success).toBe(true)
+    expect(body).toMatchObject({ stream: true, stream_options: { include_usage: true }, tools: [tool] })
+  })
+
+  test('grows in branches that do not touch each other', () => {
+    const trunk = chat('cl-opus-4-7').user('hello')
+    const branch = trunk.user('and more')
+    trunk.build().messages.push({ role: 'user', content: 'from outside' })
+
+    expect(trunk.build().messages).toHaveLength(1)
+    expect(branch.build().messages).toHaveLength(2)
+  })
+
+  test.each([
+    ['temperature', () => chat('x').temperature(2.1)],
+    ['temperature', () => chat('x').temperature(Number.NaN)],
+    ['top_p', () => chat('x').topP(-0.1)],
+    ['max_tokens', () => chat('x').maxTokens(0)],
+    ['presence_penalty', () => chat('x').presencePenalty(3)],
+    ['frequency_penalty', () => chat('x').frequencyPenalty(-3)],
+    ['stop', () => chat('x').stop('1', '2', '3', '4', '5')],
+    ['messages', () => chat('x').build()],
+  ])('names %s when it is out of bounds', (param, run) => {
+    expect(faultOf(run)).toEqual({ code: 'invalid_request', param })
+  })
+})
+
+describe('image', () => {
+  test('writes the multimodal shape', () => {
+    const body = image('qw-image-2.0')
+      .prompt('a boat')
+      .reference(PICTURE)
+      .size('1664*928')
+      .seed(1)
+      .watermark()
+      .promptExtend(false)
+
+    expect(body.negativePrompt('rain').build()).toEqual({
+      model: 'qw-image-2.0',
+      input: { messages: [{ role: 'user', content: [{ image: PICTURE }, { text: 'a boat' }] }] },
+      parameters: { size: '1664*928', seed: 1, watermark: true, prompt_extend: false, negative_prompt: 'rain' },
+    })
+    expect(() => accept(body.build())).not.toThrow()
+  })
+
+  test('writes the interactions shape', () => {
+    const body = image('gmn-3.1-flash-image-preview')
+      .prompt('a boat')
+      .reference({ mimeType: 'image/png', data: 'aGk=' })
+      .size('2K')
+      .aspectRatio('21:9')
+      .thinking('high')
+      .temperature(1)
+      .system('Paint.')
+      .continuing('v1_a')
+      .build()
+
+    expect(body).toEqual({
+      model: 'gmn-3.1-flash-image-preview',
+      input: [
+        { type: 'image', mime_type: 'image/png', data: 'aGk=' },
+        { type: 'text', text: 'a boat' },
+      ],
+      system_instruction: 'Paint.',
+      response_format: { type: 'image', image_size: '2K', aspect_ratio: '21:9' },
+      generation_config: { thinking_level: 'high', temperature: 1 },
+      previous_interaction_id: 'v1_a',
+    })
+    expect(() => accept(body)).not.toThrow()
+  })
+
+  test("writes OpenAI's shape", () => {
+    const body = image('gp-image-2')
+      .prompt('a boat')
+      .size('1536x864')
+      .count(2)
+      .format('webp', 80)
+      .quality('hd')
+      .endUser('u1')
+    const whole = body.background('transparent').moderation('low').build()
+
+    expect(whole).toEqual({
+      model: 'gp-image-2',
+      prompt: 'a boat',
+      size: '1536x864',
+      n: 2,
+      output_format: 'webp',
+      output_compression: 80,
+      quality: 'hd',
+      user: 'u1',
+      background: 'transparent',
+      moderation: 'low',
+    })
+    expect(() => accept(whole)).not.toThrow()
+  })
+
+  test.each<[string, () => unknown]>([
+    ['input.messages[0].content', () => image('qw-image-edit').prompt('a').build()],
+    ['references[0]', () => image('qw-image-2.0').prompt('a').reference('http://cdn.example.net/a.png')],
+    ['prompt', () => image('gp-image-2').build()],
+    ['prompt', () => image('qw-image-max').build()],
+    ['prompt', () => image('gmn-2.5-flash-image').build()],
+    ['size', () => image('gp-image-2').prompt('a').size('100x100').build()],
+    ['n', () => image('gp-image-2').prompt('a').count(11).build()],
+    ['output_compression', () => image('gp-image-2').prompt('a').format('png', 80).build()],
+    ['background', () => image('gp-image-2').prompt('a').format('jpeg').background('transparent').build()],
+    ['generation_config.temperature', () => image('gmn-2.5-flash-image').temperature(3)],
+    ['previous_interaction_id', () => image('gmn-2.5-flash-image').prompt('a').continuing('v1_a').store(false).build()],
+  ])('names %s when it is missing or wrong', (param, run) => {
+    expect(faultOf(run)).toEqual({ code: 'invalid_request', param })
+  })
+
+  test("takes a host's model with its shape, and asks for it", () => {
+    const body = image('a-model-of-mine', { protocol: 'multimodal' }).prompt('a boat').size('any*thing').build()
+
+    expect(body).toMatchObject({ model: 'a-model-of-mine', parameters: { size: 'any*thing' } })
+    expect(faultOf(() => image('a-model-of-mine'))).toEqual({ code: 'model_not_configured', param: 'model' })
+  })
+})
+
+describe('imageEdit', () => {
+  const picture = new Blob(['\x89PNG…'])
+
+  test('writes a form for any HTTP client', async () => {
+    const form = await imageEdit('gp-image-2')
+      .prompt('a sail')
+      .image(picture)
+      .image(picture)
+      .mask(picture)
+      .count(2)
+      .form()
+
+    expect([...form.keys()]).toEqual(['model', 'prompt', 'n', 'image[]', 'image[]', 'mask'])
+    expect(form.get('n')).toBe('2')
+  })
+
+  test.each<[string, string, () => unknown]>([
+    ['invalid_request', 'image', () => imageEdit('de-2').prompt('a').build()],
+    ['invalid_request', 'image', () => imageEdit('de-2').prompt('a').image(picture).image(picture).build()],
+    ['invalid_request', 'prompt', () => imageEdit('de-2').image(picture).build()],
+    ['invalid_request', 'size', () => imageEdit<string>('de-2').prompt('a').image(picture).size('1536x1024').build()],
+    [
+      'unsupported_parameter',
+      'output_format',
+      () => imageEdit<string>('de-2').prompt('a').image(picture).format('webp').build(),
+    ],
+  ])('throws %s for %s', (code, param, run) => {
+    expect(faultOf(run)).toEqual({ code, param })
+  })
+})
+
+describe('embedding and speech', () => {
+  test('write what was set', () => {
+    expect(embedding('vy-4').input('a').input('b', 'c').dimensions(512).base64().build()).toEqual({
+      model: 'vy-4',
+      input: ['a', 'b', 'c'],
+      dimensions: 512,
+      encoding_format: 'base64',
+    })
+    expect(
+      speech('qw3-tts-instruct-flash').text('hello').voice('alloy').instructions('softly').format('wav').build(),
+    ).toEqual({
+      model: 'qw3-tts-instruct-flash',
+      input: 'hello',
+      voice: 'alloy',
+      instructions: 'softly',
+      response_format: 'wav',
+    })
+  })
+
+  test.each<[string, string, () => unknown]>([
+    ['invalid_request', 'input', () => embedding('vy-4').build()],
+    ['invalid_request', 'dimensions', () => embedding<string>('vy-4').dimensions(300)],
+    ['invalid_request', 'dimensions', () => embedding('text-embedding-v4').dimensions(4096)],
+    ['invalid_request', 'dimensions', () => embedding('gmn-embedding-001').dimensions(3073)],
+    ['invalid_request', 'dimensions', () => embedding('anything').dimensions(0)],
+    ['invalid_request', 'input', () => speech('qw3-tts-flash').build()],
+    ['invalid_request', 'voice', () => speech<string>('qw3-tts-flash').text('a').voice('Nobody').build()],
+    [
+      'invalid_request',
+      'response_format',
+      () => speech<string>('qw3-tts-instruct-flash').text('a').format('mp3').build(),
+    ],
+    [
+      'unsupported_parameter',
+      'instructions',
+      () => speech<string>('qw3-tts-flash').text('a').instructions('softly').build(),
+    ],
+  ])('throw %s for %s', (code, param, run) => {
+    expect(faultOf(run)).toEqual({ code, param })
+  })
+})

@@ -1,0 +1,93 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { VideoProgress } from '../../src/client/index.ts'
+import { advance, json, type StandIn, showing, startStandIn } from './stand-in.ts'
+
+const PATH = '/videos/generations/task_1'
+const record = (status: string) => json({ id: 'task_1', task_id: 'task_1', status })
+
+let standIn: StandIn
+
+beforeAll(() => {
+  standIn = startStandIn()
+})
+afterEach(() => standIn.server.resetHandlers())
+afterAll(() => standIn.server.close())
+
+describe('waiting for a video', () => {
+  test('looks less and less often, tells of each look, and gives the record in the end', async () => {
+    standIn.server.use(
+      showing(PATH, record('queued'), record('in_progress'), record('in_progress'), record('completed')),
+    )
+    const seen: VideoProgress[] = []
+    const waiting = standIn.client.videos.wait('task_1', { onProgress: (progress) => void seen.push(progress) })
+    for (const delayMs of [1_000, 1_500, 2_250]) {
+      await untilSeen(seen, seen.length + 1)
+      await advance(standIn.clock, delayMs)
+    }
+    const task = await waiting
+
+    expect(task.status).toBe('completed')
+    expect(seen.map((progress) => [progress.task.status, progress.elapsedMs])).toEqual([
+      ['queued', 0],
+      ['in_progress', 1_000],
+      ['in_progress', 2_500],
+      ['completed', 4_750],
+    ])
+    expect(standIn.clock.pending).toBe(0)
+  })
+
+  test.each(['failed', 'cancelled'])('gives the record of one that %s, too', async (status) => {
+    standIn.server.use(showing(PATH, record(status)))
+
+    expect(await standIn.client.videos.wait({ id: 'task_1' })).toMatchObject({ status })
+  })
+
+  test('gives up when its time is over, and the video goes on', async () => {
+    standIn.server.use(showing(PATH, record('queued')))
+    const seen: VideoProgress[] = []
+    const waiting = standIn.client.videos
+      .wait('task_1', { timeoutMs: 5_000, intervalMs: 4_000, onProgress: (progress) => void seen.push(progress) })
+      .catch((error: unknown) => error)
+    await untilSeen(seen, 1)
+    await advance(standIn.clock, 4_000)
+    await untilSeen(seen, 2)
+    await advance(standIn.clock, 1_000)
+
+    expect(await waiting).toMatchObject({ code: 'task_not_finished', retryable: true })
+    expect(seen.map(({ elapsedMs }) => elapsedMs)).toEqual([0, 4_000, 5_000])
+  })
+
+  test("ends at once with the reason of the caller's signal", async () => {
+    standIn.server.use(showing(PATH, record('queued')))
+    const leaving = new AbortController()
+    const seen: VideoProgress[] = []
+    const waiting = standIn.client.videos
+      .wait('task_1', { signal: leaving.signal, onProgress: (progress) => void seen.push(progress) })
+      .catch((error: unknown) => error)
+    await untilSeen(seen, 1)
+    leaving.abort()
+
+    expect(await waiting).toMatchObject({ name: 'AbortError' })
+    expect(standIn.clock.pending).toBe(0)
+  })
+})
+
+test('a page of videos is asked for by its cursors, and an id is written so that it stays one', async () => {
+  standIn.server.use(
+    showing('/videos/generations', json({ object: 'list', data: [], has_more: false, first_id: null, last_id: null })),
+    showing('/videos/generations/:id', record('completed')),
+  )
+  await standIn.client.videos.list({ limit: 5, after: 'task_9' })
+  await standIn.client.videos.list()
+  await standIn.client.videos.get('../models?x')
+  const urls = standIn.requests.slice(-3).map(({ url }) => new URL(url))
+
+  expect(urls[0]?.search).toBe('?limit=5&after=task_9')
+  expect(urls[1]?.search).toBe('')
+  expect(urls[2]?.pathname).toBe('/v1/videos/generations/..%2Fmodels%3Fx')
+})
+
+/** Until so many looks were told, and the wait for the next one has begun. */
+async function untilSeen(seen: readonly unknown[], count: number): Promise<void> {
+  while (seen.length < count) await new Promise((resolve) => setImmediate(resolve))
+}

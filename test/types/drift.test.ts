@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import type { CatalogModel, ModelKind } from '../../src/catalog/model.ts'
+import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
+import { embeddingsSchema } from '../../src/endpoints/embeddings/embeddings-schema.ts'
+import { interactionSchema } from '../../src/endpoints/images/interactions/interaction-schema.ts'
+import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-schema.ts'
+import { pictureSchema } from '../../src/endpoints/images/openai/picture-options.ts'
+import { checkSpeechAbilities } from '../../src/endpoints/speech/check-speech-abilities.ts'
+import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
+import { videoSchema } from '../../src/endpoints/videos/video-schema.ts'
+import { ratiosOfTier, sizeFor } from '../../src/endpoints/videos/video-sizes.ts'
+import { readInterfaces, sorted } from './model-types.ts'
+
+const interfaceOf = readInterfaces('src/client/index.ts')
+const catalog = createCatalog(BUILT_IN_MODELS)
+
+function modelsOf(kind: ModelKind): CatalogModel[] {
+  return catalog.list().filter(({ kinds }) => kinds.includes(kind))
+}
+
+/** Names that a list leaves out. */
+function without(names: readonly string[], ...left: readonly string[]): string[] {
+  return sorted(names.filter((name) => !left.includes(name)))
+}
+
+/** The values of an enumeration somewhere in a schema, by the path of the field. */
+function valuesIn(schema: z.ZodType, ...path: readonly string[]): string[] {
+  let node: unknown = z.toJSONSchema(schema, { unrepresentable: 'any' })
+  for (const step of path) node = step === '[]' ? member(node, 'items') : member(member(node, 'properties'), step)
+  const values = [node, ...((member(node, 'anyOf') as unknown[] | undefined) ?? [])].map((each) => member(each, 'enum'))
+  return sorted((values.find((found) => found !== undefined) as string[] | undefined) ?? [])
+}
+
+function member(node: unknown, name: string): unknown {
+  return (node as Record<string, unknown> | undefined)?.[name]
+}
+
+describe('the types of requests name the models of the catalog', () => {
+  test.each([
+    ['ChatModels', 'chat', []],
+    ['EmbeddingModels', 'embedding', []],
+    // The specification lists this alias beside the ids.
+    ['ImageModels', 'image', ['gmn-2.5-flash-image-preview']],
+    ['ImageEditModels', 'image_edit', []],
+    ['VideoModels', 'video', []],
+    ['SpeechModels', 'speech', []],
+  ] as const)('in %s', (name, kind, aliases) => {
+    const ids = modelsOf(kind).map(({ id }) => id)
+
+    expect(interfaceOf(name).members).toEqual(sorted([...ids, ...aliases]))
+    for (const alias of aliases) expect(ids).toContain(catalog.find(alias)?.id)
+  })
+})
+
+describe.each(modelsOf('video'))('the type of $id', (model) => {
+  const { id, video } = model
+  const row = rowOf('VideoModels', id)
+  const { task, resolutions, durations, geometry, canMute = false, takesShotType = false } = video!
+
+  test('has the kind, tiers and seconds of the catalog', () => {
+    expect(row.at('kind')?.literals).toEqual([task])
+    expect(row.at('request.resolution')?.literals).toEqual(sorted(resolutions))
+    expect(row.at('request.duration')?.literals).toEqual('min' in durations ? undefined : sorted(durations))
+  })
+
+  test('has the geometry of its layout', () => {
+    const isOld = model.protocol === 'wan-2-6'
+    const sizes = resolutions.flatMap((tier) => ratiosOfTier(tier).map((ratio) => sizeFor(tier, ratio)!))
+    const tiers = sorted(resolutions.map((tier) => tier.toUpperCase()))
+
+    expect(row.at('request.parameters.size')?.literals).toEqual(isOld ? sorted(sizes) : undefined)
+    expect(row.at('request.parameters.resolution')?.literals).toEqual(geometry === 'size' ? undefined : tiers)
+    expect(row.at('request.parameters')?.members.includes('ratio')).toBe(geometry === 'resolution-ratio')
+  })
+
+  test('knows of sound and shots what the catalog knows', () => {
+    const members = row.at('request.parameters')?.members ?? []
+    const abilities = row.at('ability')?.literals ?? []
+
+    expect(members.includes('audio')).toBe(canMute)
+    expect(abilities.includes('mute')).toBe(canMute)
+    // 2.7 takes the field without effect, so the types leave it out.
+    expect(members.includes('shot_type')).toBe(takesShotType && model.protocol === 'wan-2-6')
+    expect(abilities.includes('shots')).toBe(takesShotType && model.protocol === 'wan-2-6')
+  })
+
+  test('lists the media that the endpoint takes', () => {
+    const types = row.at('request.input.media.[].type')?.literals ?? []
+    const url = 'https://cdn.example.net/a.png'
+    const refused = types.filter((type) =>
+      [[type], [type, 'first_frame'], [type, 'reference_image']].every((together) => {
+        const media = together.map((each) => ({ type: each, url }))
+        try {
+          parseVideoRequest({ model: id, input: { prompt: 'a', media } }, model)
+          return false
+        } catch {
+          return true
+        }
+      }),
+    )
+
+    expect(types.length > 0).toBe(model.protocol === 'wan-2-7' && task !== 't2v')
+    expect(refused).toEqual([])
+  })
+})
+
+describe.each(modelsOf('image'))('the type of $id', ({ id, protocol, image }) => {
+  const row = rowOf('ImageModels', id)
+
+  test('has the sizes, ratios and fields of the catalog', () => {
+    const refused = image?.refusedFields ?? []
+    if (protocol === 'multimodal') {
+      expect(row.at('request.parameters.size')?.literals).toEqual(
+        image?.sizes === undefined ? undefined : sorted(image.sizes),
+      )
+      expect(refused.filter((field) => row.at('request.parameters')?.members.includes(field))).toEqual([])
+      const block = row.at('request.input.messages.[].content.[]')
+      expect(block?.members.includes('image')).toBe((image?.referenceImages?.max ?? 0) > 0)
+    } else if (protocol === 'interactions') {
+      expect(row.at('request.response_format.image_size')?.literals).toEqual(sorted(image?.sizes ?? []))
+      expect(row.at('request.response_format.aspect_ratio')?.literals).toEqual(sorted(image?.aspectRatios ?? []))
+      const thinks = row.at('request.generation_config')?.members.includes('thinking_level')
+      expect(thinks).toBe(!refused.includes('generation_config.thinking_level'))
+    } else {
+      expect(image?.freeSize).toBeDefined()
+      expect(row.at('request.size')?.literals).toBeUndefined()
+    }
+  })
+})
+
+describe.each(modelsOf('image_edit'))('the type of edits by $id', ({ id, image }) => {
+  const row = rowOf('ImageEditModels', id)
+
+  test('has the sizes, fields and forms of answer of the catalog', () => {
+    const refused = image?.refusedFields ?? []
+    expect(row.at('request.size')?.literals).toEqual(sorted(['auto', ...(image?.sizes ?? [])]))
+    expect(refused.filter((field) => row.at('request')?.members.includes(field))).toEqual([])
+    expect(row.at('request')?.members.includes('output_format')).toBe(!refused.includes('output_format'))
+    expect(row.at('request.response_format')?.literals?.includes('url')).toBe(image?.answersWithUrls === true)
+  })
+})
+
+test.each(modelsOf('embedding'))('the type of $id has the sizes of the catalog', ({ id, limits }) => {
+  const native = limits.nativeDimensions ?? []
+  const closed = limits.truncatesDimensions === false && !('min' in native) ? sorted(native) : undefined
+
+  expect(rowOf('EmbeddingModels', id).at('request.dimensions')?.literals).toEqual(closed)
+})
+
+test.each(modelsOf('speech'))('the type of $id has the voices and formats of the catalog', (model) => {
+  const row = rowOf('SpeechModels', model.id)
+  const voices = (row.at('request.voice')?.literals ?? []) as string[]
+  const standIns = voices.filter((voice) => !model.speech?.voices.includes(voice))
+
+  expect(sorted(voices.filter((voice) => !standIns.includes(voice)))).toEqual(sorted(model.speech?.voices ?? []))
+  expect(standIns.length).toBeGreaterThan(10)
+  for (const voice of standIns) expect(() => checkSpeechAbilities({ voice }, model)).not.toThrow()
+  expect(() => checkSpeechAbilities({ voice: 'Nobody' }, model)).toThrow('voice')
+  expect(row.at('request.response_format')?.literals).toEqual(sorted(model.speech?.formats ?? []))
+  expect(row.at('request')?.members.includes('instructions')).toBe(model.speech?.takesInstructions)
+})
+
+describe('the types have the fields and values of the schemas', () => {
+  test('of chats', () => {
+    const fields = interfaceOf('ChatFields')
+
+    expect(fields.members).toEqual(without(Object.keys(chatSchema.shape), 'model', 'stream'))
+    expect(fields.at('reasoning_effort')?.literals).toEqual(valuesIn(chatSchema, 'reasoning_effort'))
+    expect(interfaceOf('ChatMessage').at('role')?.literals).toEqual(valuesIn(chatSchema, 'messages', '[]', 'role'))
+  })
+
+  test('of embeddings', () => {
+    expect(interfaceOf('EmbeddingFields').members).toEqual(
+      without(Object.keys(embeddingsSchema.shape), 'model', 'encoding_format'),
+    )
+  })
+
+  test("of pictures in OpenAI's shape", () => {
+    const fields = interfaceOf('OpenAIImageRequest')
+    // Streams and the form of the answer are not for this call.
+    const expected = without(Object.keys(pictureSchema.shape), 'model', 'stream', 'partial_images', 'response_format')
+
+    expect(fields.members).toEqual(expected)
+    for (const field of ['output_format', 'background', 'moderation']) {
+      expect(fields.at(field)?.literals).toEqual(valuesIn(pictureSchema, field))
+    }
+  })
+
+  test('of pictures in the multimodal shape', () => {
+    const parameters = member(
+      member(z.toJSONSchema(multimodalImageSchema, { unrepresentable: 'any' }), 'properties'),
+      'parameters',
+    )
+
+    expect(interfaceOf('MultimodalPictureRequest').at('parameters')?.members).toEqual(
+      sorted(Object.keys(member(parameters, 'properties') as object)),
+    )
+  })
+
+  test('of pictures in the interactions shape', () => {
+    // Tools are taken out by the gateway, and streams are not for this call.
+    expect(interfaceOf('InteractionImageRequest').members).toEqual(
+      without(Object.keys(interactionSchema.shape), 'model', 'tools', 'stream', 'background'),
+    )
+  })
+
+  test('of videos', () => {
+    expect(interfaceOf('VideoFields').members).toEqual(
+      without(Object.keys(videoSchema.shape), 'model', 'input', 'parameters'),
+    )
+  })
+})
+
+/** A row of a map of models, whose ids hold dots and so are no paths. */
+function rowOf(map: string, id: string) {
+  const row = interfaceOf(map).member(id)
+  if (row === undefined) throw new Error(`${map} has no ${id}`)
+  return row
+}

@@ -1,0 +1,104 @@
+import {
+  type ChatCompletion,
+  type ChatStream,
+  ClientError,
+  createClient,
+  type ErrorCode,
+  type MessageEvent,
+} from '../../src/client/index.ts'
+
+const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey: 'sk-…', timeoutMs: 1_000, maxRetries: 0 })
+const messages = [{ role: 'user' as const, content: 'hello' }]
+
+// Chats: the answer follows `stream`.
+const whole: ChatCompletion = await client.chat.completions.create({ model: 'cl-sonnet-4-6', messages })
+const stream: ChatStream = await client.chat.completions.create({ model: 'gmn-2.5-pro', messages, stream: true })
+stream.abort()
+for await (const chunk of stream) void chunk.choices[0]?.delta.content
+declare const wish: boolean
+const either: ChatCompletion | ChatStream = await client.chat.completions.create({
+  model: 'gmn-2.5-pro',
+  messages,
+  stream: wish,
+})
+await client.chat.completions.create({
+  model: 'cl-opus-4-7',
+  messages,
+  // @ts-expect-error a slip of the pen
+  temprature: 1,
+})
+await client.chat.completions.create({
+  model: 'cl-opus-4-7',
+  messages: [
+    // @ts-expect-error no such role
+    { role: 'robot', content: 'hello' },
+  ],
+})
+await client.chat.completions.create({ model: 'a-model-of-mine', messages, a_new_field: 1 })
+await client.chat.completions.create({ model: 'cl-opus-4-7', messages }, { extraBody: { a_new_field: 1 } })
+
+// Embeddings: the vector follows the encoding, sizes follow the model.
+const plain = await client.embeddings.create({ model: 'vy-4', input: ['a'], dimensions: 512 })
+const packed = await client.embeddings.create({ model: 'text-embedding-v4', input: 'a', encoding_format: 'base64' })
+const numbers: number[] | undefined = plain.data[0]?.embedding
+const floats: Float32Array | undefined = packed.data[0]?.embedding
+await client.embeddings.create({ model: 'text-embedding-v4', input: 'a', dimensions: 100 })
+await client.embeddings.create({
+  model: 'vy-4-lite',
+  input: 'a',
+  // @ts-expect-error 256, 512, 1024 or 2048
+  dimensions: 768,
+})
+
+// Speech: voices and formats follow the model, and so do instructions.
+const sound = await client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello', voice: 'Ryan' })
+const bytes: Uint8Array = await sound.bytes()
+await client.audio.speech.create({
+  model: 'qw3-tts-instruct-flash',
+  input: 'hello',
+  instructions: 'softly',
+  voice: 'alloy',
+})
+await client.audio.speech.create({
+  model: 'qw3-tts-instruct-flash',
+  input: 'hello',
+  // @ts-expect-error a voice of the basic model
+  voice: 'Ryan',
+})
+await client.audio.speech.create({
+  model: 'qw3-tts-instruct-flash',
+  input: 'hello',
+  // @ts-expect-error it speaks WAV only
+  response_format: 'mp3',
+})
+await client.audio.speech.create({
+  model: 'qw3-tts-flash',
+  input: 'hello',
+  // @ts-expect-error it takes none
+  instructions: 'softly',
+})
+
+// Messages.
+const message = await client.messages.create({ model: 'cl-opus-4-7', max_tokens: 10, messages })
+const { input_tokens } = await client.messages.countTokens({ model: 'gmn-2.5-pro', messages })
+for await (const event of await client.messages.stream({ model: 'cl-opus-4-7', max_tokens: 10, messages })) {
+  const known: MessageEvent['type'] = event.type
+  void known
+}
+// @ts-expect-error max_tokens is required
+await client.messages.create({ model: 'cl-opus-4-7', messages })
+
+const { balance } = await client.account.balance()
+const available: boolean | undefined = (await client.models.list())[0]?.available
+
+/** The class narrows what is caught. */
+export function explain(error: unknown): ErrorCode | undefined {
+  if (!ClientError.isInstance(error)) return undefined
+  const facts: [number, string | undefined, number | undefined] = [
+    error.status,
+    error.requestId,
+    error.retryAfterSeconds,
+  ]
+  return facts[0] === 429 ? error.code : undefined
+}
+export const seen = [whole, either, numbers, floats, bytes, message.content, input_tokens, balance.length, available]
