@@ -11,7 +11,14 @@
 
 export { type Catalog, createCatalog } from './catalog/catalog.ts'
 export { defineModel, type ModelDefinition } from './catalog/define-model.ts'
-export type { CatalogModel, ImageAbilities, ModelKind, ModelLimits, VideoAbilities } from './catalog/model.ts'
+export type {
+  CatalogModel,
+  ImageAbilities,
+  ModelKind,
+  ModelLimits,
+  ModelRoute,
+  VideoAbilities,
+} from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
 export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
@@ -19,7 +26,11 @@ export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices
 export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/imported-prices.ts'
 export { definePrices, type PriceFile, type PriceRow, type Prices } from './catalog/prices/prices.ts'
 export { type ReloadablePrices, reloadablePrices } from './catalog/prices/reloadable-prices.ts'
-export type { CallOptions, ChatChunk, ChatStream, EmbeddingsAnswer, GatewayClient } from './client/create-client.ts'
+export type { ChatChunk, ChatStream } from './client/chat-stream.ts'
+export { ClientError } from './client/client-error.ts'
+export type { CallOptions } from './client/client-options.ts'
+export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
+export type { GatewayClient } from './client/gateway-client.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
 export type { Ending, EventListener, GatewayEvent } from './core/events.ts'
@@ -52,11 +63,19 @@ export type { OpenAIImageRequest } from './endpoints/images/openai/openai-image-
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
 export type { VideoRequest } from './endpoints/videos/video-request.ts'
 export type { Accounts } from './gateway/accounts.ts'
-export { createGateway, type Gateway } from './gateway/gateway.ts'
+export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions } from './gateway/gateway-options.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
+export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
 export type { Webhooks } from './gateway/webhooks.ts'
+export type {
+  FallbackPolicy,
+  HedgeOptions,
+  RouteOverride,
+  RoutingOptions,
+  RoutingStrategy,
+} from './routing/routing-options.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './stages/disconnect-policy.ts'
 export type { Timeouts } from './stages/stage-context.ts'
 export { createApiKey } from './stores/api-key.ts'

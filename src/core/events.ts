@@ -31,6 +31,26 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
+      /** A key at a vendor, or a model behind it, is left alone for a while: others are asked first. */
+      readonly type: 'vendor-key-ejected'
+      readonly vendor: string
+      /** Names the key without telling it, as `gateway.routes()` does. */
+      readonly account: string
+      /** Public id of the model that alone is left alone; undefined: the key is, for every model. */
+      readonly model: string | undefined
+      /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. */
+      readonly reason: 'failing' | 'busy' | 'refused'
+      /** Unix milliseconds at which one request will find out whether it is well again. */
+      readonly untilMs: number
+    }
+  | {
+      /** A key, or a model behind it, that was left alone has answered. */
+      readonly type: 'vendor-key-recovered'
+      readonly vendor: string
+      readonly account: string
+      readonly model: string | undefined
+    }
+  | {
       readonly type: 'usage-implausible'
       readonly requestId: string
       readonly vendor: string

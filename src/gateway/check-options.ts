@@ -1,3 +1,4 @@
+import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
@@ -13,6 +14,8 @@ const KNOWN: readonly string[] = [
   'rateLimiter',
   'concurrencyLimiter',
   'timeouts',
+  'routing',
+  'operatorKey',
   'bodyLimitBytes',
   'holdTtlMs',
   'disconnect',
@@ -39,9 +42,12 @@ export function checkOptions(options: GatewayOptions): void {
   }
   if (!Array.isArray(options.vendors)) throw new TypeError('createGateway: vendors must be a list')
   const seen = new Set<string>()
-  for (const { id } of options.vendors) {
+  for (const { id, apiKeys, keyWeights } of options.vendors) {
     if (seen.has(id)) throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} is listed twice`)
     seen.add(id)
+    if (keyWeights !== undefined && keyWeights.length !== apiKeys.length)
+      throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} needs one of keyWeights for each key`)
+    for (const weight of keyWeights ?? []) positive(`keyWeights of the vendor ${JSON.stringify(id)}`, weight)
   }
   if (options.prices === undefined && options.billing !== 'off') {
     throw new TypeError("createGateway: give prices, or billing: 'off' to charge nothing")
@@ -57,6 +63,13 @@ export function checkOptions(options: GatewayOptions): void {
       throw new TypeError('createGateway: every key must be a text that is not empty')
     if (typeof account !== 'string' || account === '') throw new TypeError('createGateway: every key needs an account')
   }
+  for (const name of Object.keys(options.routing ?? {})) {
+    if (!ROUTING_MEMBERS.includes(name)) throw new TypeError(`createGateway: unknown option routing.${name}`)
+  }
+  checkRouting(options.routing ?? {})
+  positive('routing.hedge.afterMs', options.routing?.hedge?.afterMs)
+  if (options.operatorKey !== undefined && !(options.operatorKey.length >= SHORTEST_OPERATOR_KEY))
+    throw new TypeError(`createGateway: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
   positive('bodyLimitBytes', options.bodyLimitBytes)
   positive('holdTtlMs', options.holdTtlMs)
   positive('drainMs', options.drainMs)
@@ -65,6 +78,25 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
+}
+
+/** A key that can be guessed would show the state of the vendors to anybody. */
+const SHORTEST_OPERATOR_KEY = 24
+
+const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]
+
+/**
+ * Checks what decides on the way of requests.
+ * @throws TypeError naming the member.
+ */
+export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strategy' | 'fallback'>): void {
+  if (strategy !== undefined && !ROUTING_STRATEGIES.includes(strategy))
+    throw new TypeError(`createGateway: routing.strategy must be one of ${ROUTING_STRATEGIES.join(', ')}`)
+  const statuses: readonly unknown[] | undefined = typeof fallback === 'object' ? fallback.statuses : []
+  if (typeof fallback === 'string' && fallback !== 'on-failure' && fallback !== 'never')
+    throw new TypeError('createGateway: routing.fallback must be on-failure, never, or { statuses }')
+  if (!Array.isArray(statuses) || !statuses.every((status) => Number.isInteger(status)))
+    throw new TypeError('createGateway: routing.fallback.statuses must be a list of HTTP statuses')
 }
 
 function secret(text: string): void {

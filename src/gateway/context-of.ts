@@ -5,7 +5,9 @@ import { systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
 import { estimateTokens } from '../endpoints/token-estimate.ts'
+import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
+import { RouteTable } from '../routing/route-table.ts'
 import { Deadlines } from '../stages/deadlines.ts'
 import { Disconnects } from '../stages/disconnect-policy.ts'
 import { SettlementRetries } from '../stages/settlement-retries.ts'
@@ -39,13 +41,16 @@ export function contextOf(options: GatewayOptions): StageContext {
     connectTimeoutMs: timeouts.connectMs,
     ...(allowPrivate ? {} : { lookup: publicLookup }),
   })
+  const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
+  const { strategy = 'weighted', fallback = 'on-failure', hedge } = options.routing ?? {}
+  const catalog = createCatalog([
+    ...BUILT_IN_MODELS,
+    ...options.vendors.flatMap((vendor) => vendor.models),
+    ...(options.models ?? []),
+  ])
   return {
-    catalog: createCatalog([
-      ...BUILT_IN_MODELS,
-      ...options.vendors.flatMap((vendor) => vendor.models),
-      ...(options.models ?? []),
-    ]),
-    vendors: new Map(options.vendors.map((vendor) => [vendor.id, vendor])),
+    catalog: catalogForRoutes(catalog, vendors, fallback),
+    vendors,
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
     publicTransport,
     fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
@@ -56,6 +61,9 @@ export function contextOf(options: GatewayOptions): StageContext {
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},
     retryBudget: new RetryBudget(),
+    routes: new RouteTable(options.vendors),
+    routing: { strategy, fallback, hedge },
+    operatorKey: options.operatorKey,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     holdTtlMs,

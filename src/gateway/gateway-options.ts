@@ -5,6 +5,7 @@ import type { EventListener } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
+import type { RoutingOptions } from '../routing/routing-options.ts'
 import type { DisconnectPolicies } from '../stages/disconnect-policy.ts'
 import type { Timeouts } from '../stages/stage-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -45,6 +46,13 @@ export interface GatewayOptions {
   readonly concurrencyLimiter?: ConcurrencyLimiter
   /** Defaults: connect 5 s, first byte 120 s, idle 60 s, total 600 s. */
   readonly timeouts?: Partial<Timeouts>
+  /** How requests find a vendor where several could answer. */
+  readonly routing?: RoutingOptions
+  /**
+   * Opens `GET /healthz?verbose`, which shows the state of vendors and keys, to whoever sends it as bearer token: at least 24
+   * characters. Default: nobody.
+   */
+  readonly operatorKey?: string
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number
   /** How long a hold lives when nothing ends it, in milliseconds. Default 15 minutes. A total timeout above it is cut to it. */

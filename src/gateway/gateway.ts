@@ -1,20 +1,27 @@
 import { fetchHandler } from '../adapters/fetch.ts'
-import { createClient, type GatewayClient } from '../client/create-client.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import { createClient } from '../client/create-client.ts'
+import type { GatewayClient } from '../client/gateway-client.ts'
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import type { RouteOverride } from '../routing/routing-options.ts'
+import { identify } from '../stages/authenticate.ts'
 import type { StageContext } from '../stages/stage-context.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { Principal } from '../stores/principal.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
-import { checkOptions } from './check-options.ts'
+import { checkOptions, checkRouting } from './check-options.ts'
 import { contextOf } from './context-of.ts'
+import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { InFlight } from './in-flight.ts'
 import { type Keys, keysOf, newKeyRecord } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
+import { type ListedPrice, priceList } from './price-list.ts'
+import { type RouteReport, routeReport } from './route-report.ts'
 import { serve } from './serve-request.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
@@ -25,6 +32,12 @@ const SHORTEST_SWEEP_INTERVAL_MS = 1_000
 /** Most holds that are ended in one transaction. */
 const SWEEP_BATCH = 500
 
+/** What a host decides for requests that it makes in its own process. */
+export interface InProcessOptions {
+  /** Where they go. Callers over HTTP have no such choice. */
+  readonly route?: RouteOverride
+}
+
 /** An AI gateway in this process. Mount it by an adapter, call it by `fetch`, or in process by `client`. */
 export interface Gateway extends ExchangeHandler {
   /** Takes over one request; for adapters. Never throws. */
@@ -32,9 +45,27 @@ export interface Gateway extends ExchangeHandler {
   /** Answers a web-standard request. */
   fetch(request: Request): Promise<Response>
   /** A client that calls the gateway in this process as `principal`, without HTTP: same limits, same bill. */
-  client(principal: Principal): GatewayClient
+  client(principal: Principal, options?: InProcessOptions): GatewayClient
+  /** The gateway as one caller uses it, by the same paths but without credentials: same limits, same bill, same isolation. */
+  exchangeAs(principal: Principal, options?: InProcessOptions): ExchangeHandler
+  /**
+   * Finds out who sent a request, by its headers alone; for what is mounted beside the gateway and takes the same keys.
+   * @throws GatewayError `invalid_api_key`, `gateway_closing` or `store_unavailable`.
+   */
+  authenticate(request: GatewayRequest): Promise<Principal>
+  /**
+   * Says what a request would be held for; nothing is held, counted or sent.
+   * @throws GatewayError for a request that would be refused before a limit or a balance is asked.
+   */
+  estimate(principal: Principal, request: PricedRequest): Promise<CostEstimate>
+  /** What the catalog's models cost by the price list in force; undefined when billing is off. */
+  prices(): readonly ListedPrice[] | undefined
+  /** The models that callers may name, with their limits and abilities. */
+  readonly catalog: Catalog
   /** The models of `GET /v1/models`. */
   models(): readonly ListedModel[]
+  /** How the vendors and the operator's keys do, as seen from this process. */
+  routes(): RouteReport
   readonly accounts: Accounts
   readonly keys: Keys
   readonly webhooks: Webhooks
@@ -91,29 +122,50 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (closing === undefined) sweeper = context.clock.schedule(sweepIntervalMs, sweep)
     })
   }
-  const accept = (request: GatewayRequest, sink: ByteSink, principal?: Principal): void => {
+  const accept = (
+    request: GatewayRequest,
+    sink: ByteSink,
+    principal?: Principal,
+    routeOverride?: RouteOverride,
+  ): void => {
     void serve(context, {
       request,
       sink,
       principal,
+      routeOverride,
       inFlight,
       isClosing: closing !== undefined,
       wakeWebhooks,
       ready: isStarted ? undefined : ready,
     })
   }
-  const handler: ExchangeHandler = { handle: accept }
-  const answerFetch = fetchHandler(handler)
+  const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
+  const exchangeAs = (principal: Principal, { route }: InProcessOptions = {}): ExchangeHandler => {
+    if (route !== undefined) checkRouting(route)
+    return { handle: (request, sink) => accept(request, sink, principal, route) }
+  }
 
   return {
     handle: (request, sink) => accept(request, sink),
     fetch: (request) => answerFetch(request),
-    client: (principal) =>
+    client: (principal, inProcess) =>
       createClient({
         baseURL: 'http://gateway.invalid/v1',
-        fetch: fetchHandler({ handle: (request, sink) => accept(request, sink, principal) }),
+        // Nothing gets lost on the way, and what the gateway refuses it has tried itself.
+        maxRetries: 0,
+        fetch: fetchHandler(exchangeAs(principal, inProcess)),
       }),
+    exchangeAs,
+    async authenticate(request) {
+      if (closing !== undefined) throw new GatewayError('gateway_closing')
+      if (!isStarted) await ready()
+      return await identify(context, request, false)
+    },
+    estimate: (principal, request) => estimateCost(context, principal, request),
+    prices: () => (context.prices === undefined ? undefined : priceList(context.catalog, context.prices)),
+    catalog: context.catalog,
     models: () => modelList(context.catalog.list(), context.vendors).data,
+    routes: () => routeReport(context),
     accounts: accountsOf(context.store, context.clock, context.ids, ready),
     keys: keysOf(context.store, context.clock, context.ids, ready),
     webhooks: webhooksOf(context.store, context.clock, ready, wakeWebhooks),

@@ -1,8 +1,12 @@
 import { chatEndpoint } from '../endpoints/chat/chat-endpoint.ts'
+import { countTokensEndpoint } from '../endpoints/count-tokens/count-tokens-endpoint.ts'
 import { embeddingsEndpoint } from '../endpoints/embeddings/embeddings-endpoint.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { ErrorDialect } from '../endpoints/error-body.ts'
 import { imageEditEndpoint } from '../endpoints/image-edits/image-edit-endpoint.ts'
 import { imagesEndpoint } from '../endpoints/images/images-endpoint.ts'
+import { messagesEndpoint } from '../endpoints/messages/messages-endpoint.ts'
+import { speechEndpoint } from '../endpoints/speech/speech-endpoint.ts'
 import { videoEndpoint } from '../endpoints/videos/video-endpoint.ts'
 
 /** What a path leads to. */
@@ -14,6 +18,7 @@ export type Target =
   | { readonly kind: 'tasks' }
   | { readonly kind: 'task'; readonly taskId: string; readonly action: TaskAction }
   | { readonly kind: 'health' }
+  | { readonly kind: 'hello' }
 
 /** The scope that a key needs to see tasks: that of the endpoint which makes them. */
 export const videosScope = videoEndpoint.id
@@ -21,10 +26,13 @@ export const videosScope = videoEndpoint.id
 /** Every endpoint of the gateway; one line each. */
 export const ENDPOINTS: readonly Endpoint[] = [
   chatEndpoint as Endpoint,
+  messagesEndpoint as Endpoint,
+  countTokensEndpoint as Endpoint,
   embeddingsEndpoint as Endpoint,
   imagesEndpoint,
   imageEditEndpoint as Endpoint,
   videoEndpoint as Endpoint,
+  speechEndpoint as Endpoint,
 ]
 
 /** What can be done with one task, and by which method. */
@@ -48,6 +56,8 @@ const readablePaths = new Map<string, Target>([
   ['/v1/models', { kind: 'models' }],
   ['/v1/account', { kind: 'account' }],
   ['/healthz', { kind: 'health' }],
+  // Coding clients open their connection with it (Claude Code, gateway protocol reference).
+  ['/api/hello', { kind: 'hello' }],
 ])
 const MODEL_PREFIX = '/v1/models/'
 
@@ -67,6 +77,14 @@ export function matchRoute(method: string, path: string): Match {
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
+}
+
+/** How errors read on a path where no endpoint was found: everything below an endpoint speaks as it does. */
+export function dialectOfPath(path: string): ErrorDialect {
+  const found = endpointsByPath.get(path)
+  if (found !== undefined) return found.endpoint.dialect
+  const nearest = path.startsWith(`${messagesEndpoint.path}/`) ? messagesEndpoint : chatEndpoint
+  return nearest.dialect
 }
 
 const TASK_PREFIX = `${videoEndpoint.path}/`

@@ -3,20 +3,25 @@ import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-body.ts'
+import { requestIdSink } from '../endpoints/messages/request-id-sink.ts'
+import type { RouteOverride } from '../routing/routing-options.ts'
 import { identify } from '../stages/authenticate.ts'
 import { CallerPresence } from '../stages/caller-presence.ts'
 import { CallGroup } from '../stages/dispatch/call-group.ts'
 import type { Admitted, Received } from '../stages/records.ts'
 import { pushLimits } from '../stages/reply-headers.ts'
 import { respondError, respondJson } from '../stages/respond.ts'
+import type { HostRouted } from '../stages/route.ts'
 import { emit, type StageContext } from '../stages/stage-context.ts'
 import type { Principal } from '../stores/principal.ts'
 import { submitTask } from '../tasks/submit-task.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import type { InFlight } from './in-flight.ts'
 import { listedModel, modelList } from './model-list.ts'
+import { bearsOperatorKey } from './operator-key.ts'
 import { pipeline } from './pipeline.ts'
-import { matchRoute, type Target } from './routes.ts'
+import { routeReport } from './route-report.ts'
+import { dialectOfPath, matchRoute, type Target } from './routes.ts'
 import { serveTask } from './serve-task.ts'
 
 /** A request as it enters, and the state of the gateway it enters. */
@@ -25,6 +30,8 @@ export interface Incoming {
   readonly sink: ByteSink
   /** Set when the host vouches for the caller. */
   readonly principal: Principal | undefined
+  /** What the host decides on the request's way; never set for callers over HTTP. */
+  readonly routeOverride: RouteOverride | undefined
   readonly inFlight: InFlight
   readonly isClosing: boolean
   readonly wakeWebhooks: WakeWebhooks
@@ -36,12 +43,11 @@ export interface Incoming {
 export async function serve(context: StageContext, incoming: Incoming): Promise<void> {
   const { request, sink } = incoming
   const requestId = context.ids.next('req')
-  let dialect: ErrorDialect = 'openai'
   let received: Received | undefined
   try {
     const target = findTarget(request)
-    if (target.kind === 'endpoint') dialect = target.endpoint.dialect
-    if (target.kind === 'health') return respondJson(sink, requestId, { status: incoming.isClosing ? 'closing' : 'ok' })
+    if (target.kind === 'hello') return respondJson(sink, requestId, { message: 'hello' })
+    if (target.kind === 'health') return respondJson(sink, requestId, health(context, incoming))
     if (incoming.isClosing) throw new GatewayError('gateway_closing')
     if (incoming.ready !== undefined) await incoming.ready()
     if (target.kind !== 'endpoint') return await read(context, incoming, target, requestId)
@@ -50,14 +56,35 @@ export async function serve(context: StageContext, incoming: Incoming): Promise<
     if (target.endpoint.isTask === true) await submitTask(context, received)
     else await pipeline(context, received)
   } catch (cause) {
-    if (received !== undefined) dialect = received.endpoint.dialect
-    fail(context, { request, sink, requestId, dialect, admitted: received as Partial<Admitted> | undefined }, cause)
+    const dialect = received?.endpoint.dialect ?? dialectOfPath(request.path)
+    fail(
+      context,
+      {
+        request,
+        sink: sinkOf(incoming, dialect, requestId),
+        requestId,
+        dialect,
+        admitted: received as Partial<Admitted> | undefined,
+      },
+      cause,
+    )
   } finally {
     if (received !== undefined) {
       received.calls.end()
       incoming.inFlight.delete(received.calls)
     }
   }
+}
+
+/**
+ * The gateway's own state, and with `verbose` that of the vendors, for the operator alone.
+ * @throws GatewayError `invalid_api_key`.
+ */
+function health(context: StageContext, { request, isClosing }: Incoming): object {
+  const status = isClosing ? 'closing' : 'ok'
+  if (request.query === '' || !new URLSearchParams(request.query).has('verbose')) return { status }
+  if (!bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
+  return { status, ...routeReport(context) }
 }
 
 function findTarget(request: GatewayRequest): Target {
@@ -89,16 +116,28 @@ const NOT_YET = {
   candidates: undefined,
 }
 
-function receive(context: StageContext, incoming: Incoming, endpoint: Endpoint, requestId: string): Received {
+/** The caller's side, with the headers that its dialect adds to every answer. */
+function sinkOf({ sink }: Incoming, dialect: ErrorDialect, requestId: string): ByteSink {
+  return dialect === 'anthropic' ? requestIdSink(sink, requestId) : sink
+}
+
+function receive(
+  context: StageContext,
+  incoming: Incoming,
+  endpoint: Endpoint,
+  requestId: string,
+): Received & HostRouted {
+  const sink = sinkOf(incoming, endpoint.dialect, requestId)
   return {
     request: incoming.request,
-    sink: incoming.sink,
+    sink,
     requestId,
     startedAtMs: context.clock.now(),
     endpoint,
-    caller: new CallerPresence(incoming.sink),
+    caller: new CallerPresence(sink),
     calls: new CallGroup(),
     vouchedPrincipal: incoming.principal,
+    routeOverride: incoming.routeOverride,
     ...NOT_YET,
   }
 }
@@ -109,7 +148,7 @@ const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])
 async function read(
   context: StageContext,
   incoming: Incoming,
-  target: Exclude<Target, { kind: 'endpoint' | 'health' }>,
+  target: Exclude<Target, { kind: 'endpoint' | 'health' | 'hello' }>,
   requestId: string,
 ): Promise<void> {
   const { sink } = incoming

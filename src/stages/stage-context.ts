@@ -6,6 +6,8 @@ import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { RetryBudget } from '../routing/retry-budget.ts'
+import type { RouteTable } from '../routing/route-table.ts'
+import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
@@ -28,6 +30,14 @@ export interface Timeouts {
   readonly totalMs: number
 }
 
+/** How requests find a vendor, with the defaults filled in. */
+export interface RoutingSettings {
+  readonly strategy: RoutingStrategy
+  readonly fallback: FallbackPolicy
+  /** Undefined: nobody is asked twice at the same time. */
+  readonly hedge: HedgeOptions | undefined
+}
+
 /** What every stage may use. One per gateway. */
 export interface StageContext {
   readonly catalog: Catalog
@@ -45,6 +55,11 @@ export interface StageContext {
   /** For keys without limits of their own. */
   readonly limits: RateLimits
   readonly retryBudget: RetryBudget
+  /** Every vendor and key, and how they do. */
+  readonly routes: RouteTable
+  readonly routing: RoutingSettings
+  /** Undefined: nobody sees the state of the vendors over HTTP. */
+  readonly operatorKey: string | undefined
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number

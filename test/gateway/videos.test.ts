@@ -305,6 +305,29 @@ describe('D8: a submission whose outcome is not known', () => {
     expect((await record(receipt.task_id)).status).toBe('unknown')
   })
 
+  test.each([
+    ['a time-out in front of the vendor', { kind: 'status', status: 504 }],
+    ['an error page of a proxy', { kind: 'html', status: 502 }],
+    ['a success that cannot be read', { kind: 'half-json' }],
+  ] as const)('%s leaves open whether the vendor has the task, so it is not submitted again', async (_name, fault) => {
+    started = await startVideos()
+    started.sandbox.fault({ ...fault, operation: 'videos' })
+
+    const receipt = await submit(prompted('x'))
+
+    expect(receipt.status).toBe('unknown')
+    expect(started.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
+  })
+
+  test("the vendor's own word for a fault means that it has no task", async () => {
+    started = await startVideos()
+
+    const answer = await started.post(PATH, prompted('x [[fault:status=503]]'))
+
+    expect(answer.status).toBe(503)
+    expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
+  })
+
   test('a connection that never came about is tried again', async () => {
     started = await startVideos({ transport: refusingOnce() })
 

@@ -1,4 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
+import type { Verdict } from '../../routing/route-candidate.ts'
 import type { TransportFailure } from '../../transport/transport.ts'
 import type { VendorFailure } from '../../vendors/vendor.ts'
 
@@ -20,6 +21,10 @@ export interface AttemptFailure {
   readonly mayHaveBegun: boolean
   /** The operator's own matter at the vendor: key, quota, arrears, retired model. */
   readonly operatorProblem: VendorFailure | undefined
+  /** What it says of the vendor and the key. */
+  readonly verdict: Verdict
+  /** How long the vendor wants to be left alone; undefined: it does not say. */
+  readonly retryAfterMs: number | undefined
 }
 
 /** Reads a vendor's complaint. */
@@ -28,9 +33,10 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
     reason: failure.kind,
     status: failure.status === 0 ? undefined : failure.status,
     wasSent: true,
-    // A complaint means that the vendor did not do it; an answer of success that cannot be read means nothing of the kind.
-    mayHaveBegun: failure.kind === 'invalid_response' && failure.status < 300,
+    mayHaveBegun: leavesOpen(failure),
     operatorProblem: undefined,
+    verdict: verdictOf(failure),
+    retryAfterMs: failure.retryAfterSeconds === undefined ? undefined : failure.retryAfterSeconds * 1000,
   }
   const { retryAfterSeconds } = failure
   switch (failure.kind) {
@@ -68,6 +74,33 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   }
 }
 
+/**
+ * Does a complaint leave open whether the vendor is at work? Its own words for a refusal mean that it is not. An answer of
+ * success that cannot be read, an error inside an answer that had begun, a time-out, and an error page of something on the
+ * way mean nothing of the kind; 503 does, whoever writes it.
+ */
+function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
+  if (status === 0 || kind === 'timeout') return true
+  if (kind === 'invalid_response') return status < 300
+  return kind === 'unavailable' && status !== 503 && code === undefined && type === undefined
+}
+
+/** Statuses by which vendors refuse a key, its account or its quota. Others of the operator's matters are about one model. */
+const KEY_STATUSES = new Set([401, 402, 403, 429])
+
+function verdictOf({ kind, status, code }: VendorFailure): Verdict {
+  switch (kind) {
+    case 'caller':
+      return 'alive'
+    case 'rate_limited':
+      return 'busy'
+    case 'operator':
+      return KEY_STATUSES.has(status) && !/model/i.test(code ?? '') ? 'refused' : 'model-refused'
+    default:
+      return 'failing'
+  }
+}
+
 /** The statuses of a vendor that are about the caller's own input; they come back as they are. */
 const CALLER_STATUSES = new Set([400, 404, 413, 422])
 
@@ -100,6 +133,8 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
     wasSent: failure.phase !== 'connect',
     mayHaveBegun: failure.phase !== 'connect',
     operatorProblem: undefined,
+    verdict: failure.kind === 'aborted' ? 'nothing' : 'failing',
+    retryAfterMs: undefined,
   }
 }
 

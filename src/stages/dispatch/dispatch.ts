@@ -1,23 +1,28 @@
 import { GatewayError } from '../../core/errors.ts'
-import type { Usage } from '../../core/usage.ts'
-import { quotedCost } from '../charge-for.ts'
+import { isPending } from '../../core/maybe-promise.ts'
+import type { RouteCandidate } from '../../routing/route-candidate.ts'
+import type { Selection } from '../../routing/selection.ts'
 import { outputBound, promptUsage } from '../estimated-usage.ts'
-import { EXCHANGES } from '../exchanges/exchanges.ts'
 import type { VendorExchange } from '../exchanges/vendor-exchange.ts'
-import { inlineImages, needsInlineImages } from '../inline-images.ts'
 import type { Answer, CallEnding, Candidate, Routed } from '../records.ts'
-import { emit, type StageContext } from '../stage-context.ts'
-import { type AttemptOutcome, attempt, vendorCall } from './attempt.ts'
+import type { RoutedRequest } from '../route.ts'
+import type { StageContext } from '../stage-context.ts'
+import { type AttemptOutcome, attempt } from './attempt.ts'
 import { type AttemptFailure, failureOfVendor } from './attempt-failure.ts'
+import { abandonCall, beginCall, endFailedCall, endWholeCall, openStreamCall } from './candidate-calls.ts'
+import { hedgedAttempt, mayHedge, type UnstreamedOutcome } from './hedged-attempt.ts'
+import { prepareExchange, prepareIfAble } from './prepare-exchange.ts'
+import { nextOf, selectionFor } from './selection-for.ts'
 
 /** Most attempts at one candidate. */
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
 
 /**
- * Asks the candidates in order until one answers. Another one is asked, or the same one again, only while nothing has
- * reached the caller. Never throws for what a vendor does; the outcome says what to charge in every case.
+ * Asks one candidate after another until one answers. Another one is asked, or the same one again, only while nothing has
+ * reached the caller, and within the retry budget. Never throws for what a vendor does; the outcome says what to charge in
+ * every case.
  */
-export async function dispatch(context: StageContext, routed: Routed): Promise<Answer> {
+export async function dispatch(context: StageContext, routed: RoutedRequest): Promise<Answer> {
   const group = routed.calls
   let isOverdue = false
   const deadline = context.deadlines.add(() => {
@@ -30,99 +35,116 @@ export async function dispatch(context: StageContext, routed: Routed): Promise<A
   if (routed.endpoint.isTask !== true)
     routed.caller.onLeave = () => group.abandon(context.disconnects, routed.endpoint.id, context.clock)
   context.retryBudget.deposit()
-  let last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined
+  let last: LastFailure | undefined
   let wasSent = false
-  const end = (answer: Answer): Answer => {
-    deadline.cancel()
-    return answer
-  }
+  let asking: RouteCandidate | undefined
   try {
-    for (const candidate of routed.candidates) {
-      for (let attempts = 1; attempts <= MAX_ATTEMPTS_PER_CANDIDATE; attempts++) {
-        if (group.isAborted) break
-        const body = needsInlineImages(candidate, routed.body, context.clock.now())
-          ? await inlineImages(context, routed.body)
-          : routed.body
-        const exchange = prepared(context, routed, candidate, body)
-        if (exchange === undefined) break
-        const outcome = await attempt(context, candidate, exchange, { isStream: routed.isStream, group })
-        if (outcome.kind === 'stream')
-          return { kind: 'stream', call: outcome.call, candidate, dropped: droppedBy(exchange), deadline }
-        if (outcome.kind === 'whole') {
-          deadline.cancel()
-          return {
-            kind: 'whole',
-            chunks: outcome.body.chunks,
-            candidate,
-            dropped: droppedBy(exchange),
-            ending: wholeEnding(routed, outcome),
-            interaction: outcome.body.interaction,
-            task: outcome.body.task,
-          }
-        }
-        wasSent ||= outcome.failure.wasSent
-        last = { failure: outcome.failure, candidate }
-        if (!group.isAborted) report(context, routed, candidate, outcome.failure)
-        if (routed.endpoint.isPaidJob === true && outcome.failure.mayHaveBegun)
-          return end(failed(routed, last, { isOverdue, wasSent }))
-        if (!outcome.failure.mayRetry || attempts === MAX_ATTEMPTS_PER_CANDIDATE || !context.retryBudget.withdraw())
-          break
+    const selection = selectionFor(context, routed)
+    let candidate = selection === undefined ? routed.candidates[0] : nextOf(context, selection)
+    let attempts = 1
+    while (candidate !== undefined && !group.isAborted) {
+      const prepared = mayPassOver(routed, candidate, selection, last)
+        ? prepareIfAble(context, routed, candidate)
+        : prepareExchange(context, routed, candidate)
+      let exchange: VendorExchange | undefined = isPending(prepared) ? await prepared : prepared
+      if (exchange === undefined) {
+        selection?.passOver(candidate)
+        candidate = selection && nextOf(context, selection)
+        continue
       }
-      if (group.isAborted || last?.failure.mayFallBack === false) break
+      selection?.asked(candidate)
+      let outcome: UnstreamedOutcome
+      if (selection !== undefined && mayHedge(context, routed)) {
+        ;({ candidate, exchange, outcome } = await hedgedAttempt(context, routed, { candidate, exchange }, selection))
+      } else {
+        asking = candidate
+        const startedAtMs = beginCall(context, candidate)
+        const tried = await attempt(context, candidate, exchange, { isStream: routed.isStream, group })
+        asking = undefined
+        if (tried.kind === 'stream') {
+          const { call } = tried
+          const ending = openStreamCall(context, routed, candidate, { call, startedAtMs, deadline })
+          return { kind: 'stream', call, candidate, dropped: droppedBy(exchange), deadline: ending }
+        }
+        if (tried.kind === 'whole') endWholeCall(context, candidate, startedAtMs)
+        else endFailedCall(context, routed, candidate, { failure: tried.failure, isGivenUp: group.isAborted })
+        outcome = tried
+      }
+      if (outcome.kind === 'whole') {
+        deadline.cancel()
+        return {
+          kind: 'whole',
+          chunks: outcome.body.chunks,
+          candidate,
+          dropped: droppedBy(exchange),
+          ending: wholeEnding(routed, outcome),
+          interaction: outcome.body.interaction,
+          task: outcome.body.task,
+        }
+      }
+      const { failure } = outcome
+      wasSent ||= failure.wasSent
+      last = { failure, candidate }
+      if (group.isAborted || (routed.endpoint.isPaidJob === true && failure.mayHaveBegun)) break
+      if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
+      else {
+        attempts = 1
+        candidate = following(context, last, selection)
+      }
     }
   } catch (error) {
     deadline.cancel()
     group.abort()
+    if (asking !== undefined) abandonCall(context, asking)
     throw error
   }
-  return end(failed(routed, last, { isOverdue, wasSent }))
+  deadline.cancel()
+  return failed(routed, last, { isOverdue, wasSent })
+}
+
+interface LastFailure {
+  readonly failure: AttemptFailure
+  readonly candidate: RouteCandidate
 }
 
 /**
- * A fallback that cannot do what the caller asks is passed over; the caller learns of it from the model asked for only.
- * Undefined: passed over.
+ * A fallback that cannot do what the caller asks is passed over, and so is a route while another one is left; the caller
+ * learns what cannot be done from the last route of the model asked for.
  */
-function prepared(
-  context: StageContext,
-  routed: Routed,
-  candidate: Candidate,
-  body: { readonly model: string },
-): VendorExchange | undefined {
-  if (candidate === routed.candidates[0]) return prepare(context, routed, candidate, body)
-  try {
-    return prepare(context, routed, candidate, body)
-  } catch (cause) {
-    const { status } = GatewayError.from(cause)
-    if (status >= 500) throw cause
-    return undefined
-  }
+function mayPassOver(
+  routed: RoutedRequest,
+  candidate: RouteCandidate,
+  selection: Selection | undefined,
+  last: LastFailure | undefined,
+): boolean {
+  if (selection === undefined) return false
+  const isFallback = candidate.model.id !== routed.candidates[0]?.model.id
+  return isFallback || last !== undefined || selection.hasOtherRoute(candidate)
 }
 
-function prepare(
+/** The same vendor is asked once more where nobody else is there for the model, and it is not left alone. */
+function mayRepeat(
   context: StageContext,
-  routed: Routed,
-  candidate: Candidate,
-  body: { readonly model: string },
-): VendorExchange {
+  { failure, candidate }: LastFailure,
+  selection: Selection | undefined,
+): boolean {
+  if (!failure.mayRetry) return false
   const nowMs = context.clock.now()
-  // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
-  const bytes = body === routed.body ? routed.bytes : undefined
-  const costOf = routed.hold === undefined ? undefined : (usage: Usage) => quotedCost(routed, candidate, usage)
-  const conversation = routed.conversation && {
-    previousUpstreamId: routed.conversation.previous?.upstreamId,
-    freshId: routed.conversation.freshId,
-  }
-  const { request, endpoint, isStream } = routed
-  const header = endpoint.passesHeaders === true ? (name: string) => request.header(name) : undefined
-  const call = vendorCall(candidate, { body, bytes, isStream, costOf, header, conversation }, nowMs)
-  const exchange = EXCHANGES.get(routed.endpoint.id)?.(candidate.vendor, call)
-  if (exchange === undefined) {
-    throw new GatewayError('endpoint_model_mismatch', {
-      message: `The vendor of the model ${JSON.stringify(candidate.model.id)} does not serve ${routed.endpoint.path}.`,
-      param: 'model',
-    })
-  }
-  return exchange
+  if (candidate.standing(nowMs) === 'ejected' || selection?.hasAlternative(candidate, nowMs) === true) return false
+  return context.retryBudget.withdraw()
+}
+
+/** Who is asked after a failure; undefined: nobody. */
+function following(
+  context: StageContext,
+  { failure, candidate }: LastFailure,
+  selection: Selection | undefined,
+): RouteCandidate | undefined {
+  if (selection === undefined || !failure.mayFallBack) return undefined
+  const isOfKey = failure.verdict === 'refused' || failure.verdict === 'busy'
+  selection.failed(candidate, { status: failure.error.status, isOfKey })
+  const next = nextOf(context, selection)
+  return next !== undefined && context.retryBudget.withdraw() ? next : undefined
 }
 
 const NOTHING_DROPPED: readonly string[] = []
@@ -137,35 +159,6 @@ function wholeEnding(routed: Routed, outcome: AttemptOutcome & { kind: 'whole' }
   let byteLength = 0
   for (const chunk of chunks) byteLength += chunk.byteLength
   return { kind: 'completed', usage, estimatedUsage: outputBound(routed.estimate, byteLength), error: undefined }
-}
-
-function report(context: StageContext, routed: Routed, candidate: Candidate, failure: AttemptFailure): void {
-  const { requestId } = routed
-  const vendor = candidate.vendor.id
-  emit(context, {
-    type: 'attempt-failed',
-    requestId,
-    vendor,
-    model: candidate.model.id,
-    reason: failure.reason,
-    status: failure.status,
-  })
-  const problem = failure.operatorProblem
-  if (problem === undefined) return
-  emit(context, {
-    type: 'vendor-account-problem',
-    requestId,
-    vendor,
-    status: problem.status,
-    code: problem.code,
-    message: problem.message,
-  })
-  context.logger.error("a vendor refused the operator's account, key, quota or model id", {
-    requestId,
-    vendor,
-    status: problem.status,
-    code: problem.code,
-  })
 }
 
 function failed(

@@ -1,0 +1,32 @@
+import { type Catalog, createCatalog } from '../catalog/catalog.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import type { FallbackPolicy } from './routing-options.ts'
+
+/**
+ * The catalog as the policy and the configured vendors leave it: a model whose routes lead to other vendors than its own counts
+ * as served by the first of those that has a key, and under the policy `never` no model has fallbacks, so that no money is
+ * held for them.
+ */
+export function catalogForRoutes(
+  catalog: Catalog,
+  vendors: ReadonlyMap<string, Vendor>,
+  fallback: FallbackPolicy,
+): Catalog {
+  const models = catalog.list()
+  const fitted = models.map((model) => {
+    const served = servedBy(model, vendors)
+    return fallback === 'never' && served.fallbacks.length > 0 ? { ...served, fallbacks: [] } : served
+  })
+  return fitted.every((model, index) => model === models[index]) ? catalog : createCatalog(fitted)
+}
+
+function servedBy(model: CatalogModel, vendors: ReadonlyMap<string, Vendor>): CatalogModel {
+  const { routes } = model
+  if (routes === undefined) return model
+  const isConfigured = (vendorId: string): boolean => (vendors.get(vendorId)?.apiKeys.length ?? 0) > 0
+  const usable = routes.filter(({ vendor }) => isConfigured(vendor))
+  const first = usable[0] ?? routes[0]
+  const isRight = first === undefined || usable.some(({ vendor }) => vendor === model.vendor)
+  return isRight ? model : { ...model, vendor: first.vendor }
+}

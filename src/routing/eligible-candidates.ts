@@ -1,0 +1,92 @@
+import type { Standing } from './health.ts'
+
+/** A candidate as the decision sees it. */
+export interface Contender {
+  readonly model: { readonly id: string }
+  readonly vendor: { readonly id: string }
+  /** The smallest number goes first. */
+  readonly priority: number
+  readonly load: { readonly hasRoom: boolean }
+  /** Which call of the gateway it took last. */
+  readonly lastTurn: number
+  standing(nowMs: number): Standing
+}
+
+/** What the decision depends on beside the candidates. */
+export interface Circumstances<Candidate> {
+  readonly nowMs: number
+  /** Was nobody asked yet? Then somebody will be, however bad things look. */
+  readonly isFirst: boolean
+  /** May a request be spent on finding out whether somebody is well again, while others are well? */
+  readonly mayProbe: boolean
+  /** Is it out of the question: asked before, unable, or a fallback that must not answer? */
+  isExcluded(candidate: Candidate): boolean
+  /** Did it make reasoning that the request carries? */
+  madeTurns(candidate: Candidate): boolean
+  /** Who failed last, and whether that was its key's own matter. */
+  readonly lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
+}
+
+/** Those who may be asked next and between whom nothing but a strategy decides. Empty: nobody. */
+export type Eligible<Candidate> = readonly [] | readonly [Candidate, ...Candidate[]]
+
+/**
+ * Decides who may be asked next. In this order: whoever is left alone waits while another is well; the model asked for goes
+ * before its fallbacks, which are given in order; a vendor that made the request's reasoning goes first; a vendor without
+ * room waits while another of the model has some; the smallest priority goes first. After a failure of a key the vendor's
+ * other keys go first, after a failure of a vendor other vendors. When all are left alone, the one that was asked longest ago
+ * is asked: nobody is refused for the sake of a vendor's state.
+ */
+export function eligibleCandidates<Candidate extends Contender>(
+  candidates: readonly Candidate[],
+  circumstances: Circumstances<Candidate>,
+): Eligible<Candidate> {
+  const { nowMs, mayProbe, lastFailed } = circumstances
+  let left: Candidate[] = []
+  let isReadyLeft = false
+  for (const candidate of candidates) {
+    if (circumstances.isExcluded(candidate)) continue
+    const standing = candidate.standing(nowMs)
+    if (standing === 'ready') isReadyLeft = true
+    if (standing !== 'ejected') left.push(candidate)
+  }
+  const isProbe = (candidate: Candidate): boolean => candidate.standing(nowMs) === 'probe'
+  if (isReadyLeft && !mayProbe) left = left.filter((candidate) => !isProbe(candidate))
+  const [first] = left
+  if (first === undefined) return circumstances.isFirst ? lastResort(candidates, circumstances) : []
+  left = preferred(left, ({ model }) => model.id === first.model.id)
+  left = preferred(left, (candidate) => circumstances.madeTurns(candidate))
+  left = preferred(left, ({ load }) => load.hasRoom)
+  const lowest = lowestPriority(left)
+  left = preferred(left, ({ priority }) => priority === lowest)
+  if (lastFailed !== undefined)
+    left = preferred(left, ({ vendor }) => (vendor.id === lastFailed.vendorId) === lastFailed.isOfKey)
+  return preferred(left, isProbe) as [Candidate, ...Candidate[]]
+}
+
+function lastResort<Candidate extends Contender>(
+  candidates: readonly Candidate[],
+  circumstances: Circumstances<Candidate>,
+): Eligible<Candidate> {
+  let longestAgo: Candidate | undefined
+  for (const candidate of candidates) {
+    if (circumstances.isExcluded(candidate)) continue
+    if (longestAgo === undefined) longestAgo = candidate
+    else if (candidate.model.id === longestAgo.model.id && candidate.lastTurn < longestAgo.lastTurn)
+      longestAgo = candidate
+  }
+  return longestAgo === undefined ? [] : [longestAgo]
+}
+
+function lowestPriority(candidates: readonly Contender[]): number {
+  let lowest = Number.POSITIVE_INFINITY
+  for (const { priority } of candidates) if (priority < lowest) lowest = priority
+  return lowest
+}
+
+/** Those who are preferred; all when nobody is. The list itself where nobody is left out, which is what mostly happens. */
+function preferred<Candidate>(candidates: Candidate[], isPreferred: (candidate: Candidate) => boolean): Candidate[] {
+  let count = 0
+  for (const candidate of candidates) if (isPreferred(candidate)) count++
+  return count === 0 || count === candidates.length ? candidates : candidates.filter(isPreferred)
+}

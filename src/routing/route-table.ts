@@ -1,0 +1,107 @@
+import type { CatalogModel, ModelRoute } from '../catalog/model.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import { AdaptiveLimit } from './adaptive-limit.ts'
+import { hashOfText } from './rendezvous.ts'
+import { RouteCandidate } from './route-candidate.ts'
+import { VendorKey } from './vendor-key.ts'
+
+/** A vendor with its keys, as far as it is configured. */
+export interface RoutedVendor {
+  readonly vendor: Vendor
+  readonly keys: readonly VendorKey[]
+  readonly load: AdaptiveLimit
+}
+
+/** Who could answer for a model. */
+interface ModelCandidates {
+  /** By priority; equal ones as they were written. */
+  readonly all: readonly RouteCandidate[]
+  /** Do some serve certain calls only? */
+  readonly isConditional: boolean
+}
+
+/** Every vendor and key of the gateway, and who could answer for which model. One per gateway. */
+export class RouteTable {
+  readonly #vendors = new Map<string, RoutedVendor>()
+  readonly #byModel = new Map<CatalogModel, ModelCandidates>()
+  #turns = 0
+
+  constructor(vendors: Iterable<Vendor>) {
+    for (const vendor of vendors) {
+      const keys = vendor.apiKeys.map((key, index) => new VendorKey(vendor.id, key, vendor.keyWeights?.[index] ?? 1))
+      this.#vendors.set(vendor.id, { vendor, keys, load: new AdaptiveLimit() })
+    }
+  }
+
+  /** In the order in which they were given. */
+  get vendors(): Iterable<RoutedVendor> {
+    return this.#vendors.values()
+  }
+
+  /** Every candidate that some request has asked for so far. */
+  *candidates(): Iterable<RouteCandidate> {
+    for (const { all } of this.#byModel.values()) yield* all
+  }
+
+  /** Numbers the calls of the gateway. */
+  nextTurn(): number {
+    this.#turns += 1
+    return this.#turns
+  }
+
+  /** Who could answer a call of this kind with these billing fields; those of the smallest priority first. */
+  candidatesOf(
+    model: CatalogModel,
+    kind: string,
+    billingFields: Readonly<Record<string, string>>,
+  ): readonly RouteCandidate[] {
+    const known = this.#byModel.get(model) ?? this.#add(model)
+    return known.isConditional ? known.all.filter(({ when }) => fits(when, kind, billingFields)) : known.all
+  }
+
+  #add(model: CatalogModel): ModelCandidates {
+    const routes: readonly ModelRoute[] = model.routes ?? [{ vendor: model.vendor }]
+    const all = routes.flatMap((route) => this.#candidatesOn(route, model))
+    const candidates = {
+      all: all.sort((one, other) => one.priority - other.priority),
+      isConditional: all.some(({ when }) => when !== undefined),
+    }
+    this.#byModel.set(model, candidates)
+    return candidates
+  }
+
+  #candidatesOn(route: ModelRoute, model: CatalogModel): RouteCandidate[] {
+    const routed = this.#vendors.get(route.vendor)
+    if (routed === undefined) return []
+    const { vendor, keys, load } = routed
+    const upstream = route.upstream ?? model.upstream
+    const isOwn = vendor.id === model.vendor && upstream === model.upstream
+    const row = isOwn ? model : { ...model, vendor: vendor.id, upstream }
+    const sum = keys.reduce((total, { weight }) => total + weight, 0)
+    return keys.map(
+      (key) =>
+        new RouteCandidate({
+          model: row,
+          vendor,
+          key,
+          load,
+          priority: route.priority ?? 0,
+          weight: ((route.weight ?? 1) * key.weight) / sum,
+          when: route.when,
+          seed: hashOfText(`${key.account} ${upstream}`),
+        }),
+    )
+  }
+}
+
+function fits(
+  when: Readonly<Record<string, string>> | undefined,
+  kind: string,
+  billingFields: Readonly<Record<string, string>>,
+): boolean {
+  for (const name in when) {
+    const value = name === 'kind' ? kind : Object.hasOwn(billingFields, name) ? billingFields[name] : undefined
+    if (value !== when[name]) return false
+  }
+  return true
+}

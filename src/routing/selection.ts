@@ -1,0 +1,151 @@
+import { type Eligible, eligibleCandidates } from './eligible-candidates.ts'
+import { pickByKey } from './rendezvous.ts'
+import type { RouteCandidate } from './route-candidate.ts'
+import type { FallbackPolicy, RoutingStrategy } from './routing-options.ts'
+import { pickSmoothly } from './smooth-weighted.ts'
+
+/** What a request wants of its way. */
+export interface SelectionWishes {
+  readonly strategy: RoutingStrategy
+  readonly fallback: FallbackPolicy
+  readonly isStream: boolean
+  /** Requests with the same key go to the same place while they can; undefined: anywhere. */
+  readonly stickyKey: string | undefined
+  readonly body: { readonly model: string }
+  /** What the request would cost at a candidate, in nano-dollars; undefined where nobody knows. */
+  costAt(candidate: RouteCandidate): bigint | undefined
+}
+
+/** A failure, as far as the choice of the next candidate goes. */
+export interface FailedCall {
+  /** HTTP status that the caller would get. */
+  readonly status: number
+  /** Is it the key's own matter, so that another key of the vendor may do? */
+  readonly isOfKey: boolean
+}
+
+/** A model all of whose vendors are left alone would be answered with this status. */
+const NOBODY_STATUS = 503
+
+/** Chooses, for one request, whom to ask, and whom to ask next. Only where there is a choice. */
+export class Selection {
+  readonly #candidates: readonly RouteCandidate[]
+  readonly #wishes: SelectionWishes
+  // Few at most: a list costs less than a set for each request.
+  readonly #excluded: RouteCandidate[] = []
+  #authors: Map<string, boolean> | undefined
+  #lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
+  #status = NOBODY_STATUS
+  #isFirst = true
+
+  constructor(candidates: readonly RouteCandidate[], wishes: SelectionWishes) {
+    this.#candidates = candidates
+    this.#wishes = wishes
+  }
+
+  /** The next to ask; undefined when nobody is left who may answer. */
+  next(nowMs: number, mayProbe: boolean): RouteCandidate | undefined {
+    const left = this.#eligible(nowMs, mayProbe)
+    return left.length < 2 ? left[0] : this.#picked(left as readonly [RouteCandidate, ...RouteCandidate[]], nowMs)
+  }
+
+  /** Is somebody else left who could answer for the same model, and is well? */
+  hasAlternative(candidate: RouteCandidate, nowMs: number): boolean {
+    return this.#candidates.some(
+      (other) =>
+        other !== candidate &&
+        other.model.id === candidate.model.id &&
+        !this.#excluded.includes(other) &&
+        other.standing(nowMs) !== 'ejected',
+    )
+  }
+
+  /** Is another route of the same model left, by another vendor or upstream id? */
+  hasOtherRoute(candidate: RouteCandidate): boolean {
+    return this.#candidates.some(
+      (other) =>
+        other.model.id === candidate.model.id && other.model !== candidate.model && !this.#excluded.includes(other),
+    )
+  }
+
+  /** The candidate cannot do what is asked, and no more can the other keys of its vendor. */
+  passOver(candidate: RouteCandidate): void {
+    for (const other of this.#candidates) if (other.model === candidate.model) this.#excluded.push(other)
+    this.#excluded.push(candidate)
+  }
+
+  /** The candidate is being asked. */
+  asked(candidate: RouteCandidate): void {
+    this.#excluded.push(candidate)
+    this.#isFirst = false
+  }
+
+  /** The candidate has failed, and another one may answer. */
+  failed(candidate: RouteCandidate, { status, isOfKey }: FailedCall): void {
+    this.#status = status
+    this.#lastFailed = { vendorId: candidate.vendor.id, isOfKey }
+  }
+
+  #eligible(nowMs: number, mayProbe: boolean): Eligible<RouteCandidate> {
+    const mayFallBack = this.#mayFallBack()
+    const asked = this.#candidates[0]?.model.id
+    return eligibleCandidates(this.#candidates, {
+      nowMs,
+      mayProbe,
+      isFirst: this.#isFirst,
+      isExcluded: (candidate) => this.#excluded.includes(candidate) || (!mayFallBack && candidate.model.id !== asked),
+      madeTurns: (candidate) => this.#madeTurns(candidate),
+      lastFailed: this.#lastFailed,
+    })
+  }
+
+  #mayFallBack(): boolean {
+    const { fallback } = this.#wishes
+    if (typeof fallback === 'object') return fallback.statuses.includes(this.#status)
+    return fallback === 'on-failure'
+  }
+
+  #madeTurns({ vendor }: RouteCandidate): boolean {
+    if (vendor.madeTurns === undefined) return false
+    this.#authors ??= new Map()
+    let isAuthor = this.#authors.get(vendor.id)
+    if (isAuthor === undefined) {
+      isAuthor = vendor.madeTurns(this.#wishes.body)
+      this.#authors.set(vendor.id, isAuthor)
+    }
+    return isAuthor
+  }
+
+  #picked(left: readonly [RouteCandidate, ...RouteCandidate[]], nowMs: number): RouteCandidate {
+    const { stickyKey, strategy } = this.#wishes
+    if (stickyKey !== undefined) return pickByKey(left, stickyKey)
+    switch (strategy) {
+      case 'weighted':
+        return pickSmoothly(left)
+      case 'latency':
+        return this.#sooner(pickSmoothly(left), pickSmoothly(left), nowMs)
+      case 'cost':
+        return pickSmoothly(this.#cheapest(left))
+    }
+  }
+
+  #sooner(one: RouteCandidate, other: RouteCandidate, nowMs: number): RouteCandidate {
+    const waitAt = (candidate: RouteCandidate): number =>
+      candidate.expectedMs(this.#wishes.isStream, nowMs) * (candidate.key.inFlight + 1)
+    return waitAt(other) < waitAt(one) ? other : one
+  }
+
+  #cheapest(left: readonly [RouteCandidate, ...RouteCandidate[]]): readonly [RouteCandidate, ...RouteCandidate[]] {
+    let cheapest: [RouteCandidate, ...RouteCandidate[]] = [left[0]]
+    let lowest = this.#wishes.costAt(left[0])
+    for (const candidate of left.slice(1)) {
+      const cost = this.#wishes.costAt(candidate)
+      if (cost === lowest) cheapest.push(candidate)
+      else if (cost !== undefined && (lowest === undefined || cost < lowest)) {
+        cheapest = [candidate]
+        lowest = cost
+      }
+    }
+    return cheapest
+  }
+}

@@ -1,0 +1,24 @@
+/** Takes its share of calls by weight. */
+export interface Weighted {
+  /** Positive. */
+  readonly weight: number
+  /** What it has coming; written here only. */
+  credit: number
+}
+
+/**
+ * Picks by smooth weighted round-robin: everybody gets its weight as credit, the one with the most is picked and pays for
+ * all. No chance is involved, so shares are exact within one pick, and the picks of one are spread evenly.
+ */
+export function pickSmoothly<Entry extends Weighted>(entries: readonly [Entry, ...Entry[]]): Entry {
+  let picked: Entry = entries[0]
+  if (entries.length === 1) return picked
+  let total = 0
+  for (const entry of entries) {
+    entry.credit += entry.weight
+    total += entry.weight
+    if (entry.credit > picked.credit) picked = entry
+  }
+  picked.credit -= total
+  return picked
+}

@@ -1,0 +1,179 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Circumstances, type Contender, eligibleCandidates } from '../../src/routing/eligible-candidates.ts'
+import type { Standing } from '../../src/routing/health.ts'
+
+interface Facts {
+  readonly model: string
+  readonly vendor: string
+  readonly priority: number
+  readonly hasRoom: boolean
+  readonly lastTurn: number
+  readonly state: Standing
+  readonly isExcluded: boolean
+}
+
+const HEALTHY: Facts = {
+  model: 'asked',
+  vendor: 'one',
+  priority: 0,
+  hasRoom: true,
+  lastTurn: 0,
+  state: 'ready',
+  isExcluded: false,
+}
+
+class Stand implements Contender {
+  readonly facts: Facts
+  readonly model: { readonly id: string }
+  readonly vendor: { readonly id: string }
+  readonly priority: number
+  readonly load: { readonly hasRoom: boolean }
+  readonly lastTurn: number
+
+  constructor(facts: Partial<Facts>) {
+    this.facts = { ...HEALTHY, ...facts }
+    this.model = { id: this.facts.model }
+    this.vendor = { id: this.facts.vendor }
+    this.priority = this.facts.priority
+    this.load = this.facts
+    this.lastTurn = this.facts.lastTurn
+  }
+
+  standing(): Standing {
+    return this.facts.state
+  }
+}
+
+function choose(candidates: readonly Stand[], rest: Partial<Circumstances<Stand>> = {}): readonly Stand[] {
+  return eligibleCandidates(candidates, {
+    nowMs: 0,
+    isFirst: true,
+    mayProbe: true,
+    isExcluded: ({ facts }) => facts.isExcluded,
+    madeTurns: () => false,
+    lastFailed: undefined,
+    ...rest,
+  })
+}
+
+const facts = fc.record({
+  model: fc.constantFrom('asked', 'fallback'),
+  vendor: fc.constantFrom('one', 'two', 'three'),
+  priority: fc.nat(2),
+  hasRoom: fc.boolean(),
+  lastTurn: fc.nat(9),
+  state: fc.constantFrom<Standing>('ready', 'probe', 'ejected'),
+  isExcluded: fc.boolean(),
+})
+/** In the order in which they are listed: the model asked for before its fallbacks. */
+const someCandidates = fc
+  .array(facts, { maxLength: 10 })
+  .map((list) => list.sort((one, other) => one.model.localeCompare(other.model)).map((each) => new Stand(each)))
+const situations = fc.record({
+  isFirst: fc.boolean(),
+  mayProbe: fc.boolean(),
+  lastFailed: fc.option(fc.record({ vendorId: fc.constantFrom('one', 'two', 'three'), isOfKey: fc.boolean() }), {
+    nil: undefined,
+  }),
+})
+
+describe('whatever the state', () => {
+  test('nobody who is left alone is asked while another one is well', () => {
+    fc.assert(
+      fc.property(someCandidates, situations, (candidates, situation) => {
+        const chosen = choose(candidates, situation)
+        const areOthersWell = candidates.some(({ facts: each }) => !each.isExcluded && each.state === 'ready')
+
+        if (areOthersWell) expect(chosen.filter(({ facts: each }) => each.state === 'ejected')).toEqual([])
+        if (areOthersWell && !situation.mayProbe)
+          expect(chosen.every(({ facts: each }) => each.state === 'ready')).toBe(true)
+        expect(chosen.filter(({ facts: each }) => each.isExcluded)).toEqual([])
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('the last one is never refused: a request that asked nobody yet always finds somebody', () => {
+    fc.assert(
+      fc.property(someCandidates, situations, (candidates, situation) => {
+        const isAnybodyLeft = candidates.some(({ facts: each }) => !each.isExcluded)
+
+        expect(choose(candidates, { ...situation, isFirst: true }).length > 0).toBe(isAnybodyLeft)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('those who are chosen are of one model, one priority and one standing', () => {
+    fc.assert(
+      fc.property(someCandidates, situations, (candidates, situation) => {
+        const chosen = choose(candidates, situation)
+
+        expect(
+          new Set(chosen.map(({ facts: each }) => `${each.model} ${each.priority} ${each.state}`)).size,
+        ).toBeLessThan(2)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('no more is tried after a failure when all others are left alone', () => {
+    const candidates = [new Stand({ isExcluded: true }), new Stand({ vendor: 'two', state: 'ejected' })]
+
+    expect(choose(candidates, { isFirst: false })).toEqual([])
+  })
+})
+
+test('the model asked for goes before its fallbacks, even when it has no room', () => {
+  const asked = new Stand({ hasRoom: false })
+
+  expect(choose([asked, new Stand({ model: 'fallback' })])).toEqual([asked])
+})
+
+test('a fallback goes when the model asked for is left alone', () => {
+  const fallback = new Stand({ model: 'fallback' })
+
+  expect(choose([new Stand({ state: 'ejected' }), fallback])).toEqual([fallback])
+})
+
+test('a vendor without room waits while another has some, also one of a later priority', () => {
+  const later = new Stand({ vendor: 'two', priority: 1 })
+
+  expect(choose([new Stand({ hasRoom: false }), later])).toEqual([later])
+})
+
+test('among vendors without room the priority counts again', () => {
+  const first = new Stand({ hasRoom: false })
+
+  expect(choose([first, new Stand({ vendor: 'two', priority: 1, hasRoom: false })])).toEqual([first])
+})
+
+test("after a key's failure another key of its vendor goes first, after a vendor's failure another vendor", () => {
+  const sameVendor = new Stand({ vendor: 'one' })
+  const otherVendor = new Stand({ vendor: 'two' })
+  const after = (isOfKey: boolean): readonly Stand[] =>
+    choose([sameVendor, otherVendor], { isFirst: false, lastFailed: { vendorId: 'one', isOfKey } })
+
+  expect(after(true)).toEqual([sameVendor])
+  expect(after(false)).toEqual([otherVendor])
+})
+
+test('one whose time is over is asked before those who are well, so that it comes back', () => {
+  const probe = new Stand({ vendor: 'two', state: 'probe' })
+
+  expect(choose([new Stand({}), probe])).toEqual([probe])
+  expect(choose([new Stand({}), probe], { mayProbe: false })).toEqual([new Stand({})])
+})
+
+test('when all are left alone, the one asked longest ago is asked', () => {
+  const stale = new Stand({ vendor: 'two', state: 'ejected', lastTurn: 3 })
+
+  expect(choose([new Stand({ state: 'ejected', lastTurn: 7 }), stale])).toEqual([stale])
+})
+
+test('the vendor that made the reasoning in a request goes first, over priorities', () => {
+  const author = new Stand({ vendor: 'two', priority: 1 })
+
+  expect(choose([new Stand({}), author], { madeTurns: ({ vendor }) => vendor.id === 'two' })).toEqual([author])
+})

@@ -1,0 +1,154 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  afterBegin,
+  afterBusy,
+  afterFailure,
+  afterNothing,
+  afterRefusal,
+  afterSuccess,
+  FAILURES_TO_EJECT,
+  HEALTHY,
+  type Health,
+  standingOf,
+} from '../../src/routing/health.ts'
+
+const T = 1_000_000
+
+function failing(times: number, nowMs: number, from: Health = HEALTHY): Health {
+  let health = from
+  for (let count = 0; count < times; count++) health = afterFailure(health, nowMs, undefined)
+  return health
+}
+
+/** Fails the probe of every ejection so far; gives the lengths of the ejections, in milliseconds. */
+function lengthsOfEjections(count: number): number[] {
+  let nowMs = T
+  let health = failing(FAILURES_TO_EJECT, nowMs)
+  const lengths = [health.ejectedUntilMs - nowMs]
+  while (lengths.length < count) {
+    nowMs = health.ejectedUntilMs
+    health = afterFailure(afterBegin(health, nowMs), nowMs, undefined)
+    lengths.push(health.ejectedUntilMs - nowMs)
+  }
+  return lengths
+}
+
+describe('a key that fails', () => {
+  test('is left alone after five failures in a row, and not before', () => {
+    expect(standingOf(failing(4, T), T)).toBe('ready')
+    expect(standingOf(failing(5, T), T)).toBe('ejected')
+  })
+
+  test('is not left alone when one success lies between its failures', () => {
+    expect(standingOf(failing(4, T, afterSuccess(failing(4, T), T)), T)).toBe('ready')
+  })
+
+  test('is left alone for 30 s, then 30 s longer each time, and never longer than 300 s', () => {
+    expect(lengthsOfEjections(12).map((length) => length / 1000)).toEqual([
+      30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 300, 300,
+    ])
+  })
+
+  test('is asked by one request at a time when its time is over', () => {
+    const ejected = failing(5, T)
+    const dueMs = ejected.ejectedUntilMs
+    const probing = afterBegin(ejected, dueMs)
+
+    expect([standingOf(ejected, dueMs - 1), standingOf(ejected, dueMs)]).toEqual(['ejected', 'probe'])
+    expect(standingOf(probing, dueMs)).toBe('ejected')
+  })
+
+  test('is well again when the probe is answered, and may be probed anew when its caller left', () => {
+    const probing = afterBegin(failing(5, T), T + 30_000)
+
+    expect(afterSuccess(probing, T + 30_001)).toBe(HEALTHY)
+    expect(standingOf(afterNothing(probing), T + 30_001)).toBe('probe')
+  })
+
+  test('is not left alone for longer because calls fail that were under way before', () => {
+    const ejected = failing(5, T)
+
+    expect(failing(50, T + 10, ejected).ejectedUntilMs).toBe(ejected.ejectedUntilMs)
+  })
+})
+
+describe('a key that fails and says when to come back', () => {
+  test('is left alone from the first failure on, for as long as it says', () => {
+    expect(afterFailure(HEALTHY, T, 2_000).ejectedUntilMs).toBe(T + 2_000)
+  })
+
+  test('is believed until its fifth failure in a row, and then left alone for 30 s at least', () => {
+    let health: Health = HEALTHY
+    const lengths: number[] = []
+    for (let count = 0; count < 6; count++) {
+      const nowMs = Math.max(T, health.ejectedUntilMs)
+      health = afterFailure(afterBegin(health, nowMs), nowMs, 2_000)
+      lengths.push((health.ejectedUntilMs - nowMs) / 1000)
+    }
+
+    expect(lengths).toEqual([2, 2, 2, 2, 30, 60])
+  })
+})
+
+describe('a key that has too much to do', () => {
+  test('is left alone for as long as the vendor says, from 0 up', () => {
+    expect(afterBusy(HEALTHY, T, 7_000).ejectedUntilMs).toBe(T + 7_000)
+    expect(afterBusy(HEALTHY, T, 0).ejectedUntilMs).toBe(T + 1)
+  })
+
+  test('is left alone for a second, doubling up to 30 s, when the vendor does not say', () => {
+    let health: Health = HEALTHY
+    const lengths: number[] = []
+    for (let count = 0; count < 7; count++) {
+      const nowMs = Math.max(T, health.ejectedUntilMs)
+      health = afterBusy(health, nowMs, undefined)
+      lengths.push((health.ejectedUntilMs - nowMs) / 1000)
+    }
+
+    expect(lengths).toEqual([1, 2, 4, 8, 16, 30, 30])
+  })
+
+  test('stays alone when a call succeeds that began before, and is well when one succeeds after', () => {
+    const busy = afterBusy(HEALTHY, T, 7_000)
+
+    expect(afterSuccess(busy, T + 1)).toBe(busy)
+    expect(afterSuccess(busy, T + 7_000)).toBe(HEALTHY)
+  })
+
+  test('is left alone longer when a later answer asks for it', () => {
+    expect(afterBusy(afterBusy(HEALTHY, T, 2_000), T + 1_000, 9_000).ejectedUntilMs).toBe(T + 10_000)
+  })
+})
+
+test('a key that is refused is left alone for 30 s at least', () => {
+  expect(afterRefusal(HEALTHY, T, undefined).ejectedUntilMs).toBe(T + 30_000)
+  expect(afterRefusal(HEALTHY, T, 45_000).ejectedUntilMs).toBe(T + 45_000)
+})
+
+test('whatever happens, an ejection ends within an hour and a success after it makes all well', () => {
+  const step = fc.record({
+    kind: fc.constantFrom('begin', 'success', 'failure', 'busy', 'refusal', 'nothing'),
+    waitMs: fc.nat(600_000),
+    retryAfterMs: fc.option(fc.nat(10_000_000), { nil: undefined }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      let nowMs = T
+      let health: Health = HEALTHY
+      for (const { kind, waitMs, retryAfterMs } of steps) {
+        nowMs += waitMs
+        if (kind === 'begin') health = afterBegin(health, nowMs)
+        if (kind === 'success') health = afterSuccess(health, nowMs)
+        if (kind === 'failure') health = afterFailure(health, nowMs, retryAfterMs)
+        if (kind === 'busy') health = afterBusy(health, nowMs, retryAfterMs)
+        if (kind === 'refusal') health = afterRefusal(health, nowMs, retryAfterMs)
+        if (kind === 'nothing') health = afterNothing(health)
+        expect(health.ejectedUntilMs - nowMs).toBeLessThanOrEqual(3_600_000)
+      }
+      const later = Math.max(nowMs, health.ejectedUntilMs)
+      expect(standingOf(afterNothing(health), later)).not.toBe('ejected')
+      expect(afterSuccess(health, later)).toBe(HEALTHY)
+    }),
+  )
+})
