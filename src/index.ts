@@ -137,6 +137,7 @@ export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.
 export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
 export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
+export type { ApiKeys, WeightedKey } from './vendors/shared/key-pool.ts'
 export type {
   AcceptedTask,
   AnsweredInteraction,

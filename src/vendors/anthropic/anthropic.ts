@@ -1,16 +1,17 @@
-import { apiKeyList } from '../shared/api-key-list.ts'
+import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { Vendor } from '../vendor.ts'
 import { MessagesStreamDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'
+import { madeTurns } from './made-turns.ts'
 import { messagesErrorFrom, messagesStreamError } from './messages-error.ts'
 import { messagesRelay } from './messages-relay.ts'
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions {
   /** One key or several; without one the vendor is not configured. */
-  readonly apiKey?: string | readonly string[] | undefined
+  readonly apiKey?: ApiKeys
   /** Origin of the API, with a path prefix if need be; a trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
   readonly baseURL?: string | undefined
   /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
@@ -23,13 +24,14 @@ export interface AnthropicOptions {
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
-  const apiKeys = apiKeyList(options.apiKey)
+  const pool = keyPool(options.apiKey)
+  const { apiKeys } = pool
   const address: MessagesAddress = { path: `${prefix}/v1/messages`, version: options.version ?? '2023-06-01' }
   return {
     id: 'anthropic',
     displayName: 'Anthropic',
     origin,
-    apiKeys,
+    ...pool,
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
     models: [],
     chat: {
@@ -39,6 +41,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
         new MessagesStreamDecoder(call, writer, (event) => messagesStreamError(event, apiKeys)),
     },
     messages: messagesRelay(address, apiKeys),
+    madeTurns,
     errorFrom: (answer, nowMs) => messagesErrorFrom(answer, nowMs, apiKeys),
   }
 }

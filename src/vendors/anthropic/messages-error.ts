@@ -40,6 +40,9 @@ const ACCOUNT_MESSAGES: readonly RegExp[] = [
   /organization has been disabled/i,
 ]
 
+// A model that is not there is the operator's matter. These are named by callers, by ids of their own.
+const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
+
 interface ErrorBody {
   readonly message: string
   readonly type: string | undefined
@@ -87,12 +90,14 @@ function readErrorBody(body: unknown, text: string): ErrorBody {
 
 function kindOf(status: number, error: ErrorBody): FailureKind {
   if (error.code?.includes('spend_limit')) return 'operator'
-  const byStatus = status < 300 ? (KIND_BY_TYPE.get(error.type) ?? unknownKind(status)) : kindOfStatus(status)
+  const byStatus =
+    status < 300 ? (KIND_BY_TYPE.get(error.type) ?? unknownKind(status)) : kindOfStatus(status, error.message)
   const isAccount = byStatus === 'caller' && ACCOUNT_MESSAGES.some((pattern) => pattern.test(error.message))
   return isAccount ? 'operator' : byStatus
 }
 
-function kindOfStatus(status: number): FailureKind {
+function kindOfStatus(status: number, message: string): FailureKind {
+  if (status === 404 && CALLERS_OBJECT.test(message) && !/\bmodel\b/i.test(message)) return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
   // What is left of 4xx is about the key, the account, the address or the model id: all of them the operator's.

@@ -1,4 +1,4 @@
-import { apiKeyList } from '../shared/api-key-list.ts'
+import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
@@ -28,7 +28,7 @@ export type DashScopeRegion = keyof typeof REGION_ORIGINS
 /** Options of {@link dashscope}. */
 export interface DashScopeOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: string | readonly string[] | undefined
+  readonly apiKey?: ApiKeys
   /** `intl` by default; ignored when `baseURL` is given. */
   readonly region?: DashScopeRegion | undefined
   /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1` or `/api/v1`. */
@@ -43,14 +43,15 @@ export interface DashScopeOptions {
 export function dashscope(options: DashScopeOptions = {}): Vendor {
   const region = options.region ?? 'intl'
   if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
-  const apiKeys = apiKeyList(options.apiKey)
+  const pool = keyPool(options.apiKey)
+  const { apiKeys } = pool
   const { origin, prefix } = addressOf(options.baseURL ?? REGION_ORIGINS[region])
   const errors = errorReader(DASHSCOPE_ERROR_WORDS, apiKeys)
   return {
     id: 'dashscope',
     displayName: 'DashScope',
     origin,
-    apiKeys,
+    ...pool,
     configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
     models: [],
     chat: openaiChat({

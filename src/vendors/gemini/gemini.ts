@@ -1,5 +1,5 @@
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
-import { apiKeyList } from '../shared/api-key-list.ts'
+import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ImageOperation, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
@@ -14,11 +14,12 @@ import { generatedImageToWire } from './interactions/generated-image-to-wire.ts'
 import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
+import { madeTurns } from './made-turns.ts'
 
 /** Options of {@link gemini}. */
 export interface GeminiOptions {
   /** One key, or several to take turns. Absent or empty: the vendor is not configured. */
-  readonly apiKey?: string | readonly string[] | undefined
+  readonly apiKey?: ApiKeys
   /** Origin of the API, path prefix allowed. Default: `https://generativelanguage.googleapis.com`. */
   readonly baseURL?: string | undefined
   /** Version of the API in paths. Default: `v1beta`, which has every model. */
@@ -44,12 +45,13 @@ export function gemini(options: GeminiOptions = {}): Vendor {
   const versionPath = `/${apiVersion}`
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://generativelanguage.googleapis.com', versionPath)
   const basePath = `${prefix}${versionPath}`
-  const apiKeys = apiKeyList(options.apiKey)
+  const pool = keyPool(options.apiKey)
+  const { apiKeys } = pool
   return {
     id: 'gemini',
     displayName: 'Google Gemini',
     origin,
-    apiKeys,
+    ...pool,
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
     models: [],
     chat: {
@@ -68,6 +70,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     images: {
       interactions: imagesBy === 'generateContent' ? generatedImages(basePath) : interactions(basePath),
     },
+    madeTurns,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
 }

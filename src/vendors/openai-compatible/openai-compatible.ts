@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/define-model.ts'
-import { apiKeyList } from '../shared/api-key-list.ts'
 import { activeRules, PASS_ALL } from '../shared/chat-fields.ts'
+import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { plainMessages } from '../shared/openai-chat-messages.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
@@ -21,7 +21,7 @@ export interface OpenAICompatibleOptions {
    */
   readonly baseURL: string
   /** One key or several; without one no credential is sent. */
-  readonly apiKey?: string | readonly string[] | undefined
+  readonly apiKey?: ApiKeys
   /** The models it serves. Those of kind `image` need `protocol: 'generations'`. */
   readonly models: readonly Omit<ModelDefinition, 'vendor'>[]
   /** Most texts of one embedding call; 2048 by default. */
@@ -38,16 +38,16 @@ const ID = /^[a-z0-9][a-z0-9-]*$/
  */
 export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
   if (!ID.test(options.id)) throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
-  const keys = apiKeyList(options.apiKey)
+  const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
-  const errors = errorReader({}, keys)
+  const errors = errorReader({}, pool.apiKeys)
   const rules = activeRules(options.replaysExtensions === true ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
   return {
     id: options.id,
     displayName: options.displayName ?? options.id,
     origin,
     // An empty key is one key: the server wants no credential, and is configured by its address alone.
-    apiKeys: keys.length === 0 ? [''] : keys,
+    ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
     models: options.models.map((model) => ({ ...model, vendor: options.id })),
     chat: openaiChat({

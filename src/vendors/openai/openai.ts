@@ -1,4 +1,4 @@
-import { apiKeyList } from '../shared/api-key-list.ts'
+import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
@@ -13,7 +13,7 @@ const API_PATH = '/v1'
 /** Options of {@link openai}. */
 export interface OpenAIOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: string | readonly string[] | undefined
+  readonly apiKey?: ApiKeys
   /** Origin, with or without a path prefix and `/v1`; `https://api.openai.com` by default. */
   readonly baseURL?: string | undefined
   /** The field in which a model takes its token bound, by the vendor's id; wins over the built-in table. */
@@ -27,7 +27,8 @@ export interface OpenAIOptions {
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
-  const apiKeys = apiKeyList(options.apiKey)
+  const pool = keyPool(options.apiKey)
+  const { apiKeys } = pool
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.openai.com', API_PATH)
   const errors = errorReader({}, apiKeys)
   const fieldOf = (upstream: string): TokenLimitField =>
@@ -36,7 +37,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     id: 'openai',
     displayName: 'OpenAI',
     origin,
-    apiKeys,
+    ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: [],
     chat: openaiChat({

@@ -1,4 +1,4 @@
-import { apiKeyList } from '../shared/api-key-list.ts'
+import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
@@ -15,7 +15,7 @@ const ATLAS_ORIGIN = 'https://ai.mongodb.com'
 /** Options of {@link voyage}. */
 export interface VoyageOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
-  readonly apiKey?: string | readonly string[] | undefined
+  readonly apiKey?: ApiKeys
   /** Origin, with or without a path prefix and `/v1`; the host that the kind of key belongs to by default. */
   readonly baseURL?: string | undefined
 }
@@ -26,14 +26,15 @@ export interface VoyageOptions {
  *   keys belong to different hosts.
  */
 export function voyage(options: VoyageOptions = {}): Vendor {
-  const apiKeys = apiKeyList(options.apiKey)
+  const pool = keyPool(options.apiKey)
+  const { apiKeys } = pool
   const { origin, prefix } = vendorAddress(options.baseURL ?? originOf(apiKeys), API_PATH)
   const errors = errorReader({}, apiKeys)
   return {
     id: 'voyage',
     displayName: 'Voyage AI',
     origin,
-    apiKeys,
+    ...pool,
     configuredBy: 'VOYAGE_API_KEY or voyage({ apiKey })',
     models: [],
     embeddings: openaiEmbeddings({

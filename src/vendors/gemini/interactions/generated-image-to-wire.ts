@@ -9,6 +9,7 @@ import { apiRequestHead } from '../api-request.ts'
 import type { GeminiPart, GenerateContentRequest, GenerationConfig } from '../generate-content.ts'
 import { modelAbilities } from '../model-abilities.ts'
 import { planThinking } from '../thinking-config.ts'
+import { refuseKeptFiles } from './kept-files.ts'
 
 /** Fields that have an equivalent, or ask for nothing beyond what happens anyway. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
@@ -35,7 +36,8 @@ const SAME_SETTINGS: ReadonlyMap<string, string> = new Map([
  * Writes an interaction as `generateContent`, or `streamGenerateContent` when it streams (Gemini API, "Image generation").
  * What has no equivalent is left out and reported.
  * @param basePath Path up to and including the version: `/v1beta`.
- * @throws GatewayError `unsupported_parameter` naming `previous_interaction_id`: this API keeps no history.
+ * @throws GatewayError `unsupported_parameter` naming `previous_interaction_id`: this API keeps no history; and naming a picture
+ *   that is kept at the vendor.
  */
 export function generatedImageToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
   const { request, model, stream } = call
@@ -45,6 +47,7 @@ export function generatedImageToWire(call: VendorCall<InteractionRequest>, baseP
       param: 'previous_interaction_id',
     })
   }
+  refuseKeptFiles(request)
   const dropped = droppedFields(request)
   const { system_instruction } = request
   const body: GenerateContentRequest = {

@@ -5,6 +5,7 @@ import type {
 } from '../../../endpoints/images/interactions/interaction-request.ts'
 import type { VendorCall, WireRequest } from '../../vendor.ts'
 import { apiHeaders, modelId } from '../api-request.ts'
+import { refuseKeptFiles } from './kept-files.ts'
 import { withoutWebSearch } from './web-search-tools.ts'
 
 // Gemini API, "Interactions: breaking changes": the layout of answers in steps. Ignored where it is the only one.
@@ -18,9 +19,11 @@ const SIZE_512 = { ours: '512px', theirs: '512' }
  * `service_tier`, which changes what the operator pays. It is written anew and not edited, so that a member which stands in
  * the caller's text twice goes out once, with the value that was checked.
  * @param basePath Path up to and including the version: `/v1beta`.
- * @throws GatewayError `unsupported_parameter` for a conversation whose id at the vendor is not known.
+ * @throws GatewayError `unsupported_parameter` for a conversation whose id at the vendor is not known, and for pictures that are
+ *   kept there.
  */
 export function interactionToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
+  refuseKeptFiles(call.request)
   const { model: _model, tools, response_format, previous_interaction_id, service_tier, ...others } = call.request
   const sifted = withoutWebSearch(tools ?? [])
   const body = {
