@@ -137,10 +137,10 @@ export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.
 export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
 export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
-export type { ApiKeys, WeightedKey } from './vendors/shared/key-pool.ts'
 export type {
   AcceptedTask,
   AnsweredInteraction,
+  ApiKeys,
   ChatOperation,
   Conversation,
   EmbeddingsOperation,
@@ -154,6 +154,7 @@ export type {
   VendorCall,
   VendorFailure,
   VideoOperation,
+  WeightedKey,
   WireAnswer,
   WireRequest,
 } from './vendors/vendor.ts'

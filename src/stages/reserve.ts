@@ -1,7 +1,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { charge, type Prices, type Rate } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
-import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
+import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { ClaimResult } from '../stores/idempotency-store.ts'
 import type { Reservation, ReserveResult } from '../stores/ledger.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
@@ -45,10 +45,7 @@ function claimed(
 ): MaybePromise<ReserveResult | ClaimResult> {
   const nowMs = context.clock.now()
   const { claim, principal } = admitted
-  if (hold === undefined) {
-    const result = claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
-    return plan === undefined ? result : andThen(result, (outcome) => inserted(context, plan, outcome))
-  }
+  if (hold === undefined) return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
   const reservation: Reservation = {
     holdId: hold.id,
     accountId: principal.accountId,
@@ -60,11 +57,6 @@ function claimed(
     ...(plan === undefined ? {} : { task: plan.task }),
   }
   return context.store.ledger.reserve(reservation, nowMs)
-}
-
-/** Without billing there is no transaction to share: the claim comes first, so that a crash leaves no task nobody can claim. */
-function inserted(context: StageContext, plan: TaskPlan, outcome: ClaimResult): MaybePromise<ClaimResult> {
-  return outcome.status === 'claimed' ? andThen(context.store.tasks.insert(plan.task), () => outcome) : outcome
 }
 
 function outcomeOf(result: ReserveResult | ClaimResult, admitted: Admitted, hold: Hold | undefined): ReserveOutcome {

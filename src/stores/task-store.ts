@@ -56,6 +56,11 @@ export interface TaskDetails {
   readonly resolution: string
   readonly seed?: number
   readonly webhookUrl?: string
+  /**
+   * The caller's Idempotency-Key, absent without one: whoever finds the task after the process that was submitting it has died
+   * can complete the key.
+   */
+  readonly claim?: IdempotencyClaim
   /** How often the vendor was asked. */
   readonly polls: number
   /** How often running it did not know the task. */

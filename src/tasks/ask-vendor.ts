@@ -6,7 +6,7 @@ import type { TaskCall, TaskReport, Vendor, VendorFailure, VideoOperation, WireA
 import { joinChunks } from '../wire/join-chunks.ts'
 import { callsUnderWay } from './calls-under-way.ts'
 
-/** Longest wait for an answer about a task; a lease on a task is longer. */
+/** Longest wait for a whole answer about a task; a lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
 
 /** A vendor's answer about a task, or why there is none. */
@@ -68,7 +68,10 @@ async function ask<Value>(
   })
   const calls = callsUnderWay(context)
   calls.add(call)
+  // An answer that comes byte by byte is never silent for long, and would outlast the lease.
+  const deadline = context.clock.schedule(TASK_CALL_TIMEOUT_MS, () => call.abort())
   const outcome = await call.outcome
+  deadline.cancel()
   calls.delete(call)
   if ('failure' in outcome) {
     const { phase, kind } = outcome.failure

@@ -46,7 +46,9 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
       heldUsage: admitted.estimate,
       resolution: request.resolution,
       ...(typeof seed === 'number' ? { seed } : {}),
-      ...(request.webhook_url === undefined ? {} : { webhookUrl: request.webhook_url }),
+      // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
+      ...(request.webhook_url === undefined ? {} : { webhookUrl: new URL(request.webhook_url).href }),
+      ...(admitted.claim === undefined ? {} : { claim: admitted.claim }),
       polls: 0,
       unknownReports: 0,
     },

@@ -56,7 +56,7 @@ export async function sendContent(
 const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
 
 class Transfer implements TransportHandler {
-  /** Rejects with a GatewayError when nothing was sent to the caller. */
+  /** Rejects with a GatewayError when nothing was sent to the caller, or when the caller's side failed by a fault of its own. */
   readonly ended: Promise<void>
   readonly #sink: ByteSink
   readonly #requestId: string
@@ -97,16 +97,19 @@ class Transfer implements TransportHandler {
       if (value !== undefined) head.push(name, value)
     }
     this.#isSending = true
-    this.#sink.head(status, head)
+    this.#toCaller(() => this.#sink.head(status, head))
   }
 
   onData(chunk: Uint8Array): void {
-    if (this.#isSending && !this.#sink.write(chunk)) this.#control?.pause()
+    if (!this.#isSending) return
+    this.#toCaller(() => {
+      if (!this.#sink.write(chunk)) this.#control?.pause()
+    })
   }
 
   onEnd(): void {
     if (!this.#isSending) return
-    this.#sink.end()
+    this.#toCaller(() => this.#sink.end())
     this.#resolve()
   }
 
@@ -124,7 +127,18 @@ class Transfer implements TransportHandler {
     this.#resolve()
   }
 
+  /** What the caller's side throws must not get lost in the network's callbacks: nobody would ever hear of the end. */
+  #toCaller(step: () => void): void {
+    try {
+      step()
+    } catch (cause) {
+      this.#sink.destroy()
+      this.#fail(GatewayError.from(cause))
+    }
+  }
+
   #fail(error: GatewayError): void {
+    this.#isSending = false
     this.#reject(error)
     this.#control?.abort()
   }

@@ -7,16 +7,18 @@ import { dispatch } from '../stages/dispatch/dispatch.ts'
 import { failedAnswer } from '../stages/dispatch/failed-answer.ts'
 import { parse } from '../stages/parse.ts'
 import { receiveBody } from '../stages/receive-body.ts'
-import type { Admitted, Answer, Parsed, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
+import type { Admitted, Answer, Parsed, Received, Reserved } from '../stages/records.ts'
 import { taskHead } from '../stages/reply-headers.ts'
-import { reserve, type TaskPlan } from '../stages/reserve.ts'
 import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
 import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
+import { endTask } from './apply-report.ts'
 import { type PlannedTask, planTask, taskAt } from './new-task.ts'
-import { submissionReceipt } from './video-record.ts'
+import { receiptAnswer } from './receipt-answer.ts'
+import { reserveTask } from './reserve-task.ts'
+import { commit } from './update-task.ts'
 
 /** The hold of a task outlives the task, so that it is never freed under it. */
 const HOLD_GRACE_MS = 60 * 60_000
@@ -54,34 +56,17 @@ async function submitAdmitted(context: StageContext, admitted: Admitted): Promis
   const answer = await submitted(context, reserved)
   const taken = takenTask(context, planned, answer)
   if (taken === undefined) {
-    await discard(context, reserved, task)
-    throw refusal(answer)
+    const error = refusal(answer)
+    await discard(context, reserved, task, error)
+    throw error
   }
-  const receipt = Buffer.from(JSON.stringify(submissionReceipt(taken)))
-  await note(context, reserved, taken, { status: 202, headers: RECEIPT_HEADERS, body: receipt })
+  const receipt = receiptAnswer(taken)
+  await note(context, reserved, taken, receipt)
+  const { status, body } = receipt
   const dropped = answer.kind === 'failed' ? [] : answer.dropped
-  const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: receipt.byteLength })
-  respondWhole(reserved.sink, { status: 202, headers }, [receipt])
+  const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
+  respondWhole(reserved.sink, { status, headers }, [body])
 }
-
-/**
- * Sets money aside and writes the task down. A store that fails may have done it all the same and lost its answer: nothing
- * was sent to a vendor, so what it did is undone as soon as it can be asked again.
- */
-async function reserveTask(context: StageContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
-  try {
-    return await reserve(context, admitted, plan)
-  } catch (cause) {
-    if (GatewayError.isInstance(cause) && cause.code === 'store_unavailable') {
-      const { id } = plan.task
-      const undo = () => context.store.tasks.discard(id, admitted.claim, context.clock.now())
-      context.settlementRetries.add(undo, plan.holdExpiresAtMs)
-    }
-    throw cause
-  }
-}
-
-const RECEIPT_HEADERS = ['content-type', 'application/json']
 
 /** Without a secret nobody could verify the message, so the wish for one is refused before anything is held. */
 async function checkWebhookSecret(context: StageContext, parsed: Parsed): Promise<void> {
@@ -157,23 +142,34 @@ async function note(
   })
 }
 
-/** The vendor has refused: nothing is left of the task, and its money and key are free again. */
-function discard(context: StageContext, reserved: Reserved, task: TaskRecord): Promise<void> {
-  const { claim } = reserved
-  const run = () => context.store.tasks.discard(task.id, claim, context.clock.now())
+/**
+ * The vendor has refused: nothing is left of the task, and its money and key are free again. When that could not be noted
+ * before a sweeper took the submission for lost, a caller may have the id by the key: then the task fails by the refusal.
+ */
+function discard(context: StageContext, reserved: Reserved, task: TaskRecord, refused: GatewayError): Promise<void> {
+  const run = async (): Promise<void> => {
+    const nowMs = context.clock.now()
+    if (await context.store.tasks.discard(task.id, reserved.claim, nowMs)) return
+    const error = { code: refused.publicCode, message: refused.message }
+    const failed = endTask(task, { ...task.details, error }, { state: 'failed', nowMs })
+    // The deliverer finds the message by itself.
+    await commit(context, { ...task, state: 'unknown' }, failed, () => undefined)
+  }
   return orLater(context, reserved, run, task.createdAtMs + context.taskDeadlineMs)
 }
 
 async function orLater(
   context: StageContext,
   reserved: Reserved,
-  run: () => MaybePromise<boolean>,
+  run: () => MaybePromise<unknown>,
   untilMs: number,
 ): Promise<void> {
   try {
     await run()
   } catch (error) {
     reportFault(context, reserved.requestId, 'tasks', error)
-    context.settlementRetries.add(run, untilMs)
+    const { requestId } = reserved
+    if (!context.settlementRetries.add(run, untilMs))
+      context.logger.error('the outcome of a submission is given up: too many wait for the store', { requestId })
   }
 }

@@ -6,6 +6,7 @@ import type { VideoOperation } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
 import { callsUnderWay } from './calls-under-way.ts'
+import { receiptAnswer } from './receipt-answer.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
@@ -48,11 +49,14 @@ export class TaskWorker {
     this.#accounts = polledAccounts(context)
   }
 
-  /** Begins to follow tasks. Without a vendor that makes any, there is nothing to follow. */
+  /**
+   * Begins to follow tasks. Without a vendor that makes any, those that an earlier configuration left behind are given up when
+   * their time is over; otherwise their money would be held for ever.
+   */
   start(): void {
-    if (!this.#isStopped || this.#accounts.length === 0) return
+    if (!this.#isStopped) return
     this.#isStopped = false
-    this.#schedule(0)
+    this.#schedule(this.#accounts.length === 0 ? OVERDUE_INTERVAL_MS : 0)
   }
 
   /**
@@ -87,6 +91,7 @@ export class TaskWorker {
   /** One look at the store. Never rejects: a store that is down is asked again later. */
   async #turn(): Promise<void> {
     let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
+    if (this.#accounts.length === 0) delayMs = OVERDUE_INTERVAL_MS
     try {
       for (const { vendorAccount: account, videos } of this.#accounts) {
         const { pollBudget } = videos
@@ -143,12 +148,17 @@ export class TaskWorker {
     }
   }
 
-  /** Whoever was submitting it is gone. The vendor may or may not have it, so it is never submitted again. */
+  /**
+   * Whoever was submitting it is gone. The vendor may or may not have it, so it is never submitted again; a caller who asks
+   * again with the same Idempotency-Key gets this task.
+   */
   async #lose(task: TaskRecord): Promise<void> {
     const { clock, store, taskDeadlineMs } = this.#context
     const nowMs = clock.now()
     const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
-    await store.tasks.change({ id: task.id, from: ['submitting'], set }, nowMs)
+    const { claim } = task.details
+    const answered = claim === undefined ? undefined : { claim, answer: receiptAnswer({ ...task, ...set }) }
+    await store.tasks.change({ id: task.id, from: ['submitting'], set, answered }, nowMs)
   }
 
   /**

@@ -240,6 +240,16 @@ export interface VideoOperation {
   readonly pollBudget: { readonly takes: number; readonly windowMs: number }
 }
 
+/** A key, and its share of the calls beside other keys. */
+export interface WeightedKey {
+  readonly key: string
+  /** A positive number; 1 is the share of a key that is given as text. */
+  readonly weight: number
+}
+
+/** The operator's keys at a vendor: one, or several that share the calls. Unset and blank ones do not count. */
+export type ApiKeys = string | readonly (string | WeightedKey)[] | undefined
+
 /** A model vendor. Built by a factory such as `openai({ apiKey })`; holds options and pure functions only. */
 export interface Vendor {
   /** Short lower-case id: `openai`. Catalog rows and events name it. */

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, get, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { ByteSink } from '../../src/core/exchange.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { TaskRecord } from '../../src/stores/task-store.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
@@ -106,3 +107,39 @@ test('a slow caller gets every byte', async () => {
 
   expect(byteLength).toBe(CHUNK.length * CHUNKS)
 })
+
+test.each(['head', 'write', 'end'] as const)(
+  'a caller’s side that throws at %s ends the download, and does not keep the gateway from closing',
+  async (step) => {
+    const given = {
+      closed: false,
+      head: () => undefined,
+      write: () => true,
+      end: () => undefined,
+      onDrain: () => undefined,
+      onClose: () => undefined,
+    }
+    let steps = 0
+    let onDestroyed: () => void = () => undefined
+    const destroyed = new Promise<void>((resolve) => {
+      onDestroyed = resolve
+    })
+    const sink: ByteSink = {
+      ...given,
+      destroy: () => onDestroyed(),
+      [step]: () => {
+        steps++
+        throw new Error('the host has made a mistake')
+      },
+    }
+    const path = '/v1/videos/generations/task_made/content'
+    const headers = new Map([['authorization', `Bearer ${TEST_KEY}`]])
+    const header = (name: string): string | undefined => headers.get(name)
+    started.gateway.handle({ method: 'GET', path, query: '', header, readBody: () => undefined }, sink)
+
+    await destroyed
+    await started.gateway.close({ drainMs: 50 })
+
+    expect(steps).toBeGreaterThanOrEqual(1)
+  },
+)

@@ -99,6 +99,7 @@ describe('D8: a submission whose process died before it noted the answer', () =>
 
     await bench.pass(10 * 60_000, 60_000)
     const whileItMayAnswer = await bench.read(id)
+    const againWhileItMayAnswer = await bench.post('a boat', { headers: { 'idempotency-key': 'once' } })
     await bench.pass(3 * 60_000, 5_000)
     const afterwards = await bench.read(id)
     const heldAfterwards = await bench.account()
@@ -110,13 +111,34 @@ describe('D8: a submission whose process died before it noted the answer', () =>
     // Nobody asked the vendor a second time, whatever the callers did.
     expect(bench.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     expect(whileItMayAnswer).toMatchObject({ status: 'queued' })
+    expect(againWhileItMayAnswer.status).toBe(409)
     expect(afterwards).toMatchObject({ status: 'unknown' })
     expect(heldAfterwards).toEqual(HELD)
-    expect(again.status).toBe(409)
+    expect(again.status).toBe(202)
+    expect(await again.json()).toMatchObject({ id, task_id: id, status: 'unknown' })
     expect(nearTheLimit).toMatchObject({ status: 'unknown' })
     expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'submission_unknown' } })
     expect(await bench.account()).toEqual(FREED)
     expect(events.filter(({ type }) => type === 'task-ended')).toMatchObject([{ code: 'submission_unknown' }])
+  })
+
+  test('without billing, too, its key gives the task that became unknown, also after its end', async () => {
+    const store = memoryStore()
+    const dying = await taskBench({ store: forgetful(store), billing: 'off', taskDeadlineMs: HOUR_MS })
+    bench = dying
+    void dying.post('a boat', { headers: { 'idempotency-key': 'once' } })
+    await dying.settle()
+    const [submitting] = (await store.tasks.list('acct_test', { limit: 10 })).tasks
+    bench = await dying.another({ store })
+
+    await bench.pass(13 * 60_000, 5_000)
+    const again = await bench.submit('a boat', { headers: { 'idempotency-key': 'once' } })
+    await bench.pass(HOUR_MS, 60_000)
+
+    expect(again).toBe(submitting!.id)
+    expect(await bench.read(again)).toMatchObject({ status: 'failed', error: { code: 'submission_unknown' } })
+    expect(await bench.submit('a boat', { headers: { 'idempotency-key': 'once' } })).toBe(again)
+    expect(bench.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
   test('a task in state unknown is not asked about, because there is no id to ask by, and cannot be cancelled', async () => {

@@ -36,8 +36,8 @@ export class ImageEditForm {
 
   /**
    * Parts of other names are left alone.
-   * @throws GatewayError `invalid_request` naming a known field that is a file, a picture that is text, or either given
-   *   twice where it can stand only once: which of the two counts would be the vendor's choice.
+   * @throws GatewayError `invalid_request` naming a known field that is a file, a picture that is text, either given
+   *   twice where it can stand only once, or under another spelling (`n[]`): what counts would be the vendor's choice.
    */
   constructor(form: Form) {
     const fields = new Map<string, unknown>()
@@ -53,7 +53,7 @@ export class ImageEditForm {
       else if (part.name === MASK_NAME) {
         if (mask !== undefined) throw invalid(MASK_NAME, 'is given more than once')
         mask = fileOf(part, MASK_NAME)
-      }
+      } else refuseOtherSpelling(part.name)
     }
     this.fields = Object.fromEntries(fields)
     this.images = images
@@ -70,6 +70,14 @@ export class ImageEditForm {
 function fileOf(part: FormPart, param: string): FormFile {
   if (part.kind === 'file') return part
   throw invalid(param, 'must be a file, not a text field')
+}
+
+/** Some readers of forms take `n[]`, `n[0]` or `N` for `n`, and would find there what was neither checked nor held for. */
+function refuseOtherSpelling(name: string): void {
+  const bracket = name.indexOf('[')
+  const meant = (bracket === -1 ? name : name.slice(0, bracket)).trim().toLowerCase()
+  if (FIELDS.has(meant) || meant === MASK_NAME || IMAGE_NAME.test(meant))
+    throw invalid(name, `must be written ${meant}`)
 }
 
 /** Only texts that everybody reads alike are converted; all others fail the check of their type. */

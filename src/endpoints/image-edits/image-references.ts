@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { listOf } from '../list-of.ts'
 import type { ImageReference } from './image-edit-request.ts'
 
 const reference = z
@@ -7,7 +8,7 @@ const reference = z
 
 /** Pictures of a JSON body (OpenAI API reference, "Create image edit"). */
 export const imageReferencesSchema = z.looseObject({
-  images: z.array(reference).min(1),
+  images: listOf(reference).min(1),
   mask: reference.nullish(),
 })
 

@@ -17,8 +17,9 @@ export function chatMessages(request: MessagesRequest, report: Report): ChatMess
   if (request.messages.at(-1)?.role === 'assistant') report('messages.prefill')
   const system = systemText(request.system, report)
   const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }]
+  // One by one, here and below: a call has no room for as many arguments as a body may hold blocks.
   request.messages.forEach((message, index) => {
-    messages.push(...turnMessages(message, `messages[${index}]`, report))
+    for (const one of turnMessages(message, `messages[${index}]`, report)) messages.push(one)
   })
   return messages
 }
@@ -51,12 +52,12 @@ function userMessages(blocks: readonly ContentBlock[], path: string, report: Rep
   blocks.forEach((block, index) => {
     const blockPath = `${path}[${index}]`
     if (block.type !== 'tool_result') {
-      parts.push(...userParts(block, blockPath, report))
+      for (const part of userParts(block, blockPath, report)) parts.push(part)
       return
     }
     const { message, rest } = toolResult(block, blockPath, report)
     results.push(message)
-    parts.push(...rest)
+    for (const part of rest) parts.push(part)
   })
   if (parts.length === 0) return results
   const [only] = parts

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { listOf } from '../list-of.ts'
 
-const blocks = z.array(z.looseObject({ type: z.string() }))
+const blocks = listOf(z.looseObject({ type: z.string() }))
 
 const message = z.looseObject({
   role: z.string().min(1),
@@ -9,13 +10,13 @@ const message = z.looseObject({
 
 const fields = {
   model: z.string().min(1),
-  messages: z.array(message).min(1),
+  messages: listOf(message).min(1),
   system: z.union([z.string(), blocks]).nullish(),
   stream: z.boolean().nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
-  stop_sequences: z.array(z.string()).nullish(),
-  tools: z.array(z.looseObject({})).nullish(),
+  stop_sequences: listOf(z.string()).nullish(),
+  tools: listOf(z.looseObject({})).nullish(),
   tool_choice: z.looseObject({ type: z.string() }).nullish(),
   thinking: z.looseObject({ type: z.string() }).nullish(),
   output_config: z.looseObject({}).nullish(),

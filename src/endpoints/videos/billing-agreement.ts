@@ -1,5 +1,5 @@
 import { isGiven, videoFault } from './video-fault.ts'
-import type { VideoBody } from './video-schema.ts'
+import { MAX_ASPECT_RATIO_LENGTH, type VideoBody } from './video-schema.ts'
 import { readSize, type VideoGeometry } from './video-sizes.ts'
 
 const DEFAULT_ASPECT_RATIO = '16:9'
@@ -34,6 +34,9 @@ export function agreedAspectRatio(body: VideoBody, billed: BilledFields, options
     )
   }
   const ratio = textOf('parameters.ratio', parameters['ratio'])
+  if (ratio !== undefined && ratio.length > MAX_ASPECT_RATIO_LENGTH) {
+    throw videoFault('parameters.ratio', `must have at most ${MAX_ASPECT_RATIO_LENGTH} characters`)
+  }
   const aspectRatio = body.aspect_ratio ?? ratio ?? size?.aspectRatio ?? DEFAULT_ASPECT_RATIO
   if (ratio !== undefined && ratio !== aspectRatio) {
     throw disagreement('parameters.ratio', ratio, 'aspect_ratio', aspectRatio, body.aspect_ratio)

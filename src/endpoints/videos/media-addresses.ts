@@ -1,6 +1,9 @@
 import { isJsonObject } from '../../core/json.ts'
 import { isGiven, videoFault } from './video-fault.ts'
 
+/** Most media in one list: many times what any model takes, so that nobody has a million addresses looked at. */
+const MAX_LISTED_MEDIA = 100
+
 /** An address of media in `input`. */
 export interface MediaAddress {
   readonly url: string
@@ -14,7 +17,7 @@ const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_f
 /**
  * The addresses of all media in `input`, in either protocol.
  * @throws GatewayError `invalid_request` naming the field for one that is not an http(s) URL, a file uploaded to the vendor
- *   (`oss://`) or, where the vendor takes them, a picture as a `data:` URL.
+ *   (`oss://`) or, where the vendor takes them, a picture as a `data:` URL; and for a list of more than 100.
  */
 export function mediaAddresses(input: Readonly<Record<string, unknown>>): MediaAddress[] {
   const found: MediaAddress[] = []
@@ -45,6 +48,7 @@ export function mediaAddresses(input: Readonly<Record<string, unknown>>): MediaA
 function listOf(param: string, value: unknown): readonly unknown[] {
   if (!isGiven(value)) return []
   if (!Array.isArray(value)) throw videoFault(param, 'must be an array')
+  if (value.length > MAX_LISTED_MEDIA) throw videoFault(param, `must hold at most ${MAX_LISTED_MEDIA} items`)
   return value
 }
 

@@ -4,6 +4,7 @@ import type { CallerUrl, Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
 import { mediaAddresses } from './media-addresses.ts'
 import { parseVideoRequest } from './parse-video-request.ts'
+import { isGiven } from './video-fault.ts'
 import type { VideoRequest } from './video-request.ts'
 
 /**
@@ -14,7 +15,7 @@ import type { VideoRequest } from './video-request.ts'
  * length is not known before.
  *
  * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`, which is there, as `false`, only when the
- * model can render without sound and is asked to.
+ * model can render without sound, is asked to, and gets no sound along, which would be heard all the same.
  */
 export const videoEndpoint: Endpoint<VideoRequest> = {
   id: 'videos',
@@ -30,10 +31,14 @@ export const videoEndpoint: Endpoint<VideoRequest> = {
   billingFields: (request, model) => ({
     resolution: request.resolution,
     aspect_ratio: request.aspect_ratio,
-    ...(model.video?.canMute === true && request.parameters?.['audio'] === false ? { audio: 'false' } : {}),
+    ...(model.video?.canMute === true && isSilent(request) ? { audio: 'false' } : {}),
   }),
   callerUrls,
   streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
+}
+
+function isSilent({ input, parameters }: VideoRequest): boolean {
+  return parameters?.['audio'] === false && !isGiven(input['audio_url'])
 }
 
 function textBytes(text: unknown): number {

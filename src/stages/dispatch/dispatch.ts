@@ -10,6 +10,7 @@ import type { StageContext } from '../stage-context.ts'
 import { type AttemptOutcome, attempt } from './attempt.ts'
 import { type AttemptFailure, failureOfVendor } from './attempt-failure.ts'
 import { abandonCall, beginCall, endFailedCall, endWholeCall, openStreamCall } from './candidate-calls.ts'
+import { failedAnswer } from './failed-answer.ts'
 import { hedgedAttempt, mayHedge, type UnstreamedOutcome } from './hedged-attempt.ts'
 import { prepareExchange, prepareIfAble } from './prepare-exchange.ts'
 import { nextOf, selectionFor } from './selection-for.ts'
@@ -85,7 +86,7 @@ export async function dispatch(context: StageContext, routed: RoutedRequest): Pr
       const { failure } = outcome
       wasSent ||= failure.wasSent
       last = { failure, candidate }
-      if (group.isAborted || (routed.endpoint.isPaidJob === true && failure.mayHaveBegun)) break
+      if (group.isAborted || (routed.endpoint.isPaidJob === true && mayCostTwice(failure))) break
       if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
       else {
         attempts = 1
@@ -96,10 +97,21 @@ export async function dispatch(context: StageContext, routed: RoutedRequest): Pr
     deadline.cancel()
     group.abort()
     if (asking !== undefined) abandonCall(context, asking)
+    // The vendor was asked: a task must not be taken for one that nobody has.
+    if (asking !== undefined && routed.endpoint.isTask === true)
+      return { ...failedAnswer(error), candidate: asking, mayHaveBegun: true }
     throw error
   }
   deadline.cancel()
   return failed(routed, last, { isOverdue, wasSent })
+}
+
+/**
+ * Could asking again have a paid job done twice? Not where no byte has left, or where the vendor refused in its own words: too
+ * busy, not for this key, not at the moment. Any other fault of its own leaves open what became of the job.
+ */
+function mayCostTwice(failure: AttemptFailure): boolean {
+  return failure.wasSent && (failure.mayHaveBegun || (failure.verdict === 'failing' && failure.status !== 503))
 }
 
 interface LastFailure {

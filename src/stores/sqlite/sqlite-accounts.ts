@@ -2,6 +2,7 @@ import { assertAmount, MAX_AMOUNT } from '../amount.ts'
 import type { Account, Ledger, LedgerEntry } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
 import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 interface AccountRow {
   readonly id: string
@@ -64,7 +65,7 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
   return {
     find,
     create({ id, tier = 'paid', spendingCap }, nowMs) {
-      insert.run(id, tier, spendingCap?.amount ?? null, spendingCap?.period ?? null, nowMs)
+      insert.run(id, tier, spendingCap?.amount ?? null, spendingCap?.period ?? null, wholeMilliseconds(nowMs))
       return find(id)!
     },
     update(accountId, { tier, spendingCap }) {
@@ -81,7 +82,7 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
       if (account.balance + account.held + amount > MAX_AMOUNT)
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
       addMoney.run(amount, accountId)
-      insertCredit.run(accountId, amount, creditId, description, nowMs)
+      insertCredit.run(accountId, amount, creditId, description, wholeMilliseconds(nowMs))
       return true
     },
     entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as EntryRow[]).map(entryOf),

@@ -1,5 +1,6 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
 import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 interface ClaimRow {
   readonly fingerprint: string
@@ -48,7 +49,8 @@ export function sqliteClaims(database: SqliteDatabase): SqliteClaims {
     peek,
     claim(claim, nowMs) {
       const found = peek(claim, nowMs)
-      if (found.status === 'claimed') insert.run(claim.accountId, claim.key, claim.fingerprint, claim.expiresAtMs)
+      if (found.status === 'claimed')
+        insert.run(claim.accountId, claim.key, claim.fingerprint, wholeMilliseconds(claim.expiresAtMs))
       return found
     },
     complete({ accountId, key, fingerprint }, { status, headers, body }) {

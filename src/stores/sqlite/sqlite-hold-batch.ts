@@ -3,6 +3,7 @@ import type { KeptBackWrites } from './group-commit.ts'
 import { prepareExact, type SqliteDatabase, type SqliteStatement, type SqlValue } from './sqlite-database.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
 import { listOf, RowStatement } from './sqlite-row-statement.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 /** Open holds of this process whose facts are remembered at least; up to twice as many are. Others are read again. */
 const LEAST_REMEMBERED_HOLDS = 10_000
@@ -107,7 +108,14 @@ export class SqliteHoldBatch implements SqliteHolds, KeptBackWrites {
         account.balance -= amount
         account.addedBalance -= amount
         account.addedHeld += amount
-        this.#newHolds.push([holdId, accountId, keyId, amount, nowMs, expiresAtMs])
+        this.#newHolds.push([
+          holdId,
+          accountId,
+          keyId,
+          amount,
+          wholeMilliseconds(nowMs),
+          wholeMilliseconds(expiresAtMs),
+        ])
         this.#reserved.push(reservation)
         return HELD
       }
@@ -127,10 +135,11 @@ export class SqliteHoldBatch implements SqliteHolds, KeptBackWrites {
       return this.#holds.settle(settlement, nowMs)
     }
     // One call writes one time, exactly as it was given.
-    if (this.#endedHolds.length > 0 && this.#endedAtMs !== nowMs) this.#writeEnds()
-    this.#endedAtMs = nowMs
+    const endedAtMs = wholeMilliseconds(nowMs)
+    if (this.#endedHolds.length > 0 && this.#endedAtMs !== endedAtMs) this.#writeEnds()
+    this.#endedAtMs = endedAtMs
     this.#endedHolds.push([holdId])
-    this.#charges.push([facts.accountId, -amount, holdId, description, nowMs])
+    this.#charges.push([facts.accountId, -amount, holdId, description, endedAtMs])
     const account = this.#accountOf(facts.accountId)
     const returned = facts.amount - amount
     if (account.balance !== undefined) account.balance += returned

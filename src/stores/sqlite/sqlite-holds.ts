@@ -4,6 +4,7 @@ import type { SqliteClaims } from './sqlite-claims.ts'
 import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
 import type { SqliteSpending } from './sqlite-spending.ts'
 import type { sqliteTaskInsert } from './sqlite-task-rows.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 interface ReservationFacts {
   readonly is_held: bigint
@@ -101,7 +102,15 @@ export function sqliteHolds(database: SqliteDatabase, { claims, spending, insert
     if (counter !== undefined) return { status: 'spending_limit', counter }
 
     takeMoney.run(amount, amount, accountId)
-    insertHold.run(holdId, accountId, keyId, amount, spendingLimits.length > 0 ? 1 : 0, nowMs, expiresAtMs)
+    insertHold.run(
+      holdId,
+      accountId,
+      keyId,
+      amount,
+      spendingLimits.length > 0 ? 1 : 0,
+      wholeMilliseconds(nowMs),
+      wholeMilliseconds(expiresAtMs),
+    )
     if (claim !== undefined) {
       claims.claim(claim, nowMs)
       linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
@@ -113,7 +122,7 @@ export function sqliteHolds(database: SqliteDatabase, { claims, spending, insert
 
   /** Ends a hold that is open and charges it; undefined when there is none. */
   function end(holdId: string, amount: bigint, nowMs: number): (Charge & { readonly hold: HoldRow }) | undefined {
-    const hold = endHold.get(nowMs, holdId) as HoldRow | undefined
+    const hold = endHold.get(wholeMilliseconds(nowMs), holdId) as HoldRow | undefined
     if (hold === undefined) return undefined
     const { charged, shortfall } = chargeOf(hold, amount)
     returnMoney.run(hold.amount - charged, hold.amount, hold.account_id)
@@ -147,7 +156,7 @@ export function sqliteHolds(database: SqliteDatabase, { claims, spending, insert
       // A replay is found again through its key.
       if (result.status !== 'held' && result.status !== 'replay') {
         const counter = result.status === 'spending_limit' ? result.counter : null
-        insertRefusal.run(reservation.holdId, result.status, counter, reservation.expiresAtMs)
+        insertRefusal.run(reservation.holdId, result.status, counter, wholeMilliseconds(reservation.expiresAtMs))
       }
       return result
     },
@@ -156,10 +165,10 @@ export function sqliteHolds(database: SqliteDatabase, { claims, spending, insert
       const ended = end(holdId, amount, nowMs)
       if (ended === undefined) return UNRESOLVED
       const { hold, charged, shortfall } = ended
-      insertEntry.run(hold.account_id, 'charge', -charged, holdId, description, nowMs)
+      insertEntry.run(hold.account_id, 'charge', -charged, holdId, description, wholeMilliseconds(nowMs))
       if (shortfall > 0n) {
         const missing = `${formatDollars(shortfall)} USD not covered: ${description}`
-        insertEntry.run(hold.account_id, 'shortfall', 0n, holdId, missing, nowMs)
+        insertEntry.run(hold.account_id, 'shortfall', 0n, holdId, missing, wholeMilliseconds(nowMs))
       }
       const claim = claimOf(hold)
       if (claim !== undefined) {

@@ -1,5 +1,6 @@
 import type { InteractionRecord } from '../interaction-store.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 interface InteractionRow {
   readonly account_id: string
@@ -46,8 +47,8 @@ export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions
         record.vendorKey,
         record.upstreamId,
         record.model,
-        record.createdAtMs,
-        record.expiresAtMs,
+        wholeMilliseconds(record.createdAtMs),
+        wholeMilliseconds(record.expiresAtMs),
       )
     },
     find(accountId, id, nowMs) {

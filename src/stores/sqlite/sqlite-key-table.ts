@@ -1,6 +1,7 @@
 import type { KeyRecord, KeyStore } from '../key-store.ts'
 import { spendingCapOf } from './sqlite-accounts.ts'
 import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds, wholeMillisecondsOrNull } from './whole-milliseconds.ts'
 
 interface KeyRow {
   readonly id: string
@@ -56,17 +57,20 @@ export function sqliteKeyTable(database: SqliteDatabase): SqliteKeyTable {
         record.limits === undefined ? null : JSON.stringify(record.limits),
         record.spendingCap?.amount ?? null,
         record.spendingCap?.period ?? null,
-        record.createdAtMs,
-        record.expiresAtMs ?? null,
-        record.revokedAtMs ?? null,
+        wholeMilliseconds(record.createdAtMs),
+        wholeMillisecondsOrNull(record.expiresAtMs),
+        wholeMillisecondsOrNull(record.revokedAtMs),
       )
     },
     list(accountId) {
       const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
       return (rows as KeyRow[]).map(recordOf)
     },
-    revoke: (keyId, nowMs) => Number(revoke.run(nowMs, keyId).changes) > 0,
-    expire: (keyId, expiresAtMs) => Number(expire.run(expiresAtMs, expiresAtMs, keyId).changes) > 0,
+    revoke: (keyId, nowMs) => Number(revoke.run(wholeMilliseconds(nowMs), keyId).changes) > 0,
+    expire(keyId, expiresAtMs) {
+      const timeMs = wholeMilliseconds(expiresAtMs)
+      return Number(expire.run(timeMs, timeMs, keyId).changes) > 0
+    },
   }
 }
 

@@ -1,5 +1,6 @@
 import type { SpendingLimit } from '../ledger.ts'
 import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 /** Counters of spending limits, inside the transaction of whoever calls. */
 export interface SqliteSpending {
@@ -43,7 +44,7 @@ export function sqliteSpending(database: SqliteDatabase): SqliteSpending {
       const counters = new Map(limits.map((limit) => [limit.counter, limit.expiresAtMs]))
       for (const [counter, expiresAtMs] of counters) {
         forget.run(counter, nowMs)
-        const row = add.get(counter, amount, expiresAtMs) as { readonly id: bigint }
+        const row = add.get(counter, amount, wholeMilliseconds(expiresAtMs)) as { readonly id: bigint }
         link.run(holdId, row.id)
       }
     },

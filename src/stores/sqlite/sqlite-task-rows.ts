@@ -1,5 +1,6 @@
 import type { TaskDetails, TaskRecord, TaskState } from '../task-store.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 /** A row of the tasks' table. */
 export interface TaskRow {
@@ -33,10 +34,10 @@ export function sqliteTaskInsert(database: SqliteDatabase): (task: TaskRecord) =
       task.upstreamId ?? null,
       task.vendorAccount,
       task.holdId ?? null,
-      task.createdAtMs,
-      task.updatedAtMs,
-      task.nextPollAtMs,
-      task.deadlineAtMs,
+      wholeMilliseconds(task.createdAtMs),
+      wholeMilliseconds(task.updatedAtMs),
+      wholeMilliseconds(task.nextPollAtMs),
+      wholeMilliseconds(task.deadlineAtMs),
       JSON.stringify(task.details),
     )
   }

@@ -1,6 +1,7 @@
 import type { DueQuery, TaskStore } from '../task-store.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
 import { type TaskRow, taskOf } from './sqlite-task-rows.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 type Taken = Awaited<ReturnType<TaskStore['takeDue']>>
 type OverdueQuery = Parameters<TaskStore['takeOverdue']>[0]
@@ -49,7 +50,7 @@ export function sqliteTaskTaking(database: SqliteDatabase): SqliteTaskTaking {
   }
 
   function leased(rows: readonly TaskRow[], leaseUntilMs: number): Taken {
-    for (const { id } of rows) lease.run(leaseUntilMs, id)
+    for (const { id } of rows) lease.run(wholeMilliseconds(leaseUntilMs), id)
     return rows.map(taskOf)
   }
 
@@ -58,7 +59,8 @@ export function sqliteTaskTaking(database: SqliteDatabase): SqliteTaskTaking {
 
     takeDue(query) {
       const { vendorAccount, nowMs, leaseUntilMs, limit, budget } = query
-      openWindow.run(vendorAccount, Math.floor(nowMs / budget.windowMs) * budget.windowMs, budget.windowMs)
+      const startMs = wholeMilliseconds(Math.floor(nowMs / budget.windowMs) * budget.windowMs)
+      openWindow.run(vendorAccount, startMs, budget.windowMs)
       const { taken } = selectTaken.get(vendorAccount) as { readonly taken: number }
       const rows = due(query, Math.max(0, Math.min(limit, budget.takes - taken)))
       if (rows.length > 0) countTaken.run(rows.length, vendorAccount)

@@ -5,6 +5,7 @@ import type { SqliteDatabase, SqliteStatement } from './sqlite-database.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
 import { type TaskRow, taskOf } from './sqlite-task-rows.ts'
 import type { SqliteWebhooks } from './sqlite-webhooks.ts'
+import { wholeMillisecondsOrNull } from './whole-milliseconds.ts'
 
 /** Records of tasks and their changes, inside the transaction of whoever calls. */
 export interface SqliteTasks {
@@ -73,9 +74,9 @@ export function sqliteTasks(database: SqliteDatabase, { holds, claims, webhooks 
         set.state ?? null,
         set.upstreamId ?? null,
         set.vendorAccount ?? null,
-        set.updatedAtMs ?? null,
-        set.nextPollAtMs ?? null,
-        set.deadlineAtMs ?? null,
+        wholeMillisecondsOrNull(set.updatedAtMs),
+        wholeMillisecondsOrNull(set.nextPollAtMs),
+        wholeMillisecondsOrNull(set.deadlineAtMs),
         set.details === undefined ? null : JSON.stringify(set.details),
         id,
         JSON.stringify(from),

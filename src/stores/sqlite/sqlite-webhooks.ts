@@ -1,5 +1,6 @@
 import type { DeliveryAttempt, DeliveryState, NewDelivery, WebhookDelivery, WebhookStore } from '../webhook-store.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
+import { wholeMilliseconds } from './whole-milliseconds.ts'
 
 interface DeliveryRow {
   readonly id: string
@@ -67,14 +68,14 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
 
   return {
     add({ id, accountId, taskId, url, body, createdAtMs, nextAttemptAtMs }) {
-      insert.run(id, accountId, taskId, url, body, createdAtMs, nextAttemptAtMs)
+      insert.run(id, accountId, taskId, url, body, wholeMilliseconds(createdAtMs), wholeMilliseconds(nextAttemptAtMs))
     },
 
     isAnyDue: (nowMs) => selectDue.get(nowMs, nowMs, 1) !== undefined,
 
     takeDue({ nowMs, leaseUntilMs, limit }) {
       const rows = selectDue.all(nowMs, nowMs, Math.max(0, limit)) as DeliveryRow[]
-      for (const { id } of rows) lease.run(leaseUntilMs, id)
+      for (const { id } of rows) lease.run(wholeMilliseconds(leaseUntilMs), id)
       return rows.map(deliveryOf)
     },
 
@@ -84,12 +85,12 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
       const attempts = [...(JSON.parse(row.attempts) as DeliveryAttempt[]), attempt].slice(-MAX_ATTEMPTS_KEPT)
       noteAttempt.run(JSON.stringify(attempts), id)
       // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
-      if (row.state === 'pending' || state === 'delivered') setState.run(state, nextAttemptAtMs, id)
+      if (row.state === 'pending' || state === 'delivered') setState.run(state, wholeMilliseconds(nextAttemptAtMs), id)
     },
 
     list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as DeliveryRow[]).map(deliveryOf),
 
-    resend: (accountId, id, nowMs) => Number(resend.run(nowMs, accountId, id).changes) > 0,
+    resend: (accountId, id, nowMs) => Number(resend.run(wholeMilliseconds(nowMs), accountId, id).changes) > 0,
 
     secrets: (accountId, nowMs) =>
       (selectSecrets.all(accountId, nowMs) as SecretRow[]).map((row) => ({
@@ -99,7 +100,8 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
 
     replaceSecret(accountId, secret, overlapUntilMs) {
       deleteSecret.run(accountId, secret)
-      endSecrets.run(overlapUntilMs, overlapUntilMs, accountId)
+      const untilMs = wholeMilliseconds(overlapUntilMs)
+      endSecrets.run(untilMs, untilMs, accountId)
       insertSecret.run(accountId, secret)
     },
   }

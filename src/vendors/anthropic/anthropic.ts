@@ -1,6 +1,6 @@
-import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
+import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { Vendor } from '../vendor.ts'
+import type { ApiKeys, Vendor } from '../vendor.ts'
 import { MessagesStreamDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'

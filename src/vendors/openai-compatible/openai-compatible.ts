@@ -1,13 +1,13 @@
 import type { ModelDefinition } from '../../catalog/define-model.ts'
 import { activeRules, PASS_ALL } from '../shared/chat-fields.ts'
-import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
+import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { plainMessages } from '../shared/openai-chat-messages.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { Vendor } from '../vendor.ts'
+import type { ApiKeys, Vendor } from '../vendor.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions {

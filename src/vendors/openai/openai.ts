@@ -1,10 +1,10 @@
-import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
+import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { Vendor } from '../vendor.ts'
+import type { ApiKeys, Vendor } from '../vendor.ts'
 import { OPENAI_RULES } from './openai-field-rules.ts'
 import { DEFAULT_TOKEN_LIMIT_FIELD, type TokenLimitField, tokenLimitField } from './token-limit-field.ts'
 

@@ -1,12 +1,4 @@
-/** A key, and its share of the calls beside other keys. */
-export interface WeightedKey {
-  readonly key: string
-  /** A positive number; 1 is the share of a key that is given as text. */
-  readonly weight: number
-}
-
-/** The operator's keys at a vendor: one, or several that share the calls. Unset and blank ones do not count. */
-export type ApiKeys = string | readonly (string | WeightedKey)[] | undefined
+import type { ApiKeys } from '../vendor.ts'
 
 /** The keys of a vendor, and their shares where any is given. */
 export interface KeyPool {

@@ -1,8 +1,8 @@
-import { type ApiKeys, keyPool } from '../shared/key-pool.ts'
+import { keyPool } from '../shared/key-pool.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { Vendor } from '../vendor.ts'
+import type { ApiKeys, Vendor } from '../vendor.ts'
 import { VOYAGE_RULES } from './voyage-field-rules.ts'
 
 const API_PATH = '/v1'

@@ -161,10 +161,11 @@ describe('sqlite store', () => {
   it('undoes only the operation that fails among those written together', async () => {
     const store = await started(sqliteStore({ path: newPath() }))
     await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    await store.keys.insert(keyOf('1'))
     const outcomes = await Promise.allSettled([
       store.ledger.credit(CREDIT, NOW_MS),
       store.ledger.credit({ ...CREDIT, creditId: 'credit_2', accountId: 'nobody' }, NOW_MS),
-      store.keys.insert({ ...keyOf('1'), createdAtMs: 1.5 }),
+      store.keys.insert({ ...keyOf('2'), id: keyOf('1').id }),
       store.ledger.credit({ ...CREDIT, creditId: 'credit_3' }, NOW_MS),
     ])
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { listOf } from '../../list-of.ts'
 import { base64Fault } from './base64-fault.ts'
 
 const HTTP_URL = /^https?:\/\/./i
@@ -41,7 +42,7 @@ const responseFormat = z
     if (context.value.image_size === '512') issue(context, ['image_size'], 'must be written 512px')
   })
 
-const CONFIG_FIELDS = ['thinking_level', 'temperature', 'image_config'] as const
+const CONFIG_FIELDS = ['thinking_level', 'temperature', 'image_config', 'candidate_count'] as const
 
 const generationConfig = z
   .looseObject({
@@ -50,8 +51,11 @@ const generationConfig = z
   })
   .check((context) => {
     refuseOtherSpellings(context, CONFIG_FIELDS)
+    const { image_config, candidate_count } = context.value
+    // Known to the vendor's other API: each candidate is a picture of its own, and one is held for.
+    if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
     // The vendor's older place of the size, which would be drawn without being billed.
-    if (isSet(context.value['image_config'])) issue(context, ['image_config'], 'is not supported; use response_format')
+    if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
   })
 
 const REQUEST_FIELDS = [
@@ -84,12 +88,12 @@ const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhoo
 export const interactionSchema = z
   .looseObject({
     model: z.string().min(1),
-    input: z.union([z.string().min(1), z.array(block).min(1)]),
+    input: z.union([z.string().min(1), listOf(block).min(1)]),
     system_instruction: z.string().optional(),
     response_format: responseFormat.optional(),
     generation_config: generationConfig.optional(),
     previous_interaction_id: z.string().min(1).optional(),
-    tools: z.array(z.looseObject({ type: z.string().optional() })).optional(),
+    tools: listOf(z.looseObject({ type: z.string().optional() })).optional(),
     store: z.boolean().optional(),
     stream: z.boolean().optional(),
     background: z.boolean().optional(),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { listOf } from '../../list-of.ts'
 
 /** Longest `negative_prompt`, in characters (code points), as the vendor counts. */
 const MAX_NEGATIVE_PROMPT = 500
@@ -18,12 +19,10 @@ const block = z
 
 const message = z.looseObject({
   role: z.literal('user'),
-  content: z
-    .array(block)
-    .refine(
-      (blocks) => blocks.filter(({ text }) => text !== undefined).length === 1,
-      'must hold exactly one text block',
-    ),
+  content: listOf(block).refine(
+    (blocks) => blocks.filter(({ text }) => text !== undefined).length === 1,
+    'must hold exactly one text block',
+  ),
 })
 
 const negativePrompt = z
@@ -40,7 +39,7 @@ const negativePrompt = z
  */
 export const multimodalImageSchema = z.looseObject({
   model: z.string().min(1),
-  input: z.looseObject({ messages: z.array(message).length(1, 'must hold exactly one message') }),
+  input: z.looseObject({ messages: listOf(message).length(1, 'must hold exactly one message') }),
   parameters: z
     .looseObject({
       size: z

@@ -1,0 +1,57 @@
+// @ts-check
+/*
+ * Every endpoint of the gateway by the typed client, without a network and without an account.
+ *
+ *   npm run demo
+ *
+ * It starts stand-ins for the vendors, a gateway that bills by examples/prices.json, and a receiver of webhooks. Each row of
+ * its table is a call whose answer was checked. Pictures, sound, videos and vectors are written to `demo-output`, or to the
+ * folder that DEMO_OUTPUT names. It ends with 0 when every row is ok, and with 1 otherwise.
+ *
+ * To see it fail: DEMO_BROKEN_VENDOR=voyage npm run demo
+ */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { showAccount } from './demo/account.mjs'
+import { showChats } from './demo/chats.mjs'
+import { showEmbeddings } from './demo/embeddings.mjs'
+import { showMessages } from './demo/messages.mjs'
+import { showPictures } from './demo/pictures.mjs'
+import { showSpeech } from './demo/speech.mjs'
+import { startServers } from './demo/start-servers.mjs'
+import { createTable } from './demo/table.mjs'
+import { showVideos } from './demo/videos.mjs'
+
+const startedAtMs = performance.now()
+const folder = process.env.DEMO_OUTPUT ?? 'demo-output'
+await mkdir(folder, { recursive: true })
+const servers = await startServers({ brokenVendor: process.env.DEMO_BROKEN_VENDOR })
+const { client } = servers
+
+try {
+  const table = await createTable(client, console.log)
+  const demo = {
+    ...servers,
+    table,
+    fileOf: (/** @type {string} */ name) => join(folder, name),
+    save: async (/** @type {string} */ name, /** @type {string | Uint8Array} */ content) => {
+      await writeFile(join(folder, name), content)
+      return `${join(folder, name)}, ${Buffer.byteLength(content)} bytes`
+    },
+  }
+  await showChats(demo)
+  await showMessages(demo)
+  await showEmbeddings(demo)
+  await showPictures(demo)
+  await showSpeech(demo)
+  await showVideos(demo)
+  await showAccount(demo)
+
+  const failed = table.rows.filter((row) => !row.isOk).length
+  const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
+  const outcome = failed === 0 ? 'all ok' : `${failed} FAILED`
+  console.log(`\n${table.rows.length} rows, ${outcome}, in ${seconds} s; the files are in ${folder}`)
+  if (failed > 0) process.exitCode = 1
+} finally {
+  await servers.close()
+}

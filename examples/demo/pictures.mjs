@@ -1,0 +1,75 @@
+// @ts-check
+import assert from 'node:assert/strict'
+import { image, imageEdit } from 'signalbox/client'
+import { drawMask } from './draw-mask.mjs'
+import { pictureFacts } from './picture-facts.mjs'
+import { needed } from './table.mjs'
+
+/**
+ * Pictures in the three shapes, a conversation that goes on, and an edit.
+ * @param {import('./start-servers.mjs').Demo} demo
+ */
+export async function showPictures({ client, table, save, fileOf }) {
+  await table.row('images.generate', 'qw-image-2.0', async (options) => {
+    const request = image('qw-image-2.0').prompt('a paper boat on a desk').size('1664*928').build()
+    const answer = await client.images.generate(request, options)
+    const link = answer.output.choices[0]?.message.content[0]?.image
+    // A signed link that ends after a day: keep the picture, not the link.
+    const response = await fetch(link ?? '')
+    assert.ok(response.ok, `the picture cannot be fetched: ${response.status}`)
+    const bytes = Buffer.from(await response.arrayBuffer())
+    assert.deepEqual(pictureFacts(bytes), { format: 'png', width: 1664, height: 928 })
+    return { note: await save('multimodal.png', bytes) }
+  })
+
+  const mug = image('gmn-3.1-flash-image-preview').size('1K').aspectRatio('4:3')
+  const begun = await table.row('images.generate', 'gmn-3.1-flash-image-preview', async (options) => {
+    const answer = await client.images.generate(mug.prompt('a blue mug on a table').build(), options)
+    const bytes = pictureOf(answer)
+    assert.deepEqual(pictureFacts(bytes), { format: 'jpeg', width: 1200, height: 896 })
+    return { value: { id: answer.id, bytes }, note: await save('interaction.jpg', bytes) }
+  })
+
+  await table.row('images.generate continued', 'gmn-3.1-flash-image-preview', async (options) => {
+    const { id, bytes: before } = needed(begun, 'the picture of a mug')
+    const answer = await client.images.generate(mug.prompt('make the mug green').continuing(id).build(), options)
+    const bytes = pictureOf(answer)
+    assert.deepEqual(pictureFacts(bytes), { format: 'jpeg', width: 1200, height: 896 })
+    assert.ok(!bytes.equals(before), 'the picture is the one before')
+    return { note: await save('interaction-continued.jpg', bytes) }
+  })
+
+  const drawn = await table.row('images.generate', 'gp-image-2', async (options) => {
+    const request = image('gp-image-2').prompt('a harbour in the morning').size('1024x1024').quality('low').build()
+    const answer = await client.images.generate(request, options)
+    const bytes = Buffer.from(answer.data[0]?.b64_json ?? '', 'base64')
+    assert.deepEqual(pictureFacts(bytes), { format: 'png', width: 1024, height: 1024 })
+    return { value: fileOf('generation.png'), note: await save('generation.png', bytes) }
+  })
+
+  await table.row('images.edit', 'gp-image-2', async (options) => {
+    const request = imageEdit('gp-image-2')
+      .prompt('put the mug on the quay')
+      .image({ path: needed(drawn, 'the picture of a harbour') })
+      .image(new Blob([needed(begun, 'the picture of a mug').bytes], { type: 'image/jpeg' }))
+      // Its transparent part is what changes; it has the size of the first picture.
+      .mask(drawMask(1024, 1024))
+      .size('1024x1536')
+      .format('webp', 80)
+      .build()
+    const answer = await client.images.edit(request, options)
+    const bytes = Buffer.from(answer.data[0]?.b64_json ?? '', 'base64')
+    assert.deepEqual(pictureFacts(bytes), { format: 'webp', width: 1024, height: 1536 })
+    return { note: await save('edit.webp', bytes) }
+  })
+}
+
+/**
+ * The picture of an interaction: text and pictures come in steps of their own.
+ * @param {import('signalbox/client').InteractionImageAnswer} answer
+ */
+function pictureOf({ status, steps }) {
+  assert.equal(status, 'completed')
+  const blocks = steps.flatMap((step) => step.content ?? [])
+  return Buffer.from(blocks.find((block) => block.type === 'image')?.data ?? '', 'base64')
+}

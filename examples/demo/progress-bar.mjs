@@ -1,0 +1,27 @@
+// @ts-check
+
+const CELLS = 24
+
+/**
+ * Shows how far a video is: a bar that is drawn again and again on a terminal, and a line for each new status elsewhere.
+ * Vendors do not tell how much is left, so the bar goes by the time that a video usually takes.
+ * @param {string} label
+ * @param {number} expectedMs
+ * @param {{ isTTY?: boolean, write: (text: string) => unknown }} [output]
+ * @returns {(progress: import('signalbox/client').VideoProgress) => void}
+ */
+export function progressBar(label, expectedMs, output = process.stdout) {
+  let shown = ''
+  return ({ task: { status }, elapsedMs }) => {
+    const isOver = status === 'completed' || status === 'failed' || status === 'cancelled'
+    const text = `${label} ${status} ${(elapsedMs / 1000).toFixed(1)} s`
+    if (output.isTTY !== true) {
+      if (status !== shown) output.write(`  ${text}\n`)
+      shown = status
+      return
+    }
+    const cells = isOver ? CELLS : Math.min(CELLS - 1, Math.floor((CELLS * elapsedMs) / expectedMs))
+    // The row of the table takes its place in the end.
+    output.write(isOver ? '\r\x1b[2K' : `\r\x1b[2K  [${'#'.repeat(cells).padEnd(CELLS, '.')}] ${text}`)
+  }
+}

@@ -1,0 +1,102 @@
+// @ts-check
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
+import { createClient } from 'signalbox/client'
+import { nodeHandler } from 'signalbox/node'
+import { sandboxVendors } from 'signalbox/testing'
+import { createMailbox } from './mailbox.mjs'
+import { startReceiver } from './start-receiver.mjs'
+
+const ACCOUNT = 'customer-1'
+const CREDIT_DOLLARS = '25.00'
+
+/** How long the stand-in takes for a video, in milliseconds: first it waits, then it renders. */
+const VIDEO_MS = { pending: 400, running: 1_200 }
+
+/** Chat models of vendors for which the package lists none; the second member is the vendor's own name. */
+const ADDED_MODELS = /** @type {const} */ ([
+  { id: 'relay', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: 4_096 } },
+  { id: 'translator', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max', limits: { maxOutputTokens: 4_096 } },
+])
+
+/** What those cost. Made up, as those in the file are. */
+const ADDED_PRICES = ADDED_MODELS.flatMap(({ id: model }) => [
+  { model, meter: 'input_token', amount: '1.00', per: 1_000_000 },
+  { model, meter: 'output_token', amount: '4.00', per: 1_000_000 },
+])
+
+/**
+ * Starts stand-ins for the vendors, a gateway in front of them, and a receiver of its webhooks, each on a free port.
+ * @param {{ brokenVendor?: string | undefined }} options `brokenVendor` answers every call with 500.
+ */
+export async function startServers({ brokenVendor }) {
+  const sandbox = sandboxVendors({ videoPendingMs: VIDEO_MS.pending, videoRunningMs: VIDEO_MS.running })
+  const { origin } = await sandbox.listen()
+  const connection = { apiKey: 'stand-in', baseURL: origin }
+  const vendors = [
+    openai(connection),
+    anthropic(connection),
+    gemini(connection),
+    dashscope(connection),
+    voyage(connection),
+  ]
+  if (brokenVendor !== undefined) {
+    const ids = vendors.map(({ id }) => id)
+    if (!ids.includes(brokenVendor)) throw new TypeError(`DEMO_BROKEN_VENDOR is one of ${ids.join(', ')}`)
+    sandbox.fault({ kind: 'status', status: 500, vendor: brokenVendor, times: Number.MAX_SAFE_INTEGER })
+  }
+
+  const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`
+  const receiver = await startReceiver(webhookSecret)
+
+  // What the host is told of each request; callers are told the cost of whole answers and of chat streams.
+  const charges = /** @type {import('./mailbox.mjs').Mailbox<bigint>} */ (createMailbox('word of the charge'))
+  const list = JSON.parse(await readFile(new URL('../prices.json', import.meta.url), 'utf8'))
+  const apiKey = createApiKey()
+  const gateway = createGateway({
+    vendors,
+    models: ADDED_MODELS,
+    prices: { ...list, prices: [...list.prices, ...ADDED_PRICES] },
+    keys: [{ key: apiKey, account: ACCOUNT }],
+    webhookSecret,
+    taskPollIntervalMs: 100,
+    // Receiver and stand-ins are on this machine. Never allow it where callers are strangers.
+    allowPrivateUrls: true,
+    onEvent: (event) => {
+      if (event.type === 'request-ended') charges.put(event.requestId, event.costNanoDollars)
+    },
+  })
+  await gateway.accounts.credit(ACCOUNT, CREDIT_DOLLARS, { creditId: 'welcome' })
+  const server = createServer(nodeHandler(gateway))
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+
+  return {
+    // By default it tries again what failed for a moment. Here a failure is to be seen at once.
+    client: createClient({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey, timeoutMs: 10_000, maxRetries: 0 }),
+    webhookUrl: receiver.url,
+    /** The verified message about a video. */
+    messageAbout: receiver.messageAbout,
+    /** What a request cost, in nano-dollars, as the host knows it once the request has ended. */
+    chargeOf: charges.take,
+    /** For the progress bar; vendors do not tell how long a video takes. */
+    expectedVideoMs: VIDEO_MS.pending + VIDEO_MS.running,
+    async close() {
+      server.close()
+      server.closeAllConnections()
+      await gateway.close()
+      await Promise.all([receiver.close(), sandbox.close()])
+    },
+  }
+}
+
+/**
+ * What every part of the demo works with.
+ * @typedef {Awaited<ReturnType<typeof startServers>> & {
+ *   table: import('./table.mjs').Table,
+ *   fileOf: (name: string) => string,
+ *   save: (name: string, content: string | Uint8Array) => Promise<string>,
+ * }} Demo
+ */

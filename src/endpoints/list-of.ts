@@ -1,0 +1,20 @@
+import { z } from 'zod'
+
+/**
+ * A list whose items are checked one after the other up to the first that is at fault. `z.array(item)` goes on and keeps an
+ * issue of each, so a body of megabytes of wrong items would take gigabytes, and more issues than a function call has room
+ * for. Items stay as they came: neither defaults nor changes of `item` reach them.
+ */
+export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<z.ZodType<z.output<Item>>> {
+  const unchecked: z.ZodType<z.output<Item>> = z.any()
+  return z.array(unchecked).check((context) => {
+    for (const [index, value] of context.value.entries()) {
+      const result = item.safeParse(value)
+      if (result.success) continue
+      for (const issue of result.error.issues) {
+        context.issues.push({ ...issue, path: [index, ...issue.path], input: value } as z.core.$ZodRawIssue)
+      }
+      return
+    }
+  })
+}
