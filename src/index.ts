@@ -17,6 +17,7 @@ export type {
   ModelKind,
   ModelLimits,
   ModelRoute,
+  SpeechAbilities,
   VideoAbilities,
 } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'

@@ -1,6 +1,7 @@
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineConfig, type MarkdownRenderer } from 'vitepress'
+import { headingAnchor } from './heading-anchor.ts'
 import { siteLink } from './repository-files.ts'
 import { ROOT, siteSections } from './site-pages.ts'
 
@@ -11,9 +12,7 @@ export default defineConfig({
   title: 'Signalbox',
   description: 'An AI gateway that you import into a Node backend.',
   lang: 'en-GB',
-  // The reference is built after the pages, so that links to it cannot be checked here.
-  ignoreDeadLinks: [/^\/api\//],
-  markdown: { config: rewriteLinks },
+  markdown: { anchor: { slugify: headingAnchor }, config: rewriteLinks },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
@@ -27,7 +26,7 @@ export default defineConfig({
       items: pages.map((page) => ({ text: page.title, link: `/${page.path}` })),
     })),
   },
-  /** The Markdown that `llms.txt` names, beside the pages made of it. */
+  /** Puts the Markdown that `llms.txt` names beside the pages made of it. */
   async buildEnd({ outDir }) {
     for (const { path } of sections.flatMap(({ pages }) => pages)) {
       await cp(join(ROOT, 'docs', path), join(outDir, path))

@@ -6,10 +6,7 @@ import type { SiteSection } from './site-pages.ts'
  */
 export function llmsText(sections: readonly SiteSection[]): string {
   const lists = sections.map(({ title, pages }) => {
-    const lines = pages.map((page) => {
-      const link = `- [${page.title}](/${page.path})`
-      return page.summary === '' ? link : `${link}: ${page.summary}`
-    })
+    const lines = pages.map((page) => `- [${page.title}](/${page.path}): ${page.summary}`)
     return `## ${title}\n\n${lines.join('\n')}\n`
   })
   return `# Signalbox\n\n> ${INTRODUCTION}\n\n${lists.join('\n')}`

@@ -64,7 +64,8 @@ function repositoryPath(href: string, source: string): string | undefined {
   if (/^(?:[a-z][a-z+.-]*:|#|\/)/i.test(href)) return undefined
   const [target = ''] = href.split('#')
   const path = posix.normalize(posix.join(posix.dirname(source), decodeURI(target))).replace(/\/$/, '')
-  if (path.startsWith('..') || !existsSync(join(ROOT, path))) throw new Error(`${source} links to ${href}: no such file`)
+  if (path.startsWith('..') || !existsSync(join(ROOT, path)))
+    throw new Error(`${source} links to ${href}: no such file`)
   return path
 }
 
@@ -82,7 +83,13 @@ function nameOf(path: string): string {
 function contentOf(path: string): string {
   const file = join(ROOT, path)
   const title = `# ${path}\n\n`
-  if (statSync(file).isDirectory()) return title + readdirSync(file).map((name) => `- \`${name}\`\n`).join('')
+  if (statSync(file).isDirectory())
+    return (
+      title +
+      readdirSync(file)
+        .map((name) => `- \`${name}\`\n`)
+        .join('')
+    )
   const text = readFileSync(file, 'utf8')
   if (path.endsWith('.md')) return text
   // Four backquotes, because examples may show fences of three.

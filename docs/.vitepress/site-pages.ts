@@ -10,7 +10,7 @@ export interface SitePage {
   readonly path: string
   /** Its first heading. */
   readonly title: string
-  /** The first sentence below that heading, as plain text; empty when nothing but a list, a table or code follows. */
+  /** The first sentences below that heading as plain text, or the names of its sections where it has none. */
   readonly summary: string
 }
 
@@ -49,17 +49,25 @@ export function readSitePage(path: string): SitePage {
   const heading = /^# (.+)$/m.exec(text)
   if (heading === null) throw new Error(`docs/${path} has no heading`)
   const body = text.slice(heading.index + heading[0].length)
-  return { path, title: heading[1] ?? '', summary: firstSentence(body) }
+  return { path, title: heading[1] ?? '', summary: summaryOf(body) }
 }
 
-/** Headings, dates, lists, tables and code are no sentences. */
-function firstSentence(body: string): string {
-  const paragraphs = body
-    .replaceAll(/^```[\s\S]*?^```/gm, '')
-    .split(/\n\s*\n/)
-    .map((paragraph) => plainText(paragraph.trim()))
-  const first = paragraphs.find((paragraph) => /^[^#|\-\d]/.test(paragraph)) ?? ''
-  return /^.+?[.!?:](?=\s|$)/.exec(first)?.[0].replace(/:$/, '.') ?? first
+/** Shorter sentences say too little alone, and take the next one along. */
+const MIN_SUMMARY_CHARACTERS = 60
+
+/** The first sentences, else the names of the sections. */
+function summaryOf(body: string): string {
+  const [introduction = '', ...sections] = body.replaceAll(/^```[\s\S]*?^```/gm, '').split(/^## /m)
+  // Dates, lists and tables are no sentences.
+  const paragraph = introduction.split(/\n\s*\n/).find((text) => /^\s*[^\s\d|#-]/.test(text))
+  if (paragraph === undefined) return sections.map((section) => section.split('\n', 1)[0]).join(', ')
+  let summary = ''
+  // A full stop inside backquotes ends nothing.
+  for (const [sentence] of plainText(paragraph).matchAll(/(?:`[^`]*`|[^`])+?(?:[.!?](?=\s|$)|$)/g)) {
+    summary += sentence
+    if (summary.length >= MIN_SUMMARY_CHARACTERS) break
+  }
+  return summary.replace(/:$/, '.')
 }
 
 function plainText(markdown: string): string {
@@ -67,5 +75,6 @@ function plainText(markdown: string): string {
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replaceAll('**', '')
     .replaceAll(/\s+/g, ' ')
+    .trim()
     .replace(/^Context\. /, '')
 }

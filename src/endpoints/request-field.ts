@@ -15,7 +15,7 @@ export function fieldPath(path: readonly PropertyKey[]): string {
  * @throws GatewayError `invalid_request` whose `param` names the first field at fault.
  */
 export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request {
-  const result = schema.safeParse(body)
+  const result = outcomeOf(schema, body)
   if (result.success) return body as Request
   const issue = mostSpecificIssue(result.error.issues)
   const param = fieldPath(issue.path)
@@ -23,6 +23,15 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
     message: param === '' ? `The request body: ${issue.message}` : `${param}: ${issue.message}`,
     param: param === '' ? undefined : param,
   })
+}
+
+/** Some checks of lengths run on values of any type, and a caller's own `length` may make them throw. */
+function outcomeOf(schema: z.ZodType, body: unknown): ReturnType<z.ZodType['safeParse']> {
+  try {
+    return schema.safeParse(body)
+  } catch (cause) {
+    throw new GatewayError('invalid_request', { message: 'The request body: a field has the wrong type', cause })
+  }
 }
 
 type Issue = z.core.$ZodIssue

@@ -51,11 +51,18 @@ function requestedModel(context: StageContext, endpoint: Endpoint, value: unknow
   const model = context.catalog.find(id)
   if (model !== undefined) return model
   throw new GatewayError('model_not_found', {
-    message: `There is no model ${JSON.stringify(id)}.`,
+    message: `There is no model ${JSON.stringify(shown(id))}.`,
     param: 'model',
     status: endpoint.unknownModel?.status,
     publicCode: endpoint.unknownModel?.code,
   })
+}
+
+const LONGEST_ID_SHOWN = 200
+
+/** What callers wrote is repeated to them, but not by the megabyte. */
+function shown(id: string): string {
+  return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
 }
 
 function shapeOf(endpoint: Endpoint, shapes: ReadonlyMap<string, Endpoint>, model: CatalogModel): Endpoint {

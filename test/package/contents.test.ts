@@ -90,11 +90,13 @@ describe('the packed files', () => {
 })
 
 describe('the runtime dependencies', () => {
-  test('are the four that need no further reason; a fifth needs a record in docs/decisions and its name here', () => {
+  test('are the four that need no further reason, and those that have a record in docs/decisions (0007, 0009)', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
+      '@fastify/busboy',
       'eventsource-parser',
       'form-data-encoder',
       'undici',
+      'wasm-media-encoders',
       'zod',
     ])
   })
@@ -102,7 +104,12 @@ describe('the runtime dependencies', () => {
   test('bring nothing else into the project of a host', () => {
     const folders = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'))
 
-    expect(folders.sort()).toEqual(['eventsource-parser', 'form-data-encoder', 'signalbox', 'undici', 'zod'])
+    // `@modelcontextprotocol` is the optional peer, which these tests install themselves; `@swc` and `tslib` come with the
+    // encoder of sound.
+    expect(folders.sort()).toEqual([
+      ...['@fastify', '@modelcontextprotocol', '@swc', 'eventsource-parser', 'form-data-encoder', 'signalbox', 'tslib'],
+      ...['undici', 'wasm-media-encoders', 'zod'],
+    ])
   })
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { listOf } from '../list-of.ts'
 
 const toolCall = z.looseObject({
   id: z.string(),
@@ -22,9 +23,9 @@ const contentPart = z
 const message = z
   .looseObject({
     role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
-    content: z.union([z.string(), z.array(contentPart), z.null()]).optional(),
+    content: z.union([z.string(), listOf(contentPart), z.null()]).optional(),
     name: z.string().nullish(),
-    tool_calls: z.array(toolCall).nullish(),
+    tool_calls: listOf(toolCall).nullish(),
     tool_call_id: z.string().nullish(),
   })
   .check((context) => {
@@ -57,7 +58,7 @@ const tokenBound = z.int().min(1)
 /** Rules of the chat request: the bounds of the API specification; unknown fields pass. */
 export const chatSchema = z.looseObject({
   model: z.string().min(1),
-  messages: z.array(message).min(1),
+  messages: listOf(message).min(1),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   max_tokens: tokenBound.nullish(),
@@ -65,14 +66,14 @@ export const chatSchema = z.looseObject({
   n: z.int().min(1).max(128).nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
+  stop: z.union([z.string(), listOf(z.string()).max(4)]).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
   seed: z.int().nullish(),
-  tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+  tools: listOf(z.looseObject({ type: z.string() })).nullish(),
   tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),

@@ -57,7 +57,8 @@ export function conversationFrom(messages: readonly ChatMessage[], options: Conv
       const isBetweenTurns = options.systemInPlace && open.length > 0
       if (text !== '') (isBetweenTurns ? userTurn(open).system : system).push(text)
     } else if (message.role === 'user') {
-      userTurn(open).rest.push(...mixedContent(message.content, `${path}.content`, options.report))
+      const { rest } = userTurn(open)
+      for (const block of mixedContent(message.content, `${path}.content`, options.report)) rest.push(block)
     } else if (message.role === 'tool') {
       addToolResult(userTurn(open), message, path, options.report)
     } else {
@@ -105,7 +106,7 @@ function addAssistantMessage(
   const last = open.at(-1)
   if (last?.role === 'assistant' && last.calls.length > 0) userTurn(open)
   if (last?.role === 'assistant' && last.calls.length === 0) {
-    last.blocks.push(...blocks)
+    for (const block of blocks) last.blocks.push(block)
     last.calls.push(...calls)
   } else {
     open.push({ role: 'assistant', blocks, calls })
@@ -153,7 +154,7 @@ function closeTurns(open: OpenTurn[], hoisted: string[]): Conversation {
     }
     const content = [...turn.answers.blocks(), ...turn.rest]
     if (content.length === 0) {
-      system.push(...turn.system)
+      for (const text of turn.system) system.push(text)
       continue
     }
     turns.push({ role: 'user', content })

@@ -37,7 +37,7 @@ export function chatContents(
     const path = `messages[${index}]`
     if (message.role !== 'tool' && typeof message.name === 'string') report('messages.name')
     if (message.role === 'system' || message.role === 'developer') {
-      systemParts.push(...contentParts(message.content, `${path}.content`, report))
+      for (const part of contentParts(message.content, `${path}.content`, report)) systemParts.push(part)
     } else if (message.role === 'user') {
       const parts = contentParts(message.content, `${path}.content`, report)
       turns.push({ role: 'user', parts: () => parts })
@@ -89,7 +89,7 @@ function mergedContents(turns: readonly Turn[]): GeminiContent[] {
     const added = parts()
     if (added.length === 0) continue
     const last = contents.at(-1)
-    if (last?.role === role) last.parts.push(...added)
+    if (last?.role === role) for (const part of added) last.parts.push(part)
     else contents.push({ role, parts: [...added] })
   }
   return contents

@@ -39,7 +39,7 @@ export class ToolStep {
         response: responseObject(text),
       },
     }
-    this.#mediaParts.push(...contentParts(media, `${path}.content`, report))
+    for (const part of contentParts(media, `${path}.content`, report)) this.#mediaParts.push(part)
     return true
   }
 

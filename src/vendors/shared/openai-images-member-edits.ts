@@ -1,19 +1,19 @@
 import { Buffer } from 'node:buffer'
 import { ByteEdits } from './byte-edits.ts'
 import { asBuffer } from './json-bytes.ts'
-import { areNamedOnce, type MemberOutline, outlineMembers } from './openai-images-outline.ts'
+import { type MemberOutline, outlineMembers } from './openai-images-outline.ts'
 
 /** New values of top-level members, as they were written by `JSON.stringify`; undefined: the member goes. */
 export type MemberChanges = ReadonlyMap<string, string | undefined>
 
 /**
  * Changes top-level members in the text of a JSON object and leaves every other byte as it is: values are replaced in
- * place, new members stand first. Undefined when the text cannot be shown to hold every member once, those that stay
- * included (names with escapes, members that stand twice): which of two counts is the reader's choice.
+ * place, new members stand first. Undefined when the text cannot be shown to hold each of them at most once (names with
+ * escapes, members that stand twice): which of two counts is the reader's choice.
  */
 export function editMembers(bytes: Uint8Array, changes: MemberChanges): Buffer | undefined {
   const members = outlineMembers([bytes])
-  if (members === undefined || !areNamedOnce(members)) return undefined
+  if (members === undefined || members.some((member) => member.name.includes('\\'))) return undefined
   const buffer = asBuffer(bytes)
   const edits = new ByteEdits()
   const added = [...changes].filter(([name, value]) => value !== undefined && !members.some((one) => one.name === name))
@@ -24,8 +24,11 @@ export function editMembers(bytes: Uint8Array, changes: MemberChanges): Buffer |
     const behindBrace = buffer.indexOf('{') + 1
     edits.replace(behindBrace, behindBrace, Buffer.from(left.length > 0 ? `${text},` : text))
   }
+  const seen = new Set<string>()
   for (const [index, member] of members.entries()) {
     if (!changes.has(member.name)) continue
+    if (seen.has(member.name)) return undefined
+    seen.add(member.name)
     const value = changes.get(member.name)
     if (value === undefined) removeMember(edits, members, index, left)
     else edits.replace(member.valueStart, member.end, Buffer.from(value))

@@ -1,0 +1,137 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import { parseCallerJson } from '../../src/core/json.ts'
+import { countTokensEndpoint } from '../../src/endpoints/count-tokens/count-tokens-endpoint.ts'
+import type { Endpoint } from '../../src/endpoints/endpoint.ts'
+import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
+import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
+import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
+import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
+import { chatRequestFromMessages } from '../../src/endpoints/messages/chat-request-from-messages.ts'
+import type { MessagesCall } from '../../src/endpoints/messages/messages-call.ts'
+import { messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
+import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
+import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
+import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
+import { oddBodies, rawJson } from './fuzz-bodies.ts'
+import {
+  countBodies,
+  editBodies,
+  generationBodies,
+  interactionBodies,
+  messageBodies,
+  multimodalBodies,
+  speechBodies,
+  videoBodies,
+} from './fuzz-proper-bodies.ts'
+
+const catalog = createCatalog(BUILT_IN_MODELS)
+
+/** Half of a character outside of the basic plane, without its other half. */
+const LONE_HALF = /\p{Surrogate}/u
+
+/** A body, read as the gateway reads it, and all that an endpoint is asked about it. */
+function ask(endpoint: Endpoint, body: Record<string, unknown>, textBytes: number) {
+  const model = catalog.find(String(body['model']))
+  if (model === undefined) throw new TypeError(`no such model: ${String(body['model'])}`)
+  const request = endpoint.parse(parseCallerJson(Buffer.from(rawJson(body))), model)
+  const usage = endpoint.estimate(request, textBytes, model)
+  return {
+    request,
+    usage,
+    fields: endpoint.billingFields(request, model),
+    isStream: endpoint.isStream(request),
+    textBytes: endpoint.textBytes?.(request) ?? 0,
+    urls: endpoint.callerUrls?.(request) ?? [],
+    type: endpoint.streamType?.(request),
+    conversation: endpoint.conversation?.(request),
+  }
+}
+
+/** What a request comes to: what the endpoint says of it, or its refusal. Anything else that is thrown is a fault. */
+function outcome<Answer>(run: () => Answer): Answer | undefined {
+  try {
+    return run()
+  } catch (error) {
+    if (!GatewayError.isInstance(error) || error.status < 400 || error.status >= 500) throw error
+    return undefined
+  }
+}
+
+const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, unknown>[]])[] = [
+  ['multimodal images', multimodalImageEndpoint as Endpoint, multimodalBodies],
+  ['interactions', interactionImageEndpoint as Endpoint, interactionBodies],
+  ['generations', openaiImageEndpoint as Endpoint, generationBodies],
+  ['image edits', imageEditEndpoint as Endpoint, editBodies],
+  ['messages', messagesEndpoint as Endpoint, messageBodies],
+  ['count_tokens', countTokensEndpoint as Endpoint, countBodies],
+  ['speech', speechEndpoint as Endpoint, speechBodies],
+  ['videos', videoEndpoint as Endpoint, videoBodies],
+]
+
+describe.each(ENDPOINTS)('%s', (_name, endpoint, bodies) => {
+  test('the bodies that are changed below are proper ones', () => {
+    for (const body of bodies) expect(ask(endpoint, body, 1).request).toBeDefined()
+  })
+
+  test('S30 S38 an odd body is answered for, or refused with a 4xx, and leaves no trace', () => {
+    fc.assert(
+      fc.property(oddBodies(bodies), (body) => {
+        const asked = outcome(() => ask(endpoint, body, 100))
+        for (const amount of Object.values(asked?.usage ?? {})) {
+          expect(Number.isSafeInteger(amount) && amount >= 0).toBe(true)
+        }
+        for (const text of Object.values(asked?.fields ?? {})) expect(typeof text).toBe('string')
+        expect(Object.getOwnPropertyNames(Object.prototype)).toHaveLength(12)
+      }),
+      { numRuns: 1_500 },
+    )
+  })
+})
+
+test('S38 an odd Messages request is translated for other vendors, or refused with a 4xx', () => {
+  fc.assert(
+    fc.property(oddBodies(messageBodies), (body) => {
+      const asked = outcome(() => ask(messagesEndpoint as Endpoint, body, 100))
+      if (asked === undefined) return
+      const { request } = asked.request as MessagesCall
+      const translated = outcome(() => chatRequestFromMessages(request, 4_096))
+      expect((asked.request as MessagesCall).messages).toBeInstanceOf(Array)
+      if (translated === undefined) return
+      expect(() => JSON.stringify(translated.request)).not.toThrow()
+      for (const name of translated.dropped) expect(name).toMatch(/^[\x20-\x7e]+$/)
+    }),
+    { numRuns: 1_500 },
+  )
+})
+
+test('the parts of an odd text are whole characters, fit the model, and lose nothing but white space', () => {
+  const piece = fc.constantFrom(
+    'a',
+    ' ',
+    '\n',
+    '. ',
+    '。',
+    '\ud83d\ude00',
+    '\ud800',
+    '\u{1F469}\u200D\u{1F469}',
+    '字',
+    '"”',
+    '...',
+  )
+  const texts = fc.oneof(
+    fc.array(piece, { maxLength: 400 }).map((pieces) => pieces.join('')),
+    fc.string({ unit: 'binary', maxLength: 300 }),
+  )
+  fc.assert(
+    fc.property(texts, fc.integer({ min: 1, max: 60 }), (text, most) => {
+      const parts = splitSpeechText(text, most)
+      expect(parts.join('').replace(/\s/g, '')).toBe(text.replace(/\s/g, ''))
+      const isWhole = !LONE_HALF.test(text)
+      for (const part of parts) expect(LONE_HALF.test(part) && isWhole).toBe(false)
+    }),
+  )
+})

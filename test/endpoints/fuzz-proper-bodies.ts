@@ -1,0 +1,131 @@
+type Bodies = readonly Readonly<Record<string, unknown>>[]
+
+const PNG_DATA = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const PNG_URL = `data:image/png;base64,${PNG_DATA}`
+const CDN = 'https://cdn.example.com'
+
+/** Proper bodies of each shape, as full of fields as they go. */
+export const multimodalBodies: Bodies = [
+  {
+    model: 'qw-image-2.0',
+    input: { messages: [{ role: 'user', content: [{ text: 'a boat' }] }] },
+    parameters: { size: '1024*1024', n: 1, seed: 3, watermark: false, negative_prompt: 'fog', prompt_extend: true },
+  },
+  {
+    model: 'qw-image-edit',
+    input: { messages: [{ role: 'user', content: [{ image: `${CDN}/a.png` }, { text: 'more light' }] }] },
+  },
+]
+
+export const interactionBodies: Bodies = [
+  {
+    model: 'gmn-3.1-flash-image-preview',
+    input: [
+      { type: 'text', text: 'a boat' },
+      { type: 'image', mime_type: 'image/png', data: 'aGVsbG8=' },
+      { type: 'image', mime_type: 'image/png', uri: `${CDN}/a.png` },
+    ],
+    system_instruction: 'Draw well.',
+    response_format: { type: 'image', image_size: '1K', aspect_ratio: '16:9' },
+    generation_config: { thinking_level: 'high', temperature: 1 },
+    tools: [{ type: 'google_search' }, { type: 'function', name: 'f', parameters: {} }],
+    store: true,
+    service_tier: 'flex',
+  },
+  { model: 'gmn-2.5-flash-image', input: 'a boat', stream: true, store: false },
+]
+
+export const generationBodies: Bodies = [
+  { model: 'gp-image-2', prompt: 'a boat', n: 2, size: '1536x864', quality: 'high', background: 'auto', stream: true },
+  {
+    model: 'gp-image-2',
+    prompt: 'a boat',
+    output_format: 'webp',
+    output_compression: 50,
+    partial_images: 1,
+    user: 'u',
+  },
+]
+
+export const editBodies: Bodies = [
+  { model: 'gp-image-2', prompt: 'more light', images: [{ image_url: PNG_URL }], mask: { image_url: PNG_URL }, n: 1 },
+  { model: 'gp-image-1', prompt: 'more light', images: [{ image_url: `${CDN}/a.png` }, { image_url: PNG_URL }] },
+]
+
+const conversation = [
+  { role: 'user', content: 'hello' },
+  {
+    role: 'assistant',
+    content: [
+      { type: 'thinking', thinking: 'hm', signature: 'signalbox:e30' },
+      { type: 'text', text: 'hi' },
+      { type: 'tool_use', id: 'call_1', name: 'look', input: { a: 1 } },
+    ],
+  },
+  {
+    role: 'user',
+    content: [
+      {
+        type: 'tool_result',
+        tool_use_id: 'call_1',
+        is_error: true,
+        content: [
+          { type: 'text', text: 'x' },
+          { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG_DATA } },
+        ],
+      },
+      { type: 'document', title: 't', source: { type: 'content', content: [{ type: 'text', text: 'b' }] } },
+      { type: 'search_result', title: 't', source: 's', content: [{ type: 'text', text: 'c' }] },
+    ],
+  },
+]
+const messagesRest = {
+  system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
+  messages: conversation,
+  tools: [
+    {
+      name: 'look',
+      description: 'looks',
+      input_schema: { type: 'object', properties: {}, additionalProperties: false },
+      strict: true,
+    },
+  ],
+  tool_choice: { type: 'auto', disable_parallel_tool_use: true },
+  output_config: {
+    effort: 'high',
+    format: { type: 'json_schema', schema: { type: 'object', additionalProperties: false } },
+  },
+  metadata: { user_id: 'u' },
+}
+
+export const countBodies: Bodies = ['cl-sonnet-4-6', 'gmn-2.5-flash'].map((model) => ({ model, ...messagesRest }))
+export const messageBodies: Bodies = [
+  ...countBodies.map((body) => ({ ...body, max_tokens: 3_000, stop_sequences: ['END'], temperature: 1 })),
+  ...countBodies.map(({ model }) => ({
+    model,
+    max_tokens: 3_000,
+    messages: [{ role: 'user', content: 'hi' }],
+    thinking: { type: 'enabled', budget_tokens: 2_000 },
+    stream: true,
+  })),
+]
+
+export const speechBodies: Bodies = [
+  { model: 'qw3-tts-flash', input: 'Good morning.', voice: 'Cherry', response_format: 'wav', speed: 1 },
+  { model: 'qw3-tts-instruct-flash', input: '早上好。', voice: 'alloy', instructions: 'softly', stream_format: 'sse' },
+]
+
+export const videoBodies: Bodies = [
+  {
+    model: 'wv2.6-t2v',
+    duration: 4,
+    resolution: '720p',
+    input: { prompt: 'a boat', negative_prompt: 'fog', audio_url: `${CDN}/a.mp3` },
+    parameters: { size: '1280*720', duration: 4, shot_type: 'multi', seed: 1, watermark: false },
+  },
+  { model: 'wv2.6-i2v', input: { prompt: 'x', img_url: `${CDN}/p.png` }, parameters: { resolution: '720P' } },
+  { model: 'wv2.6-r2v', input: { prompt: 'character1', reference_urls: [`${CDN}/a.png`, `${CDN}/b.mp4`] } },
+  { model: 'wv2.7-t2v', aspect_ratio: '9:16', input: { prompt: 'x' }, parameters: { ratio: '9:16' } },
+  { model: 'wv2.7-i2v', input: { media: [{ type: 'first_frame', url: PNG_URL }] }, webhook_url: `${CDN}/hook` },
+  { model: 'wv2.7-r2v', input: { prompt: 'Image 1', media: [{ type: 'reference_image', url: `${CDN}/a.png` }] } },
+]
