@@ -3,10 +3,11 @@ import { z } from 'zod'
 /**
  * A list whose items are checked one after the other up to the first that is at fault. `z.array(item)` goes on and keeps an
  * issue of each, so a body of megabytes of wrong items would take gigabytes, and more issues than a function call has room
- * for. Items stay as they came: neither defaults nor changes of `item` reach them.
+ * for. Items stay as they came: neither defaults nor changes of `item` reach them. As JSON Schema the list shows its items.
  */
 export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<z.ZodType<z.output<Item>>> {
-  const unchecked: z.ZodType<z.output<Item>> = z.any()
+  const { $schema: _draft, ...shown } = z.toJSONSchema(item, { unrepresentable: 'any' })
+  const unchecked: z.ZodType<z.output<Item>> = z.any().meta(shown)
   return z.array(unchecked).check((context) => {
     for (const [index, value] of context.value.entries()) {
       const result = item.safeParse(value)

@@ -104,10 +104,10 @@ describe('the runtime dependencies', () => {
   test('bring nothing else into the project of a host', () => {
     const folders = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'))
 
-    // `@modelcontextprotocol` is the optional peer, which these tests install themselves; `@swc` and `tslib` come with the
-    // encoder of sound.
+    // `@modelcontextprotocol` is the optional peer, which these tests install themselves; `@swc` comes with the encoder
+    // of sound.
     expect(folders.sort()).toEqual([
-      ...['@fastify', '@modelcontextprotocol', '@swc', 'eventsource-parser', 'form-data-encoder', 'signalbox', 'tslib'],
+      ...['@fastify', '@modelcontextprotocol', '@swc', 'eventsource-parser', 'form-data-encoder', 'signalbox'],
       ...['undici', 'wasm-media-encoders', 'zod'],
     ])
   })
