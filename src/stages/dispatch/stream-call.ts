@@ -155,7 +155,7 @@ export class StreamCall implements TransportHandler {
     }
     this.#flush()
     if (this.#end !== undefined) return
-    if (!this.#read(() => this.stream.end())) return
+    if (!this.#read(undefined)) return
     if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
   }
 
@@ -193,7 +193,7 @@ export class StreamCall implements TransportHandler {
     if (reads.length === 0) return
     this.#reads = []
     if (this.#isLaborious) this.#rest()
-    if (!this.#read(() => this.stream.push(joinChunks(reads)))) return
+    if (!this.#read(joinChunks(reads))) return
     if (this.stream.failure !== undefined) {
       // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
       this.#finish({ kind: 'ended' })
@@ -211,10 +211,13 @@ export class StreamCall implements TransportHandler {
     })
   }
 
-  /** A decoder that throws ends this call. It is called from the network's own callbacks, where nobody would catch it. */
-  #read(decode: () => Uint8Array | string | undefined): boolean {
+  /**
+   * Gives bytes to the decoder, or, undefined, tells it that the body has ended. One that throws ends this call: it is called
+   * from the network's own callbacks, where nobody would catch it.
+   */
+  #read(bytes: Uint8Array | undefined): boolean {
     try {
-      this.#deliver(decode())
+      this.#deliver(bytes === undefined ? this.stream.end() : this.stream.push(bytes))
       return true
     } catch (cause) {
       const error = new Error('the stream could not be read', { cause })

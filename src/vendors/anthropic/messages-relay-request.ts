@@ -3,7 +3,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
 import type { MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import { asBuffer, replaceTopLevelString } from '../shared/json-bytes.ts'
-import { areNamedOnce, outlineMembers } from '../shared/openai-images-outline.ts'
+import { areNamedOnce, outlineMembers } from '../shared/member-outline.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import type { MessagesAddress } from './chat-to-wire.ts'
 

@@ -5,8 +5,8 @@ import type { MessagesRequest } from '../../endpoints/messages/messages-request.
 import { MAX_EVENT_BYTES, sseEvent } from '../../wire/sse.ts'
 import { ByteEdits } from '../shared/byte-edits.ts'
 import { EventFrames } from '../shared/event-frames.ts'
+import { type FrameLines, readFrame } from '../shared/frame-lines.ts'
 import { type ByteSpan, findTopLevelString } from '../shared/json-bytes.ts'
-import { type FrameLines, readFrame } from '../shared/openai-images-frame.ts'
 import type { AnswerStream, VendorCall, VendorFailure } from '../vendor.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage } from './messages-usage.ts'
 

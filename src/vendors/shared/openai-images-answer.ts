@@ -1,6 +1,6 @@
 import { parseVendorJson } from '../../core/json.ts'
 import type { RelayedBody } from '../vendor.ts'
-import { type MemberOutline, memberText, outlineMembers } from './openai-images-outline.ts'
+import { type MemberOutline, memberText, outlineMembers } from './member-outline.ts'
 import { openaiImageUsage } from './openai-images-usage.ts'
 
 /**

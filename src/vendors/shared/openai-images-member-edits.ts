@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { ByteEdits } from './byte-edits.ts'
 import { asBuffer } from './json-bytes.ts'
-import { type MemberOutline, outlineMembers } from './openai-images-outline.ts'
+import { type MemberOutline, outlineMembers } from './member-outline.ts'
 
 /** New values of top-level members, as they were written by `JSON.stringify`; undefined: the member goes. */
 export type MemberChanges = ReadonlyMap<string, string | undefined>

@@ -6,9 +6,9 @@ import type { Form, FormPart } from '../../wire/multipart.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
 import { asBuffer } from './json-bytes.ts'
+import { areNamedOnce, outlineMembers } from './member-outline.ts'
 import { type PictureFields, pictureFields } from './openai-images-fields.ts'
 import { editMembers, type MemberChanges } from './openai-images-member-edits.ts'
-import { areNamedOnce, outlineMembers } from './openai-images-outline.ts'
 
 /**
  * Writes a request in JSON: the caller's bytes with the model id, and what the model does not take, changed. It is written

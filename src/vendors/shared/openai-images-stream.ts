@@ -5,9 +5,9 @@ import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/picture-esti
 import { MAX_EVENT_BYTES } from '../../wire/sse.ts'
 import type { AnswerStream, VendorFailure } from '../vendor.ts'
 import { EventFrames } from './event-frames.ts'
+import { type FrameLines, readFrame } from './frame-lines.ts'
+import { type MemberOutline, memberText, outlineMembers } from './member-outline.ts'
 import { memberCalled } from './openai-images-answer.ts'
-import { type FrameLines, readFrame } from './openai-images-frame.ts'
-import { type MemberOutline, memberText, outlineMembers } from './openai-images-outline.ts'
 import { addedUsage, openaiImageUsage } from './openai-images-usage.ts'
 
 /** What a stream of pictures must know of its call. */

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { memberText, outlineMembers } from '../../../src/vendors/shared/member-outline.ts'
 import { editMembers } from '../../../src/vendors/shared/openai-images-member-edits.ts'
-import { memberText, outlineMembers } from '../../../src/vendors/shared/openai-images-outline.ts'
 
 const name = fc.constantFrom('model', 'data', 'usage', 'a b', '')
 // Read once, so that what JSON does not keep (minus zero) is gone.

@@ -1,0 +1,87 @@
+import type { Usage } from '../core/usage.ts'
+import { OversizeEventError } from '../wire/sse.ts'
+import type { AnswerStream, VendorFailure } from './answer-stream.ts'
+import type { ChatStreamDecoder } from './chat/chat-stream-writer.ts'
+
+/** What a translated stream asks of the writer that a vendor's decoder calls. */
+interface StreamText {
+  /** True once something was written that a caller would keep. */
+  readonly hasContent: boolean
+  /** A lower bound of the output tokens written. */
+  readonly outputTokensSeen: number
+}
+
+/** Joins a vendor's chat decoder and a writer of events in a dialect into a stream of bytes for the caller. */
+export abstract class TranslatedStream implements AnswerStream {
+  protected readonly decoder: ChatStreamDecoder
+  readonly #writer: StreamText
+  #failure: VendorFailure | undefined
+  #isDone = false
+
+  constructor(decoder: ChatStreamDecoder, writer: StreamText) {
+    this.decoder = decoder
+    this.#writer = writer
+  }
+
+  /** Gives what was written since the last call; whole events only. */
+  protected abstract take(): string
+
+  /** Writes what stands behind the last content of a whole answer. */
+  protected abstract finish(): void
+
+  push(chunk: Uint8Array): string | undefined {
+    return this.failure === undefined ? this.#decode(chunk) : undefined
+  }
+
+  end(): string | undefined {
+    if (this.failure !== undefined) return undefined
+    const text = this.#decode(undefined)
+    if (this.failure !== undefined || !this.decoder.isComplete || this.#isDone) return text
+    this.#isDone = true
+    this.finish()
+    return (text ?? '') + this.take()
+  }
+
+  get hasContent(): boolean {
+    return this.#writer.hasContent
+  }
+
+  /** Whole only after `end`: usage may still follow the vendor's last content. */
+  get isComplete(): boolean {
+    return this.#isDone
+  }
+
+  /** The writer gives whole events only. */
+  get atBoundary(): boolean {
+    return true
+  }
+
+  get failure(): VendorFailure | undefined {
+    return this.#failure ?? this.decoder.failure
+  }
+
+  get usage(): Usage | undefined {
+    return this.decoder.usage
+  }
+
+  get outputTokensSeen(): number {
+    return this.#writer.outputTokensSeen
+  }
+
+  /** Undefined: the body has ended. */
+  #decode(chunk: Uint8Array | undefined): string | undefined {
+    try {
+      if (chunk === undefined) this.decoder.end()
+      else this.decoder.push(chunk)
+    } catch (error) {
+      this.#failure = unreadable(error)
+    }
+    const text = this.take()
+    return text === '' ? undefined : text
+  }
+}
+
+function unreadable(error: unknown): VendorFailure {
+  const message = error instanceof OversizeEventError ? error.message : 'the vendor sent an event that cannot be read'
+  return { kind: 'invalid_response', status: 0, message }
+}
