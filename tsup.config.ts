@@ -9,6 +9,7 @@ const libraryEntries = {
   fastify: 'src/adapters/fastify.ts',
   fetch: 'src/adapters/fetch.ts',
   client: 'src/client/index.ts',
+  builders: 'src/client/builders/index.ts',
   mcp: 'src/mcp/index.ts',
   postgres: 'src/stores/postgres/postgres-store.ts',
   redis: 'src/stores/redis/redis-limits.ts',

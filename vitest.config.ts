@@ -1,5 +1,15 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
+/**
+ * Test files that get modules of their own, because they replace a module or read the environment when they are loaded.
+ * The others of a worker share theirs: most of the time of a run was importing the same 700 modules for each file.
+ */
+export const ALONE = [
+  'test/cli/serve-without-engine.test.ts',
+  'test/tasks/webhook-egress.test.ts',
+  'test/examples/next-route.test.ts',
+]
+
 export default defineConfig({
   test: {
     testTimeout: 20_000,
@@ -12,16 +22,22 @@ export default defineConfig({
         test: {
           name: 'source',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, 'test/package/**'],
+          exclude: [...configDefaults.exclude, 'test/package/**', ...ALONE],
+          isolate: false,
           // Lends servers to the tests that ask for one; starts nothing by itself.
           globalSetup: 'test/support/real-servers.setup.ts',
         },
       },
       {
         extends: true,
+        test: { name: 'alone', include: ALONE },
+      },
+      {
+        extends: true,
         test: {
           name: 'package',
           include: ['test/package/**/*.test.ts'],
+          isolate: false,
           // Packs what `npm test` has built, once, and only when these tests run.
           globalSetup: 'test/package/packed.setup.ts',
         },

@@ -22,11 +22,22 @@ export function chatStreamFaults({ body }, { proxy, model, contentEvents = CONTE
   return faults
 }
 
-/** What is wrong with a stream in Anthropic's dialect. */
-export function messagesStreamFaults({ body }) {
+/** What is wrong with a stream in Anthropic's dialect; `model` is what a gateway has to call it. */
+export function messagesStreamFaults({ body }, { proxy, model } = {}) {
   const texts = body.split('"text_delta"').length - 1
   const isWhole = texts === CONTENT_EVENTS && body.includes('event: message_stop')
-  return isWhole ? [] : [`${texts} pieces of text, or no end`]
+  const faults = isWhole ? [] : [`${texts} pieces of text, or no end`]
+  if (proxy?.isTranslating && !body.includes(`"model":"${model}"`)) faults.push(`the model is not ${model}`)
+  return faults
+}
+
+/** What is wrong with the result of the MCP tool `chat_complete`. */
+export function mcpChatFaults({ body, head }, { model }) {
+  if (!/\r\ncontent-type: *application\/json/i.test(head)) return ['the answer is not plain JSON']
+  const { result } = JSON.parse(body)
+  const { structuredContent: chat, isError } = result ?? {}
+  if (isError || chat?.model !== model || chat.usage.completion_tokens === 0) return ['no chat completion']
+  return chat.choices[0].message.content.length > 400 ? [] : ['the answer is not whole']
 }
 
 /** What is wrong with the answer to an image edit. */

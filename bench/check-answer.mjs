@@ -1,5 +1,8 @@
 import { isSuccess } from './http-connection.mjs'
+import { requestFor } from './request-for.mjs'
+import { within } from './within.mjs'
 
+const ANSWER_WITHIN_MS = 60_000
 const SETTLE_WITHIN_MS = 5_000
 
 /**
@@ -8,7 +11,9 @@ const SETTLE_WITHIN_MS = 5_000
  * @throws Error naming what is wrong
  */
 export async function checkAnswer({ driver, proxy, running, scenario }) {
-  const answer = await driver.ask('fetchWhole', { port: running.port, request: scenario.request(proxy) })
+  const request = requestFor({ scenario, proxy, running })
+  const asked = driver.ask('fetchWhole', { port: running.port, request })
+  const answer = await within(ANSWER_WITHIN_MS, `${proxy.name}, a first answer`, asked)
   if (!isSuccess(answer)) throw new Error(`${proxy.name}: status ${answer.status}: ${answer.body.slice(0, 500)}`)
   const faults = scenario.faultsOf(answer, proxy)
   if (faults.length > 0) throw new Error(`${proxy.name}: ${faults.join('; ')}: ${answer.body.slice(-500)}`)

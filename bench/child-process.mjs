@@ -1,55 +1,77 @@
 import { spawn } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { findProgram } from './find-program.mjs'
 
 /** Where the processes run: the proxy alone on one core, vendor and driver together on another. */
 export const PROXY_CORE = 0
 export const LOAD_CORE = 1
+/** For the second of two processes of a proxy; where there are two cores only, it has to share. */
+export const SECOND_PROXY_CORE = availableParallelism() > 2 ? 2 : LOAD_CORE
 
 /** True where processes can be kept on one core each. */
-export const canPin = availableParallelism() > 1 && isInstalled('taskset')
+export const canPin = availableParallelism() > 1 && findProgram('taskset') !== undefined
+
+/** A command that runs on one core, as program and arguments; `taskset` becomes the program, so the process id is its own. */
+export function pinned(command, core) {
+  const [program, ...rest] = canPin ? ['taskset', '-c', String(core), ...command] : command
+  return { program, arguments: rest }
+}
 
 /**
  * Starts a Node program that answers questions by `answerQuestions`. Resolves when it is ready.
  * @param {URL} file
- * @param {{ core: number, arguments?: readonly string[], execArguments?: readonly string[] }} options
+ * @param {{
+ *   core: number, arguments?: readonly string[], execArguments?: readonly string[], output?: 'inherit' | 'ignore'
+ * }} options `output`: where its standard output goes, by default to ours
  */
-export function startChild(file, { core, arguments: programArguments = [], execArguments = [] }) {
-  const command = [process.execPath, ...execArguments, file.pathname, ...programArguments]
-  const [program, ...rest] = canPin ? ['taskset', '-c', String(core), ...command] : command
-  const child = spawn(program, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' })
-  const waiting = new Map()
-  let questionCount = 0
-
-  const ask = (question, details) =>
-    new Promise((resolve, reject) => {
-      questionCount += 1
-      waiting.set(questionCount, { resolve, reject })
-      child.send({ id: questionCount, question, details })
-    })
+export async function startChild(file, options) {
+  const { core, arguments: programArguments = [], execArguments = [], output = 'inherit' } = options
+  const command = pinned([process.execPath, ...execArguments, file.pathname, ...programArguments], core)
+  const stdio = ['ignore', output, 'inherit', 'ipc']
+  const child = spawn(command.program, command.arguments, { stdio, serialization: 'advanced' })
+  const { ask, ready } = questionsTo(child, file.pathname)
   const stop = () =>
     new Promise((resolve) => {
       if (child.exitCode !== null || child.signalCode !== null) return resolve()
       child.once('exit', () => resolve())
       child.disconnect()
     })
+  return { ask, stop, pid: child.pid, ready: await ready }
+}
 
-  return new Promise((resolve, reject) => {
+/**
+ * The asking side of a child process, or of a cluster's worker.
+ * @returns `ready`, a promise of what the child says when it is; `ask(question, details)`, which rejects when the child has
+ *   ended or the answer is a fault
+ */
+export function questionsTo(child, name) {
+  const waiting = new Map()
+  let questionCount = 0
+
+  const ask = (question, details) =>
+    new Promise((resolve, reject) => {
+      if (!child.connected) return reject(new Error(`${name} has ended`))
+      questionCount += 1
+      waiting.set(questionCount, { resolve, reject })
+      child.send({ id: questionCount, question, details })
+    })
+
+  const ready = new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code) => {
-      const fault = new Error(`${file.pathname} ended with code ${code}`)
+      const fault = new Error(`${name} ended with code ${code}`)
       reject(fault)
       for (const { reject: fail } of waiting.values()) fail(fault)
     })
     child.on('message', ({ id, answer, fault }) => {
-      if (id === 0) return resolve({ ask, stop, pid: child.pid, ready: answer })
+      if (id === 0) return resolve(answer)
       const asked = waiting.get(id)
       waiting.delete(id)
       if (fault === undefined) asked?.resolve(answer)
       else asked?.reject(new Error(fault))
     })
   })
+  return { ask, ready }
 }
 
 /**
@@ -58,24 +80,15 @@ export function startChild(file, { core, arguments: programArguments = [], execA
  * @param {Readonly<Record<string, (details: never) => unknown>>} answers
  */
 export function answerQuestions(ready, answers) {
+  // A message that cannot be sent has nobody left to read it.
+  const tell = (message) => process.send(message, (error) => error && process.exit(0))
   process.on('message', async ({ id, question, details }) => {
     try {
-      process.send({ id, answer: await answers[question](details) })
+      tell({ id, answer: await answers[question](details) })
     } catch (error) {
-      process.send({ id, fault: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+      tell({ id, fault: error instanceof Error ? (error.stack ?? error.message) : String(error) })
     }
   })
   process.on('disconnect', () => process.exit(0))
-  process.send({ id: 0, answer: ready })
-}
-
-function isInstalled(program) {
-  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
+  tell({ id: 0, answer: ready })
 }

@@ -18,8 +18,8 @@ export function answeringTransport(chunks) {
 }
 
 /** Sends one request with a body in `chunks` to a gateway; rejects unless it is answered with 200. */
-export function sendOnce(gateway, { path, contentType, chunks }) {
-  const headers = { authorization: `Bearer ${CALLER_KEY}`, 'content-type': contentType }
+export function sendOnce(gateway, { path, contentType, chunks, headers: further }) {
+  const headers = { authorization: `Bearer ${CALLER_KEY}`, 'content-type': contentType, ...further }
   return new Promise((resolve, reject) => {
     const sink = {
       closed: false,

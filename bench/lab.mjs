@@ -11,7 +11,8 @@ export async function openLab() {
     vendor,
     /**
      * Starts a proxy in front of the vendor.
-     * @param {{ name: string, launch?: Function }} proxy a module of `proxies/`; one that is no Node program brings its own `launch`
+     * @param {{ name: string, launch?: Function }} proxy a module of `proxies/`; one that `proxy-process.mjs` cannot serve brings its
+     *   own `launch`
      */
     async startProxy(proxy) {
       const upstreamPort = vendor.ready.port
@@ -31,8 +32,12 @@ async function nodeProxy({ name }, upstreamPort) {
     execArguments: ['--expose-gc'],
     arguments: [file(`./proxies/${name}.mjs`).href, String(upstreamPort)],
   })
+  return { port: child.ready.port, ...answersOf(child) }
+}
+
+/** What a Node program answers about itself, as the measurements ask for it. */
+export function answersOf(child) {
   return {
-    port: child.ready.port,
     /** CPU time used since the start, in microseconds. */
     cpuMicroseconds: () => child.ask('cpuMicroseconds'),
     /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the most there ever was. */

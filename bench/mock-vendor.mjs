@@ -21,9 +21,11 @@ import {
  */
 
 const PACES = {
-  paced: { intervalMs: 20, events: chatEvents('gpt-bench-paced') },
-  brief: { intervalMs: 10, events: chatEvents('gpt-bench-brief', 10) },
+  paced: { intervalMs: 20, events: chatEvents('gpt-bench-paced'), together: 2 },
+  brief: { intervalMs: 10, events: chatEvents('gpt-bench-brief', 10), together: 2 },
 }
+/** Three events come before the first text. */
+const MESSAGES_PACE = { intervalMs: 20, events: messagesEvents('claude-bench-paced'), together: 4 }
 const SLOW_INTERVAL_MS = 2_000
 const SLOW_EVENTS = chatEvents('gpt-bench-slow').slice(0, 2)
 
@@ -46,7 +48,10 @@ function answer(socket, path, body) {
     return socket.write(videoReceipt(videos))
   }
   const manner = /"model":\s*"[^"]*-(burst|paced|brief|slow)"/.exec(body)?.[1]
-  if (path.endsWith('/messages')) return socket.write(manner === 'burst' ? MESSAGES_BURST : MESSAGE)
+  if (path.endsWith('/messages')) {
+    if (manner === 'paced') return pace(socket, MESSAGES_PACE)
+    return socket.write(manner === 'burst' ? MESSAGES_BURST : MESSAGE)
+  }
   if (manner === undefined) return socket.write(CHAT)
   if (manner === 'burst') return socket.write(BURST)
   if (manner === 'slow') return drip(socket)
@@ -54,12 +59,12 @@ function answer(socket, path, body) {
 }
 
 /**
- * One write per event. The head, the event that only names the role, and the first text go out at once and together: a gateway
- * that waits for content before it commits itself to this vendor is not to be charged with the vendor's own pause.
+ * One write per event. The head, the events before the first text, and that text go out at once and together: a gateway that
+ * waits for content before it commits itself to this vendor is not to be charged with the vendor's own pause.
  */
-function pace(socket, { intervalMs, events }) {
-  socket.write(Buffer.concat([STREAM_HEAD, events[0], events[1]]))
-  let next = 2
+function pace(socket, { intervalMs, events, together }) {
+  socket.write(Buffer.concat([STREAM_HEAD, ...events.slice(0, together)]))
+  let next = together
   const stop = () => {
     clearInterval(timer)
     socket.off('close', stop)
@@ -96,8 +101,7 @@ function serve(socket) {
     head ??= readHead(chunks)
     if (head === undefined) return
     const { path, bodyStart, bodyBytes } = head
-    const isWhole =
-      bodyBytes === undefined ? joined(chunks).subarray(-5).equals(STREAM_END) : byteLength >= bodyStart + bodyBytes
+    const isWhole = bodyBytes === undefined ? endOf(chunks).equals(STREAM_END) : byteLength >= bodyStart + bodyBytes
     if (!isWhole) return
     const front = joined(chunks, Math.min(byteLength, READ_BYTES)).subarray(bodyStart, READ_BYTES).latin1Slice()
     chunks = []
@@ -116,6 +120,11 @@ function readHead(chunks) {
   const isChunked = /\r\ntransfer-encoding: *chunked/i.test(head)
   const bodyBytes = isChunked ? undefined : Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
   return { path: head.split(' ', 2)[1], bodyStart: end + 4, bodyBytes }
+}
+
+/** The last bytes, as many as the end of a chunked body has; no chunk is empty. */
+function endOf(chunks) {
+  return joined(chunks.slice(-STREAM_END.byteLength)).subarray(-STREAM_END.byteLength)
 }
 
 /** The first `size` bytes, or all. */

@@ -1,20 +1,23 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { proxiesOf } from './proxies/proxies.mjs'
 
 const SHOWN = 40
 const BUILT = new URL('../dist/', import.meta.url).href
 
 /** Measures one turn of each proxy under the profiler; prints where its time goes and keeps the profiles. */
-export async function profileScenario({ lab, scenario, options }) {
+export async function profileScenario({ lab, suite, scenario, options }) {
   await mkdir(options.profileFolder, { recursive: true })
-  for (const proxy of proxiesOf(scenario)) {
+  for (const proxy of suite.proxiesOf(scenario)) {
+    if (proxy.missing?.() !== undefined) continue
     const prepared = await scenario.measurement.prepare({ lab, proxy, scenario, options })
     const turn = { lab, proxy, scenario, prepared, options: { ...options, isProfiling: true } }
     const { profile, cpuMicroseconds } = await scenario.measurement.measure(turn)
     await scenario.measurement.finish({ prepared })
     if (profile === undefined) continue
-    await writeFile(join(options.profileFolder, `${scenario.name}-${proxy.name}.cpuprofile`), JSON.stringify(profile))
+    await writeFile(
+      join(options.profileFolder, `${scenario.name}-${proxy.name.replace('/', '-')}.cpuprofile`),
+      JSON.stringify(profile),
+    )
     console.log(
       `\n${scenario.title}: ${proxy.title}, ${cpuMicroseconds.toFixed(2)} ${scenario.unit} with the profiler on`,
     )

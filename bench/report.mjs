@@ -1,47 +1,78 @@
-import { FLOOR } from './proxies/proxies.mjs'
-
-const SIGNS = { ratio: '×', difference: 'ms more' }
-
-/** What stands behind a compared value; an absolute one has the unit of the headline, such as `kB` of `kB/stream`. */
-const signOf = ({ comparison, unit }) => SIGNS[comparison] ?? unit.split('/')[0]
-
-/** One row for each proxy of a scenario, as texts. */
-export function rowsOf({ scenario, results }) {
-  return results.map((result) => {
-    const { medians } = result
-    const isFloor = result.proxy === FLOOR.name
-    return {
-      scenario: isFloor ? scenario.title : '',
-      proxy: result.title,
-      [HEADLINE]: `${round(medians[scenario.headline])} ${scenario.unit}`,
-      'against the floor': isFloor && scenario.comparison !== 'absolute' ? '' : comparisonText(scenario, result),
-      'per second': medians.answersPerSecond === undefined ? '' : round(medians.answersPerSecond),
-      'p50 ms': medians.p50Ms === undefined ? '' : round(medians.p50Ms),
-      'p99 ms': medians.p99Ms === undefined ? '' : round(medians.p99Ms),
-      'first byte ms': medians.firstByteMs === undefined ? '' : round(medians.firstByteMs),
-      target: isFloor ? '' : verdict(scenario, result.comparison),
-    }
-  })
-}
+import { rounded } from './rounded.mjs'
+import { signOf } from './verdict.mjs'
 
 const HEADLINE = 'median'
+const NOT_MEASURED = '–'
 
-function comparisonText(scenario, result) {
-  const [least, most] = [Math.min(...result.compared), Math.max(...result.compared)]
-  return `${round(result.comparison)} ${signOf(scenario)} (${round(least)}–${round(most)})`
+/** Columns of medians beside the headline, where a measurement has them. */
+const COLUMNS = new Map([
+  ['per second', ({ answersPerSecond }) => answersPerSecond],
+  ['p50 ms', ({ p50Ms }) => p50Ms],
+  ['p99 ms', ({ p99Ms }) => p99Ms],
+  ['first byte ms', ({ firstByteMs }) => firstByteMs],
+  ['least share %', ({ leastShare }) => leastShare && leastShare * 100],
+])
+
+/**
+ * The table of a suite: one row for each proxy of each scenario, as texts, and the footnotes that rows refer to by number.
+ * A column that is empty in all rows is left out.
+ */
+export function tableOf(suite, outcomes) {
+  const footnotes = []
+  const rows = outcomes.flatMap((outcome) =>
+    outcome.results.map((result, index) => ({
+      scenario: index === 0 ? outcome.scenario.title : '',
+      ...rowOf(suite, outcome.scenario, result, (reason) => numberOf(footnotes, reason)),
+    })),
+  )
+  const columns = Object.keys(rows[0]).filter((column) => rows.some((row) => row[column] !== ''))
+  return { rows: rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column]]))), footnotes }
 }
 
-/** The target in words, and whether it was reached. */
-export function verdict(scenario, value) {
-  const { target, goal } = scenario
-  const outcome = value <= target ? 'pass' : 'FAIL'
-  const goalText = goal === target ? '' : `; goal ${goal}: ${value <= goal ? 'reached' : 'not yet'}`
-  return `≤ ${target} ${signOf(scenario)}: ${outcome}${goalText}`
+function rowOf(suite, scenario, result, footnote) {
+  const references = suite.referencesOf(scenario)
+  const { medians, comparisons, reason } = result
+  const isMeasured = reason === undefined
+  const compared = ({ name, column }) => [
+    column,
+    isMeasured && (result.proxy !== name || scenario.comparison === 'absolute')
+      ? comparisonText(scenario, comparisons[name])
+      : '',
+  ]
+  return {
+    proxy: result.title,
+    [HEADLINE]: isMeasured
+      ? `${rounded(medians[scenario.headline])} ${scenario.unit}`
+      : `${NOT_MEASURED} [${footnote(`${result.title}: ${reason}`)}]`,
+    ...Object.fromEntries(references.map(compared)),
+    ...Object.fromEntries(
+      [...COLUMNS].map(([column, medianOf]) => [column, isMeasured ? text(medianOf(medians)) : '']),
+    ),
+    target: isMeasured ? (suite.verdictOf?.(scenario, result) ?? '') : '',
+  }
 }
 
-function round(value) {
-  if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString('en-US')
-  return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)
+const text = (value) => (value === undefined ? '' : rounded(value))
+
+function comparisonText(scenario, { median, least, most }) {
+  if (scenario.comparison !== 'difference')
+    return `${rounded(median)} ${signOf(scenario)} (${rounded(least)}–${rounded(most)})`
+  const direction = median < 0 ? 'less' : 'more'
+  return `${rounded(Math.abs(median))} ms ${direction} (${signed(least)} to ${signed(most)})`
+}
+
+const signed = (value) => `${value < 0 ? '−' : '+'}${rounded(Math.abs(value))}`
+
+/** The number of a footnote; equal ones are one. */
+function numberOf(footnotes, note) {
+  if (!footnotes.includes(note)) footnotes.push(note)
+  return footnotes.indexOf(note) + 1
+}
+
+/** A table and its footnotes in Markdown. */
+export function markdownOf({ rows, footnotes }) {
+  const notes = footnotes.map((note, index) => `[${index + 1}] ${note}`)
+  return [markdownTable(rows), ...notes].join('\n\n')
 }
 
 /** A Markdown table, its columns aligned so that it reads in a terminal too. */

@@ -38,9 +38,9 @@ export function post(path, body) {
   return `${postHead(path, 'application/json', Buffer.byteLength(json))}${json}`
 }
 
-/** A chat request of two messages, about 1 KB. */
-export function chatRequest(model, { stream = false } = {}) {
-  return post('/v1/chat/completions', {
+/** The body of a chat request of two messages, about 1 KB. */
+export function chatBody(model) {
+  return {
     model,
     messages: [
       { role: 'system', content: SYSTEM_PROMPT },
@@ -48,8 +48,13 @@ export function chatRequest(model, { stream = false } = {}) {
     ],
     temperature: 0.7,
     max_completion_tokens: 512,
-    ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
-  })
+  }
+}
+
+/** A chat request, whole. */
+export function chatRequest(model, { stream = false } = {}) {
+  const streaming = stream ? { stream: true, stream_options: { include_usage: true } } : {}
+  return post('/v1/chat/completions', { ...chatBody(model), ...streaming })
 }
 
 /** The same question in Anthropic's dialect, streamed. */

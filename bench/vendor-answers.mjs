@@ -16,6 +16,9 @@ export const CONTENT_EVENTS = 200
 /** Events of one whole OpenAI stream. */
 export const STREAM_EVENTS = CONTENT_EVENTS + 4
 
+/** Events of one whole Anthropic stream. */
+export const MESSAGES_EVENTS = CONTENT_EVENTS + 6
+
 const EMBEDDING_COUNT = 100
 const EMBEDDING_SIZE = 1_024
 

@@ -1,4 +1,5 @@
 import { checkAnswer } from '../check-answer.mjs'
+import { requestFor } from '../request-for.mjs'
 
 /**
  * Requests at once. What a process needs once is in both, and so not in their difference. With fewer than these the peak is
@@ -46,7 +47,7 @@ async function measureProcess({ lab, proxy, scenario, count }) {
   const running = await lab.startProxy(proxy)
   try {
     const expectedBytes = await checkAnswer({ driver, proxy, running, scenario: scenario.single })
-    const request = scenario.request(proxy)
+    const request = requestFor({ scenario, proxy, running })
     const atOnce = (steps) => requestsAtOnce({ lab, request, count, expectedBytes, steps })
     await driver.ask('open', { port: running.port, count })
     await atOnce({})

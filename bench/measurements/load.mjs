@@ -1,6 +1,9 @@
 import { checkAnswer, checkCharge, settledBalance } from '../check-answer.mjs'
+import { requestFor } from '../request-for.mjs'
+import { within } from '../within.mjs'
 
 const LEAST_WARM_UP_SECONDS = 3
+const ANSWERS_WITHIN_MS = 300_000
 
 /**
  * Measures proxies under load: each is started once, warmed up, and then measured in turns. A scenario with few requests per
@@ -9,18 +12,17 @@ const LEAST_WARM_UP_SECONDS = 3
 export const load = {
   async prepare({ lab, proxy, scenario, options }) {
     const running = await lab.startProxy(proxy)
-    const warmUpOptions = { seconds: Math.max(options.seconds, LEAST_WARM_UP_SECONDS) }
-    let prepared
-    for (const step of scenario.warmUp === undefined ? [scenario] : [scenario.warmUp, scenario]) {
-      prepared = { running, expectedBytes: await checkAnswer({ driver: lab.driver, proxy, running, scenario: step }) }
-      await oneRun({ lab, proxy, scenario: step, prepared, options: warmUpOptions })
+    try {
+      return await warmUp({ lab, proxy, scenario, options, running })
+    } catch (error) {
+      await running.stop()
+      throw error
     }
-    return prepared
   },
 
   async measure({ lab, proxy, scenario, prepared, options }) {
     const before = await settledBalance(prepared.running, scenario)
-    const { result, cpu, profile } = await oneRun({ lab, proxy, scenario, prepared, options })
+    const { result, cpu, profile, leastShare } = await oneRun({ lab, proxy, scenario, prepared, options })
     const after = await settledBalance(prepared.running, scenario)
     const { answers } = result
     checkCharge({ proxy, before, after, answers, costNanoDollars: scenario.costNanoDollars })
@@ -30,6 +32,7 @@ export const load = {
       p50Ms: result.p50Ms,
       p99Ms: result.p99Ms,
       firstByteMs: result.firstByteP50Ms,
+      ...(leastShare === undefined ? {} : { leastShare }),
       profile,
     }
   },
@@ -37,22 +40,45 @@ export const load = {
   finish: ({ prepared }) => prepared.running.stop(),
 }
 
+async function warmUp({ lab, proxy, scenario, options, running }) {
+  const warmUpOptions = { seconds: Math.max(options.seconds, LEAST_WARM_UP_SECONDS) }
+  let prepared
+  for (const step of scenario.warmUp === undefined ? [scenario] : [scenario.warmUp, scenario]) {
+    prepared = { running, expectedBytes: await checkAnswer({ driver: lab.driver, proxy, running, scenario: step }) }
+    await oneRun({ lab, proxy, scenario: step, prepared, options: warmUpOptions })
+  }
+  return prepared
+}
+
 async function oneRun({ lab, proxy, scenario, prepared, options }) {
   const { running, expectedBytes } = prepared
   const { connections, answersPerConnection = Number.POSITIVE_INFINITY, spreadMs = 0 } = scenario.load
-  await lab.driver.ask('open', { port: running.port, count: connections })
-  if (options.isProfiling) await running.startProfile()
-  const cpuBefore = await running.cpuMicroseconds()
-  const result = await lab.driver.ask('run', {
-    request: scenario.request(proxy),
-    durationMs: answersPerConnection === Number.POSITIVE_INFINITY ? options.seconds * 1_000 : undefined,
-    answersPerConnection,
-    spreadMs,
-    expectedBytes,
-  })
-  const cpu = (await running.cpuMicroseconds()) - cpuBefore
-  const profile = options.isProfiling ? await running.stopProfile() : undefined
-  await lab.driver.ask('close')
-  if (result.faults.length > 0) throw new Error(`${proxy.name}, ${scenario.name}: ${result.faults.join(', ')}`)
-  return { result, cpu, profile }
+  try {
+    await lab.driver.ask('open', { port: running.port, count: connections })
+    if (options.isProfiling) await running.startProfile?.()
+    const answeredBefore = await running.answersByWorker?.()
+    const cpuBefore = await running.cpuMicroseconds()
+    const answered = lab.driver.ask('run', {
+      request: requestFor({ scenario, proxy, running }),
+      durationMs: answersPerConnection === Number.POSITIVE_INFINITY ? options.seconds * 1_000 : undefined,
+      answersPerConnection,
+      spreadMs,
+      expectedBytes,
+    })
+    const result = await within(ANSWERS_WITHIN_MS, `${proxy.name}, ${scenario.name}`, answered)
+    const cpu = (await running.cpuMicroseconds()) - cpuBefore
+    const leastShare = leastShareOf(answeredBefore, await running.answersByWorker?.())
+    const profile = options.isProfiling ? await running.stopProfile?.() : undefined
+    if (result.faults.length > 0) throw new Error(`${proxy.name}, ${scenario.name}: ${result.faults.join(', ')}`)
+    return { result, cpu, profile, leastShare }
+  } finally {
+    await lab.driver.ask('close')
+  }
+}
+
+/** The part of all answers that the least busy worker of a cluster has given; undefined for what is no cluster. */
+function leastShareOf(before, after) {
+  if (before === undefined || after === undefined) return undefined
+  const answers = after.map((count, index) => count - before[index])
+  return Math.min(...answers) / answers.reduce((sum, count) => sum + count, 0)
 }

@@ -22,6 +22,7 @@ const MODELS = [
   { id: 'bench-chat-slow', vendor: 'openai', upstream: 'gpt-bench-slow' },
   { id: 'bench-claude', vendor: 'anthropic', upstream: 'claude-bench' },
   { id: 'bench-claude-burst', vendor: 'anthropic', upstream: 'claude-bench-burst' },
+  { id: 'bench-claude-paced', vendor: 'anthropic', upstream: 'claude-bench-paced' },
 ].map((model) => ({ ...model, kind: 'chat', limits: { contextTokens: 200_000, maxOutputTokens: 8_192 } }))
 
 const EMBEDDING_MODEL = {
@@ -72,8 +73,14 @@ const TASK_POLL_INTERVAL_MS = 3_600_000
 
 /** The gateway with everything on: keys in the store, validation, all limits, prices and a ledger, usage read. */
 export async function serve({ upstreamPort, store }) {
-  const { anthropic, createGateway, dashscope, openai } = await import('../../dist/index.js')
   const { nodeHandler } = await import('../../dist/node.js')
+  const { gateway, account } = await startGateway({ upstreamPort, store })
+  return { server: createServer(nodeHandler(gateway)), account }
+}
+
+/** The gateway without a server, for every way to mount it; `account` reads the money that is left, in nano-dollars. */
+export async function startGateway({ upstreamPort, store }) {
+  const { anthropic, createGateway, dashscope, openai } = await import('../../dist/index.js')
   const baseURL = `http://127.0.0.1:${upstreamPort}`
   const models = [...MODELS, EMBEDDING_MODEL, ...EDIT_MODELS, VIDEO_MODEL]
   const gateway = createGateway({
@@ -95,8 +102,7 @@ export async function serve({ upstreamPort, store }) {
   await gateway.start()
   await gateway.accounts.credit(ACCOUNT, CREDIT)
   return {
-    server: createServer(nodeHandler(gateway)),
-    /** Money that is left, in nano-dollars. */
+    gateway,
     account: async () => {
       const { balance, held } = await gateway.accounts.get(ACCOUNT)
       return { balance, held }

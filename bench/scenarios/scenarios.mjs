@@ -6,6 +6,8 @@ import { scenario as edits } from './edits.mjs'
 import { scenario as editsMemory } from './edits-memory.mjs'
 import { scenario as embeddings } from './embeddings.mjs'
 import { scenario as firstByte } from './first-byte.mjs'
+import { scenario as messagesBurst } from './messages-burst.mjs'
+import { scenario as messagesPaced } from './messages-paced.mjs'
 import { scenario as openStreams } from './open-streams.mjs'
 import { scenario as videoSubmit } from './video-submit.mjs'
 
@@ -18,6 +20,8 @@ export const SCENARIOS = [
   chatPaced,
   chatBurst,
   chatBurstTranslated,
+  messagesPaced,
+  messagesBurst,
   embeddings,
   edits,
   videoSubmit,

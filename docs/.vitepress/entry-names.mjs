@@ -3,6 +3,7 @@ import { Converter } from 'typedoc'
 /** Entries of the package by their files, where the name of the file is not that of the entry. */
 const NAMES = new Map([
   ['index', 'signalbox'],
+  ['client/builders', 'signalbox/builders'],
   ['stores/postgres/postgres-store', 'signalbox/postgres'],
   ['stores/redis/redis-limits', 'signalbox/redis'],
   ['stores/sqlite/sqlite-store', 'signalbox/sqlite'],

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from 'node:assert/strict'
 import { parseDollars } from 'signalbox'
-import { chat } from 'signalbox/client'
+import { chat } from 'signalbox/builders'
 import { FREE } from './table.mjs'
 
 /** @type {import('signalbox/client').ChatMessage[]} */

@@ -1,6 +1,6 @@
 // @ts-check
 import assert from 'node:assert/strict'
-import { embedding } from 'signalbox/client'
+import { embedding } from 'signalbox/builders'
 import { needed } from './table.mjs'
 
 const MODEL = 'vy-4'

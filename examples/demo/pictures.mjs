@@ -1,6 +1,6 @@
 // @ts-check
 import assert from 'node:assert/strict'
-import { image, imageEdit } from 'signalbox/client'
+import { image, imageEdit } from 'signalbox/builders'
 import { drawMask } from './draw-mask.mjs'
 import { pictureFacts } from './picture-facts.mjs'
 import { needed } from './table.mjs'

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from 'node:assert/strict'
 import { formatDollars } from 'signalbox'
-import { speech } from 'signalbox/client'
+import { speech } from 'signalbox/builders'
 import { soundFacts } from './sound-facts.mjs'
 
 const TEXT = 'Doors close in five minutes.'

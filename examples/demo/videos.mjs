@@ -1,6 +1,6 @@
 // @ts-check
 import assert from 'node:assert/strict'
-import { video } from 'signalbox/client'
+import { video } from 'signalbox/builders'
 import { progressBar } from './progress-bar.mjs'
 import { FREE, needed } from './table.mjs'
 import { videoFacts } from './video-facts.mjs'

@@ -7,6 +7,12 @@ import { announcesBody, RequestBodyReader } from './request-body-reader.ts'
 import { writeResponseHead } from './response-head.ts'
 import { unwatchSocket, watchSocket } from './socket-watch.ts'
 
+/** Answers of which no more is left to be read need no watch: so much is soon with the caller, or costs little. */
+const READ_SOON_BYTES = 64 * 1024
+
+/** A caller that reads nothing of the rest of an answer for so long has left. */
+const UNREAD_TIMEOUT_MS = 60_000
+
 const EXCHANGE = Symbol('signalbox.nodeExchange')
 
 type ExchangeResponse = ServerResponse & { [EXCHANGE]?: NodeExchange }
@@ -88,6 +94,10 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     this.#unwatch()
     if (this.#bodyReader?.refused && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else this.#response.end(bytes)
+    // What the socket did not take at once is kept in memory until the caller reads it.
+    if (this.#response.writableLength > READ_SOON_BYTES) {
+      this.#response.setTimeout(UNREAD_TIMEOUT_MS, () => this.#response.destroy())
+    }
   }
 
   destroy(): void {

@@ -8,11 +8,11 @@ import type { Environment } from './serve-settings.ts'
 import { SettingError } from './setting-error.ts'
 
 interface VendorOptions {
-  readonly apiKey?: string
+  readonly apiKey?: readonly string[] | string
   readonly baseURL?: string
 }
 
-/** Vendors by the prefix of their variables: `OPENAI_API_KEY`, `OPENAI_BASE_URL`. */
+/** Vendors by the prefix of their variables: `OPENAI_API_KEY` with one key or several, `OPENAI_BASE_URL`. */
 const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptions) => Vendor])[] = [
   ['OPENAI', openai],
   ['ANTHROPIC', anthropic],
@@ -33,18 +33,24 @@ export interface ConfiguredVendor {
  */
 export function configuredVendors(environment: Environment, standInOrigin: string | undefined): ConfiguredVendor[] {
   return FACTORIES.map(([prefix, make]) => {
-    const apiKey = environment[`${prefix}_API_KEY`]?.trim()
+    const apiKeys = keysOf(environment[`${prefix}_API_KEY`])
     const baseURL = environment[`${prefix}_BASE_URL`]?.trim()
     if (baseURL !== undefined && baseURL !== '' && !/^https?:\/\/\S+$/.test(baseURL)) {
       throw new SettingError(`${prefix}_BASE_URL: ${JSON.stringify(baseURL)} is not an http or https URL`)
     }
-    if (apiKey !== undefined && apiKey !== '') {
+    if (apiKeys.length > 0) {
       return {
-        vendor: make({ apiKey, ...(baseURL === undefined || baseURL === '' ? {} : { baseURL }) }),
+        vendor: make({ apiKey: apiKeys, ...(baseURL === undefined || baseURL === '' ? {} : { baseURL }) }),
         state: 'configured',
       }
     }
     if (standInOrigin === undefined) return { vendor: make({}), state: 'not configured' }
     return { vendor: make({ apiKey: 'stand-in', baseURL: standInOrigin }), state: 'stand-in' }
   })
+}
+
+/** Keys separated by commas, which no vendor's keys hold; each once. */
+function keysOf(text: string | undefined): readonly string[] {
+  const keys = (text ?? '').split(',').map((key) => key.trim())
+  return [...new Set(keys.filter((key) => key !== ''))]
 }

@@ -58,9 +58,15 @@ environment of serve
   SIGNALBOX_TIER        paid or free
   SIGNALBOX_TIMEOUTS    connect=5s,first_byte=120s,idle=60s,total=600s
   SIGNALBOX_HOLD_TTL    15m
+  SIGNALBOX_TASK_DEADLINE       24h; videos that take longer are given up
+  SIGNALBOX_TASK_POLL_INTERVAL  how often a vendor is asked about a video (as it recommends)
+  SIGNALBOX_TASK_RETENTION      90d; how long videos are listed after their end, or forever
+  SIGNALBOX_OPERATOR_KEY        at least 24 characters; opens GET /healthz?verbose
+  SIGNALBOX_EXPECTED_INSTANCES  how many gateways share REDIS_URL (1); each keeps its part while Redis is down
   SIGNALBOX_WEBHOOK_SECRET      whsec_… to sign webhooks of accounts without a secret of their own
   SIGNALBOX_ALLOW_PRIVATE_URLS  1 to let callers' URLs point to private addresses (on one machine only)
   OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY, VOYAGE_API_KEY
+                        one key, or several separated by commas, which take turns
   OPENAI_BASE_URL, …    origin of a vendor, such as http://127.0.0.1:9100
 
 packages to install when a store asks for them: pg (postgres://…), ioredis (REDIS_URL),

@@ -28,9 +28,14 @@ type IoredisConstructor = new (url: string, options: Readonly<Record<string, unk
 
 /**
  * Connects to Redis and keeps the limits there. Redis that is down does not stop the start: limits are local meanwhile.
+ * @param expectedInstances how many processes share them, each of which grants its part while Redis is down; one when undefined.
  * @throws SettingError when the package `ioredis` is missing.
  */
-export async function openRedisLimits(url: string, logger: Logger): Promise<SharedLimits> {
+export async function openRedisLimits(
+  url: string,
+  expectedInstances: number | undefined,
+  logger: Logger,
+): Promise<SharedLimits> {
   const loaded = await loadOptionalPackage('ioredis', 'REDIS_URL')
   const Redis = (loaded['Redis'] ?? loaded['default']) as IoredisConstructor
   const client = new Redis(url, {
@@ -44,7 +49,7 @@ export async function openRedisLimits(url: string, logger: Logger): Promise<Shar
   client.on('error', () => undefined)
   if (!(await isReadyInTime(client)))
     logger.warn('Redis does not answer; limits are kept by this process until it does', { url: describeUrl(url) })
-  const limits = redisLimits({ client, logger })
+  const limits = redisLimits({ client, logger, ...(expectedInstances === undefined ? {} : { expectedInstances }) })
   return {
     rateLimiter: limits.rateLimiter,
     concurrencyLimiter: limits.concurrencyLimiter,

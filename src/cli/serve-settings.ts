@@ -16,6 +16,7 @@ import {
   parseDuration,
   parsePairs,
   parsePort,
+  parseRetentionDays,
   parseSwitch,
   parseTier,
 } from './setting-values.ts'
@@ -46,6 +47,14 @@ export interface ServeSettings {
   readonly holdTtlMs: number | undefined
   /** Signs webhooks of accounts without a secret of their own; undefined: those can have none. */
   readonly webhookSecret: string | undefined
+  readonly taskDeadlineMs: number | undefined
+  readonly taskPollIntervalMs: number | undefined
+  /** `Infinity`: for ever. */
+  readonly taskRetentionDays: number | undefined
+  /** Opens `GET /healthz?verbose`; undefined: nobody sees the state of the vendors. */
+  readonly operatorKey: string | undefined
+  /** How many processes share the limits; undefined: one. */
+  readonly expectedInstances: number | undefined
   /** May URLs that callers give point to private addresses? Undefined: no. */
   readonly allowPrivateUrls: boolean | undefined
 }
@@ -58,7 +67,9 @@ export interface ServePrices {
 
 /**
  * Reads `HOST`, `PORT`, `SIGNALBOX_STORE`, `REDIS_URL`, `SIGNALBOX_API_KEYS`, `SIGNALBOX_CREDIT`, `SIGNALBOX_PRICES`, `SIGNALBOX_MODELS`, `SIGNALBOX_LIMITS`,
- * `SIGNALBOX_TIER`, `SIGNALBOX_TIMEOUTS`, `SIGNALBOX_HOLD_TTL`, `SIGNALBOX_WEBHOOK_SECRET` and `SIGNALBOX_ALLOW_PRIVATE_URLS`.
+ * `SIGNALBOX_TIER`, `SIGNALBOX_TIMEOUTS`, `SIGNALBOX_HOLD_TTL`, `SIGNALBOX_WEBHOOK_SECRET`, `SIGNALBOX_TASK_DEADLINE`,
+ * `SIGNALBOX_TASK_POLL_INTERVAL`, `SIGNALBOX_TASK_RETENTION`, `SIGNALBOX_OPERATOR_KEY`, `SIGNALBOX_EXPECTED_INSTANCES` and
+ * `SIGNALBOX_ALLOW_PRIVATE_URLS`.
  * @throws SettingError naming the variable.
  */
 export function readServeSettings(environment: Environment): ServeSettings {
@@ -84,6 +95,17 @@ export function readServeSettings(environment: Environment): ServeSettings {
     timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
     holdTtlMs: given('SIGNALBOX_HOLD_TTL', (text) => parseDuration('SIGNALBOX_HOLD_TTL', text)),
     webhookSecret: given('SIGNALBOX_WEBHOOK_SECRET', checkWebhookSecret),
+    taskDeadlineMs: given('SIGNALBOX_TASK_DEADLINE', (text) => parseDuration('SIGNALBOX_TASK_DEADLINE', text)),
+    taskPollIntervalMs: given('SIGNALBOX_TASK_POLL_INTERVAL', (text) =>
+      parseDuration('SIGNALBOX_TASK_POLL_INTERVAL', text),
+    ),
+    taskRetentionDays: given('SIGNALBOX_TASK_RETENTION', (text) =>
+      parseRetentionDays('SIGNALBOX_TASK_RETENTION', text),
+    ),
+    operatorKey: given('SIGNALBOX_OPERATOR_KEY', parseOperatorKey),
+    expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (text) =>
+      parseCount('SIGNALBOX_EXPECTED_INSTANCES', text),
+    ),
     allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', (text) =>
       parseSwitch('SIGNALBOX_ALLOW_PRIVATE_URLS', text),
     ),
@@ -152,6 +174,17 @@ function parseTimeouts(text: string): Partial<Timeouts> {
     timeouts[TIMEOUT_NAMES[name]] = parseDuration(`SIGNALBOX_TIMEOUTS: ${name}`, value)
   }
   return timeouts
+}
+
+/** The bound is that of `createGateway({ operatorKey })`. */
+const SHORTEST_OPERATOR_KEY = 24
+
+function parseOperatorKey(text: string): string {
+  if (text.length < SHORTEST_OPERATOR_KEY || /\s/.test(text))
+    throw new SettingError(
+      `SIGNALBOX_OPERATOR_KEY: must have at least ${SHORTEST_OPERATOR_KEY} characters and hold no spaces`,
+    )
+  return text
 }
 
 function parseRedisUrl(text: string): string {

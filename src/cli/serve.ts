@@ -81,7 +81,10 @@ async function started(
   const storeSetting = settings.store ?? (options.useStandIns ? { kind: 'memory' } : DEFAULT_STORE)
   const opened = await openStore('SIGNALBOX_STORE', storeSetting)
   closers.push(opened.release)
-  const limits = settings.redisUrl === undefined ? undefined : await openRedisLimits(settings.redisUrl, consoleLogger)
+  const limits =
+    settings.redisUrl === undefined
+      ? undefined
+      : await openRedisLimits(settings.redisUrl, settings.expectedInstances, consoleLogger)
   if (limits !== undefined) closers.push(limits.close)
   const standIns = options.useStandIns ? sandboxVendors() : undefined
   if (standIns !== undefined) closers.push(() => standIns.close())
@@ -98,6 +101,10 @@ async function started(
     timeouts: settings.timeouts,
     ...(settings.holdTtlMs === undefined ? {} : { holdTtlMs: settings.holdTtlMs }),
     ...(settings.webhookSecret === undefined ? {} : { webhookSecret: settings.webhookSecret }),
+    ...(settings.taskDeadlineMs === undefined ? {} : { taskDeadlineMs: settings.taskDeadlineMs }),
+    ...(settings.taskPollIntervalMs === undefined ? {} : { taskPollIntervalMs: settings.taskPollIntervalMs }),
+    ...(settings.taskRetentionDays === undefined ? {} : { taskRetentionDays: settings.taskRetentionDays }),
+    ...(settings.operatorKey === undefined ? {} : { operatorKey: settings.operatorKey }),
     ...(settings.allowPrivateUrls === undefined ? {} : { allowPrivateUrls: settings.allowPrivateUrls }),
     logger: consoleLogger,
   })

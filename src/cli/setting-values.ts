@@ -14,6 +14,11 @@ export function parseDuration(name: string, text: string): number {
   return value
 }
 
+/** Reads a duration of whole or broken days, or `forever` as `Infinity`. */
+export function parseRetentionDays(name: string, text: string): number {
+  return text === 'forever' ? Number.POSITIVE_INFINITY : parseDuration(name, text) / MILLISECONDS['d']!
+}
+
 /** Reads `name=value,name=value`; only the given names may appear, each once. */
 export function parsePairs<Name extends string>(
   setting: string,

@@ -1,4 +1,4 @@
-import { brokenAnswer } from './client-error.ts'
+import { brokenAnswer, foreignType } from './client-error.ts'
 import type { OpenAnswer } from './connection.ts'
 
 /** An answer in bytes. Read it once: as a whole, chunk by chunk, or by its stream. */
@@ -18,8 +18,16 @@ export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
   abort(): void
 }
 
-/** Reads an answer in bytes. */
+/**
+ * Reads an answer in bytes.
+ * @throws ClientError for text: a page of something that stands in front of the gateway.
+ */
 export function binaryAnswer({ response, requestId, scope, callerSignal }: OpenAnswer): BinaryAnswer {
+  const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
+  if (contentType.startsWith('text/')) {
+    scope.cancel()
+    throw brokenAnswer(`The answer holds no bytes.${foreignType(response, 'octet-stream')}`, requestId)
+  }
   scope.stopTimer()
   const reader = response.body?.getReader()
   const next = async (): Promise<Uint8Array | undefined> => {
@@ -38,9 +46,18 @@ export function binaryAnswer({ response, requestId, scope, callerSignal }: OpenA
     scope.end()
     reader?.cancel().catch(() => undefined)
   }
+  let isRead = false
+  /** Whoever came second would find nothing, and take it for an empty file. */
+  const begin = (): void => {
+    if (isRead) throw new TypeError('An answer in bytes is read once.')
+    isRead = true
+  }
+  let isStreamed = false
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        if (!isStreamed) begin()
+        isStreamed = true
         const chunk = await next()
         if (chunk === undefined) controller.close()
         else controller.enqueue(chunk)
@@ -50,6 +67,7 @@ export function binaryAnswer({ response, requestId, scope, callerSignal }: OpenA
     { highWaterMark: 0 },
   )
   async function* chunks(): AsyncGenerator<Uint8Array> {
+    begin()
     try {
       for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
     } finally {
@@ -57,7 +75,7 @@ export function binaryAnswer({ response, requestId, scope, callerSignal }: OpenA
     }
   }
   return {
-    contentType: response.headers.get('content-type') ?? 'application/octet-stream',
+    contentType,
     requestId,
     stream,
     async bytes() {

@@ -19,6 +19,10 @@ export class ClientError extends GatewayError {
   }
 }
 
+/** How much of a foreign error page is read for its words, and how many of those are shown. */
+const MAX_PAGE_CHARACTERS = 4_000
+const MAX_SHOWN_CHARACTERS = 200
+
 /** Codes by which the upstream style tells of the gateway's own errors (API specification, "Errors"). */
 const UPSTREAM_CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
   ['InvalidParameter', 'invalid_request'],
@@ -45,7 +49,7 @@ const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCod
 /** Reads an error answer, in whatever dialect it came, as the error that the gateway threw. */
 export async function clientError(response: Response, nowMs: number): Promise<ClientError> {
   const text = await response.text()
-  return errorOf(parse(text), {
+  return errorOf(parse(text) ?? { message: foreignMessage(response, text) }, {
     status: response.status,
     requestId: requestIdOf(response),
     retryAfterSeconds: retryAfterSeconds(response.headers.get('retry-after'), nowMs),
@@ -79,6 +83,19 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
 /** The gateway's id of the request that an answer belongs to. */
 export function requestIdOf({ headers }: Response): string | undefined {
   return headers.get('x-request-id') ?? headers.get('request-id') ?? undefined
+}
+
+/** What is said of an answer of another media type than was asked for; empty where it has none, or the right one. */
+export function foreignType({ headers }: Response, expected: string): string {
+  const type = headers.get('content-type')
+  if (type === null || type.includes(expected)) return ''
+  return type.startsWith('text/') ? ` It is ${type}: is the base URL that of a gateway?` : ` It is ${type}.`
+}
+
+/** The list of an answer. @throws ClientError where there is none. */
+export function listed<Row>(rows: readonly Row[], requestId: string | undefined): readonly Row[] {
+  if (Array.isArray(rows)) return rows
+  throw brokenAnswer('The answer holds no list.', requestId)
 }
 
 /** The connection broke, or what came over it is no answer of a gateway's. */
@@ -117,10 +134,22 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
+/** Undefined for what is no JSON: nothing that a gateway has written. */
 function parse(body: string): unknown {
   try {
     return JSON.parse(body) as unknown
   } catch {
-    return body === '' ? {} : { message: body }
+    return undefined
   }
+}
+
+/** Tells of an error answer that is not the gateway's, as proxies write them. */
+function foreignMessage(response: Response, text: string): string {
+  const words = text
+    .slice(0, MAX_PAGE_CHARACTERS)
+    .replace(/<(style|script|title)[\s\S]*?<\/\1>|<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  const shown = words === '' ? '' : `: ${words.slice(0, MAX_SHOWN_CHARACTERS)}`
+  return `HTTP ${response.status}, and not in the words of a gateway${shown}`
 }

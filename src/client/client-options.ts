@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts'
 
 /** Options of `createClient`. */
 export interface ClientOptions {
-  /** Where the gateway is mounted, with its `/v1`: `http://127.0.0.1:8787/v1`. */
+  /** Where the gateway is mounted, with its `/v1`: `http://127.0.0.1:8787/v1`. http or https. */
   readonly baseURL: string
   /** Sent as bearer token. Not needed in process, where the host vouches for the caller. */
   readonly apiKey?: string

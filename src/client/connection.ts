@@ -1,8 +1,9 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { CallScope } from './call-scope.ts'
+import { checkClientOptions } from './check-client-options.ts'
 import { clientClock, pause } from './client-clock.ts'
-import { brokenAnswer, ClientError, clientError, requestIdOf } from './client-error.ts'
+import { brokenAnswer, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
@@ -34,10 +35,11 @@ export class Connection {
   readonly #baseURL: string
   readonly #fetch: (request: Request) => Promise<Response>
 
-  /** @throws TypeError when the base URL is no URL. */
+  /** @throws TypeError when the base URL is none of http or https, or the key cannot stand in a header. */
   constructor(options: ClientOptions) {
+    checkClientOptions(options)
     this.#options = options
-    this.#baseURL = new URL(options.baseURL).href.replace(/\/+$/, '')
+    this.#baseURL = options.baseURL.replace(/\/+$/, '')
     this.#fetch = options.fetch ?? ((request) => fetch(request))
     this.clock = options.clock ?? clientClock
   }
@@ -47,13 +49,22 @@ export class Connection {
    * @throws ClientError for an answer that is none, or that breaks off; also what {@link open} throws.
    */
   async json<Answer>(call: Call): Promise<Answer> {
-    const answer = await this.open(call)
-    const { response, requestId, scope, callerSignal } = answer
+    return (await this.answer<Answer>(call)).body
+  }
+
+  /** The same, with the gateway's id of the request. */
+  async answer<Answer>(call: Call): Promise<{ readonly body: Answer; readonly requestId: string | undefined }> {
+    const { response, requestId, scope, callerSignal } = await this.open(call)
     try {
-      return (await scope.within(response.json())) as Answer
+      const body: unknown = await scope.within(response.json())
+      if (typeof body !== 'object' || body === null) throw new SyntaxError('no object')
+      return { body: body as Answer, requestId }
     } catch (cause) {
       if (callerSignal?.aborted === true) throw callerSignal.reason
-      throw scope.isTimedOut ? this.#timeout(call) : brokenAnswer('The answer cannot be read.', requestId, cause)
+      if (scope.isTimedOut) throw this.#timeout(call, requestId)
+      const isWhole = (cause as Error | undefined)?.name === 'SyntaxError'
+      const fault = isWhole ? `cannot be read as JSON.${foreignType(response, 'json')}` : 'broke off.'
+      throw brokenAnswer(`The answer ${fault}`, requestId, cause)
     } finally {
       scope.end()
     }
@@ -92,7 +103,7 @@ export class Connection {
     { headers, body, scope }: { headers: Headers; body: string | FormData | null; scope: CallScope },
   ): Promise<OpenAnswer> {
     const request = new Request(`${this.#baseURL}${path}`, { method, headers, body, signal: scope.signal })
-    const response = await reached(() => scope.within(this.#fetch(request)))
+    const response = await this.#reached(() => scope.within(this.#fetch(request)))
     const requestId = requestIdOf(response)
     options?.onResponse?.({
       status: response.status,
@@ -101,7 +112,7 @@ export class Connection {
       dropped: response.headers.get('x-signalbox-dropped')?.split(', ') ?? [],
       headers: response.headers,
     })
-    if (!response.ok) throw await reached(() => scope.within(clientError(response, this.clock.now())))
+    if (!response.ok) throw await this.#reached(() => scope.within(clientError(response, this.clock.now())))
     return { response, requestId, scope, callerSignal: options?.signal }
   }
 
@@ -116,13 +127,23 @@ export class Connection {
     return headers
   }
 
+  /** Whatever goes wrong on the way is told by one error. */
+  async #reached<Result>(way: () => Promise<Result>): Promise<Result> {
+    try {
+      return await way()
+    } catch (cause) {
+      const message = `The gateway at ${this.#baseURL} could not be reached${reasonOf(cause)}.`
+      throw new ClientError('upstream_unavailable', { message, cause })
+    }
+  }
+
   #timeoutMs({ options }: Call): number {
     return options?.timeoutMs ?? this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS
   }
 
-  #timeout(call: Call): ClientError {
+  #timeout(call: Call, requestId?: string): ClientError {
     const message = `The gateway did not answer within ${this.#timeoutMs(call)} ms.`
-    return new ClientError('upstream_timeout', { message })
+    return new ClientError('upstream_timeout', { message, requestId })
   }
 }
 
@@ -134,13 +155,11 @@ function bodyOf({ body, options }: Call): string | FormData | null {
   return body
 }
 
-/** Whatever goes wrong on the way is told by one error. */
-async function reached<Result>(way: () => Promise<Result>): Promise<Result> {
-  try {
-    return await way()
-  } catch (cause) {
-    throw new ClientError('upstream_unavailable', { message: 'The gateway could not be reached.', cause })
-  }
+/** Node hides what happened below a `fetch failed`. */
+function reasonOf(error: unknown): string {
+  const { cause } = (error ?? {}) as { readonly cause?: { readonly code?: unknown; readonly message?: unknown } }
+  const reason = cause?.code ?? cause?.message
+  return typeof reason === 'string' && reason !== '' ? `: ${reason}` : ''
 }
 
 /** `crypto.randomUUID` exists on secure pages only. */

@@ -1,15 +1,22 @@
 import { binaryAnswer } from './binary-answer.ts'
 import { chatStream } from './chat-stream.ts'
+import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
 import { Connection, type OpenAnswer } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoPage, VideoReferenceId } from './gateway-client.ts'
 import { imageEditForm } from './image-edit-form.ts'
+import { imageStream } from './image-stream.ts'
 import { messageStream } from './message-stream.ts'
+import { speechStream } from './speech-stream.ts'
 import type { VideoTask } from './video-task.ts'
 import { waitForVideo } from './wait-for-video.ts'
 
+const PICTURES = '/images/generations'
 const VIDEOS = '/videos/generations'
+
+/** Whoever waits for minutes shall not lose a video to a restart of the gateway: about 40 seconds of it are borne. */
+const MAX_LOOK_RETRIES = 8
 
 /**
  * The type of such an answer follows from the request, by the interface of the client; the code here only passes it on. It is
@@ -19,7 +26,7 @@ type TypedByRequest = Promise<never>
 
 /**
  * Makes a client.
- * @throws TypeError when the base URL is no URL.
+ * @throws TypeError when the base URL is none of http or https, or the key cannot stand in a header.
  */
 export function createClient(options: ClientOptions): GatewayClient {
   const connection = new Connection(options)
@@ -40,8 +47,16 @@ export function createClient(options: ClientOptions): GatewayClient {
       },
     },
     images: {
-      generate: (request, callOptions) => post('/images/generations', request, callOptions),
-      edit: async (request, callOptions) => post('/images/edits', await imageEditForm(request), callOptions),
+      generate: async (request, callOptions) =>
+        request.stream === true
+          ? (imageStream(await open(PICTURES, request, callOptions)) as never)
+          : post(PICTURES, request, callOptions),
+      edit: async (request, callOptions) => {
+        const form = await imageEditForm(request)
+        return request.stream === true
+          ? (imageStream(await open('/images/edits', form, callOptions)) as never)
+          : post('/images/edits', form, callOptions)
+      },
     },
     videos: {
       generate: (request, callOptions) => post(VIDEOS, request, callOptions),
@@ -50,9 +65,9 @@ export function createClient(options: ClientOptions): GatewayClient {
       cancel: (video, callOptions) =>
         connection.json<VideoTask>({ method: 'POST', path: `${videoPath(video)}/cancel`, options: callOptions }),
       wait(video, waitOptions = {}) {
-        const { signal } = waitOptions
-        const look = () => get(videoPath(video), signal === undefined ? {} : { signal })
-        return waitForVideo(look, connection.clock, waitOptions)
+        const maxRetries = options.maxRetries ?? MAX_LOOK_RETRIES
+        const look = (signal: AbortSignal) => get(videoPath(video), { signal, maxRetries })
+        return waitForVideo({ id: videoId(video), look }, connection.clock, waitOptions)
       },
       content: async (video, callOptions) =>
         binaryAnswer(
@@ -61,13 +76,17 @@ export function createClient(options: ClientOptions): GatewayClient {
     },
     embeddings: {
       create: async (request, callOptions) => {
-        const answer: EmbeddingsAnswer<number[] | string> = await post('/embeddings', request, callOptions)
-        return decodedVectors(answer) as never
+        const call = { method: 'POST', path: '/embeddings', body: request, options: callOptions } as const
+        const { body, requestId } = await connection.answer<EmbeddingsAnswer<number[] | string>>(call)
+        return decodedVectors(body, requestId) as never
       },
     },
     audio: {
       speech: {
-        create: async (request, callOptions) => binaryAnswer(await open('/audio/speech', request, callOptions)),
+        create: async (request, callOptions) => {
+          const answer = await open('/audio/speech', request, callOptions)
+          return (request.stream_format === 'sse' ? speechStream(answer) : binaryAnswer(answer)) as never
+        },
       },
     },
     messages: {
@@ -78,16 +97,24 @@ export function createClient(options: ClientOptions): GatewayClient {
     },
     models: {
       async list(callOptions) {
-        const { data }: { readonly data: readonly ClientModel[] } = await get('/models', callOptions)
-        return data
+        const { body, requestId } = await connection.answer<{ readonly data: readonly ClientModel[] }>({
+          method: 'GET',
+          path: '/models',
+          options: callOptions,
+        })
+        return listed(body.data, requestId)
       },
     },
     account: { balance: (callOptions) => get('/account', callOptions) },
   }
 }
 
+function videoId(video: VideoReferenceId): string {
+  return typeof video === 'string' ? video : video.id
+}
+
 function videoPath(video: VideoReferenceId): string {
-  return `${VIDEOS}/${encodeURIComponent(typeof video === 'string' ? video : video.id)}`
+  return `${VIDEOS}/${encodeURIComponent(videoId(video))}`
 }
 
 function queryOf(page: VideoPage): string {

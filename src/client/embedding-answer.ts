@@ -1,4 +1,4 @@
-import { brokenAnswer } from './client-error.ts'
+import { brokenAnswer, listed } from './client-error.ts'
 
 /** How a vector comes: as plain numbers, or as the 32-bit floats that base64 carries in a third of the bytes. */
 export type VectorOf<Encoding> = Encoding extends 'base64' ? Float32Array : number[]
@@ -13,30 +13,33 @@ export interface EmbeddingsAnswer<Vector = number[]> {
 
 /**
  * Decodes vectors that came as base64; others stay as they are.
- * @throws ClientError for base64 that holds no whole number of floats.
+ * @throws ClientError for base64 that holds no whole number of floats, and for an answer without vectors.
  */
-export function decodedVectors(answer: EmbeddingsAnswer<number[] | string>): EmbeddingsAnswer<number[] | Float32Array> {
+export function decodedVectors(
+  answer: EmbeddingsAnswer<number[] | string>,
+  requestId: string | undefined,
+): EmbeddingsAnswer<number[] | Float32Array> {
   return {
     ...answer,
-    data: answer.data.map((row) => ({
+    data: listed(answer.data, requestId).map((row) => ({
       ...row,
-      embedding: typeof row.embedding === 'string' ? decodeVector(row.embedding) : row.embedding,
+      embedding: typeof row.embedding === 'string' ? decodeVector(row.embedding, requestId) : row.embedding,
     })),
   }
 }
 
-function bytesOf(base64: string): Uint8Array {
+function bytesOf(base64: string, requestId: string | undefined): Uint8Array {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
   } catch (cause) {
-    throw brokenAnswer('The answer holds a vector that is no base64.', undefined, cause)
+    throw brokenAnswer('The answer holds a vector that is no base64.', requestId, cause)
   }
 }
 
 /** Base64 of little-endian 32-bit floats, whatever the byte order of this machine. */
-function decodeVector(base64: string): Float32Array {
-  const bytes = bytesOf(base64)
-  if (bytes.byteLength % 4 !== 0) throw brokenAnswer('The answer holds a vector that is cut off.', undefined)
+function decodeVector(base64: string, requestId: string | undefined): Float32Array {
+  const bytes = bytesOf(base64, requestId)
+  if (bytes.byteLength % 4 !== 0) throw brokenAnswer('The answer holds a vector that is cut off.', requestId)
   const view = new DataView(bytes.buffer)
   return Float32Array.from({ length: bytes.byteLength / 4 }, (_, index) => view.getFloat32(index * 4, true))
 }

@@ -1,5 +1,5 @@
 import { type ServerSentEvent, sseReader } from '../wire/sse.ts'
-import { brokenAnswer, errorOf } from './client-error.ts'
+import { brokenAnswer, errorOf, foreignType } from './client-error.ts'
 import type { OpenAnswer } from './connection.ts'
 
 /** A streamed answer: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
@@ -18,6 +18,8 @@ export interface EventDialect<Item> {
   readonly givesEnd: boolean
   /** Is this an event that tells of an error? */
   isError(item: Item): boolean
+  /** May the body end after this event, without a mark of the end? Default: never. */
+  isComplete?(item: Item): boolean
 }
 
 /**
@@ -29,23 +31,29 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
   const { response, requestId, scope, callerSignal } = answer
   scope.stopTimer()
   const reader = response.body?.getReader()
+  const hint = foreignType(response, 'event-stream')
   let isAborted = false
+  let isRead = false
+  let isWhole = false
   const pending: ServerSentEvent[] = []
   const events = sseReader((event) => pending.push(event))
 
   async function* items(): AsyncGenerator<Item> {
+    if (isRead) throw new TypeError('A stream is read once.')
+    isRead = true
     try {
       while (!isAborted) {
         const { value, done } = await readFrom(reader)
         if (isAborted) return
-        if (value !== undefined) events.push(value)
+        read(value)
         if (done) events.end()
         for (const event of pending.splice(0)) {
           const isEnd = dialect.isEnd(event)
           if (!isEnd || dialect.givesEnd) yield itemOf(event)
           if (isEnd || isAborted) return
         }
-        if (done) throw brokenAnswer('The stream ended before the answer was complete.', requestId)
+        if (done && isWhole) return
+        if (done) throw brokenAnswer(`The stream ended before the answer was complete.${hint}`, requestId)
       }
     } finally {
       scope.end()
@@ -68,6 +76,14 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     }
   }
 
+  function read(bytes: Uint8Array | undefined): void {
+    try {
+      if (bytes !== undefined) events.push(bytes)
+    } catch (cause) {
+      throw brokenAnswer('The stream holds an event that is too large.', requestId, cause)
+    }
+  }
+
   function itemOf({ data }: ServerSentEvent): Item {
     let item: Item
     try {
@@ -79,6 +95,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
       throw brokenAnswer('The stream holds an event that is no object.', requestId)
     }
     if (dialect.isError(item)) throw errorOf(item, { status: 502, requestId })
+    isWhole ||= dialect.isComplete?.(item) === true
     return item
   }
 

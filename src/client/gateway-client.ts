@@ -3,16 +3,18 @@ import type { BinaryAnswer } from './binary-answer.ts'
 import type { ChatStream } from './chat-stream.ts'
 import type { CallOptions } from './client-options.ts'
 import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
+import type { ImageStream } from './image-stream.ts'
 import type { MessageStream } from './message-stream.ts'
 import type { Message, MessagePrompt, MessageRequest } from './message-types.ts'
 import type { ChatModels, OtherChatRequest } from './models/chat-models.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from './models/embedding-models.ts'
 import type { ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
-import type { ImageModels, OtherImageAnswer, OtherImageRequest } from './models/image-models.ts'
-import type { AnswerOf, ModelId, RequestOf } from './models/model-request.ts'
+import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from './models/image-models.ts'
+import type { AnswerOf, EventOf, ModelId, RequestOf, StreamOf } from './models/model-request.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
+import type { SpeechStream } from './speech-stream.ts'
 import type { Upload } from './upload.ts'
 import type { VideoList, VideoTask } from './video-task.ts'
 import type { WaitOptions } from './wait-for-video.ts'
@@ -58,18 +60,7 @@ export type VideoReferenceId = string | { readonly id: string }
  */
 export interface GatewayClient {
   readonly chat: { readonly completions: ChatCompletions }
-  readonly images: {
-    /** Makes pictures. The shape of request and answer is that of the model. */
-    generate<const Model extends ModelId<ImageModels>>(
-      request: { readonly model: Model } & RequestOf<ImageModels, Model, OtherImageRequest>,
-      options?: CallOptions,
-    ): Promise<AnswerOf<ImageModels, Model, OtherImageAnswer>>
-    /** Changes pictures that are sent along. */
-    edit<const Model extends ModelId<ImageEditModels>>(
-      request: { readonly model: Model } & EditedImages & RequestOf<ImageEditModels, Model, OtherImageEditRequest>,
-      options?: CallOptions,
-    ): Promise<OpenAIImageAnswer>
-  }
+  readonly images: Images
   readonly videos: Videos
   readonly embeddings: {
     /** Makes vectors. With `encoding_format: 'base64'` they travel as base64 and come as `Float32Array`. */
@@ -84,11 +75,15 @@ export interface GatewayClient {
   }
   readonly audio: {
     readonly speech: {
-      /** Speaks a text. The answer can be read while it is spoken. */
-      create<const Model extends ModelId<SpeechModels>>(
-        request: { readonly model: Model } & RequestOf<SpeechModels, Model, OtherSpeechRequest>,
+      /** Speaks a text. The answer can be read while it is spoken; with `stream_format: 'sse'` it comes in events. */
+      create<const Model extends ModelId<SpeechModels>, const Format extends 'audio' | 'sse' = 'audio'>(
+        request: { readonly model: Model; readonly stream_format?: Format } & RequestOf<
+          SpeechModels,
+          Model,
+          OtherSpeechRequest
+        >,
         options?: CallOptions,
-      ): Promise<BinaryAnswer>
+      ): Promise<Format extends 'sse' ? SpeechStream : BinaryAnswer>
     }
   }
   readonly messages: Messages
@@ -100,6 +95,31 @@ export interface GatewayClient {
     /** What is left on the caller's account. */
     balance(options?: CallOptions): Promise<AccountBalance>
   }
+}
+
+/** Pictures. With `stream: true` they come event by event, from models that can. */
+export interface Images {
+  /** Makes pictures. The shape of request, answer and events is that of the model. */
+  generate<
+    const Model extends ModelId<ImageModels>,
+    const Stream extends StreamOf<EventOf<ImageModels, Model, OtherImageEvent>> = false,
+  >(
+    request: { readonly model: Model; readonly stream?: Stream } & RequestOf<ImageModels, Model, OtherImageRequest>,
+    options?: CallOptions,
+  ): Promise<
+    Stream extends true
+      ? ImageStream<EventOf<ImageModels, Model, OtherImageEvent>>
+      : AnswerOf<ImageModels, Model, OtherImageAnswer>
+  >
+  /** Changes pictures that are sent along. */
+  edit<
+    const Model extends ModelId<ImageEditModels>,
+    const Stream extends StreamOf<EventOf<ImageEditModels, Model, OtherImageEvent>> = false,
+  >(
+    request: { readonly model: Model; readonly stream?: Stream } & EditedImages &
+      RequestOf<ImageEditModels, Model, OtherImageEditRequest>,
+    options?: CallOptions,
+  ): Promise<Stream extends true ? ImageStream<EventOf<ImageEditModels, Model, OtherImageEvent>> : OpenAIImageAnswer>
 }
 
 /** Pictures of an edit. */

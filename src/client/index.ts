@@ -1,5 +1,5 @@
 /**
- * A client of a gateway, for Node, browsers and other runtimes, and builders of its requests.
+ * A client of a gateway, for Node, browsers and other runtimes. Builders of its requests are in `signalbox/builders`.
  *
  * @example
  * import { createClient } from 'signalbox/client'
@@ -20,14 +20,6 @@ export type {
   ReasoningEffort,
 } from '../endpoints/chat/chat-request.ts'
 export type { BinaryAnswer } from './binary-answer.ts'
-export { type BuiltChat, type ChatBuilder, chat } from './builders/chat-builder.ts'
-export { type BuiltEmbedding, type EmbeddingBuilder, embedding } from './builders/embedding-builder.ts'
-export { type ImageModelFacts, image } from './builders/image-builder.ts'
-export { type BuiltImageEdit, type ImageEditBuilder, imageEdit } from './builders/image-edit-builder.ts'
-export type { BuiltImage, ImageBuilder, InteractionPicture } from './builders/image-steps.ts'
-export { type BuiltSpeech, type SpeechBuilder, speech } from './builders/speech-builder.ts'
-export { video } from './builders/video-builder.ts'
-export type { BuiltVideo, VideoBuilder } from './builders/video-steps.ts'
 export type { ChatChunk, ChatStream } from './chat-stream.ts'
 export { ClientError } from './client-error.ts'
 export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'
@@ -40,11 +32,13 @@ export type {
   ClientModel,
   EditedImages,
   GatewayClient,
+  Images,
   Messages,
   VideoPage,
   VideoReferenceId,
   Videos,
 } from './gateway-client.ts'
+export type { ImageStream } from './image-stream.ts'
 export type { MessageDelta, MessageEvent, MessageStream } from './message-stream.ts'
 export type {
   CacheControl,
@@ -67,9 +61,17 @@ export type {
   OtherEmbeddingRequest,
 } from './models/embedding-models.ts'
 export type { ImageEditModel, ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
-export type { ImageModel, ImageModels, OtherImageAnswer, OtherImageRequest } from './models/image-models.ts'
+export type {
+  ImageModel,
+  ImageModels,
+  OtherImageAnswer,
+  OtherImageEvent,
+  OtherImageRequest,
+} from './models/image-models.ts'
 export type {
   InteractionConfig,
+  InteractionDelta,
+  InteractionEvent,
   InteractionImageAnswer,
   InteractionImageRequest,
   InteractionInput,
@@ -78,7 +80,7 @@ export type {
   ThinkingInteractionConfig,
   WideInteractionRatio,
 } from './models/interaction-images.ts'
-export type { AnswerOf, ModelId, RequestOf } from './models/model-request.ts'
+export type { AnswerOf, EventOf, ModelId, RequestOf } from './models/model-request.ts'
 export type {
   MultimodalImageAnswer,
   MultimodalPictureRequest,
@@ -90,6 +92,8 @@ export type {
   ImageEditRequest,
   ImageQuality,
   OpenAIImageAnswer,
+  OpenAIImageEditEvent,
+  OpenAIImageEvent,
   OpenAIImageRequest,
   PlainImageEditRequest,
 } from './models/openai-images.ts'
@@ -119,6 +123,7 @@ export type {
   Wan27ReferenceRequest,
   Wan27TextRequest,
 } from './models/video-requests.ts'
+export type { SpeechEvent, SpeechStream } from './speech-stream.ts'
 export type { Upload } from './upload.ts'
 export type { VideoList, VideoStatus, VideoTask } from './video-task.ts'
 export type { VideoProgress, WaitOptions } from './wait-for-video.ts'

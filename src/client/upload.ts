@@ -1,4 +1,4 @@
-import { GatewayError } from '../core/errors.ts'
+import { ClientError } from './client-error.ts'
 
 /**
  * A picture to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
@@ -15,10 +15,10 @@ const FORMATS = [
 
 /**
  * A file of a form. It keeps the name and media type of a `File`; what has none gets the type by its first bytes.
- * @throws ClientError `invalid_request` for a path where there is no Node.
+ * @throws ClientError `invalid_request` for what is no picture, and for a path where there is no Node.
  */
 export async function uploadedFile(upload: Upload, name: string): Promise<File> {
-  const blob = await blobOf(upload)
+  const blob = await blobOf(upload, name)
   const head = new Uint8Array(await blob.slice(0, 12).arrayBuffer())
   const text = String.fromCharCode(...head)
   const type = blob.type || FORMATS.find(({ pattern }) => pattern.test(text))?.type || 'application/octet-stream'
@@ -26,13 +26,20 @@ export async function uploadedFile(upload: Upload, name: string): Promise<File> 
   return new File([blob], ownName ?? pathName(upload) ?? `${name}.${type.slice(type.indexOf('/') + 1)}`, { type })
 }
 
-async function blobOf(upload: Upload): Promise<Blob> {
+async function blobOf(upload: Upload, name: string): Promise<Blob> {
   if (upload instanceof Blob) return upload
   // The standard type of a Blob's parts leaves out arrays on shared memory, which it takes all the same.
-  if (!('path' in upload)) return new Blob([upload as BlobPart])
+  if (ArrayBuffer.isView(upload) || upload instanceof ArrayBuffer) return new Blob([upload as BlobPart])
+  if (typeof (upload as { path?: unknown } | undefined)?.path !== 'string') {
+    throw uploadFault(name, "expected a Blob, bytes, or { path: 'boat.png' }")
+  }
   const files = nodeFiles()
   if (files !== undefined) return new Blob([await files.readFile(upload.path)])
-  throw new GatewayError('invalid_request', { message: 'image: a path can be read in Node only', param: 'image' })
+  throw uploadFault(name, 'a path can be read in Node only')
+}
+
+function uploadFault(param: string, reason: string): ClientError {
+  return new ClientError('invalid_request', { message: `${param}: ${reason}`, param })
 }
 
 interface NodeFiles {

@@ -30,23 +30,31 @@ export interface WaitOptions {
  * @throws ClientError `task_not_finished` when `timeoutMs` is over; the reason of the signal; what `look` throws.
  */
 export async function waitForVideo(
-  look: () => Promise<VideoTask>,
+  { id, look }: { readonly id: string; readonly look: (signal: AbortSignal) => Promise<VideoTask> },
   clock: Clock,
   { onProgress, signal, intervalMs, timeoutMs = Number.POSITIVE_INFINITY }: WaitOptions,
 ): Promise<VideoTask> {
   const startedAtMs = clock.now()
-  let delayMs = intervalMs ?? FIRST_INTERVAL_MS
-  for (;;) {
-    const task = await look()
-    const elapsedMs = clock.now() - startedAtMs
-    onProgress?.({ task, elapsedMs })
-    if (isFinal(task)) return task
-    if (elapsedMs >= timeoutMs) {
-      throw new ClientError('task_not_finished', {
-        message: `The video ${task.id} has not ended within ${timeoutMs} ms.`,
-      })
+  const leaving = new AbortController()
+  let requestId: string | undefined
+  const timer = clock.schedule(timeoutMs, () => {
+    const message = `The video ${id} has not ended within ${timeoutMs} ms.`
+    leaving.abort(new ClientError('task_not_finished', { message, requestId }))
+  })
+  const leave = (): void => leaving.abort(signal?.reason)
+  if (signal?.aborted === true) leave()
+  else signal?.addEventListener('abort', leave, { once: true })
+  try {
+    for (let delayMs = intervalMs ?? FIRST_INTERVAL_MS; ; ) {
+      const task = await look(leaving.signal)
+      requestId = task.request_id
+      onProgress?.({ task, elapsedMs: clock.now() - startedAtMs })
+      if (isFinal(task)) return task
+      await pause(clock, delayMs, leaving.signal)
+      if (intervalMs === undefined) delayMs = Math.min(LONGEST_INTERVAL_MS, delayMs * 1.5)
     }
-    await pause(clock, Math.min(delayMs, timeoutMs - elapsedMs), signal)
-    if (intervalMs === undefined) delayMs = Math.min(LONGEST_INTERVAL_MS, delayMs * 1.5)
+  } finally {
+    timer.cancel()
+    signal?.removeEventListener('abort', leave)
   }
 }

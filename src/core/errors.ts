@@ -210,6 +210,8 @@ export interface GatewayErrorDetails {
   readonly retryAfterSeconds?: number | undefined
   /** The vendor's own id of the request, shown where the dialect has a place for it. */
   readonly upstreamRequestId?: string | undefined
+  /** Did the vendor say that it is overloaded? Shown where the dialect has a word for it. */
+  readonly isOverload?: boolean | undefined
   /** What led here; logged, never shown. */
   readonly cause?: unknown
 }
@@ -234,6 +236,8 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | undefined
   /** The vendor's own id of the request, where it refused one. */
   readonly upstreamRequestId: string | undefined
+  /** True when the vendor said that it is overloaded. */
+  readonly isOverload: boolean
   readonly retryable: boolean
 
   constructor(code: ErrorCode, details: GatewayErrorDetails = {}) {
@@ -247,6 +251,7 @@ export class GatewayError extends Error {
     this.param = details.param
     this.retryAfterSeconds = details.retryAfterSeconds
     this.upstreamRequestId = details.upstreamRequestId
+    this.isOverload = details.isOverload === true
     this.retryable = entry.retryable
     Object.defineProperty(this, MARK, { value: true })
   }

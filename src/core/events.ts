@@ -15,6 +15,23 @@ export type GatewayEvent =
       readonly model: string
     }
   | {
+      /**
+       * A request was answered with an error before it was held for and announced: credentials, body, limits, balance, no
+       * such route or model, a video that no vendor took. Instead of `request-started` and `request-ended`.
+       */
+      readonly type: 'request-refused'
+      readonly requestId: string
+      /** Undefined where the route is none that calls a model. */
+      readonly endpoint: string | undefined
+      /** Undefined until the caller is known. */
+      readonly accountId: string | undefined
+      readonly keyId: string | undefined
+      /** Undefined until the body was checked, and where there is none. */
+      readonly model: string | undefined
+      readonly status: number
+      readonly code: ErrorCode
+    }
+  | {
       readonly type: 'attempt-failed'
       readonly requestId: string
       readonly vendor: string

@@ -1,4 +1,5 @@
 import type { Usage } from '../core/usage.ts'
+import type { StreamSteps } from './speech/stream-steps.ts'
 
 /** A vendor's complaint, read from an error answer or from an error event inside a stream. */
 export interface VendorFailure {
@@ -47,4 +48,8 @@ export interface AnswerStream {
   readonly isRefusal?: boolean
   /** Ids of an answer that can be continued, once they are known: the caller's, and the vendor's own. */
   readonly interaction?: { readonly id: string; readonly upstreamId: string } | undefined
+  /** Settles when what the stream needs is loaded; nothing must be pushed before. Absent: it needs nothing. */
+  readonly ready?: Promise<void> | undefined
+  /** Set when bytes take milliseconds to work on: one step of one such stream is then done in a turn of the event loop. */
+  readonly steps?: StreamSteps | undefined
 }

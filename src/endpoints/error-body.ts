@@ -72,14 +72,27 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
+/** The status for a vendor with too much to do (Anthropic API, "Errors"); other dialects have none but 503. */
+const ANTHROPIC_OVERLOAD_STATUS = 529
+
 /** Types that say more than the status; a vendor's own is kept. */
 const PRECISE_ANTHROPIC_TYPES: ReadonlySet<string> = new Set(
   Object.values(ANTHROPIC_TYPES).filter((type) => type !== 'invalid_request_error'),
 )
 
+/** The HTTP status of an error as callers of a dialect know it. */
+export function errorStatus(error: GatewayError, dialect: ErrorDialect): number {
+  return dialect === 'anthropic' ? anthropicStatus(error) : error.status
+}
+
+function anthropicStatus(error: GatewayError): number {
+  return error.isOverload ? ANTHROPIC_OVERLOAD_STATUS : error.status
+}
+
 /** Writes an error as Anthropic's error envelope; without an id inside a stream, whose headers have told it. */
 export function anthropicError(error: GatewayError, requestId?: string): Record<string, unknown> {
-  const byStatus = ANTHROPIC_TYPES[error.status] ?? (error.status < 500 ? 'invalid_request_error' : 'api_error')
+  const status = anthropicStatus(error)
+  const byStatus = ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   const isPrecise = error.code === 'upstream_rejected' && PRECISE_ANTHROPIC_TYPES.has(error.type)
   return {
     type: 'error',

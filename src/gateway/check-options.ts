@@ -24,6 +24,7 @@ const KNOWN: readonly string[] = [
   'webhookSecret',
   'taskDeadlineMs',
   'taskPollIntervalMs',
+  'taskRetentionDays',
   'allowPrivateUrls',
   'onEvent',
   'logger',
@@ -75,6 +76,7 @@ export function checkOptions(options: GatewayOptions): void {
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
+  if (options.taskRetentionDays !== Number.POSITIVE_INFINITY) positive('taskRetentionDays', options.taskRetentionDays)
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)

@@ -40,7 +40,7 @@ export interface GatewayOptions {
   readonly keys?: readonly FixedKey[]
   /** Replaces key look-up altogether: the host tells who is calling. */
   readonly authenticate?: Authenticate
-  /** Limits of every key that has none of its own. Default: none. */
+  /** Each holds for every key that does not set this limit itself. Default: none. */
   readonly limits?: RateLimits
   readonly rateLimiter?: RateLimiter
   readonly concurrencyLimiter?: ConcurrencyLimiter
@@ -76,6 +76,11 @@ export interface GatewayOptions {
   readonly taskDeadlineMs?: number
   /** How often a task's vendor is asked about it, in milliseconds. Default: what the vendor recommends. */
   readonly taskPollIntervalMs?: number
+  /**
+   * How many days a task is kept after its end, with the messages about it; then its id is unknown. Default 90, `Infinity`: for
+   * ever.
+   */
+  readonly taskRetentionDays?: number
   /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */
   readonly allowPrivateUrls?: boolean
   readonly onEvent?: EventListener

@@ -22,7 +22,7 @@ import { type Keys, keysOf, newKeyRecord } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
-import { serve } from './serve-request.ts'
+import { type Entrance, Incoming, serve } from './serve-request.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Holds whose time is over are looked for this often, and more often where holds live shortly. */
@@ -98,7 +98,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let closing: Promise<void> | undefined
   const deliverer = new WebhookDeliverer(context)
   const wakeWebhooks = (): void => deliverer.wake()
-  const worker = new TaskWorker(context, wakeWebhooks)
+  const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
 
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(() => {
@@ -122,22 +122,23 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (closing === undefined) sweeper = context.clock.schedule(sweepIntervalMs, sweep)
     })
   }
+  const entrance: Entrance = {
+    inFlight,
+    get isClosing() {
+      return closing !== undefined
+    },
+    wakeWebhooks,
+    get ready() {
+      return isStarted ? undefined : ready
+    },
+  }
   const accept = (
     request: GatewayRequest,
     sink: ByteSink,
     principal?: Principal,
     routeOverride?: RouteOverride,
   ): void => {
-    void serve(context, {
-      request,
-      sink,
-      principal,
-      routeOverride,
-      inFlight,
-      isClosing: closing !== undefined,
-      wakeWebhooks,
-      ready: isStarted ? undefined : ready,
-    })
+    void serve(context, entrance, new Incoming(request, sink, principal, routeOverride))
   }
   const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
   const exchangeAs = (principal: Principal, { route }: InProcessOptions = {}): ExchangeHandler => {
@@ -177,7 +178,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         await inFlight.drain(context.clock, drainMs)
         await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
         const leftMs = Math.max(0, startedAtMs + drainMs - context.clock.now())
-        await Promise.all([sweeping, worker.stop(), deliverer.stop({ drainMs: leftMs })])
+        await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         if (starting !== undefined) await context.store.close()
       })()

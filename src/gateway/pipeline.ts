@@ -14,6 +14,7 @@ import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
 import { settle } from '../stages/settle.ts'
 import { emit, type StageContext } from '../stages/stage-context.ts'
+import { StoredReplay } from '../stages/stored-replay.ts'
 
 /**
  * The way of a request: authenticate → parse → admit → reserve → route → dispatch ⇄ vendor → settle → respond.
@@ -29,13 +30,13 @@ export async function pipeline(context: StageContext, received: Received): Promi
   if (parsed.endpoint.prepare !== undefined) await parsed.endpoint.prepare(parsed.body)
   const admitted = await admit(context, parsed)
   const outcome = await reserveOrLeave(context, admitted)
-  if (outcome.kind === 'replay') {
+  if (outcome instanceof StoredReplay) {
     await leave(context, admitted, 0)
     respondReplay(received.sink, outcome.answer, received.requestId)
     return
   }
-  announce(context, outcome.reserved)
-  await answer(context, outcome.reserved)
+  announce(context, outcome)
+  await answer(context, outcome)
 }
 
 function reserveOrLeave(context: StageContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
@@ -98,6 +99,7 @@ const WHOLE_REPLAY_HEADERS = ['content-type', 'application/json']
 
 function announce(context: StageContext, reserved: Reserved): void {
   if (context.onEvent === undefined) return
+  reserved.isAnnounced = true
   emit(context, {
     type: 'request-started',
     requestId: reserved.requestId,

@@ -1,8 +1,8 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import type { MeterPrice, Prices } from '../catalog/prices/prices.ts'
+import type { MeterPrice, PriceRow, Prices } from '../catalog/prices/prices.ts'
 
-/** What one use of a model costs. */
+/** Prices of a model that hold under the same conditions. */
 export interface ListedPrice {
   /** Public id of the model. */
   readonly model: string
@@ -22,11 +22,34 @@ interface Axis {
 type Fields = Readonly<Record<string, string>>
 
 /**
- * The prices of every model of the catalog, by asking the price list for each combination of size, quality and tier that the
- * catalog knows for the model. A combination without a price is left out, and so is a field that makes no difference.
+ * The prices of every model of the catalog, as the price list has them; of one meter the price with the most conditions that
+ * hold counts. Rows for anything else, such as what the operator pays a vendor, are left out. A list that does not tell its rows
+ * is asked for each combination of size, quality and tier that the catalog knows for a model: one without a price is left out,
+ * and so is a field that makes no difference.
  */
 export function priceList(catalog: Catalog, prices: Prices): readonly ListedPrice[] {
-  return catalog.list().flatMap((model) => pricesOfModel(model, prices))
+  const rows = prices.rows?.()
+  if (rows === undefined) return catalog.list().flatMap((model) => pricesOfModel(model, prices))
+  const byModel = new Map<string, Map<string, Listing>>()
+  for (const row of rows) addRow(byModel, row)
+  return catalog.list().flatMap(({ id }) => [...(byModel.get(id)?.values() ?? [])])
+}
+
+interface Listing extends ListedPrice {
+  readonly prices: MeterPrice[]
+}
+
+/** Rows of one model under the same conditions stand together. */
+function addRow(
+  byModel: Map<string, Map<string, Listing>>,
+  { model, meter, amount, per = 1, when = {} }: PriceRow,
+): void {
+  const listings = byModel.get(model) ?? new Map<string, Listing>()
+  byModel.set(model, listings)
+  const conditions = JSON.stringify(Object.entries(when).sort(([left], [right]) => (left < right ? -1 : 1)))
+  const listing = listings.get(conditions) ?? { model, when, prices: [] }
+  listings.set(conditions, listing)
+  listing.prices.push({ meter, amount, per })
 }
 
 function pricesOfModel(model: CatalogModel, prices: Prices): ListedPrice[] {

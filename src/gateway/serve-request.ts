@@ -6,10 +6,9 @@ import type { ErrorDialect } from '../endpoints/error-body.ts'
 import { requestIdSink } from '../endpoints/messages/request-id-sink.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import { identify } from '../stages/authenticate.ts'
-import { CallerPresence } from '../stages/caller-presence.ts'
-import { CallGroup } from '../stages/dispatch/call-group.ts'
 import type { Admitted, Received } from '../stages/records.ts'
 import { pushLimits } from '../stages/reply-headers.ts'
+import { RequestRecord } from '../stages/request-record.ts'
 import { respondError, respondJson } from '../stages/respond.ts'
 import type { HostRouted } from '../stages/route.ts'
 import { emit, type StageContext } from '../stages/stage-context.ts'
@@ -24,14 +23,8 @@ import { routeReport } from './route-report.ts'
 import { dialectOfPath, matchRoute, type Target } from './routes.ts'
 import { serveTask } from './serve-task.ts'
 
-/** A request as it enters, and the state of the gateway it enters. */
-export interface Incoming {
-  readonly request: GatewayRequest
-  readonly sink: ByteSink
-  /** Set when the host vouches for the caller. */
-  readonly principal: Principal | undefined
-  /** What the host decides on the request's way; never set for callers over HTTP. */
-  readonly routeOverride: RouteOverride | undefined
+/** The state of the gateway that a request enters. */
+export interface Entrance {
   readonly inFlight: InFlight
   readonly isClosing: boolean
   readonly wakeWebhooks: WakeWebhooks
@@ -39,20 +32,42 @@ export interface Incoming {
   readonly ready: (() => Promise<void>) | undefined
 }
 
+/** A request as it enters. */
+export class Incoming {
+  readonly request: GatewayRequest
+  readonly sink: ByteSink
+  /** Set when the host vouches for the caller. */
+  readonly principal: Principal | undefined
+  /** What the host decides on the request's way; never set for callers over HTTP. */
+  readonly routeOverride: RouteOverride | undefined
+
+  constructor(
+    request: GatewayRequest,
+    sink: ByteSink,
+    principal: Principal | undefined,
+    routeOverride: RouteOverride | undefined,
+  ) {
+    this.request = request
+    this.sink = sink
+    this.principal = principal
+    this.routeOverride = routeOverride
+  }
+}
+
 /** Answers one request from beginning to end. Never rejects: every fault becomes an answer, an event and a log line. */
-export async function serve(context: StageContext, incoming: Incoming): Promise<void> {
+export async function serve(context: StageContext, entrance: Entrance, incoming: Incoming): Promise<void> {
   const { request, sink } = incoming
   const requestId = context.ids.next('req')
   let received: Received | undefined
   try {
     const target = findTarget(request)
     if (target.kind === 'hello') return respondJson(sink, requestId, { message: 'hello' })
-    if (target.kind === 'health') return respondJson(sink, requestId, health(context, incoming))
-    if (incoming.isClosing) throw new GatewayError('gateway_closing')
-    if (incoming.ready !== undefined) await incoming.ready()
-    if (target.kind !== 'endpoint') return await read(context, incoming, target, requestId)
+    if (target.kind === 'health') return respondJson(sink, requestId, health(context, entrance, request))
+    if (entrance.isClosing) throw new GatewayError('gateway_closing')
+    if (entrance.ready !== undefined) await entrance.ready()
+    if (target.kind !== 'endpoint') return await read(context, entrance, incoming, { target, requestId })
     received = receive(context, incoming, target.endpoint, requestId)
-    incoming.inFlight.add(received.calls)
+    entrance.inFlight.add(received.calls)
     if (target.endpoint.isTask === true) await submitTask(context, received)
     else await pipeline(context, received)
   } catch (cause) {
@@ -64,14 +79,14 @@ export async function serve(context: StageContext, incoming: Incoming): Promise<
         sink: sinkOf(incoming, dialect, requestId),
         requestId,
         dialect,
-        admitted: received as Partial<Admitted> | undefined,
+        record: received as RecordSoFar | undefined,
       },
       cause,
     )
   } finally {
     if (received !== undefined) {
       received.calls.end()
-      incoming.inFlight.delete(received.calls)
+      entrance.inFlight.delete(received.calls)
     }
   }
 }
@@ -80,7 +95,7 @@ export async function serve(context: StageContext, incoming: Incoming): Promise<
  * The gateway's own state, and with `verbose` that of the vendors, for the operator alone.
  * @throws GatewayError `invalid_api_key`.
  */
-function health(context: StageContext, { request, isClosing }: Incoming): object {
+function health(context: StageContext, { isClosing }: Entrance, request: GatewayRequest): object {
   const status = isClosing ? 'closing' : 'ok'
   if (request.query === '' || !new URLSearchParams(request.query).has('verbose')) return { status }
   if (!bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
@@ -97,25 +112,6 @@ function findTarget(request: GatewayRequest): Target {
   })
 }
 
-/** What later stages add to the record, so that its shape does not change with every stage. */
-const NOT_YET = {
-  principal: undefined,
-  body: undefined,
-  bytes: undefined,
-  isStream: undefined,
-  chain: undefined,
-  billingFields: undefined,
-  claim: undefined,
-  conversation: undefined,
-  estimate: undefined,
-  lease: undefined,
-  tokenTake: undefined,
-  requestBucket: undefined,
-  tokenBucket: undefined,
-  hold: undefined,
-  candidates: undefined,
-}
-
 /** The caller's side, with the headers that its dialect adds to every answer. */
 function sinkOf({ sink }: Incoming, dialect: ErrorDialect, requestId: string): ByteSink {
   return dialect === 'anthropic' ? requestIdSink(sink, requestId) : sink
@@ -127,35 +123,35 @@ function receive(
   endpoint: Endpoint,
   requestId: string,
 ): Received & HostRouted {
-  const sink = sinkOf(incoming, endpoint.dialect, requestId)
-  return {
+  return new RequestRecord({
     request: incoming.request,
-    sink,
+    sink: sinkOf(incoming, endpoint.dialect, requestId),
     requestId,
     startedAtMs: context.clock.now(),
     endpoint,
-    caller: new CallerPresence(sink),
-    calls: new CallGroup(),
     vouchedPrincipal: incoming.principal,
     routeOverride: incoming.routeOverride,
-    ...NOT_YET,
-  }
+  })
 }
 
 /** Model lists are read by clients that send `x-api-key` too. */
 const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])
 
+interface Reading {
+  readonly target: Exclude<Target, { kind: 'endpoint' | 'health' | 'hello' }>
+  readonly requestId: string
+}
+
 async function read(
   context: StageContext,
+  entrance: Entrance,
   incoming: Incoming,
-  target: Exclude<Target, { kind: 'endpoint' | 'health' | 'hello' }>,
-  requestId: string,
+  { target, requestId }: Reading,
 ): Promise<void> {
-  const { sink } = incoming
-  const principal =
-    incoming.principal ?? (await identify(context, incoming.request, X_API_KEY_TARGETS.has(target.kind)))
+  const { request, sink } = incoming
+  const principal = incoming.principal ?? (await identify(context, request, X_API_KEY_TARGETS.has(target.kind)))
   if (target.kind === 'tasks' || target.kind === 'task') {
-    const { request, wakeWebhooks } = incoming
+    const { wakeWebhooks } = entrance
     return await serveTask(context, { request, sink, requestId, principal, wakeWebhooks }, target)
   }
   if (target.kind === 'models') return respondJson(sink, requestId, modelList(context.catalog.list(), context.vendors))
@@ -184,8 +180,11 @@ interface Failing {
   readonly sink: ByteSink
   readonly requestId: string
   readonly dialect: ErrorDialect
-  readonly admitted: Partial<Admitted> | undefined
+  readonly record: RecordSoFar | undefined
 }
+
+/** The record of a request, as far as it came. */
+type RecordSoFar = Received & Partial<Admitted>
 
 function fail(context: StageContext, failing: Failing, cause: unknown): void {
   const { sink, requestId, dialect } = failing
@@ -196,6 +195,7 @@ function fail(context: StageContext, failing: Failing, cause: unknown): void {
     context.logger.error('a request failed inside the gateway', { requestId, where, error: error.cause })
     emit(context, { type: 'internal-error', requestId, where, error: error.cause })
   }
+  if (context.onEvent !== undefined && failing.record?.isAnnounced !== true) tellRefused(context, failing, error)
   try {
     respondError(sink, error, { dialect, requestId, headers: errorHeaders(failing, error) })
   } catch (second) {
@@ -205,10 +205,23 @@ function fail(context: StageContext, failing: Failing, cause: unknown): void {
   }
 }
 
+function tellRefused(context: StageContext, { requestId, record }: Failing, error: GatewayError): void {
+  emit(context, {
+    type: 'request-refused',
+    requestId,
+    endpoint: record?.endpoint.id,
+    accountId: record?.principal?.accountId,
+    keyId: record?.principal?.keyId,
+    model: record?.body?.model,
+    status: error.status,
+    code: error.code,
+  })
+}
+
 /** A 405 must say what is allowed (RFC 9110, section 15.5.6); refusals by limits show the limits. */
-function errorHeaders({ request, admitted }: Failing, error: GatewayError): string[] {
+function errorHeaders({ request, record }: Failing, error: GatewayError): string[] {
   const headers: string[] = []
   const match = error.code === 'method_not_allowed' ? matchRoute(request.method, request.path) : undefined
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
-  return pushLimits(headers, { requestBucket: admitted?.requestBucket, tokenBucket: admitted?.tokenBucket })
+  return pushLimits(headers, { requestBucket: record?.requestBucket, tokenBucket: record?.tokenBucket })
 }

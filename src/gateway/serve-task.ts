@@ -11,6 +11,7 @@ import { sendContent } from '../tasks/send-content.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import { videoRecord } from '../tasks/video-record.ts'
 import { type Target, videosScope } from './routes.ts'
+import { countTaskRequest } from './task-limits.ts'
 
 /** A request about tasks, from a caller who is known. */
 export interface TaskRequest {
@@ -23,8 +24,8 @@ export interface TaskRequest {
 
 /**
  * Answers a request about tasks. An account sees its own only; foreign, unknown and malformed ids get the same bytes.
- * @throws GatewayError as the actions do, `permission_denied` for a key that may not use the endpoint of the tasks, and
- *   `store_unavailable`.
+ * @throws GatewayError as the actions do, `permission_denied` for a key that may not use the endpoint of the tasks,
+ *   `rate_limited`, and `store_unavailable`.
  */
 export async function serveTask(
   context: StageContext,
@@ -33,6 +34,7 @@ export async function serveTask(
 ): Promise<void> {
   const { principal } = asked
   if (principal.scopes?.endpoints?.includes(videosScope) === false) throw new GatewayError('permission_denied')
+  await countTaskRequest(context, principal)
   try {
     await answer(context, asked, target)
   } catch (cause) {

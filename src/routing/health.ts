@@ -3,7 +3,7 @@ export type EjectionReason = 'failing' | 'busy' | 'refused'
 
 /** What the calls so far say about a key at a vendor, or about a model behind such a key. Never written to. */
 export interface Health {
-  /** Failures since the last success. */
+  /** Failures, and refusals of the model, since the last success. */
   readonly failures: number
   /** How many times running it was ejected for the same reason, save those whose length the vendor itself chose. */
   readonly ejections: number
@@ -70,9 +70,20 @@ export function afterBusy(health: Health, nowMs: number, retryAfterMs: number | 
   return ejected(health, 'busy', nowMs, retryAfterMs)
 }
 
-/** The vendor refused the operator's key, account, quota or model id. */
+/** The vendor refused the operator's key, account or quota. */
 export function afterRefusal(health: Health, nowMs: number, retryAfterMs: number | undefined): Health {
   return ejected(health, 'refused', nowMs, retryAfterMs)
+}
+
+/**
+ * The vendor refused the operator's model id. Vendors use the same words for things that a caller names, and repeat what
+ * callers wrote: one caller's request is no proof against a model that answers others, so it takes as many in a row as
+ * failures do.
+ */
+export function afterModelRefusal(health: Health, nowMs: number, retryAfterMs: number | undefined): Health {
+  const refused = { ...health, failures: health.failures + 1 }
+  const mayGoOn = health.ejectedUntilMs === 0 && refused.failures < FAILURES_TO_EJECT
+  return mayGoOn ? refused : ejected(refused, 'refused', nowMs, retryAfterMs)
 }
 
 /** A call ended without saying anything about the vendor: its caller left, for one. */

@@ -5,6 +5,7 @@ import {
   afterBegin,
   afterBusy,
   afterFailure,
+  afterModelRefusal,
   afterNothing,
   afterRefusal,
   afterSuccess,
@@ -133,7 +134,7 @@ export class RouteCandidate {
         key.health = afterRefusal(key.health, nowMs, retryAfterMs)
         break
       case 'model-refused':
-        this.#health = afterRefusal(this.#health, nowMs, retryAfterMs)
+        this.#health = afterModelRefusal(this.#health, nowMs, retryAfterMs)
         break
       case 'alive':
         this.#health = afterSuccess(this.#health, nowMs)

@@ -2,11 +2,12 @@ import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 import { andThen, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Principal } from '../stores/principal.ts'
+import { withDefaultLimits } from './default-limits.ts'
 import type { Authenticated, Received } from './records.ts'
 import type { StageContext } from './stage-context.ts'
 
 /**
- * Finds out who is calling, from headers alone: a caller without a valid key never gets its body read.
+ * Finds out who is calling, and by which limits, from headers alone: a caller without a valid key never gets its body read.
  * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
  */
 export function authenticate(context: StageContext, received: Received): MaybePromise<Authenticated> {
@@ -15,7 +16,7 @@ export function authenticate(context: StageContext, received: Received): MaybePr
   return andThen(found, (principal) => {
     const endpoints = principal.scopes?.endpoints
     if (endpoints !== undefined && !endpoints.includes(endpoint.id)) throw new GatewayError('permission_denied')
-    return Object.assign(received, { principal })
+    return Object.assign(received, { principal: withDefaultLimits(principal, context.limits) })
   })
 }
 

@@ -1,11 +1,23 @@
 import type { Clock, Timer } from '../core/clock.ts'
 
-/** A deadline that has not come yet. */
-interface Deadline extends Timer {
+/** A deadline that has not come yet; between its neighbours, which fall due before and after it. */
+class Deadline implements Timer {
+  readonly #all: Deadlines
   readonly dueMs: number
   readonly onDue: () => void
   previous: Deadline | undefined
-  next: Deadline | undefined
+  next: Deadline | undefined = undefined
+
+  constructor(all: Deadlines, dueMs: number, onDue: () => void, previous: Deadline | undefined) {
+    this.#all = all
+    this.dueMs = dueMs
+    this.onDue = onDue
+    this.previous = previous
+  }
+
+  cancel(): void {
+    this.#all.remove(this)
+  }
 }
 
 /**
@@ -26,13 +38,7 @@ export class Deadlines {
 
   /** Calls back once when the duration is over, unless it is cancelled before. */
   add(onDue: () => void): Timer {
-    const deadline: Deadline = {
-      dueMs: this.#clock.now() + this.#durationMs,
-      onDue,
-      previous: this.#last,
-      next: undefined,
-      cancel: () => this.#remove(deadline),
-    }
+    const deadline = new Deadline(this, this.#clock.now() + this.#durationMs, onDue, this.#last)
     if (this.#last === undefined) this.#first = deadline
     else this.#last.next = deadline
     this.#last = deadline
@@ -40,7 +46,8 @@ export class Deadlines {
     return deadline
   }
 
-  #remove(deadline: Deadline): void {
+  /** Takes a deadline out; nothing happens when it has gone already. */
+  remove(deadline: Deadline): void {
     const { previous, next } = deadline
     if (previous === undefined && this.#first !== deadline) return
     if (previous === undefined) this.#first = next
@@ -57,7 +64,7 @@ export class Deadlines {
       this.#timer = undefined
       const nowMs = this.#clock.now()
       for (let first = this.#first; first !== undefined && first.dueMs <= nowMs; first = this.#first) {
-        this.#remove(first)
+        this.remove(first)
         first.onDue()
       }
       if (this.#first !== undefined) this.#wait(this.#first.dueMs - nowMs)

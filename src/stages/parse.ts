@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
-import { parseCallerJson } from '../core/json.ts'
+import { readCallerJson } from '../core/json.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
@@ -17,8 +17,9 @@ import type { StageContext } from './stage-context.ts'
  */
 export function parse(context: StageContext, authenticated: Authenticated, received: ReceivedBody): Parsed {
   const { endpoint: called, request, principal } = authenticated
-  const bytes = isForm(received) ? undefined : received
-  const value = isForm(received) ? called.formBody!(received) : parseCallerJson(received)
+  const { value, bytes } = isForm(received)
+    ? { value: called.formBody!(received), bytes: undefined }
+    : readCallerJson(received)
   const model = requestedModel(context, called, value)
   const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   // From here on errors are told as callers of this shape read them.

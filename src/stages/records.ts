@@ -5,7 +5,7 @@ import type { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Usage } from '../core/usage.ts'
 import type { BillingFields, Endpoint } from '../endpoints/endpoint.ts'
-import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
 import type { InteractionRecord } from '../stores/interaction-store.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { BucketState, Lease, RateTake } from '../stores/rate-limiter.ts'
@@ -13,6 +13,7 @@ import type { AcceptedTask, AnsweredInteraction, Vendor } from '../vendors/vendo
 import type { CallerPresence } from './caller-presence.ts'
 import type { CallGroup } from './dispatch/call-group.ts'
 import type { StreamCall } from './dispatch/stream-call.ts'
+import type { StoredReplay } from './stored-replay.ts'
 
 /** A request on its way. Every stage takes the record so far and returns a longer one, so their order is checked by types. */
 export interface Received {
@@ -26,6 +27,8 @@ export interface Received {
   readonly calls: CallGroup
   /** Set when the host calls in process and vouches for who it is. */
   readonly vouchedPrincipal: Principal | undefined
+  /** Becomes true with the event `request-started`. An error before it is the event `request-refused`. */
+  isAnnounced?: boolean
 }
 
 export interface Authenticated extends Received {
@@ -35,7 +38,10 @@ export interface Authenticated extends Received {
 export interface Parsed extends Authenticated {
   /** The checked request; its type belongs to the endpoint. */
   readonly body: { readonly model: string }
-  /** The request's bytes as they came; undefined for a form, whose files stand in the body. */
+  /**
+   * The request's bytes as they came, written again only where a member stands twice in them; undefined for a form, whose
+   * files stand in the body.
+   */
   readonly bytes: Uint8Array | undefined
   readonly isStream: boolean
   /** The model asked for, then its fallbacks; only models whose vendor is configured. Never empty. */
@@ -148,6 +154,4 @@ export interface Settled {
 }
 
 /** Outcome of reserving: either money is held, or the same request was answered before. */
-export type ReserveOutcome =
-  | { readonly kind: 'reserved'; readonly reserved: Reserved }
-  | { readonly kind: 'replay'; readonly answer: StoredAnswer }
+export type ReserveOutcome = Reserved | StoredReplay

@@ -9,6 +9,7 @@ import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Hold, ReserveOutcome } from './records.ts'
 import { spendingLimitsOf } from './spending-limits.ts'
 import type { StageContext } from './stage-context.ts'
+import { StoredReplay } from './stored-replay.ts'
 
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
@@ -63,9 +64,9 @@ function outcomeOf(result: ReserveResult | ClaimResult, admitted: Admitted, hold
   switch (result.status) {
     case 'held':
     case 'claimed':
-      return { kind: 'reserved', reserved: Object.assign(admitted, { hold }) }
+      return Object.assign(admitted, { hold })
     case 'replay':
-      return { kind: 'replay', answer: result.answer }
+      return new StoredReplay(result.answer)
     case 'insufficient_balance':
       throw new GatewayError('insufficient_balance')
     case 'unknown_account':

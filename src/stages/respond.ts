@@ -1,6 +1,6 @@
 import type { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
-import { type ErrorDialect, errorBody, retryAfterOf } from '../endpoints/error-body.ts'
+import { type ErrorDialect, errorBody, errorStatus, retryAfterOf } from '../endpoints/error-body.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 
 /** Sends a whole answer. */
@@ -43,7 +43,7 @@ export function respondError(
   // OpenAI's SDKs repeat a 5xx by themselves; where that cannot help, they are told not to.
   if (!error.retryable && error.status >= 429) headers.push('x-should-retry', 'false')
   if (facts.headers !== undefined) headers.push(...facts.headers)
-  sink.head(error.status, headers)
+  sink.head(errorStatus(error, facts.dialect), headers)
   sink.end(body)
 }
 

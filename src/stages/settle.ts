@@ -23,7 +23,7 @@ export interface Settling {
  * Ends what `reserve` and `admit` began: the hold is charged or voided, the caller's place and unused tokens go back, and
  * the host is told. The one place for whole answers, streams and failures alike. Never throws: an answer that a vendor has
  * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
- * an `internal-error` event.
+ * an `internal-error` event; another, `where: 'settle: given up'`, when too many wait to be tried again.
  */
 export function settle(context: StageContext, reserved: Reserved, settling: Settling): MaybePromise<Settled> {
   const usage = chargeableUsage(context, reserved, settling)
@@ -33,7 +33,10 @@ export function settle(context: StageContext, reserved: Reserved, settling: Sett
     (resolution) => giveBack(context, reserved, settling, usage, resolution?.charged),
     (error) => {
       reportFault(context, reserved.requestId, 'settle', error)
-      context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs)
+      // Beyond their bound the hold is left to the sweep, which frees it when its time is over: the call goes uncharged, and
+      // the operator is told which.
+      if (!context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs))
+        reportFault(context, reserved.requestId, 'settle: given up', error)
       return giveBack(context, reserved, settling, usage, undefined)
     },
   )

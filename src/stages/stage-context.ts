@@ -52,7 +52,7 @@ export interface StageContext {
   readonly prices: Prices | undefined
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
-  /** For keys without limits of their own. */
+  /** For whatever a key does not limit itself. */
   readonly limits: RateLimits
   readonly retryBudget: RetryBudget
   /** Every vendor and key, and how they do. */

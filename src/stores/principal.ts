@@ -26,7 +26,7 @@ export interface Principal {
   readonly keyId: string
   readonly tier: Tier
   readonly scopes?: KeyScopes | undefined
-  /** Limits of this key; the gateway's own limits when absent. */
+  /** Limits of this key; the gateway's own for each that is absent. */
   readonly limits?: RateLimits | undefined
   /** Cap of the account as a whole. */
   readonly accountSpendingCap?: SpendingCap | undefined

@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
-/** Limits of one key. An absent field means: no limit. */
+/** Limits of one key. For an absent field the gateway's own limit holds, where it has one. */
 export interface RateLimits {
   readonly requestsPerMinute?: number | undefined
   /** Input and output tokens together. */

@@ -142,4 +142,10 @@ export interface TaskStore {
     readonly leaseUntilMs: number
     readonly limit: number
   }): MaybePromise<readonly TaskRecord[]>
+  /**
+   * Forgets tasks that have ended and were last changed at or before `changedUntilMs`, and the messages about them: at most
+   * `limit`, the oldest first. An open task stays, and so does one with a message that waits for delivery.
+   * @returns how many tasks were forgotten.
+   */
+  forget(query: { readonly changedUntilMs: number; readonly limit: number }): MaybePromise<number>
 }

@@ -34,6 +34,8 @@ export interface WebhookDelivery extends NewDelivery {
   readonly state: DeliveryState
   /** Oldest first; the newest 50 are kept. */
   readonly attempts: readonly DeliveryAttempt[]
+  /** Unix milliseconds of the last wish to send it again, with which its schedule begins anew; undefined: there was none. */
+  readonly resentAtMs: number | undefined
 }
 
 /** A secret that messages are signed with: `whsec_` and base64. */
@@ -58,7 +60,7 @@ export interface WebhookStore {
   ): MaybePromise<void>
   /** An account's own messages about a task, oldest first. */
   list(accountId: string, taskId: string): MaybePromise<readonly WebhookDelivery[]>
-  /** Makes an account's own message pending again, due at `nowMs`; false when there is none of that id. */
+  /** Makes an account's own message pending again, due at `nowMs`, which is noted; false when there is none of that id. */
   resend(accountId: string, id: string, nowMs: number): MaybePromise<boolean>
   /** Secrets of an account that sign at `nowMs`, newest first; empty when it has none of its own. */
   secrets(accountId: string, nowMs: number): MaybePromise<readonly WebhookSecret[]>

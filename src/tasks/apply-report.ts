@@ -4,6 +4,7 @@ import type { Usage } from '../core/usage.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import type { TaskReport } from '../vendors/vendor.ts'
 import { frozenCharge } from './frozen-prices.ts'
+import { draftOf } from './task-details-draft.ts'
 
 /** So many reports in a row that the vendor does not know a task are believed. */
 const UNKNOWN_REPORTS_BELIEVED = 3
@@ -83,13 +84,12 @@ export function endTask(
 }
 
 function withReport(details: TaskDetails, report: TaskReport): TaskDetails {
-  return {
-    ...details,
-    polls: details.polls + 1,
-    ...(report.output === undefined ? {} : { output: report.output }),
-    ...(report.usage === undefined ? {} : { usage: report.usage }),
-    ...(report.seed === undefined ? {} : { seed: report.seed }),
-  }
+  const draft = draftOf(details)
+  draft.polls += 1
+  if (report.output !== undefined) draft.output = report.output
+  if (report.usage !== undefined) draft.usage = report.usage
+  if (report.seed !== undefined) draft.seed = report.seed
+  return draft
 }
 
 function goesOn(task: TaskRecord, details: TaskDetails, state: TaskState, facts: ReportFacts): ReportOutcome {

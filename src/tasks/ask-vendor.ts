@@ -1,10 +1,10 @@
-import { vendorAccount } from '../routing/vendor-account.ts'
 import { WholeCall } from '../stages/dispatch/whole-call.ts'
 import type { StageContext } from '../stages/stage-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { TaskCall, TaskReport, Vendor, VendorFailure, VideoOperation, WireAnswer } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { callsUnderWay } from './calls-under-way.ts'
+import { vendorAccounts } from './vendor-accounts.ts'
 
 /** Longest wait for a whole answer about a task; a lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
@@ -27,9 +27,11 @@ export interface TaskVendor {
 /** Finds the key that a task was submitted with; undefined when it is configured no more. */
 export function vendorOf(context: StageContext, task: TaskRecord): TaskVendor | undefined {
   const vendor = context.vendors.get(task.details.vendor)
-  const apiKey = vendor?.apiKeys.find((key) => vendorAccount(vendor.id, key) === task.vendorAccount)
-  if (vendor?.videos === undefined || apiKey === undefined) return undefined
-  return { vendor, videos: vendor.videos, apiKey }
+  if (vendor?.videos === undefined) return undefined
+  for (const [apiKey, account] of vendorAccounts(vendor)) {
+    if (account === task.vendorAccount) return { vendor, videos: vendor.videos, apiKey }
+  }
+  return undefined
 }
 
 /** Asks how a task stands. */

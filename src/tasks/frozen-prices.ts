@@ -1,5 +1,5 @@
 import type { CatalogModel } from '../catalog/model.ts'
-import { charge, type MeterPrice, type Prices } from '../catalog/prices/prices.ts'
+import { charge, type MeterPrice, type Prices, type Rate } from '../catalog/prices/prices.ts'
 import { createRate } from '../catalog/prices/rate.ts'
 import type { Usage } from '../core/usage.ts'
 import type { BillingFields } from '../endpoints/endpoint.ts'
@@ -8,18 +8,24 @@ import type { TaskDetails } from '../stores/task-store.ts'
 /** Prices of a task by resolution; `''` stands for a resolution that the model is not known to render. */
 export type FrozenPrices = NonNullable<TaskDetails['prices']>
 
+/** The last prices that were frozen of each model, and by which rates. */
+const lastFrozen = new WeakMap<CatalogModel, { readonly rates: readonly (Rate | undefined)[]; frozen: FrozenPrices }>()
+
 /**
  * Takes the prices that hold now, for every resolution that the model may render: a later price list does not change what a
- * task costs, whatever tier the vendor reports in the end.
+ * task costs, whatever tier the vendor reports in the end. Tasks that begin at the same prices share one object.
  */
 export function freezePrices(prices: Prices, model: CatalogModel, fields: BillingFields): FrozenPrices {
+  const resolutions = model.video?.resolutions ?? []
+  const rates = [prices.quote(model.id, fields)]
+  for (const resolution of resolutions) rates.push(prices.quote(model.id, { ...fields, resolution }))
+  const last = lastFrozen.get(model)
+  // A rate never changes, and a new price list makes new ones.
+  if (last?.rates.every((rate, index) => rate === rates[index]) === true) return last.frozen
   const frozen: Record<string, readonly MeterPrice[]> = {}
-  const asked = prices.quote(model.id, fields)
-  if (asked !== undefined) frozen[''] = asked.prices
-  for (const resolution of model.video?.resolutions ?? []) {
-    const rate = prices.quote(model.id, { ...fields, resolution })
-    if (rate !== undefined) frozen[resolution] = rate.prices
-  }
+  for (const [index, rate] of rates.entries())
+    if (rate !== undefined) frozen[resolutions[index - 1] ?? ''] = rate.prices
+  lastFrozen.set(model, { rates, frozen })
   return frozen
 }
 

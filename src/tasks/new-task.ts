@@ -1,9 +1,10 @@
 import type { VideoRequest } from '../endpoints/videos/video-request.ts'
-import { vendorAccount } from '../routing/vendor-account.ts'
 import type { Admitted, Candidate } from '../stages/records.ts'
 import type { StageContext } from '../stages/stage-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
+import { draftOf, type TaskDetailsDraft } from './task-details-draft.ts'
+import { vendorAccounts } from './vendor-accounts.ts'
 
 /** Time for the answer to a submission beyond the longest that the request itself may take. */
 const SUBMISSION_GRACE_MS = 60_000
@@ -26,6 +27,20 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
   const seed = request.parameters?.['seed']
   const model = admitted.chain[0]!
   const frozen = pricesByModel.get(model.id)
+  const details: TaskDetailsDraft = {
+    requestId: admitted.requestId,
+    model: model.id,
+    vendor: model.vendor,
+    heldUsage: admitted.estimate,
+    resolution: request.resolution,
+    polls: 0,
+    unknownReports: 0,
+  }
+  if (frozen !== undefined) details.prices = frozen
+  if (typeof seed === 'number') details.seed = seed
+  // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
+  if (request.webhook_url !== undefined) details.webhookUrl = new URL(request.webhook_url).href
+  if (admitted.claim !== undefined) details.claim = admitted.claim
   const task: TaskRecord = {
     id: context.ids.next('task'),
     accountId: admitted.principal.accountId,
@@ -38,20 +53,7 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
     updatedAtMs: nowMs,
     nextPollAtMs: nowMs,
     deadlineAtMs: nowMs + context.timeouts.totalMs + SUBMISSION_GRACE_MS,
-    details: {
-      requestId: admitted.requestId,
-      model: model.id,
-      vendor: model.vendor,
-      ...(frozen === undefined ? {} : { prices: frozen }),
-      heldUsage: admitted.estimate,
-      resolution: request.resolution,
-      ...(typeof seed === 'number' ? { seed } : {}),
-      // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
-      ...(request.webhook_url === undefined ? {} : { webhookUrl: new URL(request.webhook_url).href }),
-      ...(admitted.claim === undefined ? {} : { claim: admitted.claim }),
-      polls: 0,
-      unknownReports: 0,
-    },
+    details,
   }
   return { task, pricesByModel }
 }
@@ -77,20 +79,19 @@ export function taskAt(
   const { model, vendor } = candidate
   const nowMs = context.clock.now()
   const frozen = pricesByModel.get(model.id)
+  const details = draftOf(task.details)
+  details.model = model.id
+  details.vendor = vendor.id
+  if (frozen !== undefined) details.prices = frozen
+  if (output !== undefined) details.output = output
   return {
     ...task,
     state,
     upstreamId,
-    vendorAccount: vendorAccount(vendor.id, candidate.apiKey),
+    vendorAccount: vendorAccounts(vendor).get(candidate.apiKey)!,
     updatedAtMs: nowMs,
     nextPollAtMs: nowMs + pollIntervalOf(context, vendor.id),
     deadlineAtMs: task.createdAtMs + context.taskDeadlineMs,
-    details: {
-      ...task.details,
-      model: model.id,
-      vendor: vendor.id,
-      ...(frozen === undefined ? {} : { prices: frozen }),
-      ...(output === undefined ? {} : { output }),
-    },
+    details,
   }
 }

@@ -1,24 +1,28 @@
 import { GatewayError } from '../core/errors.ts'
+import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { Admitted, ReserveOutcome } from '../stages/records.ts'
 import { reserve, type TaskPlan } from '../stages/reserve.ts'
 import type { StageContext } from '../stages/stage-context.ts'
+import { StoredReplay } from '../stages/stored-replay.ts'
 
 /**
  * Sets money aside, claims the Idempotency-Key and writes the task down. A store that fails may have done it all the same, or
  * may do it after the gateway has stopped waiting: nothing was sent to a vendor, so it is undone as soon as the store answers.
  * @throws GatewayError as {@link reserve} does.
  */
-export function reserveTask(context: StageContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
+export function reserveTask(context: StageContext, admitted: Admitted, plan: TaskPlan): MaybePromise<ReserveOutcome> {
   return context.prices === undefined ? claimAndInsert(context, admitted, plan) : holdWithTask(context, admitted, plan)
 }
 
-async function holdWithTask(context: StageContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
-  try {
-    return await reserve(context, admitted, plan)
-  } catch (cause) {
-    if (isStoreFault(cause)) undoLater(context, admitted, plan, () => reservedAgain(context, admitted, plan))
-    throw cause
-  }
+function holdWithTask(context: StageContext, admitted: Admitted, plan: TaskPlan): MaybePromise<ReserveOutcome> {
+  return settled(
+    () => reserve(context, admitted, plan),
+    (outcome) => outcome,
+    (cause) => {
+      if (isStoreFault(cause)) undoLater(context, admitted, plan, () => reservedAgain(context, admitted, plan))
+      throw cause
+    },
+  )
 }
 
 /**
@@ -37,7 +41,7 @@ async function reservedAgain(context: StageContext, admitted: Admitted, plan: Ta
 /** Without a hold there is no transaction to share. The key comes first, so that a crash leaves no task nobody can claim. */
 async function claimAndInsert(context: StageContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
   const outcome = await reserve(context, admitted)
-  if (outcome.kind === 'replay') return outcome
+  if (outcome instanceof StoredReplay) return outcome
   const insert = async (): Promise<void> => context.store.tasks.insert(plan.task)
   try {
     await insert()

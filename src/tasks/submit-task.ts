@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { type MaybePromise, settled } from '../core/maybe-promise.ts'
+import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { VideoRequest } from '../endpoints/videos/video-request.ts'
 import { admit, leave } from '../stages/admit.ts'
 import { authenticate } from '../stages/authenticate.ts'
@@ -12,6 +12,7 @@ import { taskHead } from '../stages/reply-headers.ts'
 import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
 import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
+import { StoredReplay } from '../stages/stored-replay.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
@@ -33,7 +34,7 @@ export async function submitTask(context: StageContext, received: Received): Pro
   const authenticated = await authenticate(context, received)
   const body = await receiveBody(context, authenticated)
   const parsed = parse(context, authenticated, body)
-  await checkWebhookSecret(context, parsed)
+  if ((parsed.body as VideoRequest).webhook_url !== undefined) await checkWebhookSecret(context, parsed)
   const admitted = await admit(context, parsed)
   try {
     await submitAdmitted(context, admitted)
@@ -48,29 +49,33 @@ async function submitAdmitted(context: StageContext, admitted: Admitted): Promis
   const { task } = planned
   const holdExpiresAtMs = task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS
   const outcome = await reserveTask(context, admitted, { task, holdExpiresAtMs })
-  if (outcome.kind === 'replay') {
+  if (outcome instanceof StoredReplay) {
     respondReplay(admitted.sink, outcome.answer, admitted.requestId)
     return
   }
-  const { reserved } = outcome
-  const answer = await submitted(context, reserved)
+  let answer: Answer
+  try {
+    answer = await dispatch(context, route(context, outcome))
+  } catch (cause) {
+    answer = failedAnswer(cause)
+  }
   const taken = takenTask(context, planned, answer)
   if (taken === undefined) {
     const error = refusal(answer)
-    await discard(context, reserved, task, error)
+    await discard(context, outcome, task, error)
     throw error
   }
   const receipt = receiptAnswer(taken)
-  await note(context, reserved, taken, receipt)
+  await note(context, outcome, taken, receipt)
   const { status, body } = receipt
   const dropped = answer.kind === 'failed' ? [] : answer.dropped
-  const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
-  respondWhole(reserved.sink, { status, headers }, [body])
+  const headers = taskHead(outcome, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
+  respondWhole(outcome.sink, { status, headers }, [body])
 }
 
 /** Without a secret nobody could verify the message, so the wish for one is refused before anything is held. */
 async function checkWebhookSecret(context: StageContext, parsed: Parsed): Promise<void> {
-  if ((parsed.body as VideoRequest).webhook_url === undefined || context.webhookSecret !== undefined) return
+  if (context.webhookSecret !== undefined) return
   const secrets = await settled(
     () => context.store.webhooks.secrets(parsed.principal.accountId, context.clock.now()),
     (found) => found,
@@ -83,14 +88,6 @@ async function checkWebhookSecret(context: StageContext, parsed: Parsed): Promis
     message: 'webhook_url: this account has no webhook secret, and the gateway has none for all accounts',
     param: 'webhook_url',
   })
-}
-
-async function submitted(context: StageContext, reserved: Reserved): Promise<Answer> {
-  try {
-    return await dispatch(context, route(context, reserved))
-  } catch (cause) {
-    return failedAnswer(cause)
-  }
 }
 
 /** The task that the vendor has taken, or may have; undefined when it certainly has not. */
@@ -110,12 +107,7 @@ function refusal(answer: Answer): GatewayError {
 }
 
 /** Notes the vendor's id and completes the caller's Idempotency-Key. When the store is down, it is tried again for as long as it matters. */
-async function note(
-  context: StageContext,
-  reserved: Reserved,
-  taken: TaskRecord,
-  receipt: StoredAnswer,
-): Promise<void> {
+function note(context: StageContext, reserved: Reserved, taken: TaskRecord, receipt: StoredAnswer): MaybePromise<void> {
   const { claim } = reserved
   const { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
   const change = () =>
@@ -129,10 +121,14 @@ async function note(
       },
       context.clock.now(),
     )
-  await orLater(context, reserved, change, taken.deadlineAtMs)
+  return andThen(orLater(context, reserved, change, taken.deadlineAtMs), () => tellSubmitted(context, taken))
+}
+
+function tellSubmitted(context: StageContext, taken: TaskRecord): void {
+  const { details, state } = taken
   emit(context, {
     type: 'task-submitted',
-    requestId: reserved.requestId,
+    requestId: details.requestId,
     taskId: taken.id,
     accountId: taken.accountId,
     keyId: taken.keyId,
@@ -146,7 +142,12 @@ async function note(
  * The vendor has refused: nothing is left of the task, and its money and key are free again. When that could not be noted
  * before a sweeper took the submission for lost, a caller may have the id by the key: then the task fails by the refusal.
  */
-function discard(context: StageContext, reserved: Reserved, task: TaskRecord, refused: GatewayError): Promise<void> {
+function discard(
+  context: StageContext,
+  reserved: Reserved,
+  task: TaskRecord,
+  refused: GatewayError,
+): MaybePromise<void> {
   const run = async (): Promise<void> => {
     const nowMs = context.clock.now()
     if (await context.store.tasks.discard(task.id, reserved.claim, nowMs)) return
@@ -158,18 +159,20 @@ function discard(context: StageContext, reserved: Reserved, task: TaskRecord, re
   return orLater(context, reserved, run, task.createdAtMs + context.taskDeadlineMs)
 }
 
-async function orLater(
+function orLater(
   context: StageContext,
   reserved: Reserved,
   run: () => MaybePromise<unknown>,
   untilMs: number,
-): Promise<void> {
-  try {
-    await run()
-  } catch (error) {
-    reportFault(context, reserved.requestId, 'tasks', error)
-    const { requestId } = reserved
-    if (!context.settlementRetries.add(run, untilMs))
-      context.logger.error('the outcome of a submission is given up: too many wait for the store', { requestId })
-  }
+): MaybePromise<void> {
+  return settled(
+    run,
+    () => undefined,
+    (error) => {
+      const { requestId } = reserved
+      reportFault(context, requestId, 'tasks', error)
+      if (!context.settlementRetries.add(run, untilMs))
+        context.logger.error('the outcome of a submission is given up: too many wait for the store', { requestId })
+    },
+  )
 }

@@ -1,5 +1,4 @@
 import type { Timer } from '../core/clock.ts'
-import { vendorAccount } from '../routing/vendor-account.ts'
 import { reportFault, type StageContext } from '../stages/stage-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { VideoOperation } from '../vendors/vendor.ts'
@@ -8,6 +7,7 @@ import { vendorOf } from './ask-vendor.ts'
 import { callsUnderWay } from './calls-under-way.ts'
 import { receiptAnswer } from './receipt-answer.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import { vendorAccounts } from './vendor-accounts.ts'
 
 /** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
 const IDLE_INTERVAL_MS = 1_000
@@ -23,6 +23,23 @@ const DEFAULT_DRAIN_MS = 5_000
 
 /** Most tasks that are looked at in one go because their time is over. */
 const OVERDUE_BATCH = 50
+
+/** How often it is asked for tasks to be forgotten. */
+const FORGETTING_INTERVAL_MS = 10 * 60_000
+
+/** Most tasks that are forgotten in one transaction. What there is beyond them is forgotten a turn later. */
+const FORGETTING_BATCH = 100
+
+const DAY_MS = 24 * 60 * 60_000
+
+/** How long a task that has ended is kept. */
+const DEFAULT_RETENTION_DAYS = 90
+
+/** Options of {@link TaskWorker}. */
+export interface TaskWorkerOptions {
+  /** How long a task is kept after its end, with its messages; default 90, `Infinity`: for ever. */
+  readonly retentionDays?: number | undefined
+}
 
 /** A key at a vendor, and how it may be asked about tasks. */
 interface PolledAccount {
@@ -42,8 +59,11 @@ export class TaskWorker {
   #timer: Timer | undefined
   #isStopped = true
   #overdueAtMs = 0
+  readonly #retentionMs: number
+  #forgettingAtMs = 0
 
-  constructor(context: StageContext, wake: WakeWebhooks) {
+  constructor(context: StageContext, wake: WakeWebhooks, options: TaskWorkerOptions = {}) {
+    this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
     this.#context = context
     this.#wake = wake
     this.#accounts = polledAccounts(context)
@@ -101,6 +121,7 @@ export class TaskWorker {
         if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
       }
       await this.#sweep()
+      await this.#forget()
     } catch (error) {
       reportFault(this.#context, undefined, 'tasks', error)
     }
@@ -135,6 +156,15 @@ export class TaskWorker {
     const tasks = await store.tasks.takeOverdue({ nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: OVERDUE_BATCH })
     if (tasks.length < OVERDUE_BATCH) this.#overdueAtMs = nowMs + OVERDUE_INTERVAL_MS
     for (const task of tasks) this.#track(this.#expire(task))
+  }
+
+  async #forget(): Promise<void> {
+    const { clock, store } = this.#context
+    const nowMs = clock.now()
+    if (nowMs < this.#forgettingAtMs || !Number.isFinite(this.#retentionMs)) return
+    const query = { changedUntilMs: nowMs - this.#retentionMs, limit: FORGETTING_BATCH }
+    const count = await store.tasks.forget(query)
+    if (count < FORGETTING_BATCH) this.#forgettingAtMs = nowMs + FORGETTING_INTERVAL_MS
   }
 
   async #expire(task: TaskRecord): Promise<void> {
@@ -187,7 +217,7 @@ function polledAccounts(context: StageContext): readonly PolledAccount[] {
   for (const vendor of context.vendors.values()) {
     const { videos } = vendor
     if (videos === undefined) continue
-    for (const apiKey of vendor.apiKeys) accounts.push({ vendorAccount: vendorAccount(vendor.id, apiKey), videos })
+    for (const account of vendorAccounts(vendor).values()) accounts.push({ vendorAccount: account, videos })
   }
   return accounts
 }

@@ -151,7 +151,7 @@ export class WebhookDeliverer {
       const answer = await this.#attempt(taken, atMs)
       if (answer === undefined) return
       const nowMs = clock.now()
-      const failuresBefore = delivery.attempts.filter(({ error }) => error !== undefined).length
+      const failuresBefore = failuresOf(delivery)
       const step = stepAfter({ answer, failuresBefore, nowMs, random: this.#random() })
       const { status, error } = answer
       const attempt = {
@@ -205,6 +205,11 @@ export class WebhookDeliverer {
       this.wake()
     })
   }
+}
+
+/** Failures that count: a message that was asked for again has its whole schedule before it. */
+function failuresOf({ attempts, resentAtMs = 0 }: WebhookDelivery): number {
+  return attempts.filter(({ error, atMs }) => error !== undefined && atMs >= resentAtMs).length
 }
 
 function hostOf(url: string): string {

@@ -22,10 +22,13 @@ export type { AnswerStream, VendorFailure } from '../endpoints/answer-stream.ts'
 export interface VendorCall<Request> {
   /** The validated request. Never written to. */
   readonly request: Request
-  /** The caller's own bytes of `request` when they are in the vendor's dialect, else undefined. */
+  /**
+   * The caller's own bytes of `request` when they are in the vendor's dialect, else undefined. No object in them has two
+   * members of one name, so they say what `request` says.
+   */
   readonly bytes: Uint8Array | undefined
   readonly model: CatalogModel
-  /** The model id the caller wrote, which answers carry. */
+  /** The model id that answers carry: the model's public id; for Messages an alias that the caller wrote. */
   readonly publicModel: string
   readonly apiKey: string
   readonly stream: boolean

@@ -13,6 +13,8 @@ type Engine = WasmMediaEncoder<'audio/mpeg'>
 
 const idle: Engine[] = []
 let firstEngine: Promise<void> | undefined
+/** The encoder as the first engine was made of it. */
+let compiled: WebAssembly.Module | undefined
 
 /**
  * Loads the encoder, so that a request need not wait for it later, or fail for want of it. The package is read once, at the
@@ -31,9 +33,21 @@ export function loadMp3Encoder(): Promise<void> {
   return firstEngine
 }
 
+/** The package unpacks and compiles its program anew for each engine, which takes ten times as long as all the rest. */
 async function makeEngine(): Promise<Engine> {
-  const { createMp3Encoder } = await import('wasm-media-encoders')
-  return createMp3Encoder()
+  const { createEncoder, createMp3Encoder } = await import('wasm-media-encoders')
+  if (compiled !== undefined) return createEncoder('audio/mpeg', compiled)
+  const engine = await createMp3Encoder()
+  compiled = compiledOf(engine)
+  return engine
+}
+
+/** The program behind an engine, which the package keeps to itself; undefined when it is not where version 0.7 has it. */
+function compiledOf(engine: Engine): WebAssembly.Module | undefined {
+  const exported: unknown = Reflect.get(engine, 'module')
+  const program: unknown =
+    typeof exported === 'object' && exported !== null ? Reflect.get(exported, 'module') : undefined
+  return program instanceof WebAssembly.Module ? program : undefined
 }
 
 /**
@@ -46,7 +60,7 @@ export async function mp3Encoder(sampleRate: number): Promise<Mp3Encoder> {
 
 /**
  * Makes an MP3 file (MPEG layer III, mono, {@link MP3_KILOBITS}) of samples that arrive bit by bit. It has no tags in front,
- * so what was made so far can be played at any time. A second of sound takes about 5 ms, in one go.
+ * so what was made so far can be played at any time. A second of sound takes about 5 ms, in one go, so long pieces should come in parts.
  */
 export class Mp3Encoder {
   #engine: Engine | undefined

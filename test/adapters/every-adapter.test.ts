@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { MOUNTS, type Mounted } from './support/mounts.ts'
 import { RawClient } from './support/raw-client.ts'
@@ -244,6 +244,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
   it('A17: cuts the connection on destroy, so that the answer does not look whole', async () => {
     // The Hono server prints the stream's error.
     const print = vi.spyOn(console, 'error').mockReturnValue()
+    onTestFinished(() => print.mockRestore())
     const client = await RawClient.open(mounted.port)
 
     client.send('GET', '/ai/v1/cut')
@@ -251,7 +252,6 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
 
     expect(text).toContain('data: one')
     expect(text).not.toContain('\r\n0\r\n\r\n')
-    print.mockRestore()
     expect(gateway.left).toEqual([])
   })
 })

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
 
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 
 import { nodeHandler } from '../../src/adapters/node.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../../src/core/exchange.ts'
@@ -384,5 +386,42 @@ describe('nodeHandler', () => {
     await expect(fetch(`${mounted.origin}/v1/silent`)).rejects.toThrow()
 
     expect(await left).toBe(true)
+  })
+
+  it('lets go of a whole answer that its caller does not read', async () => {
+    const sockets: Socket[] = []
+    const server = createServer(
+      nodeHandler(
+        handling((_request, sink) => {
+          sink.head(200, ['content-type', 'application/octet-stream'])
+          sink.end(Buffer.alloc(8 * 1024 * 1024))
+        }),
+      ),
+    )
+    server.on('connection', (socket: Socket) => sockets.push(socket))
+    mounted = await listen(server)
+    const caller = connect(mounted.port, '127.0.0.1')
+    caller.pause()
+    caller.on('error', () => {})
+    caller.write('GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n')
+    await vi.waitFor(() => expect(sockets[0]?.timeout).toBe(60_000))
+    const closed = once(sockets[0]!, 'close')
+
+    // The minute is over.
+    sockets[0]!.emit('timeout')
+
+    await closed
+    caller.destroy()
+  })
+
+  it('does not time an answer that the socket has taken whole', async () => {
+    const sockets: Socket[] = []
+    const server = createServer(nodeHandler(new StandInGateway()))
+    server.on('connection', (socket: Socket) => sockets.push(socket))
+    mounted = await listen(server)
+
+    await echo('/v1/models')
+
+    expect(sockets[0]?.timeout).not.toBe(60_000)
   })
 })

@@ -54,6 +54,11 @@ describe('the environment of serve', () => {
       SIGNALBOX_TIER: 'free',
       SIGNALBOX_TIMEOUTS: 'connect=250ms,first_byte=2m,idle=60s,total=1h',
       SIGNALBOX_HOLD_TTL: '1d',
+      SIGNALBOX_TASK_DEADLINE: '6h',
+      SIGNALBOX_TASK_POLL_INTERVAL: '10s',
+      SIGNALBOX_TASK_RETENTION: '36h',
+      SIGNALBOX_OPERATOR_KEY: 'operator-key-0123456789ab',
+      SIGNALBOX_EXPECTED_INSTANCES: '4',
     })
 
     expect(settings).toEqual({
@@ -69,6 +74,11 @@ describe('the environment of serve', () => {
       tier: 'free',
       timeouts: { connectMs: 250, firstByteMs: 120_000, idleMs: 60_000, totalMs: 3_600_000 },
       holdTtlMs: 86_400_000,
+      taskDeadlineMs: 21_600_000,
+      taskPollIntervalMs: 10_000,
+      taskRetentionDays: 1.5,
+      operatorKey: 'operator-key-0123456789ab',
+      expectedInstances: 4,
     })
     expect(settings.prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('0.10')
   })
@@ -119,6 +129,30 @@ describe('the environment of serve', () => {
 
   test('S11: a Redis URL with a slip in it is refused without its password', () => {
     expect(() => readServeSettings({ REDIS_URL: 'http://:canary-7f3a@cache.example' })).not.toThrow('canary-7f3a')
+  })
+
+  test('may keep tasks for ever', () => {
+    expect(readServeSettings({ SIGNALBOX_TASK_RETENTION: 'forever' }).taskRetentionDays).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('S11: an operator key that is too short is refused without showing it', () => {
+    const refused = (text: string) => () => readServeSettings({ SIGNALBOX_OPERATOR_KEY: text })
+
+    for (const text of ['short-canary', 'long enough but with spaces canary']) {
+      expect(refused(text)).toThrow('SIGNALBOX_OPERATOR_KEY: must have at least 24 characters and hold no spaces')
+      expect(refused(text)).not.toThrow(/canary/)
+    }
+  })
+
+  test('may hold several keys of a vendor, each taken once', () => {
+    const vendors = configuredVendors(
+      { OPENAI_API_KEY: ' key-one, key-two,,key-one', VOYAGE_API_KEY: ' , ' },
+      undefined,
+    )
+    const found = new Map(vendors.map(({ vendor, state }) => [vendor.id, { keys: vendor.apiKeys, state }]))
+
+    expect(found.get('openai')).toEqual({ keys: ['key-one', 'key-two'], state: 'configured' })
+    expect(found.get('voyage')).toEqual({ keys: [], state: 'not configured' })
   })
 
   test('names the variable of a vendor whose base URL is none', () => {

@@ -109,6 +109,20 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
     expect((await post(chatBody('cl-sonnet-4-6', 'Say hello'))).status).toBe(402)
   })
 
+  test('opens the state of the vendors to the operator’s key alone, and shows each key of a vendor', async () => {
+    const operatorKey = 'operator-key-0123456789ab'
+    await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_OPERATOR_KEY: operatorKey, OPENAI_API_KEY: 'one-key,other-key' })
+    const stateFor = (key: string) =>
+      fetch(`${running?.url}/healthz?verbose`, { headers: { authorization: `Bearer ${key}` } })
+
+    const [refused, shown] = [await stateFor(KEY), await stateFor(operatorKey)]
+    const state = (await shown.json()) as { vendors: { vendor: string; keys: unknown[] }[] }
+
+    expect([refused.status, shown.status]).toEqual([401, 200])
+    expect(state.vendors.find(({ vendor }) => vendor === 'openai')?.keys).toHaveLength(2)
+    expect(JSON.stringify(state)).not.toMatch(/one-key|other-key/)
+  })
+
   test('applies limits, added models and timeouts', async () => {
     const models = join(folder, 'models.json')
     writeFileSync(models, JSON.stringify([{ id: 'our-chat', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }]))

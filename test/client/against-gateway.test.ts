@@ -4,16 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
+import { chat, image, imageEdit, video } from '../../src/client/builders/index.ts'
 import {
   type ClientError,
-  chat,
   createClient,
   type GatewayClient,
-  image,
-  imageEdit,
   type ResponseFacts,
   type Upload,
-  video,
 } from '../../src/client/index.ts'
 import { drawPicture } from '../../src/testing/sandbox/pictures/draw-picture.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
@@ -102,6 +99,49 @@ describe.each([
     expect(multimodal.output.choices[0]?.message.content[0]?.image).toMatch(/^https?:/)
     expect(blocks.find(({ type }) => type === 'image')?.data?.length).toBeGreaterThan(100)
     expect(openai.data[0]?.b64_json?.length).toBeGreaterThan(100)
+  })
+
+  test('draws and edits event by event', async () => {
+    const client = open()
+    const size = { size: '1024x1024', quality: 'low' } as const
+    const drawn = await collected(
+      await client.images.generate({ model: 'gp-image-2', prompt: 'a boat', ...size, stream: true, partial_images: 2 }),
+    )
+    const edited = await collected(
+      await client.images.edit({ model: 'gp-image-1', prompt: 'a sail', image: png('a'), ...size, stream: true }),
+    )
+    const request = image('gmn-3.1-flash-image-preview').prompt('a boat').size('512px').build()
+    const stream = await client.images.generate({ ...request, stream: true })
+    const interaction = await collected(stream)
+    const pictures = interaction.flatMap((event) =>
+      event.event_type === 'step.delta' && event.delta.type === 'image' ? [event.delta] : [],
+    )
+
+    expect(drawn.map(({ type }) => type)).toEqual([
+      'image_generation.partial_image',
+      'image_generation.partial_image',
+      'image_generation.completed',
+    ])
+    expect(edited.map(({ type }) => type)).toEqual(['image_edit.completed'])
+    expect(drawn.every(({ b64_json }) => b64_json.length > 100)).toBe(true)
+    expect(pictures[0]?.data?.length).toBeGreaterThan(100)
+    expect(interaction.at(-1)).toMatchObject({ event_type: 'interaction.completed' })
+    expect(stream.requestId).toMatch(/^req_/)
+  })
+
+  test('stops the vendor when streamed pictures are aborted', async () => {
+    const stream = await open().images.generate({
+      model: 'gp-image-2',
+      prompt: '[[fault:pace=50]] a boat',
+      size: '1024x1024',
+      quality: 'low',
+      stream: true,
+      partial_images: 3,
+    })
+    for await (const _event of stream) stream.abort()
+    await started.sandbox.nextAbort()
+
+    expect(started.sandbox.aborted).toBe(1)
   })
 
   test('edits pictures from blobs, files, bytes, buffers and paths, one or several', async () => {
@@ -204,6 +244,10 @@ describe.each([
       response_format: 'wav',
     })
     const bytes = Buffer.from(await sound.bytes())
+    const inEvents = await collected(
+      await client.audio.speech.create({ model: 'qw3-tts-flash', input: 'Good morning.', stream_format: 'sse' }),
+    )
+    const pieces = inEvents.flatMap((event) => (event.type === 'speech.audio.delta' ? [event.audio] : []))
     const request = { model: 'cl-sonnet-4-6', max_tokens: 50, messages: [{ role: 'user', content: 'hello' }] } as const
     const message = await client.messages.create(request)
     const types = (await collected(await client.messages.stream(request))).map(({ type }) => type)
@@ -212,6 +256,8 @@ describe.each([
     expect(sound.contentType).toBe('audio/wav')
     expect(bytes.subarray(0, 4).toString()).toBe('RIFF')
     expect(bytes.byteLength).toBeGreaterThan(1_000)
+    expect(Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64'))).byteLength).toBeGreaterThan(1_000)
+    expect(inEvents.at(-1)).toMatchObject({ type: 'speech.audio.done', usage: { characters: 13 } })
     expect(message.content[0]).toMatchObject({ type: 'text', text: 'You said: hello' })
     expect([types[0], types.at(-1)]).toEqual(['message_start', 'message_stop'])
     expect(input_tokens).toBeGreaterThan(0)

@@ -15,7 +15,8 @@ const browser = paths.find((path) => existsSync(path))
 
 /** What the page does; it is bundled with the client and runs in the browser. */
 const PAGE = `
-import { chat, createClient, embedding, imageEdit, video } from './src/client/index.ts'
+import { chat, embedding, imageEdit, video } from './src/client/builders/index.ts'
+import { createClient } from './src/client/index.ts'
 
 const client = createClient({ baseURL: location.origin + '/v1', apiKey: '${TEST_KEY}' })
 async function run() {

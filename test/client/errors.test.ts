@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ClientError, GatewayError } from '../../src/client/index.ts'
 import { GatewayError as CoreError } from '../../src/core/errors.ts'
 import { anthropicError, errorBody } from '../../src/endpoints/error-body.ts'
-import { answering, json, type StandIn, startStandIn, unreachable } from './stand-in.ts'
+import { answering, collected, json, type StandIn, showing, startStandIn, unreachable } from './stand-in.ts'
 
 const CHAT = { model: 'cl-opus-4-7', messages: [{ role: 'user' as const, content: 'hello' }] }
 
@@ -99,7 +99,22 @@ describe('an error answer becomes the error that the gateway threw', () => {
   test('even when a proxy in between answers with a page of its own', async () => {
     const error = await failureOf(() => new Response('<h1>Bad gateway</h1>', { status: 502 }))
 
-    expect(error).toMatchObject({ code: 'upstream_invalid_response', status: 502, message: '<h1>Bad gateway</h1>' })
+    expect(error).toMatchObject({ code: 'upstream_invalid_response', status: 502, requestId: undefined })
+    expect(error.message).toBe('HTTP 502, and not in the words of a gateway: Bad gateway')
+  })
+
+  test('whose words are shown, and not its markup, nor all of it', async () => {
+    const page = `<head><style>b { color: red }</style></head><h1>Busy\n</h1>${'<b>word</b>'.repeat(10_000)}`
+    const error = await failureOf(() => new Response(page, { status: 503 }))
+
+    expect(error.message).toMatch(/^HTTP 503, and not in the words of a gateway: Busy word word/)
+    expect(error.message.length).toBeLessThan(300)
+  })
+
+  test('with an empty body', async () => {
+    const error = await failureOf(() => new Response(null, { status: 504 }))
+
+    expect(error).toMatchObject({ code: 'upstream_timeout', message: 'HTTP 504, and not in the words of a gateway' })
   })
 })
 
@@ -107,13 +122,106 @@ test('an unreachable gateway is told by the same class, with the cause', async (
   const error = await failureOf(unreachable)
 
   expect(error).toMatchObject({ code: 'upstream_unavailable', retryable: true, requestId: undefined })
+  expect(error.message).toBe('The gateway at http://gateway.example.net/v1 could not be reached.')
   expect(error.cause).toBeInstanceOf(TypeError)
+})
+
+test('the reason is told that Node hides below its error', async () => {
+  const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } }))
+  const call = standIn.clientWith({ fetch, maxRetries: 0 }).models.list()
+
+  await expect(call).rejects.toThrow('could not be reached: ECONNREFUSED.')
+})
+
+test('a list of models that is none is told', async () => {
+  standIn.server.use(showing('/models', json({ ok: true })))
+
+  await expect(standIn.client.models.list()).rejects.toThrow('The answer holds no list.')
+})
+
+test('an answer that breaks off is told from one that is no JSON', async () => {
+  const body = () => {
+    let isBegun = false
+    return new ReadableStream({
+      pull(controller) {
+        if (isBegun) controller.error(new TypeError('terminated'))
+        else controller.enqueue(new TextEncoder().encode('{"a":'))
+        isBegun = true
+      },
+    })
+  }
+
+  expect((await failureOf(() => new Response(body()))).message).toBe('The answer broke off.')
+  const cut = () => new Response('{"a":', { headers: { 'content-type': 'application/json' } })
+  expect((await failureOf(cut)).message).toBe('The answer cannot be read as JSON.')
 })
 
 test('a successful answer that is no JSON is an error, with the id of the request', async () => {
   const error = await failureOf(() => new Response('<h1>Welcome</h1>', { headers: { 'x-request-id': 'req_4' } }))
 
   expect(error).toMatchObject({ code: 'upstream_invalid_response', requestId: 'req_4' })
+})
+
+describe('a page in place of an answer says so, and asks about the base URL', () => {
+  const page = (): Response => new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } })
+  const hint = 'It is text/html: is the base URL that of a gateway?'
+
+  test('where JSON was expected', async () => {
+    expect((await failureOf(page)).message).toBe(`The answer cannot be read as JSON. ${hint}`)
+  })
+
+  test('where a stream was expected', async () => {
+    standIn.server.use(answering('/chat/completions', page))
+    const stream = await standIn.client.chat.completions.create({ ...CHAT, stream: true })
+
+    await expect(collected(stream)).rejects.toThrow(hint)
+  })
+
+  test('where sound was expected, which is not taken for any', async () => {
+    standIn.server.use(answering('/audio/speech', page))
+    const call = standIn.client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello' })
+
+    await expect(call).rejects.toSatisfy(ClientError.isInstance)
+    await expect(call).rejects.toThrow(`The answer holds no bytes. ${hint}`)
+    expect(standIn.clock.pending).toBe(0)
+  })
+})
+
+describe('the id of the request stands on every error that a method throws, where there is one', () => {
+  const withId = { 'x-request-id': 'req_5' }
+
+  test('when the answer stops in the middle', async () => {
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{')) })
+    standIn.server.use(answering('/chat/completions', () => new Response(body, { headers: withId })))
+    const call = standIn.client.chat.completions.create(CHAT, {
+      timeoutMs: 1_000,
+      maxRetries: 0,
+      onResponse: () => setImmediate(() => standIn.clock.advance(1_000)),
+    })
+
+    await expect(call).rejects.toMatchObject({ code: 'upstream_timeout', requestId: 'req_5' })
+  })
+
+  test('when a vector cannot be decoded', async () => {
+    standIn.server.use(answering('/embeddings', json({ data: [{ embedding: 'AAAA' }] }, 200, withId)))
+    const call = standIn.client.embeddings.create({ model: 'vy-4', input: 'a', encoding_format: 'base64' })
+
+    await expect(call).rejects.toMatchObject({ requestId: 'req_5' })
+  })
+
+  test('and is undefined, but of the same class, when a picture never left', async () => {
+    const builtins = process.getBuiltinModule
+    Object.defineProperty(process, 'getBuiltinModule', { value: undefined, configurable: true })
+    try {
+      const call = standIn.client.images.edit({ model: 'gp-image-2', prompt: 'a', image: { path: 'boat.png' } })
+      const error: unknown = await call.catch((cause: unknown) => cause)
+
+      expect(ClientError.isInstance(error)).toBe(true)
+      expect(error).toMatchObject({ code: 'invalid_request', param: 'image', requestId: undefined })
+    } finally {
+      Object.defineProperty(process, 'getBuiltinModule', { value: builtins, configurable: true })
+    }
+  })
 })
 
 test('errors are recognised across copies of the package', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { IMAGE_MODELS } from '../../src/catalog/models/image-models.ts'
-import { chat, embedding, GatewayError, image, imageEdit, speech } from '../../src/client/index.ts'
+import { chat, embedding, GatewayError, image, imageEdit, speech } from '../../src/client/builders/index.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { imagesEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
 

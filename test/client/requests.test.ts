@@ -76,6 +76,15 @@ describe('vectors', () => {
     expect(answer.data[0]?.embedding).toEqual(Float32Array.of(0.5, -2))
   })
 
+  test.each([null, {}, { data: null }, 'text'])('that are missing in the answer %j are told', async (body) => {
+    standIn.server.use(answering('/embeddings', json(body, 200, { 'x-request-id': 'req_1' })))
+
+    await expect(standIn.client.embeddings.create(EMBEDDING)).rejects.toMatchObject({
+      code: 'upstream_invalid_response',
+      requestId: 'req_1',
+    })
+  })
+
   test.each([
     ['cut off', 'AAAA'],
     ['no base64', '*'],
@@ -104,6 +113,30 @@ test('onResponse is told what the head says, and what it throws is thrown, once'
   expect(standIn.requests).toHaveLength(count + 1)
 })
 
-test('a base URL that is none is refused at once', () => {
-  expect(() => createClient({ baseURL: 'localhost' })).toThrow(TypeError)
+test.each(['localhost', 'localhost:8787/v1', '/v1', undefined])('the base URL %s is refused at once', (baseURL) => {
+  const make = () => createClient({ baseURL: baseURL as string })
+
+  expect(make).toThrow(TypeError)
+  expect(make).toThrow(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
 })
+
+test.each(['sk-\nsecret', 'sk-sécret'])('a key that no header can hold is refused at once, and not shown', (apiKey) => {
+  expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow(
+    'apiKey: holds a line break, or a character that is not ASCII',
+  )
+})
+
+test.each([undefined, 'boat.png', 5, {}])(
+  'the picture %s is refused with its field, and nothing is sent',
+  async (image) => {
+    const count = standIn.requests.length
+    const call = standIn.client.images.edit({ model: 'gp-image-2', prompt: 'a', image: image as Blob })
+
+    await expect(call).rejects.toMatchObject({
+      code: 'invalid_request',
+      param: 'image',
+      message: "image: expected a Blob, bytes, or { path: 'boat.png' }",
+    })
+    expect(standIn.requests).toHaveLength(count)
+  },
+)

@@ -80,6 +80,13 @@ describe('a streamed chat', () => {
     expect(seen).toHaveLength(1)
   })
 
+  test('that was read is not read again', async () => {
+    const stream = await chat(events([whole]))
+    await collected(stream)
+
+    await expect(collected(stream)).rejects.toThrow(new TypeError('A stream is read once.'))
+  })
+
   test("ends with the reason of the caller's signal", async () => {
     const leaving = new AbortController()
     const endless = () =>
@@ -121,6 +128,136 @@ describe('a streamed message', () => {
     const stream = await message(events([start, delta]))
 
     await expect(collected(stream)).rejects.toMatchObject({ code: 'upstream_invalid_response' })
+  })
+})
+
+describe('streamed pictures', () => {
+  const partial = event('image_generation.partial_image', ',"partial_image_index":0,"b64_json":"AA=="')
+  const completed = event('image_generation.completed', ',"b64_json":"AAA="')
+  const interaction = (type: string, rest = ''): string => `event: ${type}\ndata: {"event_type":"${type}"${rest}}\n\n`
+
+  async function openai(pieces: readonly string[], options?: { readonly breaksOff?: boolean }) {
+    standIn.server.use(answering('/images/generations', events(pieces, options)))
+    return standIn.client.images.generate({ model: 'gp-image-2', prompt: 'a', stream: true, partial_images: 1 })
+  }
+
+  test("in OpenAI's shape give unfinished ones and each whole one, and need no mark of the end", async () => {
+    const stream = await openai([partial, completed, completed])
+    const seen = await collected(stream)
+
+    expect(seen.map(({ type }) => type)).toEqual([
+      'image_generation.partial_image',
+      'image_generation.completed',
+      'image_generation.completed',
+    ])
+    expect(seen[0]).toMatchObject({ partial_image_index: 0, b64_json: 'AA==' })
+    expect(stream.requestId).toBe('req_stream')
+    expect(await standIn.requests.at(-1)!.json()).toMatchObject({ stream: true, partial_images: 1 })
+  })
+
+  test('that end before a whole one fail', async () => {
+    await expect(collected(await openai([partial]))).rejects.toMatchObject({
+      code: 'upstream_invalid_response',
+      requestId: 'req_stream',
+    })
+  })
+
+  test('that break after a whole one fail all the same: more may have been on its way', async () => {
+    await expect(collected(await openai([completed], { breaksOff: true }))).rejects.toMatchObject({
+      code: 'upstream_invalid_response',
+    })
+  })
+
+  test('that tell of an error throw it', async () => {
+    const error = 'data: {"error":{"message":"no","type":"server_error","param":null,"code":"upstream_timeout"}}\n\n'
+
+    await expect(collected(await openai([partial, error]))).rejects.toMatchObject({ code: 'upstream_timeout' })
+  })
+
+  test('end without an error when they are aborted', async () => {
+    const stream = await openai([partial, partial, completed])
+    const seen: unknown[] = []
+    for await (const item of stream) {
+      seen.push(item)
+      stream.abort()
+    }
+
+    expect(seen).toHaveLength(1)
+  })
+
+  test('in the interactions shape end with [DONE], which is no event', async () => {
+    const delta = interaction('step.delta', ',"index":0,"delta":{"type":"image","mime_type":"image/png","data":"AA=="}')
+    const last = interaction('interaction.completed', ',"interaction":{"id":"v1_a","status":"completed"}')
+    standIn.server.use(answering('/images/generations', events([delta, last, 'data: [DONE]\n\n', delta])))
+    const stream = await standIn.client.images.generate({
+      model: 'gmn-2.5-flash-image',
+      input: 'a boat',
+      stream: true,
+    })
+    const pictures: string[] = []
+    for await (const item of stream) {
+      if (item.event_type === 'step.delta' && item.delta.type === 'image') pictures.push(item.delta.data ?? '')
+    }
+
+    expect(pictures).toEqual(['AA=='])
+  })
+
+  test('in the interactions shape throw an error event', async () => {
+    const error = interaction('error', ',"error":{"message":"away","code":"upstream_unavailable"}')
+    standIn.server.use(answering('/images/generations', events([interaction('interaction.created'), error])))
+    const stream = await standIn.client.images.generate({ model: 'gmn-2.5-flash-image', input: 'a', stream: true })
+
+    await expect(collected(stream)).rejects.toMatchObject({ code: 'upstream_unavailable', message: 'away' })
+  })
+
+  test('of an edit are asked for in its form', async () => {
+    const whole = event('image_edit.completed', ',"b64_json":"AAA="')
+    standIn.server.use(answering('/images/edits', events([whole])))
+    const stream = await standIn.client.images.edit({
+      model: 'gp-image-1',
+      prompt: 'a sail',
+      image: new Blob(['x'], { type: 'image/png' }),
+      stream: true,
+      partial_images: 2,
+    })
+    const form = await standIn.requests.at(-1)!.formData()
+
+    expect((await collected(stream)).map(({ type }) => type)).toEqual(['image_edit.completed'])
+    expect([form.get('stream'), form.get('partial_images')]).toEqual(['true', '2'])
+  })
+})
+
+test('an event that is too large is told by the same class of error', async () => {
+  const piece = `data: ${'x'.repeat(1024 * 1024)}`
+  const stream = await chat(events([piece, ...Array.from({ length: 64 }, () => 'x'.repeat(1024 * 1024))]))
+
+  await expect(textOf(stream)).rejects.toMatchObject({
+    code: 'upstream_invalid_response',
+    requestId: 'req_stream',
+    message: 'The stream holds an event that is too large.',
+  })
+})
+
+describe('speech in events', () => {
+  const delta = 'data: {"type":"speech.audio.delta","audio":"AAE="}\n\n'
+  const done =
+    'data: {"type":"speech.audio.done","usage":{"input_tokens":1,"output_tokens":0,"total_tokens":1,"characters":5}}\n\n'
+
+  async function create(pieces: readonly string[]) {
+    standIn.server.use(answering('/audio/speech', events(pieces)))
+    return standIn.client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello', stream_format: 'sse' })
+  }
+
+  test('gives the pieces of the file, and the end with its characters', async () => {
+    const seen = await collected(await create([delta, delta, done]))
+
+    expect(seen.map(({ type }) => type)).toEqual(['speech.audio.delta', 'speech.audio.delta', 'speech.audio.done'])
+    expect(seen[2]).toMatchObject({ usage: { characters: 5 } })
+    expect(await standIn.requests.at(-1)!.json()).toMatchObject({ stream_format: 'sse' })
+  })
+
+  test('that is cut off fails', async () => {
+    await expect(collected(await create([delta]))).rejects.toMatchObject({ code: 'upstream_invalid_response' })
   })
 })
 
@@ -171,6 +308,19 @@ describe('speech', () => {
     const answer = await create(spoken)
 
     expect(new Uint8Array(await new Response(answer.stream).arrayBuffer())).toEqual(sound)
+  })
+
+  test('that was read is not taken for silence when it is read again', async () => {
+    const answer = await create(spoken)
+    await answer.bytes()
+    const streamed = await create(spoken)
+    await new Response(streamed.stream).arrayBuffer()
+    const fault = 'An answer in bytes is read once.'
+
+    await expect(answer.bytes()).rejects.toThrow(fault)
+    await expect(collected(answer)).rejects.toThrow(fault)
+    await expect(new Response(answer.stream).arrayBuffer()).rejects.toThrow(fault)
+    await expect(streamed.bytes()).rejects.toThrow(fault)
   })
 
   test('that breaks off is not taken for whole', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { VIDEO_MODELS } from '../../src/catalog/models/video-models.ts'
-import { GatewayError, video } from '../../src/client/index.ts'
+import { GatewayError, video } from '../../src/client/builders/index.ts'
 import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
 
 const CDN = 'https://cdn.example.net'

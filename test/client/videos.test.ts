@@ -1,9 +1,10 @@
+import { http } from 'msw'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { VideoProgress } from '../../src/client/index.ts'
-import { advance, json, type StandIn, showing, startStandIn } from './stand-in.ts'
+import { advance, BASE_URL, json, type StandIn, showing, startStandIn, unreachable } from './stand-in.ts'
 
 const PATH = '/videos/generations/task_1'
-const record = (status: string) => json({ id: 'task_1', task_id: 'task_1', status })
+const record = (status: string) => json({ id: 'task_1', task_id: 'task_1', status, request_id: 'req_1' })
 
 let standIn: StandIn
 
@@ -53,8 +54,46 @@ describe('waiting for a video', () => {
     await untilSeen(seen, 2)
     await advance(standIn.clock, 1_000)
 
-    expect(await waiting).toMatchObject({ code: 'task_not_finished', retryable: true })
-    expect(seen.map(({ elapsedMs }) => elapsedMs)).toEqual([0, 4_000, 5_000])
+    expect(await waiting).toMatchObject({ code: 'task_not_finished', retryable: true, requestId: 'req_1' })
+    expect(seen.map(({ elapsedMs }) => elapsedMs)).toEqual([0, 4_000])
+    expect(standIn.clock.pending).toBe(0)
+  })
+
+  test('gives up in time even when the gateway does not answer', async () => {
+    standIn.server.use(http.get(`${BASE_URL}${PATH}`, () => new Promise<Response>(() => {})))
+    const count = standIn.requests.length
+    const waiting = standIn.client.videos.wait('task_1', { timeoutMs: 5_000 }).catch((error: unknown) => error)
+    while (standIn.requests.length === count) await new Promise((resolve) => setImmediate(resolve))
+    standIn.clock.advance(5_000)
+
+    expect(await waiting).toMatchObject({ code: 'task_not_finished', message: expect.stringContaining('task_1') })
+    expect(standIn.clock.pending).toBe(0)
+  })
+
+  test('bears a gateway that is away for half a minute', async () => {
+    const away = Array.from({ length: 6 }, () => unreachable)
+    standIn.server.use(showing(PATH, record('queued'), ...away, record('completed')))
+    const count = standIn.requests.length
+    const waiting = standIn.client.videos.wait('task_1')
+    let isOver = false
+    void waiting.then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve))
+      standIn.clock.advance(50)
+    }
+
+    expect(await waiting).toMatchObject({ status: 'completed' })
+    expect(standIn.requests.length - count).toBe(8)
+  })
+
+  test('does not, where retries are off', async () => {
+    standIn.server.use(showing(PATH, unreachable, record('completed')))
+    const waiting = standIn.clientWith({ maxRetries: 0 }).videos.wait('task_1')
+
+    await expect(waiting).rejects.toMatchObject({ code: 'upstream_unavailable' })
+    expect(standIn.clock.pending).toBe(0)
   })
 
   test("ends at once with the reason of the caller's signal", async () => {

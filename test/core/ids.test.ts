@@ -1,5 +1,9 @@
-import { expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { timeOrderedIds, toBase62 } from '../../src/core/ids.ts'
+
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 test('an id is its prefix and 32 hexadecimal digits, and never the same twice', () => {
   const ids = Array.from({ length: 1000 }, () => timeOrderedIds.next('req'))
@@ -13,7 +17,6 @@ test('ids made later stand later in an index', () => {
   const first = timeOrderedIds.next('req')
   vi.setSystemTime(1_800_000_000_001)
   const second = timeOrderedIds.next('req')
-  vi.useRealTimers()
 
   expect(first < second).toBe(true)
   expect(Number.parseInt(first.slice(4, 16), 16)).toBe(1_800_000_000_000)

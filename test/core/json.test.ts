@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
-import { isJsonObject, MAX_JSON_DEPTH, parseCallerJson, parseVendorJson } from '../../src/core/json.ts'
+import { isJsonObject, MAX_JSON_DEPTH, parseCallerJson, parseVendorJson, readCallerJson } from '../../src/core/json.ts'
+import { processorMs } from '../support/processor-ms.ts'
 
 function codeOf(text: string | Uint8Array): string {
   try {
@@ -53,4 +55,50 @@ test("a vendor's broken JSON is undefined, not an exception", () => {
 
 test('an object is neither null nor a list', () => {
   expect([{}, null, [], 'x', 1].map(isJsonObject)).toEqual([true, false, false, false, false])
+})
+
+describe('a text in which a member stands twice is written again from its value', () => {
+  const bytesOf = (text: string): string => Buffer.from(readCallerJson(Buffer.from(text)).bytes).toString('utf8')
+
+  test.each([
+    ['at the top', '{"n":10,"a":1,"n":1}', '{"n":1,"a":1}'],
+    ['with the same value', '{"n" : 1,"n":1 }', '{"n":1}'],
+    ['under an escaped name', '{"\\u006e":10,"n":1}', '{"n":1}'],
+    ['deep inside', '[{"list":[{"url":"a","url":"b"}]}]', '[{"list":[{"url":"b"}]}]'],
+    ['with objects that are lost', '{"a":{"x":1,"y":2},"a":{}}', '{"a":{}}'],
+    ['where blanks stand before the colon', '{"n"\n\t :10,"n":1}', '{"n":1}'],
+    ['beside a text that looks like a name', '{"a":":","b":"\\":","b":"\\\\"}', '{"a":":","b":"\\\\"}'],
+  ])('%s', (_where, text, written) => {
+    expect(bytesOf(text)).toBe(written)
+  })
+
+  test.each([
+    ['the same name in several objects', '{ "a":{"n":1} ,"b":{"n":1},"n":[{"n":2}] }'],
+    ['names inside texts', '{"a":"\\"n\\":1,\\"n\\":2","b":"n\\\\","n":": \\\\\\": "}'],
+    ['texts that begin with a colon, or are empty', '{"":":","a":"","b":[":",""]}'],
+    ['no object', '"n"'],
+  ])('%s is no reason: the bytes stay as they came', (_what, text) => {
+    expect(bytesOf(text)).toBe(text)
+  })
+
+  test('whatever JSON it is, exactly when a name is repeated', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 4 }), fc.string({ unit: 'binary' }), (value, name) => {
+        fc.pre(name !== '__proto__' && !JSON.stringify(value).includes('__proto__'))
+        const once = JSON.stringify({ [name]: value }, null, 1)
+        expect(bytesOf(once)).toBe(once)
+        const twice = `{${JSON.stringify(name)}:${JSON.stringify(value)}, ${JSON.stringify(name)} :${JSON.stringify(value)}}`
+        expect(bytesOf(twice)).toBe(JSON.stringify({ [name]: value }))
+      }),
+    )
+  })
+
+  test('in linear time, in megabytes of backslashes and quotes', () => {
+    const text = JSON.stringify({ a: '\\'.repeat(1_000_000), b: '"'.repeat(1_000_000) })
+    const durationMs = processorMs(() => {
+      expect(bytesOf(text)).toBe(text)
+    })
+
+    expect(durationMs).toBeLessThan(2000)
+  })
 })

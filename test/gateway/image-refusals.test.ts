@@ -57,6 +57,27 @@ describe('errors before the model is known', () => {
     },
   )
 
+  test('a stream of the multimodal shape, which has none, is 400 and not a picture that nobody reads', async () => {
+    started = await startGateway()
+
+    const answer = await started.post(IMAGES, { ...multimodal('a boat'), stream: true })
+
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ code: 'InvalidParameter', message: expect.stringMatching(/^stream: /) })
+    await expectNothingSent(started)
+  })
+
+  test.each(['stream', 'partial_images'])('%s for a model that cannot stream edits is 400', async (field) => {
+    started = await startGateway()
+    const value = field === 'stream' ? true : 2
+
+    const answer = await started.post(EDITS, { ...editBody('more light'), model: 'de-2', [field]: value })
+
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ error: { param: field, code: 'unsupported_parameter' } })
+    await expectNothingSent(started)
+  })
+
   test('a form on generations is 415, and the answer says what to send', async () => {
     started = await startGateway()
 

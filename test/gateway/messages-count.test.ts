@@ -43,17 +43,18 @@ test('a limit on tokens is untouched by counting', async () => {
 })
 
 test.each([
-  ['gmn-2.5-flash', 'status=503', 503],
-  ['cl-sonnet-4-6', 'status=529', 503],
-  ['gmn-2.5-flash', 'garbage', 502],
-  ['cl-sonnet-4-6', 'garbage', 502],
-])('%s: a count that fails (%s) is an error, never a number', async (model, fault, status) => {
+  ['gmn-2.5-flash', 'status=503', 529, 'overloaded_error'],
+  ['cl-sonnet-4-6', 'status=529', 529, 'overloaded_error'],
+  ['cl-sonnet-4-6', 'status=500', 503, 'api_error'],
+  ['gmn-2.5-flash', 'garbage', 502, 'api_error'],
+  ['cl-sonnet-4-6', 'garbage', 502, 'api_error'],
+])('%s: a count that fails (%s) is an error, never a number', async (model, fault, status, type) => {
   started = await startGateway()
   const content = `[[fault:${fault}]] hello`
   const response = await started.post(PATH, { model, messages: [{ role: 'user', content }] })
 
   expect(response.status).toBe(status)
-  expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'api_error' } })
+  expect(await response.json()).toMatchObject({ type: 'error', error: { type } })
 })
 
 test('what could not be translated cannot be counted either', async () => {

@@ -6,6 +6,7 @@ import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import type { SandboxOptions } from '../../src/testing/index.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { undiciTransport } from '../../src/transport/undici.ts'
+import { VIDEO_BODIES, videoBody } from '../drills/support/video-bodies.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
 const PATH = '/v1/videos/generations'
@@ -56,34 +57,8 @@ async function record(id: string): Promise<VideoRecord> {
   return (await (await get(`${PATH}/${id}`)).json()) as VideoRecord
 }
 
-/** A body of each kind for both protocols, by model. */
-const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
-  'wv2.6-t2v': { input: { prompt: 'a boat' }, parameters: { size: '1280*720', duration: 4 } },
-  'wv2.6-i2v': {
-    input: { prompt: 'she smiles', img_url: `${CDN}/p.png` },
-    parameters: { resolution: '720P', duration: 4 },
-  },
-  'wv2.6-r2v': {
-    input: { prompt: 'character1 waves', reference_urls: [`${CDN}/a.png`] },
-    parameters: { size: '1280*720', duration: 4 },
-  },
-  'wv2.7-t2v': { input: { prompt: 'a boat' }, parameters: { resolution: '720P', duration: 4, ratio: '16:9' } },
-  'wv2.7-i2v': {
-    input: { prompt: 'she smiles', media: [{ type: 'first_frame', url: `${CDN}/p.png` }] },
-    parameters: { resolution: '720P', duration: 4 },
-  },
-  'wv2.7-r2v': {
-    input: { prompt: 'Image 1 waves', media: [{ type: 'reference_image', url: `${CDN}/a.png` }] },
-    parameters: { resolution: '720P', duration: 4 },
-  },
-}
-
-function body(model: string, rest: Record<string, unknown> = {}): Record<string, unknown> {
-  return { model, duration: 4, resolution: '720p', ...BODIES[model], ...rest }
-}
-
 function prompted(prompt: string, rest: Record<string, unknown> = {}): Record<string, unknown> {
-  return body('wv2.7-t2v', { input: { prompt }, ...rest })
+  return videoBody('wv2.7-t2v', { input: { prompt }, ...rest })
 }
 
 /** The network, but for its first call, whose connection does not come about. */
@@ -140,11 +115,11 @@ async function startReceiver(): Promise<Receiver> {
 }
 
 describe('a task of each kind runs to its end, is charged once and told by a signed webhook', () => {
-  test.each(Object.keys(BODIES))('%s', async (model) => {
+  test.each(Object.keys(VIDEO_BODIES))('%s', async (model) => {
     started = await startVideos()
     receiver = await startReceiver()
 
-    const receipt = await submit(body(model, { webhook_url: receiver.url }))
+    const receipt = await submit(videoBody(model, { webhook_url: receiver.url }))
     const held = await started.account()
     const message = await receiver.next()
     const verified = new Webhook(SECRET).verify(message.body, message.headers) as { type: string; data: VideoRecord }
@@ -170,7 +145,9 @@ describe('a task of each kind runs to its end, is charged once and told by a sig
 describe('what goes to the vendor', () => {
   test('input and parameters go unchanged, and nothing of the gateway goes with them', async () => {
     started = await startVideos()
-    const sent = body('wv2.6-t2v', { parameters: { size: '1280*720', duration: 4, shot_type: 'multi', extra: [1] } })
+    const sent = videoBody('wv2.6-t2v', {
+      parameters: { size: '1280*720', duration: 4, shot_type: 'multi', extra: [1] },
+    })
 
     await submit(sent)
 
@@ -192,8 +169,8 @@ describe('what goes to the vendor', () => {
 
 describe('refusals', () => {
   test.each([
-    ['a 2.6 body for a 2.7 model', { ...body('wv2.6-i2v'), model: 'wv2.7-i2v' }, /media/],
-    ['a 2.7 body for a 2.6 model', { ...body('wv2.7-i2v'), model: 'wv2.6-i2v' }, /img_url/],
+    ['a 2.6 body for a 2.7 model', { ...videoBody('wv2.6-i2v'), model: 'wv2.7-i2v' }, /media/],
+    ['a 2.7 body for a 2.6 model', { ...videoBody('wv2.7-i2v'), model: 'wv2.6-i2v' }, /img_url/],
     ['a duration out of range', prompted('x', { duration: 99, parameters: { duration: 99 } }), /duration/],
     ['S30: a duration in quotes', prompted('x', { duration: '8' }), /duration/],
     ['a tier that is not offered', prompted('x', { resolution: '480p', parameters: {} }), /resolution/],
@@ -206,7 +183,7 @@ describe('refusals', () => {
     ['a malformed webhook address', prompted('x', { webhook_url: 'not a url' }), /webhook_url/],
     [
       'D13: media at a private address',
-      body('wv2.6-i2v', { input: { prompt: 'x', img_url: 'http://10.1.2.3/a.png' } }),
+      videoBody('wv2.6-i2v', { input: { prompt: 'x', img_url: 'http://10.1.2.3/a.png' } }),
       /img_url/,
     ],
   ])('%s: 400 naming the field, and nothing is sent or held', async (_name, sent, message) => {

@@ -51,6 +51,7 @@ describe('the packed files', () => {
       './fastify',
       './fetch',
       './client',
+      './builders',
       './mcp',
       './postgres',
       './redis',

@@ -11,6 +11,7 @@ const ENTRIES = [
   ['signalbox/fastify', 'fastifyGateway'],
   ['signalbox/fetch', 'fetchHandler'],
   ['signalbox/client', 'createClient'],
+  ['signalbox/builders', 'video'],
   ['signalbox/mcp', 'mcpHandler'],
   ['signalbox/postgres', 'postgresStore'],
   ['signalbox/redis', 'redisLimits'],

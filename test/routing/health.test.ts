@@ -4,6 +4,7 @@ import {
   afterBegin,
   afterBusy,
   afterFailure,
+  afterModelRefusal,
   afterNothing,
   afterRefusal,
   afterSuccess,
@@ -124,6 +125,29 @@ describe('a key that has too much to do', () => {
 test('a key that is refused is left alone for 30 s at least', () => {
   expect(afterRefusal(HEALTHY, T, undefined).ejectedUntilMs).toBe(T + 30_000)
   expect(afterRefusal(HEALTHY, T, 45_000).ejectedUntilMs).toBe(T + 45_000)
+})
+
+describe('a model that is refused', () => {
+  const refused = (times: number, from: Health = HEALTHY): Health => {
+    let health = from
+    for (let count = 0; count < times; count++) health = afterModelRefusal(health, T, undefined)
+    return health
+  }
+
+  test('is left alone after five refusals in a row: one caller may name what sounds like it', () => {
+    expect(standingOf(refused(4), T)).toBe('ready')
+    expect(refused(5)).toMatchObject({ ejectedUntilMs: T + 30_000, reason: 'refused' })
+  })
+
+  test('is not left alone while it answers others in between', () => {
+    expect(standingOf(refused(4, afterSuccess(refused(4), T)), T)).toBe('ready')
+  })
+
+  test('is left alone again when the one call that finds out is refused', () => {
+    const dueMs = T + 30_000
+
+    expect(afterModelRefusal(afterBegin(refused(5), dueMs), dueMs, undefined).ejectedUntilMs).toBe(dueMs + 60_000)
+  })
 })
 
 test('whatever happens, an ejection ends within an hour and a success after it makes all well', () => {

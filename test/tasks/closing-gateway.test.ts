@@ -12,7 +12,7 @@ test('a gateway that closes gives up questions that are not answered, and the ne
   await bench.pass(16_000, 1_000)
   const asked = bench.polls()
   let isClosed = false
-  const closed = bench.gateway.close({ drainMs: 1 }).then(() => {
+  const closed = bench.gateway.close({ drainMs: 5_000 }).then(() => {
     isClosed = true
   })
 

@@ -299,6 +299,28 @@ test('a message that was delivered can be sent again with its id, at once', asyn
   expect((await webhooks.deliveries(ACCOUNT, TASK)).map(({ state }) => state)).toEqual(['delivered'])
 })
 
+test('a message that was given up has its whole schedule before it once it is sent again', async () => {
+  const failed = { error: 'answered with status 500', status: 500, durationMs: 1 }
+  bench.queue('msg_one', hook())
+  for (let count = 0; count < 10; count++) {
+    const attempt = { ...failed, atMs: bench.clock.now() - 1_000 + count }
+    bench.webhooks.record('msg_one', { attempt, state: 'failed', nextAttemptAtMs: bench.clock.now() })
+  }
+  const deliverer = bench.deliverer()
+  deliverer.start()
+  receiver.answerBy((response) => void response.writeHead(500).end())
+  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, () =>
+    deliverer.wake(),
+  )
+
+  await webhooks.resend(ACCOUNT, 'msg_one')
+  await bench.recorded(1)
+
+  const again = await bench.delivery('msg_one')
+  expect(again.attempts.length).toBe(11)
+  expect([again.state, again.nextAttemptAtMs - bench.clock.now()]).toEqual(['pending', 5_000])
+})
+
 test('an account’s first secret needs no predecessor, and a bad overlap is refused', async () => {
   const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready)
   const first = await webhooks.rotateSecret(ACCOUNT)

@@ -10,6 +10,7 @@ function taken(host: string, takenAtMs = 0, id = 'msg_1'): TakenDelivery {
       ...{ id, accountId: 'acct_one', taskId: 'task_one', url, body: '{}', createdAtMs: 0, nextAttemptAtMs: 0 },
       state: 'pending',
       attempts: [],
+      resentAtMs: undefined,
     },
     host,
     takenAtMs,

@@ -1,4 +1,5 @@
-import { chat, createClient, embedding, image, imageEdit, speech, video } from '../../src/client/index.ts'
+import { chat, embedding, image, imageEdit, speech, video } from '../../src/client/builders/index.ts'
+import { createClient } from '../../src/client/index.ts'
 
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1' })
 const url = 'https://cdn.example.net/a.png'

@@ -9,6 +9,7 @@ import { interactionSchema } from '../../src/endpoints/images/interactions/inter
 import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-schema.ts'
 import { pictureSchema } from '../../src/endpoints/images/openai/picture-options.ts'
 import { checkSpeechAbilities } from '../../src/endpoints/speech/check-speech-abilities.ts'
+import { speechSchema } from '../../src/endpoints/speech/speech-request.ts'
 import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
 import { videoSchema } from '../../src/endpoints/videos/video-schema.ts'
 import { ratiosOfTier, sizeFor } from '../../src/endpoints/videos/video-sizes.ts'
@@ -131,6 +132,15 @@ describe.each(modelsOf('image'))('the type of $id', ({ id, protocol, image }) =>
   })
 })
 
+test('models stream whose shape does: all but those of the multimodal one, and the oldest of the edits', () => {
+  const streaming = (map: string) =>
+    interfaceOf(map).members.filter((id) => (rowOf(map, id).at('event')?.members ?? []).length > 0)
+  const shapes = modelsOf('image').filter(({ protocol }) => protocol !== 'multimodal')
+
+  expect(streaming('ImageModels')).toEqual(sorted([...shapes.map(({ id }) => id), 'gmn-2.5-flash-image-preview']))
+  expect(streaming('ImageEditModels')).toEqual(['gp-image-1', 'gp-image-2'])
+})
+
 describe.each(modelsOf('image_edit'))('the type of edits by $id', ({ id, image }) => {
   const row = rowOf('ImageEditModels', id)
 
@@ -180,13 +190,16 @@ describe('the types have the fields and values of the schemas', () => {
 
   test("of pictures in OpenAI's shape", () => {
     const fields = interfaceOf('OpenAIImageRequest')
-    // Streams and the form of the answer are not for this call.
-    const expected = without(Object.keys(pictureSchema.shape), 'model', 'stream', 'partial_images', 'response_format')
+    // The call itself has `stream`, and the answer has one form only.
+    const expected = without(Object.keys(pictureSchema.shape), 'model', 'stream', 'response_format')
 
     expect(fields.members).toEqual(expected)
     for (const field of ['output_format', 'background', 'moderation']) {
       expect(fields.at(field)?.literals).toEqual(valuesIn(pictureSchema, field))
     }
+    const partials = fields.at('partial_images')?.literals ?? []
+    expect(partials.every((count) => pictureSchema.shape.partial_images.safeParse(count).success)).toBe(true)
+    expect(pictureSchema.shape.partial_images.safeParse(partials.length).success).toBe(false)
   })
 
   test('of pictures in the multimodal shape', () => {
@@ -201,9 +214,15 @@ describe('the types have the fields and values of the schemas', () => {
   })
 
   test('of pictures in the interactions shape', () => {
-    // Tools are taken out by the gateway, and streams are not for this call.
+    // Tools are taken out by the gateway, and the call itself has `stream`.
     expect(interfaceOf('InteractionImageRequest').members).toEqual(
       without(Object.keys(interactionSchema.shape), 'model', 'tools', 'stream', 'background'),
+    )
+  })
+
+  test('of speech', () => {
+    expect(interfaceOf('InstructedSpeechFields').members).toEqual(
+      without(Object.keys(speechSchema.shape), 'model', 'stream_format'),
     )
   })
 

@@ -1,10 +1,9 @@
+import { embedding, video } from '../../src/client/builders/index.ts'
 import {
   type ChatFields,
   createClient,
   type EmbeddingFields,
-  embedding,
   type VideoModel,
-  video,
   type Wan27TextRequest,
 } from '../../src/client/index.ts'
 

@@ -1,4 +1,13 @@
-import { createClient, type InteractionImageAnswer, type MultimodalImageAnswer } from '../../src/client/index.ts'
+import {
+  createClient,
+  type ImageStream,
+  type InteractionEvent,
+  type InteractionImageAnswer,
+  type MultimodalImageAnswer,
+  type OpenAIImageAnswer,
+  type OpenAIImageEditEvent,
+  type OpenAIImageEvent,
+} from '../../src/client/index.ts'
 
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1' })
 const picture = 'https://cdn.example.net/a.png'
@@ -113,4 +122,69 @@ await client.images.edit({
   image: new Blob([]),
   // @ts-expect-error this model has no choice of format
   output_format: 'webp',
+})
+
+// Streams: the events have the shape of the model, where it has any.
+const drawn: ImageStream<OpenAIImageEvent> = await client.images.generate({
+  model: 'gp-image-2',
+  prompt: 'a boat',
+  stream: true,
+  partial_images: 3,
+})
+for await (const event of drawn) {
+  if (event.type === 'image_generation.completed') void event.usage?.output_tokens
+  // @ts-expect-error the other event has no usage, but its place
+  else void [event.partial_image_index.toFixed(), event.usage]
+}
+const streamed: ImageStream<InteractionEvent> = await client.images.generate({
+  model: 'gmn-2.5-flash-image',
+  input: 'a boat',
+  stream: true,
+})
+streamed.abort()
+for await (const event of streamed) {
+  if (event.event_type === 'step.delta' && event.delta.type === 'image') void event.delta.data?.length
+}
+const edited: ImageStream<OpenAIImageEditEvent> = await client.images.edit({
+  model: 'gp-image-1',
+  prompt: 'a boat',
+  image: new Blob([]),
+  stream: true,
+})
+declare const wish: boolean
+const either: OpenAIImageAnswer | ImageStream<OpenAIImageEvent> = await client.images.generate({
+  model: 'gp-image-2',
+  prompt: 'a boat',
+  stream: wish,
+})
+const unknown = await client.images.generate({ model: 'a-model-of-mine', anything: 1, stream: true })
+for await (const event of unknown) void event.event_type?.length
+export const streams = [edited, either]
+
+await client.images.generate({
+  model: 'qw-image-2.0',
+  input: { messages: [{ role: 'user', content: [{ text: 'a boat' }] }] },
+  // @ts-expect-error this shape has no streams
+  stream: true,
+})
+await client.images.edit({
+  model: 'de-2',
+  prompt: 'a boat',
+  image: new Blob([]),
+  // @ts-expect-error nor has this model
+  stream: true,
+})
+await client.images.generate({
+  model: 'gp-image-2',
+  prompt: 'a boat',
+  stream: true,
+  // @ts-expect-error at most 3
+  partial_images: 4,
+})
+await client.images.generate({
+  model: 'gmn-2.5-flash-image',
+  input: 'a boat',
+  stream: true,
+  // @ts-expect-error a field of another shape
+  partial_images: 1,
 })

@@ -5,6 +5,7 @@ import {
   createClient,
   type ErrorCode,
   type MessageEvent,
+  type SpeechEvent,
 } from '../../src/client/index.ts'
 
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey: 'sk-…', timeoutMs: 1_000, maxRetries: 0 })
@@ -76,6 +77,20 @@ await client.audio.speech.create({
   input: 'hello',
   // @ts-expect-error it takes none
   instructions: 'softly',
+})
+
+const events = await client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello', stream_format: 'sse' })
+for await (const event of events) {
+  const known: SpeechEvent['type'] = event.type
+  void known
+}
+// @ts-expect-error events are no bytes
+void events.bytes
+await client.audio.speech.create({
+  model: 'qw3-tts-flash',
+  input: 'hello',
+  // @ts-expect-error no such format
+  stream_format: 'ws',
 })
 
 // Messages.

@@ -66,7 +66,7 @@ export const OPENAI_IMAGE_MODELS: readonly ModelDefinition[] = [
       maxImages: 10,
       takesMask: true,
       qualities: ['standard'],
-      refusedFields: ['output_format', 'background', 'output_compression'],
+      refusedFields: ['output_format', 'background', 'output_compression', 'stream', 'partial_images'],
       answersWithUrls: true,
     },
     created: Date.UTC(2022, 10, 3) / 1000,

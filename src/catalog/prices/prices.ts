@@ -1,6 +1,7 @@
 import type { BillingFields } from '../../endpoints/endpoint.ts'
+import { SURCHARGE_FIELDS } from '../../endpoints/surcharge-fields.ts'
 import type { Meter } from './meter.ts'
-import { checkPriceFile, type PriceFile } from './price-file.ts'
+import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { checkRules, mostSpecificRule, type PriceRule, priceRule } from './price-rules.ts'
 import { createRate, type MeterPrice, type Rate } from './rate.ts'
 
@@ -13,9 +14,14 @@ export type { MeterPrice, Rate } from './rate.ts'
 export interface Prices {
   /**
    * All prices that hold for a call, by the model's public id. Undefined when the model has no price at all, or has prices
-   * of some meter of which none holds for these fields.
+   * of some meter of which none holds for these fields, or no price that names a surcharge among them.
    */
   quote(model: string, billingFields: BillingFields): Rate | undefined
+  /**
+   * The list as it was written, for those who want to read it: of one model and meter the row with the most conditions that
+   * hold counts. A list that does not tell its rows is shown by its quotes for the sizes and tiers that the catalog knows.
+   */
+  rows?(): readonly PriceRow[]
 }
 
 // One rate for each combination of values that a list names is small; lists with very many combinations are cut off here.
@@ -26,9 +32,10 @@ const MAX_RATES_KEPT = 1000
  * @throws TypeError naming index and field: unknown meters or members, amounts that are no decimal strings, a row that
  *   repeats another's model, meter and conditions, and two rows that could hold for the same call with equal claim.
  */
-export function definePrices(file: PriceFile): Prices {
+export function definePrices(file: PriceFile): Required<Prices> {
   const byModel = new Map<string, Map<Meter, PriceRule[]>>()
-  checkPriceFile(file).prices.forEach((row, index) => {
+  const { prices: rows } = checkPriceFile(file)
+  rows.forEach((row, index) => {
     const rules = getOrAdd(byModel, row.model, () => new Map<Meter, PriceRule[]>())
     getOrAdd(rules, row.meter, () => []).push(priceRule(row, index))
   })
@@ -37,7 +44,7 @@ export function definePrices(file: PriceFile): Prices {
     for (const rulesOfMeter of rules.values()) checkRules(model, rulesOfMeter)
     quotes.set(model, quoteOf(model, [...rules.values()]))
   }
-  return { quote: (model, billingFields) => quotes.get(model)?.(billingFields) }
+  return { quote: (model, billingFields) => quotes.get(model)?.(billingFields), rows: () => rows }
 }
 
 function quoteOf(
@@ -50,11 +57,18 @@ function quoteOf(
   }
   const rates = new Map<string, Rate | undefined>()
   const named = [...values]
+  const isCovered = (fields: BillingFields): boolean => {
+    for (const name in fields) {
+      if (SURCHARGE_FIELDS.has(name) && values.get(name)?.has(fields[name] ?? '') !== true) return false
+    }
+    return true
+  }
   if (named.length === 0) {
     const rate = rateOf(model, rulesByMeter, {})
-    return () => rate
+    return (fields) => (isCovered(fields) ? rate : undefined)
   }
   return (fields) => {
+    if (!isCovered(fields)) return undefined
     // Only values that the list names stand in the key, so callers cannot make keys without end.
     let key = ''
     for (const [name, known] of named) {

@@ -1,7 +1,7 @@
 import { definePrices, type PriceFile, type Prices } from './prices.ts'
 
 /** A price list that can be replaced while the gateway runs. */
-export interface ReloadablePrices extends Prices {
+export interface ReloadablePrices extends Required<Prices> {
   /**
    * Replaces the whole list, at once: a call is charged either by the old list or by the new one. Calls under way keep the
    * prices that their money was held by.
@@ -18,6 +18,7 @@ export function reloadablePrices(initial: PriceFile): ReloadablePrices {
   let current = definePrices(initial)
   return {
     quote: (model, billingFields) => current.quote(model, billingFields),
+    rows: () => current.rows(),
     reload(file) {
       current = definePrices(file)
     },

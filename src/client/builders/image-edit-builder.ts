@@ -6,8 +6,9 @@ import type { ImageEditModels, OtherImageEditRequest } from '../models/image-edi
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import type { ImageQuality } from '../models/openai-images.ts'
 import type { Upload } from '../upload.ts'
-import { builderFault, Draft } from './draft.ts'
+import { builderFault } from './draft.ts'
 import { knownModel } from './known-model.ts'
+import { PictureDraft } from './picture-draft.ts'
 import { checkPictureFields, type PictureFields } from './picture-fields.ts'
 
 type FieldsOf<Model> = RequestOf<ImageEditModels, Model, OtherImageEditRequest>
@@ -72,39 +73,15 @@ interface State {
   readonly fields: PictureFields
 }
 
-class ImageEditDraft extends Draft<State> {
-  prompt(prompt: string): this {
-    return this.#set({ prompt })
-  }
+class ImageEditDraft extends PictureDraft<State> {
   image(picture: Upload): this {
     return this.with({ images: [...this.state.images, picture] })
   }
   mask(mask: Upload): this {
     return this.with({ mask })
   }
-  size(size: string): this {
-    return this.#set({ size })
-  }
-  quality(quality: string): this {
-    return this.#set({ quality })
-  }
-  count(n: number): this {
-    return this.#set({ n })
-  }
-  endUser(user: string): this {
-    return this.#set({ user })
-  }
-  format(format: string, compression?: number): this {
-    return this.#set({
-      output_format: format,
-      ...(compression === undefined ? {} : { output_compression: compression }),
-    })
-  }
-  background(background: string): this {
-    return this.#set({ background })
-  }
   urls(): this {
-    return this.#set({ response_format: 'url' })
+    return this.set({ response_format: 'url' })
   }
   build() {
     const { model, images, mask, fields } = this.state
@@ -120,9 +97,5 @@ class ImageEditDraft extends Draft<State> {
   }
   async form(): Promise<FormData> {
     return imageEditForm(this.build())
-  }
-
-  #set(change: PictureFields): this {
-    return this.with({ fields: { ...this.state.fields, ...change } })
   }
 }

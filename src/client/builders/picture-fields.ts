@@ -16,6 +16,7 @@ export interface PictureFields {
   readonly output_compression?: number
   readonly background?: string
   readonly response_format?: string
+  readonly moderation?: string
   readonly user?: string
 }
 

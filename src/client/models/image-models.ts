@@ -1,5 +1,6 @@
 import type {
   InteractionConfig,
+  InteractionEvent,
   InteractionImageAnswer,
   InteractionImageRequest,
   InteractionRatio,
@@ -12,18 +13,20 @@ import type {
   MultimodalPlainEditRequest,
   MultimodalTextRequest,
 } from './multimodal-images.ts'
-import type { OpenAIImageAnswer, OpenAIImageRequest } from './openai-images.ts'
+import type { OpenAIImageAnswer, OpenAIImageEvent, OpenAIImageRequest } from './openai-images.ts'
 
-/** A row of {@link ImageModels}. */
-export interface ImageModel<Request, Answer> {
+/** A row of {@link ImageModels}. A model that cannot stream has no events. */
+export interface ImageModel<Request, Answer, Event = never> {
   readonly request: Request
   readonly answer: Answer
+  readonly event: Event
 }
 
 type Multimodal<Request> = ImageModel<Request, MultimodalImageAnswer>
 type Interaction<Size extends string, Ratio extends string, Config> = ImageModel<
   InteractionImageRequest<Size, Ratio, Config>,
-  InteractionImageAnswer
+  InteractionImageAnswer,
+  InteractionEvent
 >
 
 /** Image models whose requests and answers are narrowed. Add your own by `declare module 'signalbox/client'`. */
@@ -42,7 +45,7 @@ export interface ImageModels {
   'gmn-3-pro-image-preview': Interaction<'1K' | '2K' | '4K', InteractionRatio, ThinkingInteractionConfig>
   'gmn-2.5-flash-image': Interaction<'1K', InteractionRatio, InteractionConfig>
   'gmn-2.5-flash-image-preview': Interaction<'1K', InteractionRatio, InteractionConfig>
-  'gp-image-2': ImageModel<OpenAIImageRequest, OpenAIImageAnswer>
+  'gp-image-2': ImageModel<OpenAIImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
 }
 
 /** A request to an image model that {@link ImageModels} does not know. */
@@ -54,3 +57,12 @@ export interface OtherImageRequest {
 export type OtherImageAnswer = Partial<
   MultimodalImageAnswer & InteractionImageAnswer & Omit<OpenAIImageAnswer, 'usage'>
 >
+
+/** An event of such a model, in one of the shapes. */
+export interface OtherImageEvent {
+  /** In OpenAI's shape. */
+  readonly type?: string
+  /** In the interactions shape. */
+  readonly event_type?: string
+  readonly [field: string]: unknown
+}

@@ -66,3 +66,27 @@ export interface InteractionImageAnswer {
   readonly usage?: Readonly<Record<string, unknown>>
   readonly errors?: readonly { readonly code: string; readonly message: string }[]
 }
+
+/** A piece of a step: words, or a whole picture. */
+export type InteractionDelta =
+  | { readonly type: 'text'; readonly text: string }
+  /** Base64 in `data`, or an address. */
+  | { readonly type: 'image'; readonly mime_type: string; readonly data?: string; readonly uri?: string }
+  | { readonly type: 'thought_summary'; readonly content: unknown }
+  | { readonly type: 'thought_signature'; readonly signature: string }
+
+/** An event of a streamed interaction. Vendors may send other types and deltas; pass over what you do not know. */
+export type InteractionEvent =
+  | {
+      readonly event_type: 'interaction.created' | 'interaction.completed'
+      /** Without the steps, which came before. `id` and `status` are those of {@link InteractionImageAnswer}. */
+      readonly interaction: Omit<InteractionImageAnswer, 'steps'>
+    }
+  | {
+      readonly event_type: 'interaction.status_update'
+      readonly interaction_id: string
+      readonly status: string
+    }
+  | { readonly event_type: 'step.start'; readonly index: number; readonly step: InteractionStep }
+  | { readonly event_type: 'step.delta'; readonly index: number; readonly delta: InteractionDelta }
+  | { readonly event_type: 'step.stop'; readonly index: number }

@@ -18,7 +18,17 @@ export type AnswerOf<Models, Model, Other> = Model extends keyof Models
     : Other
   : Other
 
+/** The events of a model that streams, as its map has them; `never` for one that does not, `Other` for unknown ids. */
+export type EventOf<Models, Model, Other> = Model extends keyof Models
+  ? Models[Model] extends { readonly event: infer Event }
+    ? Event
+    : never
+  : Other
+
+/** What `stream` can be: of a model without events, false only. */
+export type StreamOf<Event> = [Event] extends [never] ? false : boolean
+
 /** The type of one field of a request; `Other` where the request does not have it. */
 export type FieldOf<Request, Name extends string, Other> = Request extends { readonly [Field in Name]?: infer Value }
-  ? NonNullable<Value>
+  ? Exclude<Value, undefined | null>
   : Other

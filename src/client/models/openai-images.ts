@@ -16,6 +16,25 @@ export interface OpenAIImageAnswer {
   }
 }
 
+/** What both events of a streamed picture tell (OpenAI API, "Image streaming events"). */
+interface StreamedPicture {
+  readonly b64_json: string
+  /** Unix seconds. */
+  readonly created_at?: number
+  readonly background?: string
+  readonly output_format?: string
+  readonly quality?: string
+  readonly size?: string
+}
+
+/** An event of a streamed picture: an unfinished one where `partial_images` asked for it, and each picture in the end. */
+export type OpenAIImageEvent<Route extends string = 'image_generation'> =
+  | (StreamedPicture & { readonly type: `${Route}.partial_image`; readonly partial_image_index: number })
+  | (StreamedPicture & { readonly type: `${Route}.completed`; readonly usage?: OpenAIImageAnswer['usage'] })
+
+/** An event of a streamed edit. */
+export type OpenAIImageEditEvent = OpenAIImageEvent<'image_edit'>
+
 /** `standard` and `hd` are other names for `medium` and `high`. */
 export type ImageQuality = 'auto' | 'low' | 'medium' | 'high' | 'standard' | 'hd'
 
@@ -29,6 +48,12 @@ interface Encoding {
   readonly background?: 'transparent' | 'opaque' | 'auto'
 }
 
+/** How much of a picture is seen before it is done. */
+interface Streaming {
+  /** Unfinished pictures that `stream: true` shows before each one; default 0. Each costs tokens. */
+  readonly partial_images?: 0 | 1 | 2 | 3
+}
+
 interface Wishes<Size extends string> {
   readonly prompt: string
   /** 1 to 10. */
@@ -39,12 +64,15 @@ interface Wishes<Size extends string> {
 }
 
 /** Text to image; sizes beside the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
-export interface OpenAIImageRequest extends Wishes<'auto' | `${number}x${number}`>, Encoding {
+export interface OpenAIImageRequest extends Wishes<'auto' | `${number}x${number}`>, Encoding, Streaming {
   readonly moderation?: 'auto' | 'low'
 }
 
 /** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
-export interface ImageEditRequest extends Wishes<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>, Encoding {
+export interface ImageEditRequest
+  extends Wishes<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
+    Encoding,
+    Streaming {
   readonly response_format?: 'b64_json'
 }
 

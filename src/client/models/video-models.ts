@@ -25,18 +25,23 @@ export interface VideoModel<
   readonly ability: Ability
 }
 
-type Tiers25 = '480p' | '720p' | '1080p'
-type Tiers26 = '720p' | '1080p'
-
 /** Video models whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
 export interface VideoModels {
-  'wv2.5-t2v-preview': VideoModel<'t2v', Wan26TextRequest<Tiers25, 5 | 10>>
-  'wv2.5-i2v-preview': VideoModel<'i2v', Wan26PictureRequest<Tiers25, 5 | 10>>
-  'wv2.6-t2v': VideoModel<'t2v', Wan26TextRequest<Tiers26, number, 'shots'>, 'shots'>
-  'wv2.6-i2v': VideoModel<'i2v', Wan26PictureRequest<Tiers26, number, 'shots'>, 'shots'>
-  'wv2.6-i2v-flash': VideoModel<'i2v', Wan26PictureRequest<Tiers26, number, 'shots' | 'sound'>, 'shots' | 'mute'>
-  'wv2.6-r2v': VideoModel<'r2v', Wan26ReferenceRequest<Tiers26, number, 'shots'>, 'shots'>
-  'wv2.6-r2v-flash': VideoModel<'r2v', Wan26ReferenceRequest<Tiers26, number, 'shots' | 'sound'>, 'shots' | 'mute'>
+  'wv2.5-t2v-preview': VideoModel<'t2v', Wan26TextRequest<'480p' | '720p' | '1080p', 5 | 10>>
+  'wv2.5-i2v-preview': VideoModel<'i2v', Wan26PictureRequest<'480p' | '720p' | '1080p', 5 | 10>>
+  'wv2.6-t2v': VideoModel<'t2v', Wan26TextRequest<'720p' | '1080p', number, 'shots'>, 'shots'>
+  'wv2.6-i2v': VideoModel<'i2v', Wan26PictureRequest<'720p' | '1080p', number, 'shots'>, 'shots'>
+  'wv2.6-i2v-flash': VideoModel<
+    'i2v',
+    Wan26PictureRequest<'720p' | '1080p', number, 'shots' | 'sound'>,
+    'shots' | 'mute'
+  >
+  'wv2.6-r2v': VideoModel<'r2v', Wan26ReferenceRequest<'720p' | '1080p', number, 'shots'>, 'shots'>
+  'wv2.6-r2v-flash': VideoModel<
+    'r2v',
+    Wan26ReferenceRequest<'720p' | '1080p', number, 'shots' | 'sound'>,
+    'shots' | 'mute'
+  >
   'wv2.7-t2v': VideoModel<'t2v', Wan27TextRequest>
   'wv2.7-t2v-2026-04-25': VideoModel<'t2v', Wan27TextRequest>
   'wv2.7-i2v': VideoModel<'i2v', Wan27PictureRequest, 'last_frame'>

@@ -81,10 +81,8 @@ export interface Wan26ReferenceRequest<
   readonly parameters?: Wan26Settings<Tier, Seconds> & Wan26Extras<Knows>
 }
 
-type Wan27Tier = '720p' | '1080p'
-
 interface Wan27Settings extends Settings<number> {
-  readonly resolution?: Uppercase<Wan27Tier>
+  readonly resolution?: '720P' | '1080P'
 }
 
 interface Wan27Shape {
@@ -103,19 +101,19 @@ export type ReferenceMedia =
   | { readonly type: 'first_frame'; readonly url: string }
 
 /** Text to video in the layout of 2.7. */
-export interface Wan27TextRequest extends VideoFields<Wan27Tier> {
+export interface Wan27TextRequest extends VideoFields<'720p' | '1080p'> {
   readonly input: Prompted & { readonly audio_url?: string }
   readonly parameters?: Wan27Settings & Wan27Shape
 }
 
 /** Picture to video in the layout of 2.7. */
-export interface Wan27PictureRequest extends VideoFields<Wan27Tier> {
+export interface Wan27PictureRequest extends VideoFields<'720p' | '1080p'> {
   readonly input: Partial<Prompted> & { readonly media: readonly FrameMedia[] }
   readonly parameters?: Wan27Settings
 }
 
 /** References to video in the layout of 2.7. */
-export interface Wan27ReferenceRequest extends VideoFields<Wan27Tier> {
+export interface Wan27ReferenceRequest extends VideoFields<'720p' | '1080p'> {
   readonly input: Prompted & { readonly media: readonly ReferenceMedia[] }
   readonly parameters?: Wan27Settings & Wan27Shape
 }

@@ -3,6 +3,7 @@ import { sseData } from '../../wire/sse.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
 import { checkRequest } from '../request-field.ts'
+import { chatSurcharges } from '../surcharge-fields.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
@@ -21,8 +22,6 @@ export const chatEndpoint: Endpoint<ChatRequest> = {
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     return { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
   },
-  billingFields: () => NO_FIELDS,
+  billingFields: chatSurcharges,
   streamError: (error: GatewayError) => sseData(JSON.stringify(openaiErrorObject(error))),
 }
-
-const NO_FIELDS = {}

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../endpoint.ts'
 import { checkRequest } from '../request-field.ts'
+import { messagesSurcharges } from '../surcharge-fields.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { MessagesCall } from './messages-call.ts'
 import type { MessagesRequest } from './messages-request.ts'
@@ -19,8 +20,6 @@ export const messagesEndpoint: Endpoint<MessagesCall> = {
     inputTokens,
     outputTokens: request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
   }),
-  billingFields: () => NO_FIELDS,
+  billingFields: ({ request }) => messagesSurcharges(request),
   streamError: messagesStreamError,
 }
-
-const NO_FIELDS = {}

@@ -26,7 +26,8 @@ export const speechSchema = z.looseObject({
   input: z
     .string()
     .refine((text) => text.trim() !== '', 'must not be empty')
-    .refine(isWithin(MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`),
+    .refine(isWithin(MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`)
+    .describe(`the text to speak, 1 to ${MAX_SPEECH_CHARACTERS} characters`),
   voice: z.unknown().optional().describe('name of a voice of the model'),
   response_format: z.string().nullish().describe('mp3 or wav, where the model gives it'),
   instructions: z

@@ -7,6 +7,13 @@ import { estimateTokens } from '../token-estimate.ts'
 import type { SoundEncoder, SpeechDecoder, SpeechTokens, TakeSamples } from './speech-decoder.ts'
 import type { SpeechEnvelope } from './speech-envelope.ts'
 import { countCharacters } from './speech-limits.ts'
+import type { StreamSteps } from './stream-steps.ts'
+
+/**
+ * Sound that is encoded in one step: a fifth of a second at 24 kHz. As MP3 it takes about 1 ms, and no more than 10 while the
+ * encoder's code is still cold.
+ */
+const STEP_BYTES = 9_600
 
 /** What a spoken text is made with. */
 export interface SpeechStreamOptions {
@@ -18,7 +25,7 @@ export interface SpeechStreamOptions {
   readonly decoder: (take: TakeSamples) => SpeechDecoder
   /** The encoder, or the promise of one: the first bytes must not come before `ready`. */
   readonly encoder: SoundEncoder | Promise<SoundEncoder>
-  /** Does the encoder take long? Reads are then spread over the turns of the event loop. */
+  /** Does the encoder take long? Its work can then be spread over the turns of the event loop. */
   readonly isLaborious: boolean
   readonly envelope: SpeechEnvelope
 }
@@ -37,8 +44,8 @@ export class SpeechStream implements AnswerStream {
   readonly atBoundary = true
   /** Set while the encoder is being made. */
   readonly ready: Promise<void> | undefined
-  /** Encoding takes milliseconds for a second of sound. */
-  readonly isLaborious: boolean
+  /** Set where encoding takes milliseconds for a second of sound: the same work as `push` does, bit by bit. */
+  readonly steps: StreamSteps | undefined
 
   readonly #options: SpeechStreamOptions
   #encoder: SoundEncoder | undefined
@@ -46,6 +53,8 @@ export class SpeechStream implements AnswerStream {
   #partsLeft: number
   #half: Uint8Array | undefined
   #hasSound = false
+  /** Whole samples that are not in the file yet. */
+  #sound: Uint8Array[] = []
   #file: Uint8Array[] = []
   #tokens: SpeechTokens | undefined
 
@@ -54,7 +63,7 @@ export class SpeechStream implements AnswerStream {
     this.#partsLeft = options.parts
     this.usage = { characters: countCharacters(options.text) }
     this.#decoder = options.decoder(this.#take)
-    this.isLaborious = options.isLaborious
+    this.steps = options.isLaborious ? this.#makeSteps() : undefined
     if (!(options.encoder instanceof Promise)) this.#encoder = options.encoder
     else {
       this.ready = options.encoder.then((encoder) => {
@@ -64,8 +73,8 @@ export class SpeechStream implements AnswerStream {
   }
 
   push(chunk: Uint8Array): Uint8Array | string | undefined {
-    if (this.failure !== undefined || this.isComplete) return undefined
-    this.#read(() => this.#decoder.push(chunk))
+    this.#accept(chunk)
+    this.#encodeAll()
     return this.#given()
   }
 
@@ -73,6 +82,7 @@ export class SpeechStream implements AnswerStream {
   end(): Uint8Array | string | undefined {
     if (this.failure !== undefined || this.isComplete) return undefined
     this.#read(() => this.#decoder.end())
+    this.#encodeAll()
     if (this.failure !== undefined) return this.#given()
     if (!this.#decoder.isComplete) {
       this.failure = unreadable('the stream ended before the sound was whole')
@@ -91,9 +101,50 @@ export class SpeechStream implements AnswerStream {
     const wholeLength = bytes.length - (bytes.length % 2)
     this.#half = wholeLength === bytes.length ? undefined : bytes.subarray(wholeLength)
     if (wholeLength === 0) return
-    if (this.#encoder === undefined) throw new Error('sound came before the encoder was ready')
     this.#hasSound = true
-    this.#file.push(...this.#encoder.encode(bytes.subarray(0, wholeLength)))
+    this.#sound.push(bytes.subarray(0, wholeLength))
+  }
+
+  #makeSteps(): StreamSteps {
+    const hasWork = (): boolean => this.#sound.length > 0
+    return {
+      take: (chunk) => this.#accept(chunk),
+      get hasWork() {
+        return hasWork()
+      },
+      next: () => {
+        this.#encodeStep()
+        return this.#given()
+      },
+    }
+  }
+
+  #accept(chunk: Uint8Array): void {
+    if (this.failure === undefined && !this.isComplete) this.#read(() => this.#decoder.push(chunk))
+  }
+
+  #encodeAll(): void {
+    const sound = this.#sound
+    this.#sound = []
+    for (const samples of sound) this.#encode(samples)
+  }
+
+  #encodeStep(): void {
+    let room = STEP_BYTES
+    while (room > 0) {
+      const samples = this.#sound[0]
+      if (samples === undefined) return
+      if (samples.length <= room) this.#sound.shift()
+      else this.#sound[0] = samples.subarray(room)
+      const step = samples.subarray(0, room)
+      room -= step.length
+      this.#encode(step)
+    }
+  }
+
+  #encode(samples: Uint8Array): void {
+    if (this.#encoder === undefined) throw new Error('sound came before the encoder was ready')
+    this.#file.push(...this.#encoder.encode(samples))
   }
 
   #read(step: () => void): void {

@@ -32,13 +32,13 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
   checkRendering(billed, model, protocol?.holdsReferenceVideo(parts) === true)
   const knowsSizes = protocol !== undefined || model.video !== undefined
   const { parameters, webhook_url, ...rest } = body
-  const request: VideoRequest = {
-    ...rest,
-    ...billed,
-    aspect_ratio: agreedAspectRatio(body, billed, { knowsSizes }),
-    ...(isGiven(parameters) ? { parameters: parts.parameters ?? {} } : {}),
-    ...(webhook_url === undefined || webhook_url === null ? {} : { webhook_url: webUrl(webhook_url) }),
-  }
+  const request: VideoRequest = Object.assign(
+    rest,
+    billed,
+    { aspect_ratio: agreedAspectRatio(body, billed, { knowsSizes }) },
+    isGiven(parameters) ? { parameters: parts.parameters ?? {} } : undefined,
+    webhook_url === undefined || webhook_url === null ? undefined : { webhook_url: webUrl(webhook_url) },
+  )
   // Refuses a ratio that no size can be chosen for before money is held.
   protocol?.fillIn(request, model)
   return request

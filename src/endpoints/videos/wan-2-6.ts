@@ -66,7 +66,7 @@ function requireText(input: VideoParts['input'], name: string): void {
 }
 
 function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, unknown> {
-  const parameters: Record<string, unknown> = { ...request.parameters }
+  const parameters: Record<string, unknown> = Object.assign({}, request.parameters)
   if (takesSize(request, model)) {
     if (!isGiven(parameters['size'])) parameters['size'] = chosenSize(request)
   } else if (!isGiven(parameters['resolution'])) parameters['resolution'] = request.resolution.toUpperCase()

@@ -42,7 +42,7 @@ function check({ input }: VideoParts, model: VideoModelFacts): void {
 }
 
 function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, unknown> {
-  const parameters: Record<string, unknown> = { ...request.parameters }
+  const parameters: Record<string, unknown> = Object.assign({}, request.parameters)
   if (!isGiven(parameters['resolution'])) parameters['resolution'] = request.resolution.toUpperCase()
   if (takesRatio(request, model) && !isGiven(parameters['ratio']) && request.aspect_ratio !== VENDOR_DEFAULT_RATIO) {
     parameters['ratio'] = request.aspect_ratio

@@ -6,10 +6,10 @@ import { interactionSchema } from '../../endpoints/images/interactions/interacti
 import { multimodalImageSchema } from '../../endpoints/images/multimodal/multimodal-image-schema.ts'
 import { pictureSchema } from '../../endpoints/images/openai/picture-options.ts'
 import { countTokensSchema, messagesSchema } from '../../endpoints/messages/messages-schema.ts'
+import { speechSchema } from '../../endpoints/speech/speech-request.ts'
 import { videoSchema } from '../../endpoints/videos/video-schema.ts'
 import { ENDPOINTS } from '../../gateway/routes.ts'
 import { jsonSchemaOf } from '../json-schema-of.ts'
-import { speechArguments } from '../tools/synthesize-speech.ts'
 
 /** A shape of request body, and when it is the right one. */
 interface Shape {
@@ -35,7 +35,7 @@ const SHAPES: ReadonlyMap<string, readonly Shape[]> = new Map([
   ],
   ['/v1/images/edits', [{ for: EVERY_MODEL, schema: pictureSchema.extend(imageReferencesSchema.shape) }]],
   ['/v1/videos/generations', [{ for: EVERY_MODEL, schema: videoSchema }]],
-  ['/v1/audio/speech', [{ for: EVERY_MODEL, schema: speechArguments.omit({ idempotency_key: true }) }]],
+  ['/v1/audio/speech', [{ for: EVERY_MODEL, schema: speechSchema }]],
 ])
 
 /** The reference of each endpoint, by its id, written when it is asked for. Several paths may share an id. */

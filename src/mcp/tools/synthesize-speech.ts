@@ -4,8 +4,8 @@ import { mediaType } from '../../wire/headers.ts'
 import { defineTool, MAKES } from '../tool.ts'
 import { idempotencyKey, model } from './arguments.ts'
 
-/** Arguments of `synthesize_speech`: the members of the request body, and the key for repeating. */
-export const speechArguments = z.looseObject({
+/** The members of the request body, and the key for repeating. */
+const speechArguments = z.looseObject({
   model,
   input: z.string().min(1).describe('The text to speak.'),
   voice: z.string().optional().describe('Name of a voice. Default Cherry.'),

@@ -65,13 +65,18 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
     case 'unavailable':
       return {
         ...base,
-        error: new GatewayError('upstream_unavailable', { retryAfterSeconds }),
+        error: new GatewayError('upstream_unavailable', { retryAfterSeconds, isOverload: isOverload(failure) }),
         mayFallBack: true,
         mayRetry: retryAfterSeconds === undefined,
       }
     case 'invalid_response':
       return { ...base, error: new GatewayError('upstream_invalid_response'), mayFallBack: true, mayRetry: false }
   }
+}
+
+/** Vendors say it by the status that only one of them has, by a type or code of their own, or in their text alone. */
+function isOverload({ status, type, code, message }: VendorFailure): boolean {
+  return status === 529 || /overloaded/i.test(`${type} ${code} ${message}`)
 }
 
 /**

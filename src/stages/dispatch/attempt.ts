@@ -1,3 +1,4 @@
+import type { CatalogModel } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { TransportRequest } from '../../transport/transport.ts'
 import type { RelayedBody, Vendor, VendorCall, WireRequest } from '../../vendors/vendor.ts'
@@ -7,7 +8,7 @@ import type { Candidate } from '../records.ts'
 import type { StageContext } from '../stage-context.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './attempt-failure.ts'
 import { CallGroup } from './call-group.ts'
-import { type FollowingCalls, StreamCall, type StreamToOpen } from './stream-call.ts'
+import { type FollowingCalls, StreamCall } from './stream-call.ts'
 import { WholeCall, type WholeOutcome } from './whole-call.ts'
 
 /** Most calls that a split batch has under way at the same time. */
@@ -131,7 +132,7 @@ async function openStream(
   const wire = requests[0]
   if (wire === undefined)
     throw new GatewayError('internal_error', { cause: new Error('an exchange without a request') })
-  const stream: StreamToOpen = exchange.stream()
+  const stream = exchange.stream()
   if (stream.ready !== undefined) await stream.ready
   const call = new StreamCall(stream, requests.length === 1 ? undefined : followingCalls(context, vendor, requests))
   if (!group.add(call)) return { kind: 'failed', failure: GIVEN_UP }
@@ -208,16 +209,31 @@ interface CallFacts {
 
 /** What a translator needs to know of a call. */
 export function vendorCall(candidate: Candidate, facts: CallFacts, nowMs: number): VendorCall<never> {
-  return {
-    request: facts.body as never,
-    bytes: facts.bytes,
-    model: candidate.model,
-    publicModel: candidate.model.id,
-    apiKey: candidate.apiKey,
-    stream: facts.isStream,
-    nowMs,
-    costOf: facts.costOf,
-    header: facts.header,
-    conversation: facts.conversation,
+  return new CallRecord(candidate, facts, nowMs)
+}
+
+class CallRecord implements VendorCall<never> {
+  readonly request: never
+  readonly bytes: Uint8Array | undefined
+  readonly model: CatalogModel
+  readonly publicModel: string
+  readonly apiKey: string
+  readonly stream: boolean
+  readonly nowMs: number
+  readonly costOf: CallFacts['costOf']
+  readonly header: CallFacts['header']
+  readonly conversation: CallFacts['conversation']
+
+  constructor({ model, apiKey }: Candidate, facts: CallFacts, nowMs: number) {
+    this.request = facts.body as never
+    this.bytes = facts.bytes
+    this.model = model
+    this.publicModel = model.id
+    this.apiKey = apiKey
+    this.stream = facts.isStream
+    this.nowMs = nowMs
+    this.costOf = facts.costOf
+    this.header = facts.header
+    this.conversation = facts.conversation
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../core/clock.ts'
+import type { StreamSteps } from '../../endpoints/speech/stream-steps.ts'
 import type {
   Transport,
   TransportControl,
@@ -20,6 +21,11 @@ const MAX_ERROR_BYTES = 1024 * 1024
 
 /** Microtasks by way of a settled promise: Node's `queueMicrotask` makes a resource for its hooks with each call. */
 const END_OF_TURN = Promise.resolve()
+
+const GIVEN_UP: StreamEnd = {
+  kind: 'transport-failure',
+  failure: { phase: 'body', kind: 'aborted', error: new Error('given up when a body had ended') },
+}
 
 /** What the beginning of a streamed call came to. */
 export type StreamOpening =
@@ -44,14 +50,6 @@ export interface StreamReceiver {
   onStreamEnd(end: StreamEnd): void
 }
 
-/** What some streams say of themselves beyond the contract. */
-export interface StreamToOpen extends AnswerStream {
-  /** Settles when what the stream needs is loaded; nothing must be pushed before. */
-  readonly ready?: Promise<void> | undefined
-  /** True when a network read takes milliseconds to work on: no more than one is then taken in a turn of the event loop. */
-  readonly isLaborious?: boolean
-}
-
 /** The further calls of an answer that takes several, whose bodies go into the same stream one after another. */
 export interface FollowingCalls {
   /** Sends the next one; undefined after the last. */
@@ -71,8 +69,12 @@ export class StreamCall implements TransportHandler {
   readonly #following: FollowingCalls | undefined
   #isAborted = false
   #isPaused = false
-  readonly #isLaborious: boolean
+  readonly #steps: StreamSteps | undefined
+  /** From a read whose work is done in steps until that is done. */
   #isResting = false
+  #isWaitingForTurn = false
+  /** How the vendor's side ended while there was work left. */
+  #afterWork: (() => void) | undefined
   #resolveOpening: ((opening: StreamOpening) => void) | undefined
   #control: TransportControl | undefined
   #receiver: StreamReceiver | undefined
@@ -88,9 +90,9 @@ export class StreamCall implements TransportHandler {
   #flushScheduled = false
   readonly #flushTurn = (): void => this.#flush()
 
-  constructor(stream: StreamToOpen, following?: FollowingCalls) {
+  constructor(stream: AnswerStream, following?: FollowingCalls) {
     this.stream = stream
-    this.#isLaborious = stream.isLaborious === true
+    this.#steps = stream.steps
     this.#following = following
     this.opening = new Promise((resolve) => {
       this.#resolveOpening = resolve
@@ -107,6 +109,8 @@ export class StreamCall implements TransportHandler {
   abort(): void {
     this.#isAborted = true
     this.#control?.abort()
+    // The transport has nothing more to say then.
+    if (this.#afterWork !== undefined) this.#waitForTurn()
   }
 
   pause(): void {
@@ -116,7 +120,8 @@ export class StreamCall implements TransportHandler {
 
   resume(): void {
     this.#isPaused = false
-    if (!this.#isResting) this.#control?.resume()
+    if (this.#isResting) this.#waitForTurn()
+    else this.#control?.resume()
   }
 
   /** Attaches the receiver, which gets everything kept so far at once. */
@@ -139,7 +144,7 @@ export class StreamCall implements TransportHandler {
     if (!this.#isEventStream) {
       this.#plainByteLength += chunk.byteLength
       if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)
-      else this.abort()
+      else this.#refuse(new Error(`an answer that is no stream is larger than ${MAX_ERROR_BYTES} bytes`))
       return
     }
     this.#reads.push(chunk)
@@ -155,13 +160,24 @@ export class StreamCall implements TransportHandler {
     }
     this.#flush()
     if (this.#end !== undefined) return
-    if (!this.#read(undefined)) return
-    if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
+    if (this.#hasWork) this.#afterWork = () => this.#endBody()
+    else this.#endBody()
   }
 
   onFailure(failure: TransportFailure): void {
     this.#flush()
-    this.#finish({ kind: 'transport-failure', failure })
+    const end: StreamEnd = { kind: 'transport-failure', failure }
+    if (this.#hasWork) this.#afterWork = () => this.#finish(end)
+    else this.#finish(end)
+  }
+
+  get #hasWork(): boolean {
+    return this.#steps?.hasWork === true && !this.#isAborted
+  }
+
+  #endBody(): void {
+    if (!this.#read(undefined)) return
+    if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
   }
 
   /** An answer that is no stream decides how the call opens; of a later call it is the end. */
@@ -176,8 +192,7 @@ export class StreamCall implements TransportHandler {
     if (this.stream.failure !== undefined) return false
     if (this.stream.hasContent) this.#open({ kind: 'open' })
     if (this.#isAborted) {
-      const error = new Error('given up between two calls')
-      this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'aborted', error } })
+      this.#finish(GIVEN_UP)
       return true
     }
     const control = following.send(this)
@@ -192,8 +207,13 @@ export class StreamCall implements TransportHandler {
     const reads = this.#reads
     if (reads.length === 0) return
     this.#reads = []
-    if (this.#isLaborious) this.#rest()
     if (!this.#read(joinChunks(reads))) return
+    if (this.#steps !== undefined) this.#rest()
+    else this.#look()
+  }
+
+  /** What the bytes so far mean for the call. */
+  #look(): void {
     if (this.stream.failure !== undefined) {
       // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
       this.#finish({ kind: 'ended' })
@@ -205,10 +225,38 @@ export class StreamCall implements TransportHandler {
     if (this.#isResting) return
     this.#isResting = true
     this.#control?.pause()
+    this.#waitForTurn()
+  }
+
+  #waitForTurn(): void {
+    if (this.#isWaitingForTurn) return
+    this.#isWaitingForTurn = true
     waitForReadingTurn(() => {
-      this.#isResting = false
-      if (!this.#isPaused) this.#control?.resume()
+      this.#isWaitingForTurn = false
+      if (this.#end === undefined) this.#takeTurn()
     })
+  }
+
+  /** One step; reading goes on when all of them are done. While the caller is slow nothing is done. */
+  #takeTurn(): void {
+    if (this.#isAborted && this.#afterWork !== undefined) {
+      this.#finish(GIVEN_UP)
+      return
+    }
+    if (this.#hasWork && this.#isPaused) return
+    if (this.#hasWork && !this.#step()) return
+    if (this.#hasWork) {
+      if (this.stream.hasContent) this.#open({ kind: 'open' })
+      this.#waitForTurn()
+      return
+    }
+    this.#isResting = false
+    this.#look()
+    if (this.#end !== undefined) return
+    const after = this.#afterWork
+    this.#afterWork = undefined
+    if (after !== undefined) after()
+    else if (!this.#isPaused) this.#control?.resume()
   }
 
   /**
@@ -217,14 +265,30 @@ export class StreamCall implements TransportHandler {
    */
   #read(bytes: Uint8Array | undefined): boolean {
     try {
-      this.#deliver(bytes === undefined ? this.stream.end() : this.stream.push(bytes))
+      if (bytes === undefined) this.#deliver(this.stream.end())
+      else if (this.#steps === undefined) this.#deliver(this.stream.push(bytes))
+      else this.#steps.take(bytes)
       return true
     } catch (cause) {
-      const error = new Error('the stream could not be read', { cause })
-      this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'protocol', error } })
-      this.abort()
+      this.#refuse(new Error('the stream could not be read', { cause }))
       return false
     }
+  }
+
+  #step(): boolean {
+    try {
+      this.#deliver(this.#steps?.next())
+      return true
+    } catch (cause) {
+      this.#refuse(new Error('the stream could not be read', { cause }))
+      return false
+    }
+  }
+
+  /** What the vendor sends cannot be used. Its failure is noted before the call is given up, which would say nothing of it. */
+  #refuse(error: Error): void {
+    this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'protocol', error } })
+    this.abort()
   }
 
   #deliver(bytes: Uint8Array | string | undefined): void {

@@ -28,8 +28,12 @@ interface MutableAccount {
   readonly journal: MemoryJournal
 }
 
+/** Of a reservation what its end needs: a task stays open for hours, and its reservation need not stay with it. */
 interface OpenHold {
-  readonly reservation: Reservation
+  readonly amount: bigint
+  readonly expiresAtMs: number
+  readonly claim: Reservation['claim']
+  readonly taskId: string | undefined
   readonly account: MutableAccount
   readonly counters: readonly SpendingCounter[]
 }
@@ -71,14 +75,16 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const found = claims.peek(reservation.claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    const { amount, spendingLimits = [] } = reservation
+    const { amount, expiresAtMs, claim, spendingLimits = [] } = reservation
     if (account.balance < amount) return INSUFFICIENT_BALANCE
     const counter = spending.exceeded(spendingLimits, amount, nowMs)
     if (counter !== undefined) return { status: 'spending_limit', counter }
     if (reservation.claim !== undefined) claims.claim(reservation.claim, nowMs)
     account.balance -= amount
     account.held += amount
-    openHolds.set(reservation.holdId, { reservation, account, counters: spending.count(spendingLimits, amount, nowMs) })
+    const counters = spending.count(spendingLimits, amount, nowMs)
+    const taskId = reservation.task?.id
+    openHolds.set(reservation.holdId, { amount, expiresAtMs, claim, taskId, account, counters })
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
   }
@@ -95,12 +101,12 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   function voidHold(holdId: string): Resolution {
     const hold = openHolds.get(holdId)
     if (hold === undefined) return UNRESOLVED
-    const { account, reservation, counters } = hold
+    const { account, counters, claim } = hold
     openHolds.delete(holdId)
-    account.held -= reservation.amount
-    account.balance += reservation.amount
-    for (const counter of counters) counter.spent -= reservation.amount
-    if (reservation.claim !== undefined) claims.release(reservation.claim)
+    account.held -= hold.amount
+    account.balance += hold.amount
+    for (const counter of counters) counter.spent -= hold.amount
+    if (claim !== undefined) claims.release(claim)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
 
@@ -162,22 +168,22 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       assertAmount(amount)
       const hold = openHolds.get(holdId)
       if (hold === undefined) return UNRESOLVED
-      const { account, reservation, counters } = hold
+      const { account, counters, claim } = hold
       openHolds.delete(holdId)
-      const available = account.balance + reservation.amount
+      const available = account.balance + hold.amount
       const shortfall = amount > available ? amount - available : 0n
       const charged = amount - shortfall
-      account.held -= reservation.amount
+      account.held -= hold.amount
       account.balance = available - charged
-      for (const counter of counters) counter.spent += charged - reservation.amount
+      for (const counter of counters) counter.spent += charged - hold.amount
       write(account, { kind: 'charge', amount: -charged, holdId, description, createdAtMs: nowMs })
       if (shortfall > 0n) {
         const missing = `${formatDollars(shortfall)} USD not covered: ${description}`
         write(account, { kind: 'shortfall', amount: 0n, holdId, description: missing, createdAtMs: nowMs })
       }
-      if (reservation.claim !== undefined) {
-        if (answer === undefined) claims.release(reservation.claim)
-        else claims.complete(reservation.claim, answer)
+      if (claim !== undefined) {
+        if (answer === undefined) claims.release(claim)
+        else claims.complete(claim, answer)
       }
       return { resolved: true, charged, shortfall }
     },
@@ -186,10 +192,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     expire(nowMs, limit) {
       let count = 0
-      for (const [holdId, { reservation }] of openHolds) {
+      for (const [holdId, { expiresAtMs, taskId }] of openHolds) {
         if (count >= limit) break
-        if (reservation.expiresAtMs > nowMs) continue
-        if (reservation.task !== undefined && tasks.isOpen(reservation.task.id)) continue
+        if (expiresAtMs > nowMs) continue
+        if (taskId !== undefined && tasks.isOpen(taskId)) continue
         voidHold(holdId)
         count += 1
       }

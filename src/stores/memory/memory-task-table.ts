@@ -37,7 +37,9 @@ export class MemoryTaskTable {
     const siblings = this.#byAccount.get(record.accountId)
     if (siblings === undefined) this.#byAccount.set(record.accountId, [entry])
     else siblings.splice(placeOf(siblings, record), 0, entry)
-    this.#index(entry)
+    this.#noteUpstreamId(entry)
+    this.#enterPolled(entry)
+    this.#enterState(entry)
   }
 
   get(id: string): TaskEntry | undefined {
@@ -59,6 +61,11 @@ export class MemoryTaskTable {
     return this.#open
   }
 
+  /** Tasks that have ended, those that ended first come first. */
+  finished(): Iterable<TaskEntry> {
+    return this.#finished
+  }
+
   /** Tasks in state `queued` or `in_progress`, or one of them. */
   polled(vendorAccount: string, id?: string): Iterable<TaskEntry> {
     const polled = this.#polled.get(vendorAccount) ?? new Set()
@@ -67,17 +74,35 @@ export class MemoryTaskTable {
     return entry !== undefined && polled.has(entry) ? [entry] : []
   }
 
-  /** Replaces a task; its lease ends. Account, id and time of creation are those that it had. */
+  /**
+   * Replaces a task; its lease ends. Account, id and time of creation are those that it had. Only what has changed is entered
+   * anew: most changes tell no more than when a vendor is asked next.
+   */
   replace(entry: TaskEntry, record: TaskRecord): void {
-    this.#unindex(entry)
+    const before = entry.record
     entry.record = record
     entry.leaseUntilMs = 0
-    this.#index(entry)
+    if (record.upstreamId !== before.upstreamId) {
+      this.#forgetUpstreamId(entry, before)
+      this.#noteUpstreamId(entry)
+    }
+    if (isPolled(record) !== isPolled(before) || record.vendorAccount !== before.vendorAccount) {
+      this.#leavePolled(entry, before)
+      this.#enterPolled(entry)
+    }
+    const wasOpen = OPEN_TASK_STATES.includes(before.state)
+    if (OPEN_TASK_STATES.includes(record.state) === wasOpen) return
+    this.#open.delete(entry)
+    this.#finished.delete(entry)
+    this.#enterState(entry)
   }
 
   remove(entry: TaskEntry): void {
     const { id, accountId } = entry.record
-    this.#unindex(entry)
+    this.#open.delete(entry)
+    this.#finished.delete(entry)
+    this.#leavePolled(entry, entry.record)
+    this.#forgetUpstreamId(entry, entry.record)
     this.#entries.delete(id)
     const siblings = this.#byAccount.get(accountId) ?? []
     siblings.splice(placeOf(siblings, entry.record), 1)
@@ -101,34 +126,44 @@ export class MemoryTaskTable {
     return record?.accountId === accountId ? placeOf(siblings, record) : undefined
   }
 
-  #index(entry: TaskEntry): void {
-    const { accountId, upstreamId, state, vendorAccount } = entry.record
+  #noteUpstreamId(entry: TaskEntry): void {
+    const { accountId, upstreamId } = entry.record
     if (upstreamId !== undefined) this.#byUpstreamId.set(upstreamName(accountId, upstreamId), entry)
-    if (OPEN_TASK_STATES.includes(state)) this.#open.add(entry)
-    else this.#finish(entry)
-    if (state !== 'queued' && state !== 'in_progress') return
-    const polled = this.#polled.get(vendorAccount)
-    if (polled === undefined) this.#polled.set(vendorAccount, new Set([entry]))
-    else polled.add(entry)
   }
 
-  #unindex(entry: TaskEntry): void {
-    const { accountId, upstreamId, vendorAccount } = entry.record
-    this.#open.delete(entry)
-    this.#finished.delete(entry)
-    const polled = this.#polled.get(vendorAccount)
-    polled?.delete(entry)
-    if (polled?.size === 0) this.#polled.delete(vendorAccount)
+  #forgetUpstreamId(entry: TaskEntry, { accountId, upstreamId }: TaskRecord): void {
     if (upstreamId === undefined) return
     const name = upstreamName(accountId, upstreamId)
     if (this.#byUpstreamId.get(name) === entry) this.#byUpstreamId.delete(name)
   }
 
-  #finish(entry: TaskEntry): void {
+  #enterPolled(entry: TaskEntry): void {
+    if (!isPolled(entry.record)) return
+    const { vendorAccount } = entry.record
+    const polled = this.#polled.get(vendorAccount)
+    if (polled === undefined) this.#polled.set(vendorAccount, new Set([entry]))
+    else polled.add(entry)
+  }
+
+  #leavePolled(entry: TaskEntry, { vendorAccount }: TaskRecord): void {
+    const polled = this.#polled.get(vendorAccount)
+    polled?.delete(entry)
+    if (polled?.size === 0) this.#polled.delete(vendorAccount)
+  }
+
+  #enterState(entry: TaskEntry): void {
+    if (OPEN_TASK_STATES.includes(entry.record.state)) {
+      this.#open.add(entry)
+      return
+    }
     this.#finished.add(entry)
     const [oldest] = this.#finished
     if (this.#finished.size > this.#maxFinished && oldest !== undefined) this.remove(oldest)
   }
+}
+
+function isPolled({ state }: TaskRecord): boolean {
+  return state === 'queued' || state === 'in_progress'
 }
 
 /** Where a task of an account stands, or belongs, among all of them, oldest first. */

@@ -40,7 +40,7 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
       // Before the hold ends: a key that has its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
       endHold(entry.record, resolve, nowMs)
-      table.replace(entry, { ...entry.record, ...given(set) })
+      table.replace(entry, changed(entry.record, set))
       if (delivery !== undefined) webhooks.add(delivery)
       return true
     },
@@ -70,6 +70,17 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
         entry.leaseUntilMs > nowMs ? undefined : entry.record.deadlineAtMs
       return lease(longestOverdue(table.open(), timeOf, nowMs, limit), leaseUntilMs)
     },
+
+    forget({ changedUntilMs, limit }) {
+      const timeOf = ({ record }: TaskEntry): number | undefined =>
+        webhooks.isAnyPending(record.id) ? undefined : record.updatedAtMs
+      const forgotten = longestOverdue(table.finished(), timeOf, changedUntilMs, limit)
+      for (const entry of forgotten) {
+        table.remove(entry)
+        webhooks.forget(entry.record.id)
+      }
+      return forgotten.length
+    },
   }
 }
 
@@ -78,7 +89,20 @@ function lease(entries: readonly TaskEntry[], leaseUntilMs: number): readonly Ta
   return entries.map((entry) => entry.record)
 }
 
-/** The members that have a value: undefined says nothing new, also where it is written out. */
-function given(set: TaskChange['set']): TaskChange['set'] {
-  return Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined))
+/** The task with the members that have a value: undefined says nothing new, also where it is written out. */
+function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
+  return {
+    id: task.id,
+    accountId: task.accountId,
+    keyId: task.keyId,
+    state: set.state ?? task.state,
+    upstreamId: set.upstreamId ?? task.upstreamId,
+    vendorAccount: set.vendorAccount ?? task.vendorAccount,
+    holdId: task.holdId,
+    createdAtMs: task.createdAtMs,
+    updatedAtMs: set.updatedAtMs ?? task.updatedAtMs,
+    nextPollAtMs: set.nextPollAtMs ?? task.nextPollAtMs,
+    deadlineAtMs: set.deadlineAtMs ?? task.deadlineAtMs,
+    details: set.details ?? task.details,
+  }
 }

@@ -11,6 +11,10 @@ export interface MemoryWebhooksOptions {
 export interface MemoryWebhooks extends WebhookStore {
   /** Queues a message; one of the same id stays as it is. */
   add(delivery: NewDelivery): void
+  /** Does a message about a task wait for delivery? */
+  isAnyPending(taskId: string): boolean
+  /** Forgets the messages about a task, of which none waits for delivery. */
+  forget(taskId: string): void
 }
 
 interface Entry {
@@ -50,12 +54,21 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
   return {
     add(delivery) {
       if (entries.has(delivery.id)) return
-      const entry: Entry = { delivery: { ...delivery, state: 'pending', attempts: [] }, leaseUntilMs: 0 }
+      const entry: Entry = {
+        delivery: { ...delivery, state: 'pending', attempts: [], resentAtMs: undefined },
+        leaseUntilMs: 0,
+      }
       const siblings = byTask.get(delivery.taskId)
       entries.set(delivery.id, entry)
       if (siblings === undefined) byTask.set(delivery.taskId, new Set([entry]))
       else siblings.add(entry)
       place(entry)
+    },
+
+    isAnyPending: (taskId) => [...(byTask.get(taskId) ?? [])].some(({ delivery }) => delivery.state === 'pending'),
+
+    forget(taskId) {
+      for (const entry of [...(byTask.get(taskId) ?? [])]) drop(entry)
     },
 
     takeDue({ nowMs, leaseUntilMs, limit }) {
@@ -87,7 +100,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
     resend(accountId, id, nowMs) {
       const entry = entries.get(id)
       if (entry === undefined || entry.delivery.accountId !== accountId) return false
-      entry.delivery = { ...entry.delivery, state: 'pending', nextAttemptAtMs: nowMs }
+      entry.delivery = { ...entry.delivery, state: 'pending', nextAttemptAtMs: nowMs, resentAtMs: nowMs }
       place(entry)
       return true
     },

@@ -116,5 +116,11 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       )
       return rows.map(taskOf)
     },
+
+    async forget({ changedUntilMs, limit }) {
+      const values = [timeParameter(changedUntilMs), Math.max(0, limit)]
+      const [row] = await run(`SELECT ${schema}.forget_tasks($1, $2) AS count`, values)
+      return row!['count'] as number
+    },
   }
 }

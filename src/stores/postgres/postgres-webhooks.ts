@@ -3,7 +3,7 @@ import { optionalTimeOf, textParameter, timeOf, timeParameter } from './column-v
 import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
 
 const COLUMNS = `d.id, d.account_id, d.task_id, d.url, d.body, d.state, array_to_json(d.attempts)::text AS attempts,
-  d.created_at_ms::text, d.next_attempt_at_ms::text`
+  d.created_at_ms::text, d.next_attempt_at_ms::text, d.resent_at_ms::text`
 const MAX_ATTEMPTS_KEPT = 50
 
 /** Messages and secrets in PostgreSQL. Tasks queue the messages, in the transaction of their change. */
@@ -41,7 +41,7 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
 
     async resend(accountId, id, nowMs) {
       const rows = await run(
-        `UPDATE ${schema}.deliveries SET state = 'pending', next_attempt_at_ms = $3
+        `UPDATE ${schema}.deliveries SET state = 'pending', next_attempt_at_ms = $3, resent_at_ms = $3
         WHERE account_id = $1 AND id = $2 RETURNING id`,
         [accountId, textParameter(id), timeParameter(nowMs)],
       )
@@ -69,6 +69,7 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
 
 function deliveryOf(row: PostgresRow): WebhookDelivery {
   const attempts = JSON.parse(row['attempts'] as string) as string[]
+  const resentAtMs = timeOf(row['resent_at_ms'])
   return {
     id: row['id'] as string,
     accountId: row['account_id'] as string,
@@ -79,5 +80,6 @@ function deliveryOf(row: PostgresRow): WebhookDelivery {
     nextAttemptAtMs: timeOf(row['next_attempt_at_ms']),
     state: row['state'] as DeliveryState,
     attempts: attempts.map((attempt) => JSON.parse(attempt) as DeliveryAttempt),
+    resentAtMs: resentAtMs === 0 ? undefined : resentAtMs,
   }
 }

@@ -1,3 +1,4 @@
+import { RETENTION_MIGRATION } from './sqlite-retention-migration.ts'
 import { TASK_MIGRATION } from './sqlite-task-migration.ts'
 
 /**
@@ -103,4 +104,5 @@ CREATE TABLE signalbox_idempotency (
 CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_at_ms);
 `,
   TASK_MIGRATION,
+  RETENTION_MIGRATION,
 ]

@@ -38,6 +38,10 @@ function tasksOn(session: () => SqliteSession): TaskStore {
       const isAnyOverdue = await session().read(({ taskTaking }) => taskTaking.isAnyOverdue(query.nowMs))
       return isAnyOverdue ? session().write(({ taskTaking }) => taskTaking.takeOverdue(query)) : []
     },
+    async forget(query) {
+      const isAny = await session().read(({ tasks }) => tasks.isAnyToForget(query.changedUntilMs))
+      return isAny ? session().write(({ tasks }) => tasks.forget(query)) : 0
+    },
   }
 }
 

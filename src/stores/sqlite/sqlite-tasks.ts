@@ -13,6 +13,9 @@ export interface SqliteTasks {
   list(accountId: string, page: Parameters<TaskStore['list']>[1]): TaskPage
   change(change: TaskChange, nowMs: number): boolean
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): boolean
+  /** Is there anything to forget? */
+  isAnyToForget(changedUntilMs: number): boolean
+  forget(query: Parameters<TaskStore['forget']>[0]): number
 }
 
 /** What a change of a task changes too. */
@@ -42,6 +45,16 @@ export function sqliteTasks(database: SqliteDatabase, { holds, claims, webhooks 
      WHERE id = ? AND state IN (SELECT value FROM json_each(?)) RETURNING hold_id`,
   )
   const remove = database.prepare(`DELETE FROM signalbox_tasks WHERE id = ? AND state = 'submitting' RETURNING hold_id`)
+
+  // What waits for its messages is passed over, so that it does not stand in the way of the rest.
+  const selectEnded = database.prepare(
+    `SELECT id FROM signalbox_tasks AS task
+     WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at_ms <= ? AND NOT EXISTS (
+       SELECT 1 FROM signalbox_deliveries AS delivery WHERE delivery.task_id = task.id AND delivery.state = 'pending'
+     ) ORDER BY updated_at_ms LIMIT ?`,
+  )
+  const removeEnded = database.prepare('DELETE FROM signalbox_tasks WHERE id = ?')
+  const removeDeliveries = database.prepare('DELETE FROM signalbox_deliveries WHERE task_id = ?')
 
   function endHold(holdId: string, resolve: NonNullable<TaskChange['resolve']>, nowMs: number): void {
     if (resolve.kind === 'void') holds.void(holdId, nowMs)
@@ -95,6 +108,17 @@ export function sqliteTasks(database: SqliteDatabase, { holds, claims, webhooks 
       if (row.hold_id !== null) holds.void(row.hold_id, nowMs)
       if (claim !== undefined) claims.release(claim)
       return true
+    },
+
+    isAnyToForget: (changedUntilMs) => selectEnded.get(changedUntilMs, 1) !== undefined,
+
+    forget({ changedUntilMs, limit }) {
+      const rows = selectEnded.all(changedUntilMs, Math.max(0, limit)) as Pick<TaskRow, 'id'>[]
+      for (const { id } of rows) {
+        removeDeliveries.run(id)
+        removeEnded.run(id)
+      }
+      return rows.length
     },
   }
 }

@@ -12,6 +12,7 @@ interface DeliveryRow {
   readonly attempts: string
   readonly created_at_ms: number
   readonly next_attempt_at_ms: number
+  readonly resent_at_ms: number
 }
 
 interface SecretRow {
@@ -53,7 +54,8 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     'SELECT * FROM signalbox_deliveries WHERE account_id = ? AND task_id = ? ORDER BY created_at_ms, id',
   )
   const resend = database.prepare(
-    `UPDATE signalbox_deliveries SET state = 'pending', next_attempt_at_ms = ? WHERE account_id = ? AND id = ?`,
+    `UPDATE signalbox_deliveries SET state = 'pending', next_attempt_at_ms = ?, resent_at_ms = ?
+     WHERE account_id = ? AND id = ?`,
   )
   const selectSecrets = database.prepare(
     `SELECT secret, expires_at_ms FROM signalbox_webhook_secrets
@@ -90,7 +92,10 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
 
     list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as DeliveryRow[]).map(deliveryOf),
 
-    resend: (accountId, id, nowMs) => Number(resend.run(wholeMilliseconds(nowMs), accountId, id).changes) > 0,
+    resend(accountId, id, nowMs) {
+      const atMs = wholeMilliseconds(nowMs)
+      return Number(resend.run(atMs, atMs, accountId, id).changes) > 0
+    },
 
     secrets: (accountId, nowMs) =>
       (selectSecrets.all(accountId, nowMs) as SecretRow[]).map((row) => ({
@@ -118,5 +123,6 @@ function deliveryOf(row: DeliveryRow): WebhookDelivery {
     nextAttemptAtMs: row.next_attempt_at_ms,
     state: row.state,
     attempts: JSON.parse(row.attempts) as DeliveryAttempt[],
+    resentAtMs: row.resent_at_ms === 0 ? undefined : row.resent_at_ms,
   }
 }

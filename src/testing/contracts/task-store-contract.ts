@@ -1,6 +1,7 @@
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleTask, type TaskContractStore } from './store-example.ts'
 import { describeTaskChanges } from './task-changes-contract.ts'
+import { describeTaskForgetting } from './task-forgetting-contract.ts'
 import { describeTaskSubmission } from './task-submission-contract.ts'
 import { describeTaskTaking } from './task-taking-contract.ts'
 
@@ -107,6 +108,7 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
   describeTaskSubmission(runner, subject)
   describeTaskChanges(runner, subject)
   describeTaskTaking(runner, subject)
+  describeTaskForgetting(runner, subject)
 }
 
 /** `task_1` is the oldest; `task_3` and `task_4` are of one moment. Not written in their order. */

@@ -17,7 +17,7 @@ export function describeWebhookStore(
   describe('webhook store contract: messages', () => {
     check('gives a message as it was queued, and lists it to its owner only', async (store) => {
       await queue(store, exampleDelivery())
-      const expected = { ...exampleDelivery(), state: 'pending', attempts: [] }
+      const expected = { ...exampleDelivery(), state: 'pending', attempts: [], resentAtMs: undefined }
       expect(await take(store, EXAMPLE_NOW_MS)).toEqual([expected])
       expect(await store.webhooks.list(ACCOUNT_ID, 'task_1')).toEqual([expected])
       expect(await store.webhooks.list('account_2', 'task_1')).toEqual([])
@@ -59,7 +59,12 @@ export function describeWebhookStore(
       const failed = attempt({ atMs: EXAMPLE_NOW_MS + 5, status: 500, error: 'the receiver failed' })
       await store.webhooks.record('msg_1', outcome('pending', failed, EXAMPLE_NOW_MS + 100))
       expect(await take(store, EXAMPLE_NOW_MS + 99)).toEqual([])
-      const expected = { ...exampleDelivery(), nextAttemptAtMs: EXAMPLE_NOW_MS + 100, state: 'pending' }
+      const expected = {
+        ...exampleDelivery(),
+        nextAttemptAtMs: EXAMPLE_NOW_MS + 100,
+        state: 'pending',
+        resentAtMs: undefined,
+      }
       expect(await take(store, EXAMPLE_NOW_MS + 100)).toEqual([{ ...expected, attempts: [failed] }])
     })
 
@@ -101,13 +106,15 @@ export function describeWebhookStore(
       expect(idsOf(await store.webhooks.list(ACCOUNT_ID, 'task_1'))).toEqual(['msg_1', 'msg_2'])
     })
 
-    check('sends again what its owner asks for, keeping the attempts', async (store) => {
+    check('sends again what its owner asks for, keeping the attempts and noting the time', async (store) => {
       await queue(store, exampleDelivery())
       await store.webhooks.record('msg_1', outcome('disabled'))
       expect(await store.webhooks.resend(ACCOUNT_ID, 'msg_1', EXAMPLE_NOW_MS + 7_000)).toEqual(true)
       expect(idsOf(await take(store, EXAMPLE_NOW_MS + 6_999))).toEqual([])
       const [resent] = await take(store, EXAMPLE_NOW_MS + 7_000)
-      expect({ state: resent?.state, attempts: resent?.attempts.length }).toEqual({ state: 'pending', attempts: 1 })
+      const { state, attempts, resentAtMs } = resent ?? {}
+      expect({ state, resentAtMs }).toEqual({ state: 'pending', resentAtMs: EXAMPLE_NOW_MS + 7_000 })
+      expect(attempts?.length).toEqual(1)
     })
 
     check('sends nothing again of another account or of an unknown id', async (store) => {

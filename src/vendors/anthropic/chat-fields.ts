@@ -1,34 +1,5 @@
-import { GatewayError } from '../../core/errors.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-
-/** The fields that {@link ChatRequest} declares, without its index signature. */
-type DeclaredField = keyof {
-  [Field in keyof ChatRequest as string extends Field ? never : Field]: ChatRequest[Field]
-}
-
-/** Fields that current SDKs send beyond the declared ones. */
-type ExtraField =
-  | 'audio'
-  | 'function_call'
-  | 'functions'
-  | 'metadata'
-  | 'modalities'
-  | 'moderation'
-  | 'prediction'
-  | 'prompt_cache_key'
-  | 'prompt_cache_options'
-  | 'prompt_cache_retention'
-  | 'safety_identifier'
-  | 'service_tier'
-  | 'store'
-  | 'verbosity'
-  | 'web_search_options'
-
-/**
- * What becomes of a field. `mapped`: it has an equivalent, or the gateway itself serves it; a value that the model at hand
- * refuses is still reported. `dropped`: left out and reported. `refused`: 400, because the answer would be another one.
- */
-export type FieldRule = 'mapped' | 'dropped' | 'refused'
+import { fieldCheck, type TranslationTable } from '../shared/translated-chat-fields.ts'
 
 /** Every field of a chat request at this vendor (Anthropic, "OpenAI SDK compatibility", field tables). */
 export const CHAT_FIELDS = {
@@ -69,35 +40,16 @@ export const CHAT_FIELDS = {
   store: 'dropped',
   verbosity: 'dropped',
   web_search_options: 'dropped',
-} as const satisfies Record<DeclaredField | ExtraField, FieldRule>
+} as const satisfies TranslationTable
 
-const RULES: ReadonlyMap<string, FieldRule> = new Map(Object.entries(CHAT_FIELDS))
-
-// Values of a refused field that ask for nothing beyond what this vendor does anyway.
-const HARMLESS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
-  ['n', (value) => value === 1],
-  ['modalities', (value) => Array.isArray(value) && value.every((modality) => modality === 'text')],
-  ['function_call', (value) => value === 'none' || value === 'auto'],
-  ['functions', (value) => Array.isArray(value) && value.length === 0],
-])
+const check = fieldCheck(CHAT_FIELDS, { n: (value) => value === 1 })
 
 /**
- * Goes through the fields of a request and gives those that are left out, unknown ones included.
+ * Gives the fields that are left out, unknown ones included.
  * @throws GatewayError `unsupported_parameter` naming a field that must not be left out.
  */
 export function droppedFields(request: ChatRequest): string[] {
   const dropped: string[] = []
-  for (const field of Object.keys(request)) {
-    const value = request[field]
-    if (value === undefined || value === null) continue
-    const rule = RULES.get(field) ?? 'dropped'
-    if (rule === 'dropped') dropped.push(field)
-    if (rule === 'refused' && HARMLESS.get(field)?.(value) !== true) {
-      throw new GatewayError('unsupported_parameter', {
-        message: `The model does not support this value of ${field}.`,
-        param: field,
-      })
-    }
-  }
+  check(request, (field) => dropped.push(field))
   return dropped
 }

@@ -40,7 +40,7 @@ const ACCOUNT_MESSAGES: readonly RegExp[] = [
   /organization has been disabled/i,
 ]
 
-// A model that is not there is the operator's matter. These are named by callers, by ids of their own.
+// A model that is not there, or not allowed, is the operator's matter. These are named by callers, by ids of their own.
 const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
 
 interface ErrorBody {
@@ -97,7 +97,7 @@ function kindOf(status: number, error: ErrorBody): FailureKind {
 }
 
 function kindOfStatus(status: number, message: string): FailureKind {
-  if (status === 404 && CALLERS_OBJECT.test(message) && !/\bmodel\b/i.test(message)) return 'caller'
+  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !/\bmodel\b/i.test(message)) return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
   // What is left of 4xx is about the key, the account, the address or the model id: all of them the operator's.

@@ -3,7 +3,6 @@ import { isJsonObject } from '../../core/json.ts'
 import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
 import type { MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import { asBuffer, replaceTopLevelString } from '../shared/json-bytes.ts'
-import { areNamedOnce, outlineMembers } from '../shared/member-outline.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import type { MessagesAddress } from './chat-to-wire.ts'
 
@@ -13,8 +12,7 @@ const PRINTABLE = /^[\t\x20-\x7e]*$/
 /**
  * Sends a Messages request on: the caller's own bytes with only the value of `model` replaced, and the headers that say which
  * version and features they are written for (Anthropic, "API versioning" and "Beta headers"). Thinking blocks that carry
- * another vendor's state are taken out, because nobody can check their signatures here. A body in which a member stands twice
- * is written again from what was checked.
+ * another vendor's state are taken out, because nobody can check their signatures here.
  * @throws GatewayError `invalid_request` for a header that cannot be passed on.
  */
 export function messagesRelayRequest(call: VendorCall<MessagesRequest>, address: MessagesAddress): WireRequest {
@@ -42,11 +40,8 @@ export function messagesRelayRequest(call: VendorCall<MessagesRequest>, address:
 }
 
 function relayedBody({ bytes, request, model }: VendorCall<MessagesRequest>): Uint8Array | string {
-  const members = bytes === undefined ? undefined : outlineMembers([bytes])
   const edited =
-    bytes === undefined || members === undefined || !areNamedOnce(members)
-      ? undefined
-      : replaceTopLevelString(asBuffer(bytes), 'model', request.model, model.upstream)
+    bytes === undefined ? undefined : replaceTopLevelString(asBuffer(bytes), 'model', request.model, model.upstream)
   return edited ?? JSON.stringify({ ...request, model: model.upstream })
 }
 

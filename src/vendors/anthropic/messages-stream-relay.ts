@@ -6,7 +6,8 @@ import { MAX_EVENT_BYTES, sseEvent } from '../../wire/sse.ts'
 import { ByteEdits } from '../shared/byte-edits.ts'
 import { EventFrames } from '../shared/event-frames.ts'
 import { type FrameLines, readFrame } from '../shared/frame-lines.ts'
-import { type ByteSpan, findTopLevelString } from '../shared/json-bytes.ts'
+import { invalidResponse } from '../shared/invalid-response.ts'
+import { type ByteSpan, findTopLevelString, startsWith } from '../shared/json-bytes.ts'
 import type { AnswerStream, VendorCall, VendorFailure } from '../vendor.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage } from './messages-usage.ts'
 
@@ -15,6 +16,9 @@ type StreamErrorReader = (event: unknown) => VendorFailure
 
 /** The event that makes up nearly all of a stream; it is passed on unread. */
 const DELTA_EVENT = 'content_block_delta'
+/** How the vendor begins such an event; one that is written otherwise is read like any other. */
+const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
+const LINE_FEED = 0x0a
 const MESSAGE_NAME = Buffer.from('"message"')
 
 /**
@@ -74,6 +78,12 @@ export class MessagesStreamRelay implements AnswerStream {
   #relay(bytes: Buffer, isRest: boolean): Buffer | undefined {
     let position = 0
     while (position < bytes.length && !this.#isOver) {
+      const behindDelta = isRest ? undefined : endOfDelta(bytes, position)
+      if (behindDelta !== undefined) {
+        this.#countContent()
+        position = behindDelta
+        continue
+      }
       const frame = readFrame(bytes, position)
       this.#read(bytes, position, frame, isRest)
       if (this.failure !== undefined) break
@@ -152,6 +162,13 @@ interface Place {
   readonly frame: FrameLines
 }
 
+/** Position behind a plain delta of one data line that begins here; undefined for anything else. */
+function endOfDelta(bytes: Buffer, start: number): number | undefined {
+  if (!startsWith(bytes, start, DELTA_START)) return undefined
+  const lineEnd = bytes.indexOf(LINE_FEED, start + DELTA_START.length)
+  return lineEnd !== -1 && bytes[lineEnd + 1] === LINE_FEED ? lineEnd + 2 : undefined
+}
+
 /** Where the model stands inside the `message` of an event; undefined when that cannot be told for certain. */
 function modelSpan(bytes: Buffer, { data }: FrameLines, model: unknown): ByteSpan | undefined {
   const [only] = data ?? []
@@ -168,8 +185,4 @@ function modelSpan(bytes: Buffer, { data }: FrameLines, model: unknown): ByteSpa
 /** Text and thinking begin empty; tool calls and blocks that arrive whole are content at once. */
 function startsWithContent(block: unknown): boolean {
   return isJsonObject(block) && block['type'] !== 'text' && block['type'] !== 'thinking'
-}
-
-function invalidResponse(message: string): VendorFailure {
-  return { kind: 'invalid_response', status: 0, message }
 }

@@ -3,10 +3,10 @@ import type { Usage } from '../../core/usage.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { type SseReader, sseReader } from '../../wire/sse.ts'
+import { invalidResponse } from '../shared/invalid-response.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { AnswerReader } from './answer-reader.ts'
 import { BareJsonTail } from './bare-json-tail.ts'
-import { invalidResponse } from './error-from.ts'
 
 /**
  * Reads a stream of `streamGenerateContent?alt=sse`: each event is a whole response object, and there is no end mark, so

@@ -1,6 +1,7 @@
 import { ERROR_TABLE } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { retryAfterSeconds } from '../../wire/headers.ts'
+import { invalidResponse } from '../shared/invalid-response.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
 import { isBrokenFinish } from './finish-reason.ts'
@@ -53,6 +54,9 @@ const SPEAKS_OF_MODEL = /\bmodels?\b/i
 const SAYS_MISSING =
   /\b(?:not (?:be )?found|not find|no such|not exist|unknown|expired|deleted)\b|\binvalid previous_interaction_id\b/i
 const LOST_INTERACTION = 'interaction_not_found'
+
+/** How the vendor refuses a file that a caller names by its address: "You do not have permission to access the File …". */
+const SPEAKS_OF_FILE = /\bfiles?\b/i
 
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
@@ -115,11 +119,6 @@ export function brokenCandidate(candidate: unknown): VendorFailure | undefined {
   return { ...invalidResponse(`the model stopped with ${reason}${explanation}`), code: reason }
 }
 
-/** A failure of an answer, or of a piece of a stream, that is not what the vendor promises. */
-export function invalidResponse(message: string): VendorFailure {
-  return { kind: 'invalid_response', status: 0, message }
-}
-
 function brokenAnswer(value: unknown): VendorFailure | undefined {
   const candidates = isJsonObject(value) ? value['candidates'] : undefined
   return (Array.isArray(candidates) ? candidates : []).map(brokenCandidate).find((failure) => failure !== undefined)
@@ -136,6 +135,9 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   const statusToJudge = error.httpStatus ?? status
   const token = error.token ?? ''
   const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? kindByStatus(statusToJudge)
+  // The file is the caller's to name; a key without rights is refused whatever the request holds.
+  const isAboutFile = SPEAKS_OF_FILE.test(error.message) && !SPEAKS_OF_MODEL.test(error.message)
+  if (kind === 'operator' && (statusToJudge === 403 || statusToJudge === 404) && isAboutFile) return 'caller'
   // A quota of the day is no matter of waiting.
   if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
   return kind

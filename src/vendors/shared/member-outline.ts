@@ -33,17 +33,6 @@ export function outlineMembers(chunks: readonly Uint8Array[]): MemberOutline[] |
   return walk.isWhole ? walk.members : undefined
 }
 
-/**
- * Can each name be shown to stand once? Not with escapes, whose readings are not looked at: of members with the same name,
- * which one counts is the reader's choice.
- */
-export function areNamedOnce(members: readonly MemberOutline[]): boolean {
-  return (
-    new Set(members.map(({ name }) => name)).size === members.length &&
-    members.every(({ name }) => !name.includes('\\'))
-  )
-}
-
 /** The value of a member, as text. */
 export function memberText(chunks: readonly Uint8Array[], member: MemberOutline): string {
   const pieces: Uint8Array[] = []

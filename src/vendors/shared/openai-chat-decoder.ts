@@ -4,6 +4,7 @@ import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-reques
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { invalidResponse } from './invalid-response.ts'
 import { isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { reasoningText } from './openai-chat-from-wire.ts'
 import { openaiFinishReason } from './openai-finish-reason.ts'
@@ -55,7 +56,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       read()
     } catch (error) {
       if (!(error instanceof OversizeEventError)) throw error
-      this.failure = { kind: 'invalid_response', status: 0, message: 'The vendor sent an event that is too large.' }
+      this.failure = invalidResponse('The vendor sent an event that is too large.')
     }
   }
 
@@ -69,7 +70,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     if (!isJsonObject(chunk)) {
       // A torn last event is no fault of its own: the body was cut, and `isComplete` says so.
       if (this.#isEnding) return
-      this.failure = { kind: 'invalid_response', status: 0, message: 'The vendor sent an event that is not JSON.' }
+      this.failure = invalidResponse('The vendor sent an event that is not JSON.')
       return
     }
     if (event === 'error' || isErrorEnvelope(chunk)) {

@@ -7,6 +7,7 @@ import type { AnswerStream, VendorCall, VendorFailure } from '../vendor.ts'
 import { ByteEdits } from './byte-edits.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
 import { EventFrames } from './event-frames.ts'
+import { invalidResponse } from './invalid-response.ts'
 import { type ByteSpan, findTopLevelString, startsWith } from './json-bytes.ts'
 import { type ChunkRepair, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { openaiUsage } from './openai-usage.ts'
@@ -217,8 +218,4 @@ interface Frame {
   readonly start: number
   readonly end: number
   readonly data: ByteSpan | undefined
-}
-
-function invalidResponse(message: string): VendorFailure {
-  return { kind: 'invalid_response', status: 0, message }
 }

@@ -44,6 +44,10 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
 const ABOUT_THE_MODEL =
   /\bmodel\b.{0,200}\b(?:does not exist|not exist|not found|not available|deprecated|retired|decommissioned|no longer|shut ?down)\b/is
 
+// A 400 that names the model because of what the request asks of it: "This model requires that … contain audio."
+const ABOUT_ITS_ABILITIES =
+  /\bmodel\b.{0,200}\b(?:requires?|only supports?|does not (?:support|accept|allow)|cannot)\b/is
+
 // Some vendors carry the status of an inner service in front of the text; it is the truer one.
 const INNER_STATUS = /^<([45]\d\d)>\s/
 
@@ -101,7 +105,9 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
   if (status === 429) return 'rate_limited'
   if (OPERATOR_STATUSES.has(status)) return 'operator'
   if (!CALLER_STATUSES.has(status)) return 'invalid_response'
-  if (envelope.param === 'model' || ABOUT_THE_MODEL.test(envelope.message ?? '')) return 'operator'
+  const message = envelope.message ?? ''
+  if (envelope.param === 'model' && (status === 404 || !ABOUT_ITS_ABILITIES.test(message))) return 'operator'
+  if (ABOUT_THE_MODEL.test(message)) return 'operator'
   // A 404 that is no error of the API's own layout means that the API is not there: a wrong base URL.
   return status === 404 && !envelope.isStructured ? 'operator' : 'caller'
 }

@@ -6,9 +6,8 @@ import type { Form, FormPart } from '../../wire/multipart.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
 import { asBuffer } from './json-bytes.ts'
-import { areNamedOnce, outlineMembers } from './member-outline.ts'
 import { type PictureFields, pictureFields } from './openai-images-fields.ts'
-import { editMembers, type MemberChanges } from './openai-images-member-edits.ts'
+import { editMembers } from './openai-images-member-edits.ts'
 
 /**
  * Writes a request in JSON: the caller's bytes with the model id, and what the model does not take, changed. It is written
@@ -20,7 +19,7 @@ export function picturesToWire(call: VendorCall<PictureOptions>, path: string): 
   return {
     path,
     headers: bearerHeaders(call.apiKey, accepted(call)),
-    body: edited(call, json) ?? rewritten(call, changes),
+    body: (call.bytes && editMembers(call.bytes, json)) ?? rewritten(call, changes),
     dropped,
   }
 }
@@ -33,13 +32,6 @@ export function editToWire(call: VendorCall<ImageEditRequest>, path: string): Wi
   const { contentType, chunks } = encodeForm(changedForm(form, fields))
   const [, , ...headers] = bearerHeaders(call.apiKey, accepted(call))
   return { path, headers: ['content-type', contentType, ...headers], body: chunks, dropped: fields.dropped }
-}
-
-/** Undefined where any member stands twice: one that was neither checked nor held for could be the one that counts. */
-function edited({ bytes }: VendorCall<PictureOptions>, json: MemberChanges): Uint8Array | undefined {
-  const members = bytes === undefined ? undefined : outlineMembers([bytes])
-  if (bytes === undefined || members === undefined || !areNamedOnce(members)) return undefined
-  return editMembers(bytes, json)
 }
 
 function changedForm(form: Form, { changes }: PictureFields): Form {

@@ -6,6 +6,7 @@ import { MAX_EVENT_BYTES } from '../../wire/sse.ts'
 import type { AnswerStream, VendorFailure } from '../vendor.ts'
 import { EventFrames } from './event-frames.ts'
 import { type FrameLines, readFrame } from './frame-lines.ts'
+import { invalidResponse } from './invalid-response.ts'
 import { type MemberOutline, memberText, outlineMembers } from './member-outline.ts'
 import { memberCalled } from './openai-images-answer.ts'
 import { addedUsage, openaiImageUsage } from './openai-images-usage.ts'
@@ -130,8 +131,4 @@ function textMember(data: readonly Uint8Array[], members: readonly MemberOutline
 function holdsError(data: readonly Uint8Array[], members: readonly MemberOutline[]): boolean {
   const error = memberCalled(members, 'error')
   return error !== undefined && memberText(data, error) !== 'null'
-}
-
-function invalidResponse(message: string): VendorFailure {
-  return { kind: 'invalid_response', status: 0, message }
 }

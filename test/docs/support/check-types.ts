@@ -14,6 +14,7 @@ const PATHS: Readonly<Record<string, string>> = {
   signalbox: 'src/index.ts',
   'signalbox/testing': 'src/testing/index.ts',
   'signalbox/client': 'src/client/index.ts',
+  'signalbox/builders': 'src/client/builders/index.ts',
   'signalbox/mcp': 'src/mcp/index.ts',
   'signalbox/node': 'src/adapters/node.ts',
   'signalbox/express': 'src/adapters/express.ts',

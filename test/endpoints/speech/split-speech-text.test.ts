@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { splitSpeechText } from '../../../src/endpoints/speech/split-speech-text.ts'
+import { processorMs } from '../../support/processor-ms.ts'
 
 test('a text that fits is left as it is, white space included', () => {
   expect(splitSpeechText('  one. two. ', 12)).toEqual(['  one. two. '])
@@ -42,14 +43,15 @@ describe('a longer text is cut', () => {
   })
 
   test('in linear time', () => {
-    const startMs = performance.now()
-    splitSpeechText('a'.repeat(100_000), 600)
-    splitSpeechText('. '.repeat(50_000), 600)
-    splitSpeechText('。」'.repeat(50_000), 600)
-    splitSpeechText(' '.repeat(100_000), 600)
-    splitSpeechText(`${'!'.repeat(99_999)}a`, 600)
+    const durationMs = processorMs(() => {
+      splitSpeechText('a'.repeat(100_000), 600)
+      splitSpeechText('. '.repeat(50_000), 600)
+      splitSpeechText('。」'.repeat(50_000), 600)
+      splitSpeechText(' '.repeat(100_000), 600)
+      splitSpeechText(`${'!'.repeat(99_999)}a`, 600)
+    })
 
-    expect(performance.now() - startMs).toBeLessThan(3_000)
+    expect(durationMs).toBeLessThan(3_000)
   })
 })
 

@@ -32,7 +32,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     const starting = store.start()
 
     await expect(starting).rejects.toThrow(
-      `The PostgreSQL schema "${schema}" has version 99, this version of signalbox knows 2: update signalbox.`,
+      `The PostgreSQL schema "${schema}" has version 99, this version of signalbox knows 3: update signalbox.`,
     )
     await schemas.dispose(store)
   })
@@ -48,8 +48,8 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
       DROP TABLE ${schema}.tasks, ${schema}.deliveries, ${schema}.webhook_secrets, ${schema}.poll_budgets,
         ${schema}.interactions CASCADE;
       DROP FUNCTION ${schema}.change_task, ${schema}.discard_task, ${schema}.reserve_with_tasks,
-        ${schema}.replace_webhook_secret;
-      DELETE FROM ${schema}.migrations WHERE version = 2; RESET client_min_messages`)
+        ${schema}.replace_webhook_secret, ${schema}.forget_tasks;
+      DELETE FROM ${schema}.migrations WHERE version >= 2; RESET client_min_messages`)
 
     await store.start()
 

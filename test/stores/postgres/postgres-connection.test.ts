@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { postgresConnection } from '../../../src/stores/postgres/postgres-connection.ts'
 import type { PostgresClient, PostgresResult } from '../../../src/stores/postgres/postgres-pool.ts'
 
@@ -17,6 +17,10 @@ function serverError(code: string, severity = 'ERROR'): Error {
 }
 
 const never = new Promise<PostgresResult>(() => {})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 describe('connection to PostgreSQL', () => {
   test('gives a connection back after a statement, and after one that the server refused', async () => {
@@ -63,7 +67,6 @@ describe('connection to PostgreSQL', () => {
 
     await outcome
     expect(client.release.mock.calls).toEqual([[expect.any(Error)]])
-    vi.useRealTimers()
   })
 
   test('gives up waiting for a connection, and gives one that comes too late back unused', async () => {
@@ -83,7 +86,6 @@ describe('connection to PostgreSQL', () => {
     await vi.advanceTimersByTimeAsync(0)
 
     expect(client.release.mock.calls).toEqual([[]])
-    vi.useRealTimers()
   })
 
   test('E11: listens for errors of pool and connections once each, so that none ends the process', async () => {
@@ -139,7 +141,6 @@ describe('connection to PostgreSQL', () => {
     const outcome = expect(connection.run('SELECT 1')).rejects.toThrow('within 700 ms')
     await vi.advanceTimersByTimeAsync(700)
     await outcome
-    vi.useRealTimers()
   })
 
   test('waits for what is under way when it is closed, and refuses what comes later', async () => {

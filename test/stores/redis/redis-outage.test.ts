@@ -11,7 +11,8 @@ import { steadyLoad } from './support/steady-load.ts'
 const PER_MINUTE = 6_000
 const BURST = 100
 
-describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CLIENTS))(
+// Most of the time is waiting, so the clients wait at the same time: each has a server of its own.
+describe.skipIf(missingProgram('redis') !== undefined).concurrent.each(Object.keys(REDIS_CLIENTS))(
   'an outage of Redis behind %s',
   (name) => {
     let server: StartedRedis
@@ -58,7 +59,7 @@ describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CL
       undo.push(() => hole.close())
     }
 
-    it.each([
+    it.sequential.each([
       ['killed', kill],
       ['replaced by a black hole', swallow],
     ])('adds little waiting, hangs nothing and keeps the limit when it is %s under load', async (_, breakServer) => {
@@ -77,11 +78,13 @@ describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CL
       expect(before.hung + during.hung).toBe(0)
       expect(during.p99Ms - before.p99Ms).toBeLessThanOrEqual(60)
       expect(before.admitted + during.admitted).toBeLessThanOrEqual(1.2 * (BURST + (durationMs * PER_MINUTE) / 60_000))
-      expect(during.admitted).toBeGreaterThan((0.5 * during.durationMs * PER_MINUTE) / 60_000)
+      // On a busy machine the load asks for less than the limit grants.
+      const grantable = Math.min(during.asked, (during.durationMs * PER_MINUTE) / 60_000)
+      expect(during.admitted).toBeGreaterThan(0.5 * grantable)
       expect(events.at(-1)?.type).toBe('limits-degraded')
     })
 
-    it('shares the limits again within two seconds after a killed server is back, and grants no second burst', async () => {
+    it.sequential('shares the limits again within two seconds after a killed server is back, and grants no second burst', async () => {
       const limits = limitsUnderTest()
       const slow = { bucket: 'requests:key_1', amount: 90, perMinute: 100 }
       await limits.rateLimiter.take([slow], Date.now())
@@ -99,7 +102,7 @@ describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CL
       expect(events.slice(-2)).toMatchObject([{ type: 'limits-degraded' }, { type: 'limits-recovered' }])
     })
 
-    it('shares the limits again within two seconds after a black hole is gone', async () => {
+    it.sequential('shares the limits again within two seconds after a black hole is gone', async () => {
       const limits = limitsUnderTest()
       await server.kill()
       const hole = await blackHole(server.port)
@@ -113,7 +116,7 @@ describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CL
       expect(recoveryMs).toBeLessThanOrEqual(2_000)
     })
 
-    it('keeps its part of the limit by itself, rounded down, at least one', async () => {
+    it.sequential('keeps its part of the limit by itself, rounded down, at least one', async () => {
       const limits = limitsUnderTest({ expectedInstances: 4 })
       await kill()
       const grants = async (perMinute: number): Promise<number> => {
@@ -126,7 +129,7 @@ describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CL
       expect([await grants(27), await grants(4), await grants(2)]).toEqual([6, 1, 1])
     })
 
-    it('counts leases across the outage: none is freed by it, none is kept after it', async () => {
+    it.sequential('counts leases across the outage: none is freed by it, none is kept after it', async () => {
       const { concurrencyLimiter } = limitsUnderTest()
       const nowMs = Date.now()
       const acquire = async (leaseId: string): Promise<boolean> =>
@@ -148,7 +151,7 @@ describe.skipIf(missingProgram('redis') !== undefined).each(Object.keys(REDIS_CL
       expect([await acquire('fourth'), await acquire('fifth'), await acquire('sixth')]).toEqual([true, true, false])
     })
 
-    it('gives a lease back on the server that was released while the server did not answer', async () => {
+    it.sequential('gives a lease back on the server that was released while the server did not answer', async () => {
       const { concurrencyLimiter } = limitsUnderTest()
       const nowMs = Date.now()
       const leaseOf = (leaseId: string, limit: number) => ({

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { migrate } from '../../../src/stores/sqlite/migrate.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
+import { MIGRATIONS } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import type { TaskChange } from '../../../src/stores/task-store.ts'
 import {
@@ -35,6 +37,23 @@ describe('tasks on SQLite', () => {
 
   const countOf = (table: string): number =>
     Number((database.prepare(`SELECT count(*) AS count FROM signalbox_${table}`).get() as { count: number }).count)
+
+  it('brings a file up to date from before messages told when they were asked for again', async () => {
+    const old = defaultEngine.open(newPath())
+    migrate(old, 'it', MIGRATIONS.slice(0, 2))
+    old.exec(`INSERT INTO signalbox_deliveries (id, account_id, task_id, url, body, created_at_ms, next_attempt_at_ms)
+      VALUES ('msg_1', 'account_1', 'task_1', 'https://receiver.example/hook', '{}', ${NOW_MS}, ${NOW_MS})`)
+    const updated = sqliteStore({ database: old })
+    await updated.start()
+
+    const [before] = await updated.webhooks.list('account_1', 'task_1')
+    await updated.webhooks.resend('account_1', 'msg_1', NOW_MS + 5)
+    const [after] = await updated.webhooks.list('account_1', 'task_1')
+
+    expect([before?.resentAtMs, after?.resentAtMs]).toEqual([undefined, NOW_MS + 5])
+    await updated.close()
+    old.close()
+  })
 
   it('G1: forgets expired conversations as new ones come', async () => {
     const save = (index: number, createdAtMs: number) => {

@@ -4,6 +4,7 @@ import { answeredCall } from '../../../src/testing/sandbox/answered-call.ts'
 import { faultQueue } from '../../../src/testing/sandbox/faults/fault-queue.ts'
 import { GEMINI_GENERATE } from '../../../src/testing/sandbox/gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from '../../../src/testing/sandbox/gemini/gemini-interactions.ts'
+import { GEMINI_INTERACTIONS_ERRORS } from '../../../src/testing/sandbox/gemini/gemini-interactions-errors.ts'
 import { feed, interactionCall, interactionsOf, relayedText } from '../../vendors/gemini/interaction-call.ts'
 import { eventData, eventsOf, type Json } from './support/running-sandbox.ts'
 
@@ -289,4 +290,11 @@ describe('the gateway\u2019s vendor and the stand-in understand each other', () 
       expect(answer).toMatchObject({ isComplete: true, isRefusal: true })
     })
   })
+})
+
+test('an error says how long to wait when it is asked to', () => {
+  const { headers } = GEMINI_INTERACTIONS_ERRORS.status(429, undefined, 7)
+
+  expect(headers[headers.indexOf('retry-after') + 1]).toBe('7')
+  expect(GEMINI_INTERACTIONS_ERRORS.status(429).headers).not.toContain('retry-after')
 })

@@ -42,6 +42,15 @@ describe('errors of Anthropic', () => {
     })
   })
 
+  it.each([
+    [404, 'not_found_error', 'File not found: file_011', 'caller'],
+    [403, 'permission_error', 'You may not use the container container_1.', 'caller'],
+    [404, 'not_found_error', 'model: claude-no-more', 'operator'],
+    [403, 'permission_error', 'Your key may not use the specified resource.', 'operator'],
+  ])('with status %d and type %s that says "%s" is a matter of: %s', (status, type, message, kind) => {
+    expect(failure(status, envelope(type, message)).kind).toBe(kind)
+  })
+
   it('reads how long to wait', () => {
     expect(failure(429, envelope('rate_limit_error'), { 'retry-after': '17' }).retryAfterSeconds).toBe(17)
   })

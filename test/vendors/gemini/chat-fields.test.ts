@@ -36,6 +36,8 @@ const TELLING_VALUES: Record<keyof typeof CHAT_FIELDS, unknown> = {
   prompt_cache_key: 'k',
   prompt_cache_retention: '24h',
   safety_identifier: 's',
+  moderation: {},
+  prompt_cache_options: {},
   service_tier: 'flex',
   store: true,
   verbosity: 'low',

@@ -83,6 +83,15 @@ describe('quotas', () => {
   })
 })
 
+test.each([
+  [403, 'PERMISSION_DENIED', 'You do not have permission to access the File abc or it may not exist.', 'caller'],
+  [404, 'NOT_FOUND', 'File files/abc not found.', 'caller'],
+  [404, 'NOT_FOUND', 'models/x is not found for API version v1beta, or takes no files', 'operator'],
+  [401, 'UNAUTHENTICATED', 'No credentials for files.', 'operator'],
+])('HTTP %i %s "%s" is %s: files are named by callers', (status, token, message, kind) => {
+  expect(vendor.errorFrom(jsonAnswer(google(status, token, message), status), NOW_MS).kind).toBe(kind)
+})
+
 describe('envelopes', () => {
   test.each([
     ['an array of one', 403, [google(403, 'PERMISSION_DENIED', 'blocked')], 'operator', 'blocked'],

@@ -62,11 +62,3 @@ export function events(...payloads: readonly Record<string, unknown>[]): string 
     .map((payload) => `event: ${String(payload['event_type'])}\ndata: ${JSON.stringify(payload)}\n\n`)
     .join('')
 }
-
-/** Milliseconds of processor time that this work takes; other processes do not count, however busy the machine. */
-export function processorMs(work: () => void): number {
-  const began = process.cpuUsage()
-  work()
-  const { user, system } = process.cpuUsage(began)
-  return (user + system) / 1000
-}

@@ -1,16 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { CUTS, cutBytes } from '../../support/feed-stream.ts'
-import {
-  bodyChunks,
-  events,
-  FRESH_ID,
-  feed,
-  interactionCall,
-  interactionsOf,
-  processorMs,
-  relayedText,
-} from './interaction-call.ts'
+import { processorMs } from '../../support/processor-ms.ts'
+import { bodyChunks, events, FRESH_ID, feed, interactionCall, interactionsOf, relayedText } from './interaction-call.ts'
 
 const operation = interactionsOf({ images: 'generateContent' })
 const PUBLIC = 'gmn-3.1-flash-image-preview'

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import type { RelayedBody } from '../../../src/vendors/vendor.ts'
-import { bodyChunks, FRESH_ID, interactionCall, interactionsOf, processorMs, relayedText } from './interaction-call.ts'
+import { processorMs } from '../../support/processor-ms.ts'
+import { bodyChunks, FRESH_ID, interactionCall, interactionsOf, relayedText } from './interaction-call.ts'
 
 const operation = interactionsOf()
 const UPSTREAM = 'gemini-3.1-flash-image'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { interactionCall, interactionsOf, processorMs } from './interaction-call.ts'
+import { processorMs } from '../../support/processor-ms.ts'
+import { interactionCall, interactionsOf } from './interaction-call.ts'
 
 const operation = interactionsOf()
 

@@ -5,6 +5,7 @@ import { openai } from '../../../src/vendors/openai/openai.ts'
 import { OpenAIImageStream } from '../../../src/vendors/shared/openai-images-stream.ts'
 import type { AnswerStream } from '../../../src/vendors/vendor.ts'
 import { CUTS, type Cut, cutBytes } from '../../support/feed-stream.ts'
+import { processorMs } from '../../support/processor-ms.ts'
 import { textOf } from '../shared/vendor-call.ts'
 import { jsonCall } from './openai-image-calls.ts'
 
@@ -171,13 +172,14 @@ describe('a stream of pictures', () => {
       `data: {"b64_json":"${'A'.repeat(20 * 1024 * 1024)}","type":"image_edit.completed",${USAGE}}\n\n`,
     )
     const stream = opened()
-    const startedAtMs = performance.now()
     let length = 0
-    for (let start = 0; start < line.length; start += 16_384) {
-      length += stream.push(line.subarray(start, start + 16_384))?.length ?? 0
-    }
+    const durationMs = processorMs(() => {
+      for (let start = 0; start < line.length; start += 16_384) {
+        length += stream.push(line.subarray(start, start + 16_384))?.length ?? 0
+      }
+    })
 
-    expect(performance.now() - startedAtMs).toBeLessThan(2_000)
+    expect(durationMs).toBeLessThan(2_000)
     expect(length).toBe(line.length)
     expect(stream).toMatchObject({ isComplete: true, usage: USED })
   })

@@ -4,7 +4,7 @@ import type { Endpoint } from '../../endpoint.ts'
 import { openaiErrorObject } from '../../error-body.ts'
 import { checkRequest } from '../../request-field.ts'
 import { checkAbilities } from './check-abilities.ts'
-import { asInvalidParameter } from './invalid-parameter.ts'
+import { asInvalidParameter, invalidParameter } from './invalid-parameter.ts'
 import type { MultimodalImageRequest } from './multimodal-image-request.ts'
 import { multimodalImageSchema } from './multimodal-image-schema.ts'
 import { pictureSize, referenceImages } from './picture-size.ts'
@@ -18,6 +18,8 @@ export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {
   isPaidJob: true,
   parse(body, model) {
     const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema, body))
+    // Whoever asks for events would pay for a picture that he cannot read.
+    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model answers as a whole only')
     if (model.image !== undefined) checkAbilities(request, model.image)
     return request
   },
@@ -35,6 +37,10 @@ export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {
       param: `input.messages[0].content[${position}].image`,
     })),
   streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
+}
+
+function isStreamWanted(body: unknown): boolean {
+  return (body as { readonly stream?: unknown }).stream === true
 }
 
 function textOf({ input, parameters }: MultimodalImageRequest): readonly string[] {

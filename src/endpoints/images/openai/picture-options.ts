@@ -49,7 +49,7 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
   const values = options as Readonly<Record<string, unknown>>
   for (const field of abilities?.refusedFields ?? []) {
     const value = values[field]
-    if (value === undefined || value === null) continue
+    if (value === undefined || value === null || value === false) continue
     throw new GatewayError('unsupported_parameter', { message: `${field}: this model does not take it`, param: field })
   }
   const maxImages = abilities?.maxImages ?? MAX_PICTURES

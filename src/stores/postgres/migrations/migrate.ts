@@ -2,6 +2,7 @@ import type { PostgresSession } from '../postgres-pool.ts'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { RESERVE_FUNCTIONS } from './reserve-functions.ts'
 import { RESOLVE_FUNCTIONS } from './resolve-functions.ts'
+import { RETENTION } from './retention.ts'
 import { TABLES } from './tables.ts'
 import { TASK_FUNCTIONS } from './task-functions.ts'
 import { TASK_TABLES } from './task-tables.ts'
@@ -11,6 +12,7 @@ import { WEBHOOK_FUNCTIONS } from './webhook-functions.ts'
 const MIGRATIONS: readonly (readonly string[])[] = [
   [...TABLES, ...CLAIM_FUNCTIONS, ...RESERVE_FUNCTIONS, ...RESOLVE_FUNCTIONS],
   [...TASK_TABLES, ...TASK_FUNCTIONS, ...WEBHOOK_FUNCTIONS],
+  RETENTION,
 ]
 
 /**

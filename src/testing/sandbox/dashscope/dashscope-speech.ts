@@ -1,4 +1,5 @@
 import { withoutFaultMarks } from '../faults/fault-marks.ts'
+import { LINK_LIFE_MS } from '../files/signed-link.ts'
 import { asObject, asText, isGiven } from '../model/loose-json.ts'
 import { checkBearer } from '../openai-dialect/bearer-check.ts'
 import type { SandboxCall } from '../sandbox-call.ts'
@@ -11,7 +12,7 @@ import {
   streamReply,
 } from '../sandbox-operation.ts'
 import { drawCharacter } from '../sounds/draw-sound.ts'
-import { SOUND_LINK_LIFE_MS, soundLink } from '../sounds/sound-files.ts'
+import { soundLink } from '../sounds/sound-files.ts'
 import { DASHSCOPE_HEADERS } from './dashscope-errors.ts'
 import { DASHSCOPE_NATIVE_ERRORS, DASHSCOPE_REQUEST_ID, refuseNative } from './dashscope-native-errors.ts'
 import { MAX_SPOKEN_CHARACTERS, speechRulesOf, spokenCharacters } from './dashscope-speech-rules.ts'
@@ -83,7 +84,7 @@ function fileOf(call: SandboxCall, context: AnswerContext, text: string): object
     data: '',
     url: soundLink(call, text, context.nowMs),
     id: `audio_${context.id}`,
-    expires_at: Math.floor((context.nowMs + SOUND_LINK_LIFE_MS) / 1000),
+    expires_at: Math.floor((context.nowMs + LINK_LIFE_MS) / 1000),
   }
 }
 

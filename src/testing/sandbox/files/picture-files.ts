@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto'
 import { drawPicture, type PictureFormat, type PictureRequest } from '../pictures/draw-picture.ts'
 import type { SandboxCall } from '../sandbox-call.ts'
 import { fileReply, type SandboxOperation } from '../sandbox-operation.ts'
+import { isLinkOver, signedLink } from './signed-link.ts'
 import { STORAGE_ERRORS } from './storage-errors.ts'
-
-/** How long a link is good for. */
-const LINK_LIFE_MS = 24 * 60 * 60 * 1000
 
 /** No stand-in gives a link to a larger picture, and larger ones take long to draw. */
 const MAX_SIDE = 4096
@@ -24,26 +21,17 @@ export const PICTURE_FILES: SandboxOperation = {
   matches: ({ method, path }) => method === 'GET' && pictureOf(path) !== undefined,
   promptText: () => '',
   answer(call, context) {
-    const expires = Number(new URLSearchParams(call.query).get('Expires') ?? Number.POSITIVE_INFINITY)
-    if (!(expires * 1000 >= context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
+    if (isLinkOver(call, context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
     const picture = pictureOf(call.path)
     if (picture === undefined) return STORAGE_ERRORS.status(404)
     return fileReply(`image/${picture.format}`, drawPicture(picture))
   },
 }
 
-/**
- * A link to a picture at the origin that the call came to, signed and limited in time as object stores do it. The seed must
- * be letters, digits, `_`, `.`, `~` and `-`, at most 100. A call in process came to no origin: its link can be fetched by the
- * same transport only.
- */
+/** A {@link signedLink} to a picture. The seed must be letters, digits, `_`, `.`, `~` and `-`, at most 100. */
 export function pictureLink(call: Pick<SandboxCall, 'headers'>, picture: PictureRequest, nowMs: number): string {
-  const host = call.headers['host']
-  const origin = host === undefined ? 'https://files.example' : `http://${host}`
   const path = `/sandbox-files/${picture.seed}-${picture.width}x${picture.height}.${picture.format}`
-  const expires = Math.floor((nowMs + LINK_LIFE_MS) / 1000)
-  const signature = createHash('sha256').update(`${path} ${expires}`).digest('base64url').slice(0, 27)
-  return `${origin}${path}?Expires=${expires}&OSSAccessKeyId=sandbox&Signature=${signature}`
+  return signedLink(call, path, { madeMs: nowMs })
 }
 
 function pictureOf(path: string): PictureRequest | undefined {

@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { SandboxCall } from '../sandbox-call.ts'
 import { fileReply, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
 import { drawVideo, isDrawable, type VideoDrawing } from '../videos/draw-video.ts'
+import { isLinkOver, signedLink } from './signed-link.ts'
 import { STORAGE_ERRORS } from './storage-errors.ts'
-
-/** How long a link is good for. */
-const LINK_LIFE_MS = 24 * 60 * 60 * 1000
 
 const PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d{0,4})-([1-9]\d{0,6})ms\.mp4$/
 
@@ -22,8 +19,7 @@ export const VIDEO_FILES: SandboxOperation = {
   matches: ({ method, path }) => method === 'GET' && videoOf(path) !== undefined,
   promptText: () => '',
   answer(call, context) {
-    const expires = Number(new URLSearchParams(call.query).get('Expires') ?? Number.POSITIVE_INFINITY)
-    if (!(expires * 1000 >= context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
+    if (isLinkOver(call, context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
     const video = videoOf(call.path)
     if (video === undefined) return STORAGE_ERRORS.status(404)
     return rangeReply(drawVideo(video), call.headers['range'])
@@ -31,18 +27,12 @@ export const VIDEO_FILES: SandboxOperation = {
 }
 
 /**
- * A link to a video at the origin that the call came to, signed and limited in time as object stores do it. The seed must be
- * letters, digits, `_`, `.`, `~` and `-`, at most 100. A call in process came to no origin: its link can be fetched by the
- * same transport only.
+ * A {@link signedLink} to a video. The seed must be letters, digits, `_`, `.`, `~` and `-`, at most 100.
  * @param madeMs Unix milliseconds from which on the link is good for 24 hours.
  */
 export function videoLink(call: Pick<SandboxCall, 'headers'>, video: VideoDrawing, madeMs: number): string {
-  const host = call.headers['host']
-  const origin = host === undefined ? 'https://files.example' : `http://${host}`
   const path = `/sandbox-files/${video.seed}-${video.width}x${video.height}-${video.durationMs}ms.mp4`
-  const expires = Math.floor((madeMs + LINK_LIFE_MS) / 1000)
-  const signature = createHash('sha256').update(`${path} ${expires}`).digest('base64url').slice(0, 27)
-  return `${origin}${path}?Expires=${expires}&OSSAccessKeyId=sandbox&Signature=${signature}`
+  return signedLink(call, path, { madeMs })
 }
 
 function videoOf(path: string): VideoDrawing | undefined {

@@ -19,7 +19,7 @@ export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
   status(status, message, retryAfterSeconds) {
     if (status === 401 || status === 403) return listed(GEMINI_ERRORS.status(status, message, retryAfterSeconds))
     const [code, text] = USUAL.get(status) ?? ['unknown', 'Unknown error.']
-    return interactionError(status, code, message ?? text)
+    return interactionError(status, code, message ?? text, retryAfterSeconds)
   },
   quota: () => listed(GEMINI_ERRORS.quota()),
   badKey: () => listed(GEMINI_ERRORS.badKey()),
@@ -39,8 +39,10 @@ export function checkInteractionKey(call: SandboxCall): void {
   if (credentialOf(call) === '') throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(403))
 }
 
-function interactionError(status: number, code: string, message: string): SandboxReply {
-  return jsonReply(status, GEMINI_HEADERS, { error: { message, code } })
+function interactionError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
+  // The error has no details to say it in, as those of the older API have.
+  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
+  return jsonReply(status, [...GEMINI_HEADERS, ...wait], { error: { message, code } })
 }
 
 function listed(reply: SandboxReply): SandboxReply {

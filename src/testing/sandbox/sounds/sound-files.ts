@@ -1,12 +1,9 @@
 import { Buffer } from 'node:buffer'
-import { createHash } from 'node:crypto'
+import { isLinkOver, signedLink } from '../files/signed-link.ts'
 import { STORAGE_ERRORS } from '../files/storage-errors.ts'
 import type { SandboxCall } from '../sandbox-call.ts'
 import { fileReply, type SandboxOperation } from '../sandbox-operation.ts'
 import { drawSound, SOUND_SAMPLE_RATE } from './draw-sound.ts'
-
-/** How long a link is good for (Model Studio, Qwen-TTS: 24 hours). */
-export const SOUND_LINK_LIFE_MS = 24 * 60 * 60 * 1000
 
 // The text itself stands in the path, so that nothing needs to be stored.
 const PATH = /^\/sandbox-files\/speech-([\w-]{1,6000})\.wav$/
@@ -20,8 +17,7 @@ export const SOUND_FILES: SandboxOperation = {
   matches: ({ method, path }) => method === 'GET' && PATH.test(path),
   promptText: () => '',
   answer(call, context) {
-    const expires = Number(new URLSearchParams(call.query).get('Expires') ?? Number.POSITIVE_INFINITY)
-    if (!(expires * 1000 >= context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
+    if (isLinkOver(call, context.nowMs)) return STORAGE_ERRORS.status(403, 'Request has expired.')
     const text = Buffer.from(PATH.exec(call.path)?.[1] ?? '', 'base64url').toString('utf8')
     return fileReply('audio/wav', wavFile(drawSound(text)))
   },
@@ -29,11 +25,8 @@ export const SOUND_FILES: SandboxOperation = {
 
 /** A link to the sound of a text at the origin that the call came to, by plain http as the vendor writes it. */
 export function soundLink(call: Pick<SandboxCall, 'headers'>, text: string, nowMs: number): string {
-  const host = call.headers['host'] ?? 'files.example'
   const path = `/sandbox-files/speech-${Buffer.from(text).toString('base64url')}.wav`
-  const expires = Math.floor((nowMs + SOUND_LINK_LIFE_MS) / 1000)
-  const signature = createHash('sha256').update(`${path} ${expires}`).digest('base64url').slice(0, 27)
-  return `http://${host}${path}?Expires=${expires}&OSSAccessKeyId=sandbox&Signature=${signature}`
+  return signedLink(call, path, { madeMs: nowMs, processOrigin: 'http://files.example' })
 }
 
 /** A whole WAV file, its length in its header. */

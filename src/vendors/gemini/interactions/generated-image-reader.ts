@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../../core/json.ts'
+import { invalidResponse } from '../../shared/invalid-response.ts'
 import type { VendorFailure } from '../../vendor.ts'
-import { brokenCandidate, failureOf, invalidResponse } from '../error-from.ts'
+import { brokenCandidate, failureOf } from '../error-from.ts'
 import { blocksPrompt, finishReason } from '../finish-reason.ts'
 import { googleErrorFrom } from '../google-error.ts'
 

@@ -1,0 +1,20 @@
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Where Debian puts servers; it is not on the path of every user. */
+const SERVER_FOLDERS = ['/usr/sbin', '/usr/local/sbin']
+
+/** The path of an executable on PATH or among the system's servers; undefined when there is none. */
+export function findProgram(name) {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), ...SERVER_FOLDERS]
+  return folders.map((folder) => join(folder, name)).find(isExecutable)
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

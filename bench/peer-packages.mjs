@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+const FOLDER = new URL('./peers/', import.meta.url)
+const MANIFEST = new URL('./package.json', FOLDER)
+
+/** Loads packages as a program in `bench/peers` does; nothing of them is found from elsewhere. */
+export const requirePeer = createRequire(MANIFEST)
+
+/** A file of an installed peer. */
+export const peerFile = (name, path) => new URL(`./node_modules/${name}/${path}`, FOLDER)
+
+/** The installed version of a peer; undefined when it is not there. */
+export function peerVersion(name) {
+  const manifest = peerFile(name, 'package.json')
+  return existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')).version : undefined
+}
+
+/**
+ * Installs what `bench/peers/package.json` names into that folder, by its lock file; does nothing when it is all there.
+ * @throws Error when npm fails, for want of a network above all
+ */
+export function installPeers() {
+  const missing = missingPackages(JSON.parse(readFileSync(MANIFEST, 'utf8')), peerVersion)
+  if (missing.length === 0) return
+  process.stderr.write(`installing ${missing.join(', ')} into bench/peers\n`)
+  // No scripts: whatever the peers do when they are installed is not needed to run them.
+  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    cwd: fileURLToPath(FOLDER),
+    stdio: ['ignore', 2, 2],
+  })
+}
+
+/** The packages that a manifest names, overrides included, and that are not installed in exactly that version. */
+export function missingPackages({ dependencies = {}, overrides = {} }, versionOf) {
+  return Object.entries({ ...dependencies, ...overrides })
+    .filter(([name, version]) => versionOf(name) !== version)
+    .map(([name, version]) => `${name}@${version}`)
+}

@@ -1,0 +1,30 @@
+import inspector from 'node:inspector/promises'
+
+const session = new inspector.Session()
+
+/** What every Node program that is measured tells about itself. It needs `--expose-gc`. */
+export const processAnswers = {
+  cpuMicroseconds: () => {
+    const { user, system } = process.cpuUsage()
+    return user + system
+  },
+  /** After a collection, so that garbage is not counted. */
+  memoryBytes: () => {
+    globalThis.gc()
+    globalThis.gc()
+    const { rss, heapUsed, external } = process.memoryUsage()
+    const peakResident = process.resourceUsage().maxRSS * 1_024
+    return { resident: rss, peakResident, used: heapUsed + external }
+  },
+  startProfile: async () => {
+    session.connect()
+    await session.post('Profiler.enable')
+    await session.post('Profiler.setSamplingInterval', { interval: 200 })
+    await session.post('Profiler.start')
+  },
+  stopProfile: async () => {
+    const { profile } = await session.post('Profiler.stop')
+    session.disconnect()
+    return profile
+  },
+}

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** Linux reports CPU time in ticks of `sysconf(_SC_CLK_TCK)` (man 5 proc), which is 100 a second wherever Node runs. */
+const MICROSECONDS_PER_TICK = 10_000
+const KIBIBYTE = 1_024
+
+/** True where the processes of a program can be read. */
+export const canReadProcesses = process.platform === 'linux'
+
+/**
+ * What a process and everything it has started have used: CPU in microseconds, in steps of a tick, ended children included;
+ * resident memory and the sum of each process's peak, in bytes. Pages that processes share are counted for each.
+ */
+export function processTreeUsage(rootId) {
+  const usage = { cpuMicroseconds: 0, residentBytes: 0, peakBytes: 0 }
+  const processes = readProcesses()
+  for (const id of treeOf(processes, rootId)) {
+    usage.cpuMicroseconds += processes.get(id).cpuTicks * MICROSECONDS_PER_TICK
+    const { residentBytes, peakBytes } = parseStatus(readProcessFile(id, 'status') ?? '')
+    usage.residentBytes += residentBytes
+    usage.peakBytes += peakBytes
+  }
+  return usage
+}
+
+/** Ids of a process and of everything below it, itself first. Empty when it is gone. */
+export function treeOf(processes, rootId) {
+  if (!processes.has(rootId)) return []
+  const ids = [rootId]
+  for (const parentId of ids) {
+    for (const [id, process] of processes) if (process.parentId === parentId) ids.push(id)
+  }
+  return ids
+}
+
+/** Reads `/proc/<id>/stat`: the parent, and the ticks of the process and of its children that have ended. */
+export function parseStat(text) {
+  // The name of the program stands in parentheses, and may have spaces and parentheses of its own.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const cpuTicks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
+  return { parentId: Number(fields[1]), cpuTicks }
+}
+
+/** Reads the resident memory, and the most there ever was, of `/proc/<id>/status`; 0 for a process that has ended. */
+export function parseStatus(text) {
+  const bytesOf = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * KIBIBYTE
+  return { residentBytes: bytesOf('VmRSS'), peakBytes: bytesOf('VmHWM') }
+}
+
+/** Every process of the system. */
+export function readProcesses() {
+  const processes = new Map()
+  for (const name of readdirSync('/proc')) {
+    const stat = /^\d+$/.test(name) ? readProcessFile(name, 'stat') : undefined
+    if (stat !== undefined) processes.set(Number(name), parseStat(stat))
+  }
+  return processes
+}
+
+/** Undefined for a process that has ended since it was listed. */
+function readProcessFile(id, file) {
+  try {
+    return readFileSync(`/proc/${id}/${file}`, 'utf8')
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,17 @@
+import { startGateway } from '../gateway.mjs'
+
+export const name = 'mounts/fastify'
+export const title = 'Fastify plugin'
+export const isTranslating = true
+export const basePath = '/ai'
+
+/** The gateway as a Fastify plugin. */
+export async function serve({ upstreamPort }) {
+  const { fastify } = await import('fastify')
+  const { fastifyGateway } = await import('../../../dist/fastify.js')
+  const { gateway, account } = await startGateway({ upstreamPort })
+  const app = fastify()
+  await app.register(fastifyGateway, { gateway, prefix: basePath })
+  await app.ready()
+  return { server: app.server, account }
+}

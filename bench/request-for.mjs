@@ -1,0 +1,17 @@
+import { Buffer } from 'node:buffer'
+
+/**
+ * A scenario's request as one proxy wants it: below the path where it is mounted, and with the headers that it asks for.
+ * @param {{ scenario: object, proxy: object, running: object }} of `proxy.basePath`, such as `/ai`; `running.requestHeaders`,
+ *   whole lines
+ */
+export function requestFor({ scenario, proxy, running }) {
+  const request = scenario.request(proxy)
+  const { basePath = '' } = proxy
+  const { requestHeaders = [] } = running
+  if (basePath === '' && requestHeaders.length === 0) return request
+  const bytes = Buffer.from(request)
+  const lineEnd = bytes.indexOf('\r\n')
+  const line = bytes.latin1Slice(0, lineEnd).replace(' ', ` ${basePath}`)
+  return Buffer.concat([Buffer.from([line, ...requestHeaders].join('\r\n')), bytes.subarray(lineEnd)])
+}

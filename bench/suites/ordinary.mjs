@@ -1,0 +1,19 @@
+import { FLOOR, proxiesOf } from '../proxies/proxies.mjs'
+import { SCENARIOS } from '../scenarios/scenarios.mjs'
+import { signOf, verdict } from '../verdict.mjs'
+
+export const suite = {
+  name: 'ordinary',
+  heading: 'Against a bare Node proxy',
+  intro: `A mock vendor answers at once; each proxy runs in a process of its own, and they take turns within every round, in random order.
+The floor is Node's HTTP server with undici's \`dispatch\`, bytes through. signalbox has everything on: keys, validation, limits,
+in-memory billing, usage read from every answer. CPU is user and system time of the proxy's process. Columns are medians of the
+rounds; "against the floor" is the median of the comparisons within each round, with the least and the greatest in parentheses.
+Every answer is checked for status and size, one of each kind for its content, and the account must have been charged for exactly
+the answers given. On a shared or virtual machine trust the ratios of CPU time; requests per second and p99 are mostly the machine's.`,
+  scenarios: SCENARIOS,
+  proxiesOf,
+  referencesOf: () => [{ name: FLOOR.name, column: 'against the floor' }],
+  verdictOf: (scenario, { proxy, comparisons }) =>
+    proxy === FLOOR.name ? '' : verdict(comparisons[FLOOR.name].median, { ...scenario, sign: signOf(scenario) }),
+}

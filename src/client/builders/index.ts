@@ -1,0 +1,19 @@
+/**
+ * Builders of request bodies: typed, immutable, and of use to any HTTP client. They know the models, so they stand apart from
+ * the client, which does not.
+ *
+ * @example
+ * import { video } from 'signalbox/builders'
+ *
+ * const body = video('wv2.7-t2v').prompt('A boat leaves the harbour.').tier('720p').seconds(5).build()
+ */
+
+export { type ErrorCode, GatewayError } from '../../core/errors.ts'
+export { type BuiltChat, type ChatBuilder, chat } from './chat-builder.ts'
+export { type BuiltEmbedding, type EmbeddingBuilder, embedding } from './embedding-builder.ts'
+export { type ImageModelFacts, image } from './image-builder.ts'
+export { type BuiltImageEdit, type ImageEditBuilder, imageEdit } from './image-edit-builder.ts'
+export type { BuiltImage, ImageBuilder, InteractionPicture } from './image-steps.ts'
+export { type BuiltSpeech, type SpeechBuilder, speech } from './speech-builder.ts'
+export { video } from './video-builder.ts'
+export type { BuiltVideo, VideoBuilder } from './video-steps.ts'

@@ -1,0 +1,61 @@
+import { isJsonObject } from '../core/json.ts'
+import type { BillingFields } from './endpoint.ts'
+
+/**
+ * Billing fields of requests for which vendors charge more than by the tokens of their ordinary price list. A call that has
+ * one has no price, unless a row of the list names it.
+ */
+export const SURCHARGE_FIELDS: ReadonlySet<string> = new Set([
+  'service_tier',
+  'speed',
+  'inference_geo',
+  'web_search',
+  'code_execution',
+  'output_audio',
+])
+
+const NO_FIELDS: BillingFields = {}
+
+/** Values that cost no more than the ordinary price; `auto` leaves the choice to the operator's settings at the vendor. */
+const ORDINARY_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'default', 'standard', 'flex'])
+const ORDINARY_SPEEDS: ReadonlySet<unknown> = new Set([undefined, null, 'standard'])
+const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global', 'not_available'])
+
+/** What a chat request asks for beyond tokens at their ordinary price (OpenAI API reference, "Create chat completion"). */
+export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
+  const { service_tier, web_search_options, modalities } = request
+  const isTiered = !ORDINARY_TIERS.has(service_tier)
+  const searches = web_search_options !== undefined && web_search_options !== null
+  const speaks = Array.isArray(modalities) && modalities.includes('audio')
+  if (!isTiered && !searches && !speaks) return NO_FIELDS
+  return {
+    ...(isTiered ? { service_tier: String(service_tier) } : {}),
+    ...(searches ? { web_search: 'true' } : {}),
+    ...(speaks ? { output_audio: 'true' } : {}),
+  }
+}
+
+/**
+ * What a Messages request asks for beyond tokens at their ordinary price: the vendor charges for searches and for the time
+ * of containers, and more per token for speed and for a region (Anthropic, Messages reference and "Pricing").
+ */
+export function messagesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
+  const { tools, speed, inference_geo } = request
+  const isFast = !ORDINARY_SPEEDS.has(speed)
+  const isRegional = !ORDINARY_REGIONS.has(inference_geo)
+  const searches = hasServerTool(tools, 'web_search_')
+  const runsCode = hasServerTool(tools, 'code_execution_')
+  if (!isFast && !isRegional && !searches && !runsCode) return NO_FIELDS
+  return {
+    ...(isFast ? { speed: String(speed) } : {}),
+    ...(isRegional ? { inference_geo: String(inference_geo) } : {}),
+    ...(searches ? { web_search: 'true' } : {}),
+    ...(runsCode ? { code_execution: 'true' } : {}),
+  }
+}
+
+/** Tools that run at the vendor have a dated type: `web_search_20250305`. */
+function hasServerTool(tools: unknown, prefix: string): boolean {
+  if (!Array.isArray(tools)) return false
+  return tools.some((tool) => isJsonObject(tool) && typeof tool['type'] === 'string' && tool['type'].startsWith(prefix))
+}

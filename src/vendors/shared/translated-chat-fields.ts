@@ -1,0 +1,66 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { ChatField } from './chat-fields.ts'
+
+/** Fields that current SDKs send beyond those that the gateway knows by name. */
+type ExtraField =
+  | 'audio'
+  | 'function_call'
+  | 'functions'
+  | 'metadata'
+  | 'modalities'
+  | 'moderation'
+  | 'prediction'
+  | 'prompt_cache_key'
+  | 'prompt_cache_options'
+  | 'prompt_cache_retention'
+  | 'safety_identifier'
+  | 'service_tier'
+  | 'store'
+  | 'verbosity'
+  | 'web_search_options'
+
+/**
+ * What becomes of a field in translation. `mapped`: it has an equivalent, or the gateway itself serves it; a value that the
+ * model at hand lacks is still reported. `dropped`: left out and reported. `refused`: 400, because the answer would be
+ * another one.
+ */
+export type TranslationRule = 'mapped' | 'dropped' | 'refused'
+
+/** A rule for every field, for a vendor that does not speak the dialect. */
+export type TranslationTable = Readonly<Record<ChatField | ExtraField, TranslationRule>>
+
+/** Tells values of a refused field that ask for nothing beyond what the vendor does anyway, by field. */
+type HarmlessValues = Readonly<Record<string, (value: unknown) => boolean>>
+
+const HARMLESS: HarmlessValues = {
+  modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
+  function_call: (value) => value === 'none' || value === 'auto',
+  functions: (value) => Array.isArray(value) && value.length === 0,
+}
+
+/** Goes through the fields of a request and reports those that are left out, unknown ones included. */
+export type FieldCheck = (request: ChatRequest, report: (field: string) => void) => void
+
+/**
+ * Makes the check of a vendor's table; `harmless` adds to the values that are harmless everywhere. The check throws
+ * GatewayError `unsupported_parameter` naming a field that must not be left out.
+ */
+export function fieldCheck(table: TranslationTable, harmless: HarmlessValues = {}): FieldCheck {
+  const rules: ReadonlyMap<string, TranslationRule> = new Map(Object.entries(table))
+  const isHarmless = new Map(Object.entries({ ...HARMLESS, ...harmless }))
+  return (request, report) => {
+    for (const field of Object.keys(request)) {
+      const value = request[field]
+      if (value === undefined || value === null) continue
+      const rule = rules.get(field) ?? 'dropped'
+      if (rule === 'dropped') report(field)
+      if (rule === 'refused' && isHarmless.get(field)?.(value) !== true) {
+        throw new GatewayError('unsupported_parameter', {
+          message: `The model does not support this value of ${field}.`,
+          param: field,
+        })
+      }
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { rounded } from '../../bench/rounded.mjs'
+import { median, quantile, shuffled } from '../../bench/statistics.mjs'
+
+test('the median is the middle value, or the mean of the two in the middle', () => {
+  expect(median([3, 1, 200])).toBe(3)
+  expect(median([4, 1, 2, 100])).toBe(3)
+})
+
+test('a quantile passes over values that are missing', () => {
+  const values = [5, undefined, 1, 4, 2, 3]
+
+  expect(quantile(values, 0.5)).toBe(3)
+  expect(quantile(values, 0.99)).toBe(5)
+  expect(quantile([undefined], 0.5)).toBeNaN()
+})
+
+test('shuffling keeps every thing, and leaves the list that was given as it is', () => {
+  const things = [1, 2, 3, 4, 5]
+
+  expect([...shuffled(things)].sort()).toEqual([1, 2, 3, 4, 5])
+  expect(things).toEqual([1, 2, 3, 4, 5])
+})
+
+test.each([
+  [1454.4, '1,454'],
+  [981.2, '981'],
+  [98.14, '98.1'],
+  [2.526, '2.53'],
+  [-12.84, '-12.8'],
+])('%d is shown as %s', (value, text) => {
+  expect(rounded(value)).toBe(text)
+})

@@ -1,0 +1,104 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { definePrices } from '../../src/catalog/prices/prices.ts'
+import { chatSurcharges, messagesSurcharges } from '../../src/endpoints/surcharge-fields.ts'
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
+
+let started: StartedGateway | undefined
+
+afterEach(async () => {
+  await started?.close()
+  started = undefined
+})
+
+describe('what costs more than tokens', () => {
+  test.each([
+    [{ service_tier: 'priority' }, { service_tier: 'priority' }],
+    [{ service_tier: 'of the future' }, { service_tier: 'of the future' }],
+    [{ service_tier: 'flex' }, {}],
+    [{ service_tier: null, web_search_options: null, modalities: ['text'] }, {}],
+    [{ web_search_options: {} }, { web_search: 'true' }],
+    [{ modalities: ['text', 'audio'] }, { output_audio: 'true' }],
+  ])('in a chat: %j is %j', (request, fields) => {
+    expect(chatSurcharges(request)).toEqual(fields)
+  })
+
+  test.each([
+    [{ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, { web_search: 'true' }],
+    [
+      { tools: [{ name: 'web_search', input_schema: {} }, { type: 'custom', name: 'x' }, { type: 'bash_20250124' }] },
+      {},
+    ],
+    [
+      { tools: [{ type: 'code_execution_20250825' }], speed: 'fast' },
+      { code_execution: 'true', speed: 'fast' },
+    ],
+    [{ inference_geo: 'us' }, { inference_geo: 'us' }],
+    [{ service_tier: 'auto', speed: 'standard', inference_geo: 'global', tools: null }, {}],
+  ])('in a message: %j is %j', (request, fields) => {
+    expect(messagesSurcharges(request)).toEqual(fields)
+  })
+})
+
+test('C11 a price list without a row for a surcharge has no price for it, and one with a row has', () => {
+  const token = { model: 'm', meter: 'input_token', amount: '1', per: 1000 } as const
+  const plain = definePrices({ currency: 'USD', prices: [token] })
+  const tiered = definePrices({
+    currency: 'USD',
+    prices: [token, { ...token, amount: '2', when: { service_tier: 'priority' } }],
+  })
+
+  expect(plain.quote('m', { size: 'any' })).toBeDefined()
+  expect(plain.quote('m', { service_tier: 'priority' })).toBeUndefined()
+  expect(tiered.quote('m', { service_tier: 'priority' })).not.toBe(tiered.quote('m', {}))
+  expect(tiered.quote('m', { service_tier: 'fast' })).toBeUndefined()
+  expect(tiered.quote('m', { service_tier: 'priority', web_search: 'true' })).toBeUndefined()
+})
+
+describe('C11 a request for what the price list does not name', () => {
+  const messages = [{ role: 'user', content: 'hi' }]
+  const SEARCH = {
+    model: 'cl-sonnet-4-6',
+    max_tokens: 9,
+    messages,
+    tools: [{ type: 'web_search_20250305', name: 'web_search' }],
+  }
+
+  test.each([
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, service_tier: 'priority' }],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, web_search_options: {} }],
+    ['/v1/messages', SEARCH],
+    ['/v1/messages', { model: 'cl-sonnet-4-6', max_tokens: 9, messages, speed: 'fast' }],
+  ])('reaches no vendor: %s %j', async (path, body) => {
+    started = await startGateway()
+    const answer = await started.post(path, body)
+
+    expect(answer.status).toBe(503)
+    expect(await answer.text()).toContain('no price for this use')
+    expect(started.sandbox.requests).toHaveLength(0)
+    expect(started.events).toMatchObject([{ type: 'request-refused', code: 'model_not_priced' }])
+  })
+
+  test('goes through where the list names it, for what the row says', async () => {
+    const row = { model: 'cl-sonnet-4-6', meter: 'request', amount: '0.05', when: { web_search: 'true' } } as const
+    const free = { model: 'cl-sonnet-4-6', meter: 'request', amount: '0' } as const
+    started = await startGateway({ prices: { ...testPrices, prices: [...testPrices.prices, row, free] } })
+    const { tools: _none, ...plain } = SEARCH
+    const costs: number[] = []
+    for (const body of [plain, SEARCH]) {
+      const answer = await started.post('/v1/messages', body)
+      expect(answer.status, await answer.clone().text()).toBe(200)
+      costs.push(Number(answer.headers.get('x-signalbox-cost')))
+      await answer.text()
+    }
+
+    expect(costs[0]).toBeLessThan(0.05)
+    expect(costs[1]).toBeGreaterThan(0.05)
+  })
+
+  test('goes through where nothing is billed', async () => {
+    started = await startGateway({ billing: 'off' })
+
+    expect((await started.post('/v1/messages', SEARCH)).status).toBe(200)
+  })
+})

@@ -1,0 +1,65 @@
+import { afterEach, expect, test } from 'vitest'
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { messagesBody } from './messages-requests.ts'
+
+const PATH = '/v1/messages'
+
+let started: StartedGateway
+
+afterEach(() => started.close())
+
+test.each([
+  ['cl-sonnet-4-6', 'anthropic', 529],
+  ['chat-relayed', 'openai', 503],
+  ['gmn-2.5-flash', 'gemini', 503],
+])(
+  'a vendor that is overloaded: callers of %s read it in the words of their dialect, streamed or not',
+  async (model, vendor, status) => {
+    started = await startGateway()
+    for (const stream of [false, true]) {
+      started.sandbox.fault({ kind: 'status', status, vendor, times: 2 })
+      const response = await started.post(PATH, messagesBody(model, 'hello', { stream }))
+
+      expect(response.status).toBe(529)
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } })
+    }
+  },
+)
+
+test.each([
+  ['cl-sonnet-4-6', 'of their own dialect'],
+  ['gmn-2.5-flash', 'that are translated'],
+])('an overload within a stream of %s is told in events %s', async (model) => {
+  started = await startGateway()
+  const text = '[[fault:error-event=6]] one two three four five'
+  const response = await started.post(PATH, messagesBody(model, text, { stream: true }))
+  const events = await response.text()
+
+  expect(response.status).toBe(200)
+  expect(events).toContain('content_block_delta')
+  expect(events).toMatch(/event: error\ndata: \{"type":"error","error":\{"type":"overloaded_error".*\n\n$/)
+})
+
+test('a vendor that fails for another reason is not said to be overloaded', async () => {
+  started = await startGateway()
+  started.sandbox.fault({ kind: 'status', status: 500, vendor: 'anthropic', times: 2 })
+  const response = await started.post(PATH, messagesBody('cl-sonnet-4-6', 'hello'))
+
+  expect(response.status).toBe(503)
+  expect(await response.json()).toMatchObject({ error: { type: 'api_error' } })
+})
+
+test('callers of chat see an overload as before', async () => {
+  started = await startGateway()
+  const body = { model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: 'hello' }] }
+  started.sandbox.fault({ kind: 'status', status: 529, vendor: 'anthropic', times: 2 })
+  const response = await started.post('/v1/chat/completions', body)
+  const text = '[[fault:error-event=6]] one two three four five'
+  const streamed = { ...body, stream: true, messages: [{ role: 'user', content: text }] }
+  const events = await (await started.post('/v1/chat/completions', streamed)).text()
+
+  expect(response.status).toBe(503)
+  expect(await response.json()).toMatchObject({ error: { type: 'server_error', code: 'upstream_unavailable' } })
+  expect(events).toMatch(/"type":"server_error","param":null,"code":"upstream_unavailable"\}\}\n\n$/)
+})
