@@ -1,11 +1,19 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
 /**
- * Test files that get modules of their own, because they replace a module or read the environment when they are loaded.
+ * Test files that get modules of their own, because they replace a module or the global `fetch`, or read the environment when
+ * they are loaded.
  * The others of a worker share theirs: most of the time of a run was importing the same 700 modules for each file.
  */
 export const ALONE = [
   'test/cli/serve-without-engine.test.ts',
+  'test/client/against-gateway.test.ts',
+  'test/client/browser.test.ts',
+  'test/client/errors.test.ts',
+  'test/client/requests.test.ts',
+  'test/client/retries.test.ts',
+  'test/client/streams.test.ts',
+  'test/client/videos.test.ts',
   'test/tasks/webhook-egress.test.ts',
   'test/examples/next-route.test.ts',
 ]

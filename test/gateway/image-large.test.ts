@@ -143,8 +143,9 @@ describe('E2 a picture of 20 MB in an answer', () => {
       }
     }
 
-    // Processor time, because others use the machine too. Ten times the size: linear work takes about 10 times as much.
-    expect(times[1]! / times[0]!).toBeLessThan(30)
+    // Processor time, because others use the machine too. Ten times the size: linear work takes about 10 times as much, up to
+    // 35 where the small one stays in the processor's caches; quadratic work takes 100.
+    expect(times[1]! / times[0]!).toBeLessThan(60)
   })
 })
 
