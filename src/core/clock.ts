@@ -19,8 +19,19 @@ const MAX_DELAY_MS = 2 ** 31 - 1
 export const systemClock: Clock = {
   now: () => Date.now(),
   schedule(delayMs, callback) {
-    const handle = setTimeout(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS))
-    handle.unref?.()
-    return { cancel: () => clearTimeout(handle) }
+    return new SystemTimer(callback, Math.min(Math.max(delayMs, 0), MAX_DELAY_MS))
   },
+}
+
+class SystemTimer implements Timer {
+  readonly #handle: ReturnType<typeof setTimeout>
+
+  constructor(callback: () => void, delayMs: number) {
+    this.#handle = setTimeout(callback, delayMs)
+    this.#handle.unref?.()
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle)
+  }
 }

@@ -55,17 +55,41 @@ export function openStreamCall(
   const openedAtMs = context.clock.now()
   candidate.opened(Math.max(0, openedAtMs - startedAtMs), openedAtMs)
   if (candidate.key.health.isProbing || candidate.health.isProbing) succeed(context, candidate, openedAtMs)
-  let isOver = false
-  return {
-    cancel() {
-      deadline.cancel()
-      if (isOver) return
-      isOver = true
-      const isWhole = call.stream.isComplete && call.stream.failure === undefined
-      if (isWhole) succeed(context, candidate, context.clock.now())
-      else fail(context, candidate, routed.calls.isAborted || routed.caller.hasLeft ? 'nothing' : 'failing')
-      candidate.release()
-    },
+  return new OpenStream(context, routed, candidate, { call, deadline })
+}
+
+/** A stream under way; cancelling its deadline tells what became of it, once. */
+class OpenStream implements Timer {
+  readonly #context: StageContext
+  readonly #routed: Routed
+  readonly #candidate: RouteCandidate
+  readonly #call: StreamCall
+  readonly #deadline: Timer
+  #isOver = false
+
+  constructor(
+    context: StageContext,
+    routed: Routed,
+    candidate: RouteCandidate,
+    { call, deadline }: { readonly call: StreamCall; readonly deadline: Timer },
+  ) {
+    this.#context = context
+    this.#routed = routed
+    this.#candidate = candidate
+    this.#call = call
+    this.#deadline = deadline
+  }
+
+  cancel(): void {
+    this.#deadline.cancel()
+    if (this.#isOver) return
+    this.#isOver = true
+    const { calls, caller } = this.#routed
+    const { stream } = this.#call
+    const isWhole = stream.isComplete && stream.failure === undefined
+    if (isWhole) succeed(this.#context, this.#candidate, this.#context.clock.now())
+    else fail(this.#context, this.#candidate, calls.isAborted || caller.hasLeft ? 'nothing' : 'failing')
+    this.#candidate.release()
   }
 }
 

@@ -1,10 +1,11 @@
+import type { Timer } from '../../core/clock.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { isPending } from '../../core/maybe-promise.ts'
 import type { RouteCandidate } from '../../routing/route-candidate.ts'
 import type { Selection } from '../../routing/selection.ts'
 import { outputBound, promptUsage } from '../estimated-usage.ts'
 import type { VendorExchange } from '../exchanges/vendor-exchange.ts'
-import type { Answer, CallEnding, Candidate, Routed } from '../records.ts'
+import type { Answer, CallEnding, Candidate, Routed, StreamAnswer } from '../records.ts'
 import type { RoutedRequest } from '../route.ts'
 import type { StageContext } from '../stage-context.ts'
 import { type AttemptOutcome, attempt } from './attempt.ts'
@@ -14,6 +15,7 @@ import { failedAnswer } from './failed-answer.ts'
 import { hedgedAttempt, mayHedge, type UnstreamedOutcome } from './hedged-attempt.ts'
 import { prepareExchange, prepareIfAble } from './prepare-exchange.ts'
 import { nextOf, selectionFor } from './selection-for.ts'
+import type { StreamCall } from './stream-call.ts'
 
 /** Most attempts at one candidate. */
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
@@ -65,7 +67,7 @@ export async function dispatch(context: StageContext, routed: RoutedRequest): Pr
         if (tried.kind === 'stream') {
           const { call } = tried
           const ending = openStreamCall(context, routed, candidate, { call, startedAtMs, deadline })
-          return { kind: 'stream', call, candidate, dropped: droppedBy(exchange), deadline: ending }
+          return new OpenedStream(call, candidate, droppedBy(exchange), ending)
         }
         if (tried.kind === 'whole') endWholeCall(context, candidate, startedAtMs)
         else endFailedCall(context, routed, candidate, { failure: tried.failure, isGivenUp: group.isAborted })
@@ -104,6 +106,22 @@ export async function dispatch(context: StageContext, routed: RoutedRequest): Pr
   }
   deadline.cancel()
   return failed(routed, last, { isOverdue, wasSent })
+}
+
+/** A class for the reason that `RequestRecord` gives: it lives as long as its stream. */
+class OpenedStream implements StreamAnswer {
+  readonly kind = 'stream'
+  readonly call: StreamCall
+  readonly candidate: RouteCandidate
+  readonly dropped: readonly string[]
+  readonly deadline: Timer
+
+  constructor(call: StreamCall, candidate: RouteCandidate, dropped: readonly string[], deadline: Timer) {
+    this.call = call
+    this.candidate = candidate
+    this.dropped = dropped
+    this.deadline = deadline
+  }
 }
 
 /**
