@@ -10,8 +10,11 @@ import { unwatchSocket, watchSocket } from './socket-watch.ts'
 /** Answers of which no more is left to be read need no watch: so much is soon with the caller, or costs little. */
 const READ_SOON_BYTES = 64 * 1024
 
-/** A caller that reads nothing of the rest of an answer for so long has left. */
-const UNREAD_TIMEOUT_MS = 60_000
+/**
+ * A caller that reads nothing of the rest of an answer for so long has left. Long, because a kernel tells of what was read
+ * in steps of a third of its buffer, which is a megabyte and more. No round number: by it is known who has set it.
+ */
+const UNREAD_TIMEOUT_MS = 600_001
 
 const EXCHANGE = Symbol('signalbox.nodeExchange')
 
@@ -95,9 +98,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     if (this.#bodyReader?.refused && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else this.#response.end(bytes)
     // What the socket did not take at once is kept in memory until the caller reads it.
-    if (this.#response.writableLength > READ_SOON_BYTES) {
-      this.#response.setTimeout(UNREAD_TIMEOUT_MS, () => this.#response.destroy())
-    }
+    if (this.#response.writableLength > READ_SOON_BYTES) this.#watchReading()
   }
 
   destroy(): void {
@@ -136,6 +137,17 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     if (this.#ended) return
     this.callerLeft()
     this.#response.destroy()
+  }
+
+  /** Node itself ends a timeout only where it keeps idle connections for a time; the next request must not inherit it. */
+  #watchReading(): void {
+    const response = this.#response
+    const { socket } = this.#request
+    const beforeMs = socket.timeout ?? 0
+    response.setTimeout(UNREAD_TIMEOUT_MS, () => response.destroy())
+    response.once('finish', () => {
+      if (socket.timeout === UNREAD_TIMEOUT_MS) socket.setTimeout(beforeMs)
+    })
   }
 
   #drained(): void {

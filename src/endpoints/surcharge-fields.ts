@@ -23,9 +23,10 @@ const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global
 
 /** What a chat request asks for beyond tokens at their ordinary price (OpenAI API reference, "Create chat completion"). */
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
-  const { service_tier, web_search_options, modalities } = request
+  const { service_tier, web_search_options, enable_search, modalities } = request
   const isTiered = !ORDINARY_TIERS.has(service_tier)
-  const searches = web_search_options !== undefined && web_search_options !== null
+  // The second is DashScope's own field.
+  const searches = (web_search_options !== undefined && web_search_options !== null) || enable_search === true
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
   if (!isTiered && !searches && !speaks) return NO_FIELDS
   return {

@@ -6,6 +6,7 @@ import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import { authenticate } from '../stages/authenticate.ts'
 import { CallerPresence } from '../stages/caller-presence.ts'
+import { chargedFields } from '../stages/charged-fields.ts'
 import { CallGroup } from '../stages/dispatch/call-group.ts'
 import { estimateFor } from '../stages/estimated-usage.ts'
 import { parse } from '../stages/parse.ts'
@@ -82,7 +83,7 @@ function highestCost(context: StageContext, parsed: Parsed): bigint | undefined 
   let highest = 0n
   if (parsed.endpoint.isFree === true) return highest
   for (const model of parsed.chain) {
-    const rate = prices.quote(model.id, parsed.billingFields)
+    const rate = prices.quote(model.id, chargedFields(context, parsed, model))
     const cost = rate === undefined ? undefined : charge(rate, estimateFor(context, parsed, model))
     if (cost === undefined) {
       throw new GatewayError('model_not_priced', {

@@ -27,7 +27,7 @@ export interface Received {
   readonly calls: CallGroup
   /** Set when the host calls in process and vouches for who it is. */
   readonly vouchedPrincipal: Principal | undefined
-  /** Becomes true with the event `request-started`. An error before it is the event `request-refused`. */
+  /** Becomes true with the event `request-started`, or when a task was taken. An error before is the event `request-refused`. */
   isAnnounced?: boolean
 }
 

@@ -5,6 +5,7 @@ import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { ClaimResult } from '../stores/idempotency-store.ts'
 import type { Reservation, ReserveResult } from '../stores/ledger.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
+import { chargedFields } from './charged-fields.ts'
 import { estimateFor } from './estimated-usage.ts'
 import type { Admitted, Hold, ReserveOutcome } from './records.ts'
 import { spendingLimitsOf } from './spending-limits.ts'
@@ -84,7 +85,7 @@ function priceHold(context: StageContext, prices: Prices, admitted: Admitted): H
   const rates: Rate[] = []
   let amount = 0n
   for (const model of admitted.chain) {
-    const rate = prices.quote(model.id, admitted.billingFields)
+    const rate = prices.quote(model.id, chargedFields(context, admitted, model))
     const estimate = rates.length === 0 ? admitted.estimate : estimateFor(context, admitted, model)
     const cost = rate === undefined ? undefined : charge(rate, estimate)
     if (rate === undefined || cost === undefined) throw notPriced(model)

@@ -67,6 +67,8 @@ async function submitAdmitted(context: StageContext, admitted: Admitted): Promis
   }
   const receipt = receiptAnswer(taken)
   await note(context, outcome, taken, receipt)
+  // From here on it is a task; a fault of the caller's side is no refusal.
+  outcome.isAnnounced = true
   const { status, body } = receipt
   const dropped = answer.kind === 'failed' ? [] : answer.dropped
   const headers = taskHead(outcome, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })

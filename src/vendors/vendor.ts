@@ -117,6 +117,8 @@ export interface ChatOperation {
   /** Reads a streamed 2xx answer. */
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
   readonly relay?: Relay<ChatRequest>
+  /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */
+  readonly leavesOut?: ReadonlySet<string>
   /** True when images given as https URLs must be fetched by the gateway and sent as bytes. */
   needsInlineImages?(call: VendorCall<ChatRequest>): boolean
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Agent, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -404,14 +404,38 @@ describe('nodeHandler', () => {
     caller.pause()
     caller.on('error', () => {})
     caller.write('GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n')
-    await vi.waitFor(() => expect(sockets[0]?.timeout).toBe(60_000))
+    await vi.waitFor(() => expect(sockets[0]?.timeout).toBe(600_001))
     const closed = once(sockets[0]!, 'close')
 
-    // The minute is over.
+    // Ten minutes are over.
     sockets[0]!.emit('timeout')
 
     await closed
     caller.destroy()
+  })
+
+  it('leaves the next request of a connection without the time limit of a large answer', async () => {
+    const timeouts: number[] = []
+    const server = createServer((request, response) => {
+      timeouts.push(request.socket.timeout ?? 0)
+      nodeHandler(
+        handling((_request, sink) => {
+          sink.head(200, ['content-type', 'application/octet-stream'])
+          sink.end(Buffer.alloc(8 * 1024 * 1024))
+        }),
+      )(request, response)
+    })
+    // Node then leaves a socket's time limit as it is.
+    server.keepAliveTimeout = 0
+    mounted = await listen(server)
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    for (let call = 0; call < 2; call++) {
+      const [response] = (await once(get({ port: mounted.port, agent }), 'response')) as [IncomingMessage]
+      await once(response.resume(), 'end')
+    }
+    agent.destroy()
+
+    expect(timeouts).toEqual([0, 0])
   })
 
   it('does not time an answer that the socket has taken whole', async () => {
@@ -422,6 +446,6 @@ describe('nodeHandler', () => {
 
     await echo('/v1/models')
 
-    expect(sockets[0]?.timeout).not.toBe(60_000)
+    expect(sockets[0]?.timeout).not.toBe(600_001)
   })
 })

@@ -18,6 +18,8 @@ describe('what costs more than tokens', () => {
     [{ service_tier: 'flex' }, {}],
     [{ service_tier: null, web_search_options: null, modalities: ['text'] }, {}],
     [{ web_search_options: {} }, { web_search: 'true' }],
+    [{ enable_search: true }, { web_search: 'true' }],
+    [{ enable_search: false }, {}],
     [{ modalities: ['text', 'audio'] }, { output_audio: 'true' }],
   ])('in a chat: %j is %j', (request, fields) => {
     expect(chatSurcharges(request)).toEqual(fields)
@@ -95,6 +97,22 @@ describe('C11 a request for what the price list does not name', () => {
     expect(costs[0]).toBeLessThan(0.05)
     expect(costs[1]).toBeGreaterThan(0.05)
   })
+
+  test.each(['cl-sonnet-4-6', 'gmn-2.5-flash'])(
+    'goes through in a chat with %s, whose vendor never hears of it',
+    async (model) => {
+      started = await startGateway()
+
+      const answer = await started.post('/v1/chat/completions', {
+        model,
+        messages,
+        service_tier: 'priority',
+        web_search_options: {},
+      })
+
+      expect(answer.status, await answer.clone().text()).toBe(200)
+    },
+  )
 
   test('goes through where nothing is billed', async () => {
     started = await startGateway({ billing: 'off' })

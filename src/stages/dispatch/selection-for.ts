@@ -2,6 +2,7 @@ import { charge } from '../../catalog/prices/prices.ts'
 import type { RouteCandidate } from '../../routing/route-candidate.ts'
 import { Selection } from '../../routing/selection.ts'
 import { stickyKey } from '../../routing/sticky-key.ts'
+import { chargedFields } from '../charged-fields.ts'
 import type { RoutedRequest } from '../route.ts'
 import type { StageContext } from '../stage-context.ts'
 
@@ -31,8 +32,7 @@ export function nextOf(context: StageContext, selection: Selection): RouteCandid
 function costAt(context: StageContext, routed: RoutedRequest, { model }: RouteCandidate): bigint | undefined {
   const { prices } = context
   if (prices === undefined) return undefined
-  const rate =
-    prices.quote(`${model.vendor}/${model.upstream}`, routed.billingFields) ??
-    prices.quote(model.id, routed.billingFields)
+  const fields = chargedFields(context, routed, model)
+  const rate = prices.quote(`${model.vendor}/${model.upstream}`, fields) ?? prices.quote(model.id, fields)
   return rate === undefined ? undefined : charge(rate, routed.estimate)
 }

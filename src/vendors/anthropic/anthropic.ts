@@ -2,6 +2,7 @@ import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
 import { MessagesStreamDecoder } from './chat-decoder.ts'
+import { SURCHARGES_LEFT_OUT } from './chat-fields.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'
 import { madeTurns } from './made-turns.ts'
@@ -36,6 +37,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
     models: [],
     chat: {
       toWire: (call) => chatToWire(call, address),
+      leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
       decoder: (call, writer) =>
         new MessagesStreamDecoder(call, writer, (event) => messagesStreamError(event, apiKeys)),

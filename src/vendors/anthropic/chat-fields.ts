@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { fieldCheck, type TranslationTable } from '../shared/translated-chat-fields.ts'
+import { fieldCheck, surchargesLeftOut, type TranslationTable } from '../shared/translated-chat-fields.ts'
 
 /** Every field of a chat request at this vendor (Anthropic, "OpenAI SDK compatibility", field tables). */
 export const CHAT_FIELDS = {
@@ -41,6 +41,9 @@ export const CHAT_FIELDS = {
   verbosity: 'dropped',
   web_search_options: 'dropped',
 } as const satisfies TranslationTable
+
+/** Billing fields of surcharges that the vendor never hears of. */
+export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CHAT_FIELDS)
 
 const check = fieldCheck(CHAT_FIELDS, { n: (value) => value === 1 })
 

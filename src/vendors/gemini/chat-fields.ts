@@ -1,4 +1,9 @@
-import { type FieldCheck, fieldCheck, type TranslationTable } from '../shared/translated-chat-fields.ts'
+import {
+  type FieldCheck,
+  fieldCheck,
+  surchargesLeftOut,
+  type TranslationTable,
+} from '../shared/translated-chat-fields.ts'
 
 /** Every field of a chat request at this vendor (Gemini API, "GenerateContentRequest" and "GenerationConfig"). */
 export const CHAT_FIELDS = {
@@ -40,6 +45,9 @@ export const CHAT_FIELDS = {
   verbosity: 'dropped',
   web_search_options: 'dropped',
 } as const satisfies TranslationTable
+
+/** Billing fields of surcharges that the vendor never hears of. */
+export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CHAT_FIELDS)
 
 /**
  * Reports the fields that are left out, unknown ones included.

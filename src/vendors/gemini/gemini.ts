@@ -3,6 +3,7 @@ import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, ImageOperation, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
+import { SURCHARGES_LEFT_OUT } from './chat-fields.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, needsInlineImages } from './chat-to-wire.ts'
 import { countTokens } from './count-tokens.ts'
@@ -56,6 +57,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     models: [],
     chat: {
       toWire: (call) => chatToWire(call, basePath),
+      leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
       decoder: chatDecoder,
       needsInlineImages,

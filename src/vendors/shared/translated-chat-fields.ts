@@ -30,6 +30,15 @@ export type TranslationRule = 'mapped' | 'dropped' | 'refused'
 /** A rule for every field, for a vendor that does not speak the dialect. */
 export type TranslationTable = Readonly<Record<ChatField | ExtraField, TranslationRule>>
 
+/** The billing fields that stand for request fields with a surcharge. */
+const SURCHARGES = { service_tier: 'service_tier', web_search_options: 'web_search' } as const
+
+/** Billing fields of surcharges that a vendor never hears of, by its table. */
+export function surchargesLeftOut(table: TranslationTable): ReadonlySet<string> {
+  const fields = Object.keys(SURCHARGES) as (keyof typeof SURCHARGES)[]
+  return new Set(fields.filter((field) => table[field] === 'dropped').map((field) => SURCHARGES[field]))
+}
+
 /** Tells values of a refused field that ask for nothing beyond what the vendor does anyway, by field. */
 type HarmlessValues = Readonly<Record<string, (value: unknown) => boolean>>
 
