@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
-import { usedBytes } from './image-memory.ts'
+import { usedBytes } from '../support/used-bytes.ts'
 import { EDITS, editBody, generation, IMAGES, interaction, png } from './image-requests.ts'
 import { type ScriptedVendor, scriptedVendor } from './image-vendor.ts'
 
