@@ -2,26 +2,16 @@
 //
 //   node --expose-gc bench/in-process-mcp.mjs [calls per round]
 //   node --cpu-prof --cpu-prof-interval 100 bench/in-process-mcp.mjs
-import { createGateway, openai } from '../dist/index.js'
 import { mcpHandler } from '../dist/mcp.js'
-import { CHAT_ANSWER, CHAT_REQUEST } from './in-process-messages.mjs'
-import { answeringTransport, CALLER_KEY, measureRounds, sendOnce } from './in-process-rounds.mjs'
+import { CHAT, openChatGateway } from './in-process-chat.mjs'
+import { CHAT_REQUEST } from './in-process-messages.mjs'
+import { measureRounds, sendOnce } from './in-process-rounds.mjs'
 
 const REVISION = '2026-07-28'
 
 const perRound = Number(process.argv[2] ?? 3_000)
 
-const gateway = createGateway({
-  vendors: [openai({ apiKey: 'vendor-key' })],
-  models: [
-    { id: 'bench-chat', kind: 'chat', vendor: 'openai', upstream: 'gpt-4.1-mini', limits: { maxOutputTokens: 1000 } },
-  ],
-  billing: 'off',
-  keys: [{ key: CALLER_KEY, account: 'bench' }],
-  limits: { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrency: 100_000 },
-  transport: answeringTransport([CHAT_ANSWER]),
-})
-await gateway.start()
+const gateway = await openChatGateway({ billing: 'off' })
 
 const params = {
   name: 'chat_complete',
@@ -44,11 +34,10 @@ const call = {
     'mcp-name': 'chat_complete',
   },
 }
-const chat = { path: '/v1/chat/completions', contentType: 'application/json', chunks: [CHAT_REQUEST] }
 const mcp = mcpHandler(gateway)
 
 const plan = { perRound, rounds: 9, parallel: 8 }
-await measureRounds(() => sendOnce(gateway, chat), plan)
+await measureRounds(() => sendOnce(gateway, CHAT), plan)
 await measureRounds(() => sendOnce(mcp, call), plan)
 await mcp.close()
 await gateway.close({ drainMs: 0 })

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGateway, dashscope } from '../dist/index.js'
 import { answeringTransport, CALLER_KEY, sendOnce } from './in-process-rounds.mjs'
+import { VIDEO_MODEL } from './proxies/gateway.mjs'
 
 const perRound = Number(process.argv[2] ?? 8_000)
 const rounds = Number(process.argv[3] ?? 15)
@@ -44,25 +45,10 @@ const receipts = {
   },
 }
 
-const MODEL = {
-  id: 'bench-video',
-  kind: 'video',
-  vendor: 'dashscope',
-  upstream: 'video-bench',
-  protocol: 'wan-2-6',
-  video: {
-    task: 't2v',
-    resolutions: ['720p', '1080p'],
-    durations: { min: 2, max: 15 },
-    maxBilledSeconds: 15,
-    geometry: 'size',
-  },
-}
-
 async function openGateway(number) {
   const gateway = createGateway({
     vendors: [dashscope({ apiKey: 'vendor-key' })],
-    models: [MODEL],
+    models: [VIDEO_MODEL],
     prices: {
       currency: 'USD',
       prices: [

@@ -53,7 +53,8 @@ const EDIT_MODELS = [
   },
 }))
 
-const VIDEO_MODEL = {
+/** As the catalog has models of its protocol. */
+export const VIDEO_MODEL = {
   id: 'bench-video',
   kind: 'video',
   vendor: 'dashscope',

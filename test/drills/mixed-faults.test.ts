@@ -3,10 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type DrillAnswer, type DrillCall, makeCall } from './support/drill-calls.ts'
 import { WHOLE_COSTS } from './support/drill-models.ts'
+import { drillPrograms } from './support/drill-process.ts'
 import { FAULT_TIMEOUTS, isLong } from './support/fault-drill-settings.ts'
 import { gatewayFor, hasFault, type Mix, type MixVendors, plannedOutcome, planOf } from './support/fault-plan.ts'
 import { CONNECTION_FAULTS, startFaultVendor, startUnreachableVendor } from './support/fault-vendor.ts'
-import { drillPrograms, type GatewayMeasures } from './support/gateway-process.ts'
+import type { GatewayMeasures } from './support/gateway-process.ts'
 import { slopeOf } from './support/slope.ts'
 
 const AT_ONCE = isLong ? 100 : 40
@@ -91,7 +92,7 @@ describe('A15 G1 mixed faults', () => {
       }
 
       const after = await gateway.ask('measure')
-      await gateway.kill()
+      await gateway.end('SIGKILL')
       const { struck } = vendors.faulty
       const wrong = calls.flatMap((call, index) => {
         const expected = plannedOutcome(mix, call, struck)

@@ -1,8 +1,9 @@
 import { Agent } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeCall } from './support/drill-calls.ts'
+import { type DrillProcess, drillPrograms } from './support/drill-process.ts'
 import { type FaultVendor, startFaultVendor } from './support/fault-vendor.ts'
-import { type DrillProcess, drillPrograms, type GatewayMeasures } from './support/gateway-process.ts'
+import type { GatewayMeasures } from './support/gateway-process.ts'
 import type { SlowCallersMeasures, SlowCallersOrder } from './support/slow-callers-program.ts'
 
 const isLong = process.env['DRILL'] === 'long'
@@ -33,7 +34,7 @@ beforeEach(async () => {
 afterEach(async () => {
   agent.destroy()
   await healthyVendor.close()
-  await Promise.all([gateway.kill(), slow.kill()])
+  await Promise.all([gateway.end('SIGKILL'), slow.end('SIGKILL')])
 })
 
 async function startGateway(requestTimeoutMs?: number): Promise<void> {

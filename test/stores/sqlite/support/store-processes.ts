@@ -1,10 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { build } from 'tsup'
-import { afterAll, beforeAll } from 'vitest'
+import { bundledPrograms } from '../../../support/bundled-programs.ts'
 
 /** A started process, and what it has written so far. */
 export interface StoreProcess {
@@ -18,37 +16,10 @@ export interface StoreProcess {
   readonly ended: Promise<number | string | null>
 }
 
-const ROOT = join(import.meta.dirname, '../../../..')
-
 /** Bundles `store-process.ts` once for a test file, and starts it as often as asked. What still runs is killed at the end. */
 export function storeProcesses(): (...args: string[]) => StoreProcess {
-  // Inside the project, so that the bundle finds the engine's package.
-  const folder = mkdtempSync(join(ROOT, 'node_modules/.signalbox-test-'))
-  const children = new Set<ChildProcess>()
-  beforeAll(async () => {
-    await build({
-      entry: [join(import.meta.dirname, 'store-process.ts')],
-      outDir: folder,
-      format: 'esm',
-      target: 'node20',
-      config: false,
-      dts: false,
-      removeNodeProtocol: false,
-      silent: true,
-      outExtension: () => ({ js: '.mjs' }),
-    })
-  })
-  afterAll(() => {
-    for (const child of children) child.kill('SIGKILL')
-    rmSync(folder, { recursive: true, force: true })
-  })
-  return (...args) => {
-    const child = spawn(process.execPath, [join(folder, 'store-process.mjs'), ...args], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    })
-    children.add(child)
-    return watch(child)
-  }
+  const start = bundledPrograms([join(import.meta.dirname, 'store-process.ts')])
+  return (...args) => watch(start('store-process', args, { stdio: ['pipe', 'pipe', 'inherit'] }))
 }
 
 function watch(child: ChildProcess): StoreProcess {
