@@ -14,9 +14,9 @@ export interface TransportRequest {
    * a `content-length` of their sum; a `content-length` among the headers that differs from it fails the call unsent.
    */
   readonly body: Uint8Array | string | readonly Uint8Array[] | null
-  /** Longest silence before the response headers, counted from when the request was sent. */
+  /** Longest silence before the response headers, counted from when the request was sent. Never cut short; may last a second longer. */
   readonly firstByteTimeoutMs: number
-  /** Longest silence between two pieces of the body. */
+  /** Longest silence between two pieces of the body. Never cut short; may last a second longer. */
   readonly idleTimeoutMs: number
 }
 

@@ -87,8 +87,8 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
           path: request.path,
           method: request.method,
           ...payloadOf(request),
-          headersTimeout: request.firstByteTimeoutMs,
-          bodyTimeout: request.idleTimeoutMs,
+          headersTimeout: neverEarly(request.firstByteTimeoutMs),
+          bodyTimeout: neverEarly(request.idleTimeoutMs),
         },
         this,
       )
@@ -157,6 +157,14 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
     this.#ended = true
     this.#handler.onFailure({ phase: this.#phase, kind: kindOf(error), error })
   }
+}
+
+/** How often undici looks at its timers (`lib/util/timers.js`). */
+const TICK_MS = 499
+
+/** undici counts from the tick before a timer was set, which ends it as much as one tick too soon. */
+function neverEarly(timeoutMs: number): number {
+  return timeoutMs + TICK_MS
 }
 
 /** Up to here a body in pieces is joined: undici sends each piece by a write and a turn of its own, which costs more. */
