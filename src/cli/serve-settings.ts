@@ -5,6 +5,7 @@ import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import type { PriceFile } from '../catalog/prices/prices.ts'
 import { type ReloadablePrices, reloadablePrices } from '../catalog/prices/reloadable-prices.ts'
+import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import type { Timeouts } from '../stages/stage-context.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
@@ -175,9 +176,6 @@ function parseTimeouts(text: string): Partial<Timeouts> {
   }
   return timeouts
 }
-
-/** The bound is that of `createGateway({ operatorKey })`. */
-const SHORTEST_OPERATOR_KEY = 24
 
 function parseOperatorKey(text: string): string {
   if (text.length < SHORTEST_OPERATOR_KEY || /\s/.test(text))

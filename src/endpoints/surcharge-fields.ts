@@ -25,7 +25,7 @@ const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { service_tier, web_search_options, enable_search, modalities } = request
   const isTiered = !ORDINARY_TIERS.has(service_tier)
-  // The second is DashScope's own field.
+  // Two names for one thing: vendors of this dialect have fields of their own beside OpenAI's.
   const searches = (web_search_options !== undefined && web_search_options !== null) || enable_search === true
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
   if (!isTiered && !searches && !speaks) return NO_FIELDS

@@ -1,6 +1,7 @@
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
 
 const KNOWN: readonly string[] = [
   'vendors',
@@ -81,9 +82,6 @@ export function checkOptions(options: GatewayOptions): void {
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
 }
-
-/** A key that can be guessed would show the state of the vendors to anybody. */
-const SHORTEST_OPERATOR_KEY = 24
 
 const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]
 

@@ -42,6 +42,8 @@ export class RouteCandidate {
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly apiKey: string
+  /** That of its key. */
+  readonly account: string
   readonly key: VendorKey
   readonly load: AdaptiveLimit
   readonly priority: number
@@ -60,6 +62,7 @@ export class RouteCandidate {
     this.model = parts.model
     this.vendor = parts.vendor
     this.apiKey = parts.key.apiKey
+    this.account = parts.key.account
     this.key = parts.key
     this.load = parts.load
     this.priority = parts.priority

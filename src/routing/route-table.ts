@@ -38,6 +38,11 @@ export class RouteTable {
     return this.#vendors.values()
   }
 
+  /** One of them; undefined when it is not configured. */
+  vendor(id: string): RoutedVendor | undefined {
+    return this.#vendors.get(id)
+  }
+
   /** Every candidate that some request has asked for so far. */
   *candidates(): Iterable<RouteCandidate> {
     for (const { all } of this.#byModel.values()) yield* all

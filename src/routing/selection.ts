@@ -71,7 +71,6 @@ export class Selection {
   /** The candidate cannot do what is asked, and no more can the other keys of its vendor. */
   passOver(candidate: RouteCandidate): void {
     for (const other of this.#candidates) if (other.model === candidate.model) this.#excluded.push(other)
-    this.#excluded.push(candidate)
   }
 
   /** The candidate is being asked. */

@@ -39,6 +39,7 @@ export function identify(
 
 const BEARER = /^bearer +(\S+)$/i
 
-function bearerToken(authorization: string | undefined): string | undefined {
+/** The token of an `authorization` header; undefined when it bears none. */
+export function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1]
 }

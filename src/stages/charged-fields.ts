@@ -3,14 +3,20 @@ import type { BillingFields } from '../endpoints/endpoint.ts'
 import type { Parsed } from './records.ts'
 import type { StageContext } from './stage-context.ts'
 
-/** What a model's price depends on: a surcharge that the vendor's translation leaves out is not asked for, and not charged. */
+const NO_FIELDS: BillingFields = {}
+
+/**
+ * What a model's price depends on: a surcharge that the translation for its vendor leaves out is not asked for, and not charged.
+ * A Messages request that is translated into a chat loses all of them.
+ */
 export function chargedFields(
   context: StageContext,
   { endpoint, billingFields }: Pick<Parsed, 'endpoint' | 'billingFields'>,
   model: CatalogModel,
 ): BillingFields {
-  if (endpoint.id !== 'chat') return billingFields
-  const leftOut = context.vendors.get(model.vendor)?.chat?.leavesOut
+  const vendor = context.vendors.get(model.vendor)
+  if (endpoint.id === 'messages' && vendor !== undefined && vendor.messages === undefined) return NO_FIELDS
+  const leftOut = endpoint.id === 'chat' ? vendor?.chat?.leavesOut : undefined
   if (leftOut === undefined) return billingFields
   const names = Object.keys(billingFields)
   if (!names.some((name) => leftOut.has(name))) return billingFields

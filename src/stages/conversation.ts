@@ -1,6 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
 import { type MaybePromise, settled } from '../core/maybe-promise.ts'
-import { vendorAccount } from '../routing/vendor-account.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { AnsweredInteraction } from '../vendors/vendor.ts'
 import type { Candidate, Parsed, Reserved } from './records.ts'
@@ -55,7 +54,7 @@ export function rememberInteraction(
         id: interaction.id,
         accountId,
         vendor: candidate.vendor.id,
-        vendorKey: vendorAccount(candidate.vendor.id, candidate.apiKey),
+        vendorKey: candidate.account,
         upstreamId: interaction.upstreamId,
         model: candidate.model.id,
         createdAtMs: nowMs,
@@ -69,5 +68,5 @@ export function rememberInteraction(
 /** May this candidate continue the conversation? Only the vendor key that began it has its history. */
 export function canContinue(reserved: Reserved, candidate: Candidate): boolean {
   const previous = reserved.conversation?.previous
-  return previous === undefined || previous.vendorKey === vendorAccount(candidate.vendor.id, candidate.apiKey)
+  return previous === undefined || previous.vendorKey === candidate.account
 }

@@ -91,6 +91,8 @@ export interface Candidate {
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly apiKey: string
+  /** Names vendor and key without telling the key. */
+  readonly account: string
 }
 
 export interface Routed extends Reserved {

@@ -4,7 +4,6 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { TaskCall, TaskReport, Vendor, VendorFailure, VideoOperation, WireAnswer } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { callsUnderWay } from './calls-under-way.ts'
-import { vendorAccounts } from './vendor-accounts.ts'
 
 /** Longest wait for a whole answer about a task; a lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
@@ -26,12 +25,10 @@ export interface TaskVendor {
 
 /** Finds the key that a task was submitted with; undefined when it is configured no more. */
 export function vendorOf(context: StageContext, task: TaskRecord): TaskVendor | undefined {
-  const vendor = context.vendors.get(task.details.vendor)
-  if (vendor?.videos === undefined) return undefined
-  for (const [apiKey, account] of vendorAccounts(vendor)) {
-    if (account === task.vendorAccount) return { vendor, videos: vendor.videos, apiKey }
-  }
-  return undefined
+  const routed = context.routes.vendor(task.details.vendor)
+  const key = routed?.keys.find(({ account }) => account === task.vendorAccount)
+  if (routed?.vendor.videos === undefined || key === undefined) return undefined
+  return { vendor: routed.vendor, videos: routed.vendor.videos, apiKey: key.apiKey }
 }
 
 /** Asks how a task stands. */

@@ -4,7 +4,6 @@ import type { StageContext } from '../stages/stage-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
 import { draftOf, type TaskDetailsDraft } from './task-details-draft.ts'
-import { vendorAccounts } from './vendor-accounts.ts'
 
 /** Time for the answer to a submission beyond the longest that the request itself may take. */
 const SUBMISSION_GRACE_MS = 60_000
@@ -88,7 +87,7 @@ export function taskAt(
     ...task,
     state,
     upstreamId,
-    vendorAccount: vendorAccounts(vendor).get(candidate.apiKey)!,
+    vendorAccount: candidate.account,
     updatedAtMs: nowMs,
     nextPollAtMs: nowMs + pollIntervalOf(context, vendor.id),
     deadlineAtMs: task.createdAtMs + context.taskDeadlineMs,

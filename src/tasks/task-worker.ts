@@ -7,7 +7,6 @@ import { vendorOf } from './ask-vendor.ts'
 import { callsUnderWay } from './calls-under-way.ts'
 import { receiptAnswer } from './receipt-answer.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
-import { vendorAccounts } from './vendor-accounts.ts'
 
 /** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
 const IDLE_INTERVAL_MS = 1_000
@@ -214,10 +213,10 @@ export class TaskWorker {
 
 function polledAccounts(context: StageContext): readonly PolledAccount[] {
   const accounts: PolledAccount[] = []
-  for (const vendor of context.vendors.values()) {
+  for (const { vendor, keys } of context.routes.vendors) {
     const { videos } = vendor
     if (videos === undefined) continue
-    for (const account of vendorAccounts(vendor).values()) accounts.push({ vendorAccount: account, videos })
+    for (const account of new Set(keys.map((key) => key.account))) accounts.push({ vendorAccount: account, videos })
   }
   return accounts
 }

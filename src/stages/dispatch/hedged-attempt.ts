@@ -29,7 +29,7 @@ const HEDGED_KINDS: ReadonlySet<string> = new Set(['chat', 'embedding'])
 /** May a second candidate be asked while the first one is slow? */
 export function mayHedge(context: StageContext, { endpoint, isStream }: RoutedRequest): boolean {
   if (context.routing.hedge === undefined || isStream) return false
-  return HEDGED_KINDS.has(endpoint.kind) && endpoint.isPaidJob !== true && endpoint.isTask !== true
+  return HEDGED_KINDS.has(endpoint.kind)
 }
 
 /**
