@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Transport } from '../../src/transport/transport.ts'
+import type { Transport, TransportRequest } from '../../src/transport/transport.ts'
 import { undiciTransport } from '../../src/transport/undici.ts'
 
 const TIMEOUT_MS = 800
@@ -29,7 +29,7 @@ async function listen(): Promise<string> {
 
 function callAt(delayMs: number, origin: string): Promise<string> {
   return new Promise((resolve) => {
-    const request = {
+    const request: TransportRequest = {
       origin,
       path: '/',
       method: 'GET',
