@@ -19,10 +19,9 @@ export function announcesBody(request: IncomingMessage): boolean {
  */
 export class RequestBodyReader {
   readonly #limitBytes: number
-  readonly #listener: BodyListener
-  readonly #chunks: Uint8Array[] = []
+  #listener: BodyListener | undefined
+  #chunks: Uint8Array[] = []
   #sizeBytes = 0
-  #settled = false
   #refused = false
 
   constructor(limitBytes: number, listener: BodyListener) {
@@ -57,7 +56,7 @@ export class RequestBodyReader {
 
   /** Takes one piece of the body. */
   add(request: IncomingMessage, chunk: Uint8Array | string): void {
-    if (this.#settled) return
+    if (this.#listener === undefined) return
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk, request.readableEncoding ?? 'utf8') : chunk
     this.#sizeBytes += bytes.byteLength
     if (this.#sizeBytes <= this.#limitBytes) {
@@ -80,10 +79,14 @@ export class RequestBodyReader {
   }
 
   #settle(failure: BodyFailure | undefined): void {
-    if (this.#settled) return
-    this.#settled = true
+    const listener = this.#listener
+    if (listener === undefined) return
+    const chunks = failure === undefined ? this.#chunks : []
     this.#refused = failure === 'too_large'
-    this.#listener(failure, failure === undefined ? this.#chunks : [])
+    // The reader lives as long as the answer, which may be a long stream: it keeps neither the body nor who has it.
+    this.#listener = undefined
+    this.#chunks = []
+    listener(failure, chunks)
   }
 }
 

@@ -74,9 +74,6 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
   callerUrls?(request: Request): readonly CallerUrl[]
   /** Absent where the vendor keeps no history. */
   conversation?(request: Request): ConversationWish
-  /**
-   * An error event for a stream that has begun; the connection is ended after it. Undefined: there is no way to tell of an
-   * error, and the connection is cut.
-   */
-  streamError(error: GatewayError, request: Request): string | undefined
+  /** An error event for a stream of events that has begun; the connection is ended after it. */
+  streamError(error: GatewayError): string
 }

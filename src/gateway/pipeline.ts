@@ -8,7 +8,7 @@ import { parse } from '../stages/parse.ts'
 import { receiveBody } from '../stages/receive-body.ts'
 import type { Admitted, Answer, Received, Reserved, ReserveOutcome } from '../stages/records.ts'
 import { relay } from '../stages/relay.ts'
-import { streamTypeOf, wholeHead } from '../stages/reply-headers.ts'
+import { wholeHead } from '../stages/reply-headers.ts'
 import { reserve } from '../stages/reserve.ts'
 import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
@@ -36,7 +36,8 @@ export async function pipeline(context: StageContext, received: Received): Promi
     return
   }
   announce(context, outcome)
-  await answer(context, outcome)
+  // Not awaited here: an answer can take minutes, and what this function has read would be kept for as long.
+  return answer(context, outcome)
 }
 
 function reserveOrLeave(context: StageContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
@@ -62,8 +63,8 @@ async function answer(context: StageContext, reserved: Reserved): Promise<void> 
     // Its id reaches the caller with the first bytes, so its owner is noted before them.
     const { interaction } = outcome.call.stream
     if (interaction !== undefined) await rememberInteraction(context, reserved, outcome.candidate, interaction)
-    const { ending, recorded, sinkFault } = await relay(context, reserved, outcome)
-    const headers = ['content-type', streamTypeOf(reserved), 'cache-control', 'no-cache, no-transform']
+    const { ending, contentType, recorded, sinkFault } = await relay(context, reserved, outcome)
+    const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
     const kept = recorded === undefined ? undefined : { status: 200, headers, body: recorded }
     await settle(context, reserved, { ending, candidate: outcome.candidate, status: 200, answer: kept })
     if (sinkFault !== undefined) throw sinkFault

@@ -6,6 +6,7 @@ import type { StreamEnd, StreamReceiver } from './dispatch/stream-call.ts'
 import { cutUsage, promptUsage } from './estimated-usage.ts'
 import type { CallEnding, Reserved, StreamAnswer } from './records.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './reply-headers.ts'
+import { forgetBody } from './request-record.ts'
 import type { StageContext } from './stage-context.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
@@ -17,6 +18,7 @@ const MAX_REPLAY_BYTES = 8 * 1024 * 1024
 /** What a finished stream leaves behind. */
 export interface StreamedAnswer {
   readonly ending: CallEnding
+  readonly contentType: string
   /** The caller's bytes, for replay; undefined when nobody asked to keep them or they grew too large. */
   readonly recorded: Uint8Array | undefined
   /** Set when the caller's side failed by a fault of its own, and not because the caller left. */
@@ -61,6 +63,7 @@ class Relay implements StreamReceiver {
   }
 
   begin(): void {
+    forgetBody(this.#reserved)
     const { call } = this.#answer
     const { caller, sink } = this.#reserved
     sink.onDrain(() => call.resume())
@@ -93,16 +96,16 @@ class Relay implements StreamReceiver {
     this.#silenceTimer?.cancel()
     this.#answer.deadline.cancel()
     const ending = this.#endingOf(end)
-    const { sink, endpoint, body } = this.#reserved
+    const { sink, endpoint } = this.#reserved
     this.#toCaller(() => {
-      if (ending.error === undefined) return sink.end()
-      const event = endpoint.streamError(ending.error, body)
-      if (event === undefined) sink.destroy()
-      else sink.end(event)
+      if (ending.error === undefined) sink.end()
+      else if (this.#type === EVENT_STREAM) sink.end(endpoint.streamError(ending.error))
+      // Anything else has no place for an error.
+      else sink.destroy()
     })
     const recorded =
       ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined
-    this.#resolve({ ending, recorded, sinkFault: this.#sinkFault })
+    this.#resolve({ ending, contentType: this.#type, recorded, sinkFault: this.#sinkFault })
   }
 
   /**

@@ -4,7 +4,7 @@ import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { CallerPresence } from './caller-presence.ts'
 import { CallGroup } from './dispatch/call-group.ts'
-import type { Received } from './records.ts'
+import type { Received, Reserved } from './records.ts'
 import type { HostRouted } from './route.ts'
 
 /** What a record begins with. */
@@ -64,4 +64,12 @@ export class RequestRecord implements Received, HostRouted {
     this.vouchedPrincipal = beginning.vouchedPrincipal
     this.routeOverride = beginning.routeOverride
   }
+}
+
+/**
+ * Lets the body go: once a stream is open nobody is asked again, and a prompt with pictures may weigh megabytes for as long
+ * as the model speaks.
+ */
+export function forgetBody(reserved: Reserved): void {
+  Object.assign(reserved, { body: { model: reserved.body.model }, bytes: undefined })
 }

@@ -28,7 +28,5 @@ export const speechEndpoint: Endpoint<SpeechRequest> = {
   streamType: (request) => (request.stream_format === 'sse' ? EVENT_STREAM : CONTENT_TYPES[request.response_format]),
   estimate: (request) => ({ characters: countCharacters(request.input) }),
   billingFields: () => ({}),
-  /** An event where the answer is one of events; sound has no place for it. */
-  streamError: (error, request) =>
-    request.stream_format === 'sse' ? sseData(JSON.stringify(openaiErrorObject(error))) : undefined,
+  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
 }

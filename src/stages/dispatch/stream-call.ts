@@ -134,10 +134,11 @@ export class StreamCall implements TransportHandler {
   }
 
   onHead(status: number, headers: HeaderMap): void {
-    this.#status = status
-    this.#headers = headers
     this.#isEventStream =
       status >= 200 && status < 300 && mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
+    if (this.#isEventStream) return
+    this.#status = status
+    this.#headers = headers
   }
 
   onData(chunk: Uint8Array): void {

@@ -318,7 +318,7 @@ describe('what the gateway reads from a request', () => {
   })
 
   test('an error inside a stream is an event of the shape', () => {
-    expect(endpoint.streamError(new GatewayError('upstream_unavailable', { message: 'gone' }), parse({}))).toBe(
+    expect(endpoint.streamError(new GatewayError('upstream_unavailable', { message: 'gone' }))).toBe(
       'event: error\ndata: {"error":{"message":"gone","type":"server_error","param":null,"code":"upstream_unavailable"},"event_type":"error"}\n\n',
     )
   })

@@ -152,9 +152,7 @@ describe('the endpoint', () => {
   it('streams when it is asked to, and ends a broken stream with an error event', () => {
     expect(endpoint.isStream(parse({ stream: true }))).toBe(true)
     expect(endpoint.isStream(parse({ stream: false }))).toBe(false)
-    expect(endpoint.streamError(new GatewayError('upstream_unavailable'), parse({}))).toMatch(
-      /^data: \{"error":\{.*\}\n\n$/,
-    )
+    expect(endpoint.streamError(new GatewayError('upstream_unavailable'))).toMatch(/^data: \{"error":\{.*\}\n\n$/)
   })
 
   it('is one of the shapes of its path', () => {

@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { nodeHandler } from '../../src/adapters/node.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
+import type { Transport } from '../../src/transport/transport.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
+import { usedBytes } from '../support/used-bytes.ts'
+
+const PROMPT_BYTES = 16 * 1024 * 1024
+
+const FIRST_EVENT = Buffer.from(
+  `data: ${JSON.stringify({
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'gpt-5.4',
+    choices: [{ index: 0, delta: { role: 'assistant', content: 'Well' }, finish_reason: null }],
+  })}\n\n`,
+)
+
+/** A vendor that begins to answer, and keeps nothing of what it was sent. */
+function begunTransport(): Transport & { readonly asked: number } {
+  let asked = 0
+  return {
+    get asked() {
+      return asked
+    },
+    send(_request, handler) {
+      asked += 1
+      queueMicrotask(() => {
+        handler.onHead(200, { 'content-type': 'text/event-stream' })
+        handler.onData(FIRST_EVENT)
+      })
+      return { abort() {}, pause() {}, resume() {} }
+    },
+    async close() {},
+  }
+}
+
+function longPrompt(): Buffer {
+  const messages = [{ role: 'user', content: 'signal '.repeat(PROMPT_BYTES / 7) }]
+  return Buffer.from(JSON.stringify({ model: 'chat-relayed', stream: true, max_tokens: 5, messages }))
+}
+
+test('an open stream keeps nothing of its prompt, however long the model speaks', async () => {
+  const transport = begunTransport()
+  const gateway = createGateway({
+    vendors: [openai({ apiKey: 'sk-vendor' })],
+    models: [{ ...TEST_MODELS[0], limits: { contextTokens: 100_000_000, maxOutputTokens: 2_000 } }],
+    keys: [{ key: TEST_KEY, account: 'acct_memory' }],
+    billing: 'off',
+    limits: { tokensPerMinute: 1_000_000_000 },
+    transport,
+  })
+  const server = createServer(nodeHandler(gateway)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const before = await usedBytes()
+
+  const call = request({
+    port: (server.address() as AddressInfo).port,
+    method: 'POST',
+    path: '/v1/chat/completions',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${TEST_KEY}` },
+  })
+  call.end(longPrompt())
+  const [response] = await once(call, 'response')
+  const [chunk] = await once(response, 'data')
+  expect(String(chunk)).toContain('Well')
+
+  expect(transport.asked).toBe(1)
+  // Buffers are swept a little after the collection.
+  await expect.poll(async () => (await usedBytes()) - before).toBeLessThan(PROMPT_BYTES / 4)
+  call.destroy()
+  await gateway.close({ drainMs: 0 })
+  server.close()
+})
