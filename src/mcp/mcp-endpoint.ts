@@ -1,4 +1,4 @@
-import { type AuthInfo, createMcpHandler, type McpServer, type Server } from '@modelcontextprotocol/server'
+import { createMcpHandler, type McpServer, type McpServerFactory, type Server } from '@modelcontextprotocol/server'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
@@ -12,9 +12,11 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import { type CallerRules, callerCheck } from './caller-check.ts'
 import { CallsUnderWay } from './calls-under-way.ts'
 import type { McpHandler } from './mcp-handler.ts'
+import { protocolRequest } from './protocol-request.ts'
 import { checkContentType, readRequestBody } from './request-body.ts'
 import { cancelledId, messageOf, sessionOf } from './rpc-message.ts'
-import { respondParseError, sendResponse } from './rpc-response.ts'
+import { respondJson, respondParseError, sendResponse } from './rpc-response.ts'
+import { ServedExchange } from './served-exchange.ts'
 import type { Caller } from './tool-context.ts'
 
 /** What an endpoint is made of. */
@@ -37,8 +39,6 @@ export class McpEndpoint implements McpHandler {
   readonly #parts: McpEndpointParts
   readonly #checkCaller: (request: GatewayRequest) => void
   readonly #protocol: ReturnType<typeof createMcpHandler>
-  /** The SDK carries a credential record through to the server that it asks for; here it stands for the caller. */
-  readonly #callers = new WeakMap<AuthInfo, Caller>()
   readonly #underWay = new CallsUnderWay()
   readonly #open = new Set<AbortController>()
   #isClosed = false
@@ -47,7 +47,14 @@ export class McpEndpoint implements McpHandler {
     this.#parts = parts
     this.#checkCaller = callerCheck(parts.rules)
     const { logger, serverFor } = parts
-    this.#protocol = createMcpHandler(({ authInfo }) => serverFor(this.#callerOf(authInfo)), {
+    const serve: McpServerFactory = ({ authInfo: exchange, era }) => {
+      if (!(exchange instanceof ServedExchange)) throw new TypeError('the caller of this exchange is not known')
+      const server = serverFor(exchange.caller)
+      // The older revision answers with a stream that can hold more than the result.
+      if (era === 'modern') exchange.takeResult(server)
+      return server
+    }
+    this.#protocol = createMcpHandler(serve, {
       maxRequestBodySize: parts.bodyLimitBytes,
       // Mostly what clients did wrong, which they are told.
       onerror: (error) => logger.debug('the MCP server reports', { error }),
@@ -111,11 +118,14 @@ export class McpEndpoint implements McpHandler {
         : this.#underWay.enter({ principal, session, id: message.id }, departure)
     this.#open.add(departure)
     try {
-      const authInfo: AuthInfo = { token: '', clientId: principal.keyId, scopes: [] }
-      this.#callers.set(authInfo, { gateway, principal, clock })
-      const asked = webRequest(request, departure.signal)
+      const exchange = new ServedExchange({ gateway, principal, clock })
+      const asked = protocolRequest(request, departure.signal)
       sink.onClose(() => departure.abort())
-      const response = await this.#protocol.fetch(asked, { authInfo, parsedBody: body })
+      const response = await this.#protocol.fetch(asked, { authInfo: exchange, parsedBody: body })
+      if (exchange.result !== undefined) {
+        respondJson(sink, 200, exchange.result)
+        return
+      }
       const headers = message?.method === 'initialize' && response.ok ? ['mcp-session-id', ids.next('mcp')] : []
       await sendResponse(response, sink, {
         headers,
@@ -127,12 +137,6 @@ export class McpEndpoint implements McpHandler {
       this.#open.delete(departure)
     }
   }
-
-  #callerOf(authInfo: AuthInfo | undefined): Caller {
-    const caller = authInfo === undefined ? undefined : this.#callers.get(authInfo)
-    if (caller === undefined) throw new TypeError('the caller of this exchange is not known')
-    return caller
-  }
 }
 
 /** One request whose caller is known and whose body has been read. */
@@ -142,15 +146,3 @@ interface Exchange {
   readonly principal: Principal
   readonly body: unknown
 }
-
-/** The request as the SDK reads it. Its body is passed beside it, and credentials stay here. */
-function webRequest(request: GatewayRequest, signal: AbortSignal): Request {
-  const headers = new Headers()
-  for (const name of PASSED_HEADERS) {
-    const value = request.header(name)
-    if (value !== undefined) headers.set(name, value)
-  }
-  return new Request('http://gateway.invalid/mcp', { method: request.method, headers, signal })
-}
-
-const PASSED_HEADERS = ['content-type', 'accept', 'mcp-protocol-version', 'mcp-method', 'mcp-name']

@@ -15,8 +15,13 @@ const INVALID_REQUEST = -32_600
 /** Answers a body that cannot be read as JSON, in the form of JSON-RPC. */
 export function respondParseError(sink: ByteSink, error: GatewayError): void {
   const code = error.code === 'invalid_json' ? PARSE_ERROR : INVALID_REQUEST
-  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message: error.message } }))
-  sink.head(error.status, ['content-type', 'application/json', 'content-length', String(body.byteLength)])
+  respondJson(sink, error.status, { jsonrpc: '2.0', id: null, error: { code, message: error.message } })
+}
+
+/** Answers with one message. */
+export function respondJson(sink: ByteSink, status: number, message: object): void {
+  const body = Buffer.from(JSON.stringify(message))
+  sink.head(status, ['content-type', 'application/json', 'content-length', String(body.byteLength)])
   sink.end(body)
 }
 

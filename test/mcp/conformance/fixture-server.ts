@@ -8,12 +8,16 @@ const WAV = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQAAAAA='
 
 /**
  * The server that the scenarios of the conformance suite call, with the tools, resources and prompts that they name. It
- * offers what a server for one exchange can: requests to the client and log messages are left out.
+ * offers what a server for one exchange can: requests to the client, whose answers come in an exchange of their own, are
+ * left out. A log level and a subscription are taken, as the scenarios ask no more, but forgotten with the exchange.
  */
 export function fixtureServer(): McpServer {
-  const server = new McpServer({ name: 'fixture', version: '1.0.0' }, { capabilities: { completions: {} } })
+  const capabilities = { completions: {}, logging: {}, resources: { subscribe: true } }
+  const server = new McpServer({ name: 'fixture', version: '1.0.0' }, { capabilities })
   addTools(server)
   addResources(server)
+  server.server.setRequestHandler('resources/subscribe', () => ({}))
+  server.server.setRequestHandler('resources/unsubscribe', () => ({}))
   addPrompts(server)
   return server
 }
@@ -60,6 +64,12 @@ function addTools(server: McpServer): void {
       await context.mcpReq.notify({ method: 'notifications/progress', params })
     }
     return { content: [{ type: 'text', text: String(progressToken) }] }
+  })
+  server.registerTool('test_tool_with_logging', { description: 'Logs.' }, async (context) => {
+    for (const data of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
+      await context.mcpReq.log('info', data)
+    }
+    return { content: [{ type: 'text', text: 'Logged.' }] }
   })
   const inputSchema = fromJsonSchema(SCHEMA_2020)
   server.registerTool('json_schema_2020_12_tool', { description: 'Takes a schema.', inputSchema }, () => ({

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { suiteNode } from './suite-node.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
@@ -20,19 +21,23 @@ export async function runSuite(url: string, scenarios: readonly string[] = []): 
   const folder = await mkdtemp(join(tmpdir(), 'conformance-'))
   try {
     const selections = scenarios.length === 0 ? [['--suite', 'all']] : scenarios.map((name) => ['--scenario', name])
-    for (const selection of selections) await run(['server', '--url', url, ...selection, '-o', folder])
+    const node = await suiteNode()
+    for (const selection of selections) await run(node, ['server', '--url', url, ...selection, '-o', folder])
     return await readReport(folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** The suite ends with 1 when a scenario failed, which its report tells better. */
-function run(args: readonly string[]): Promise<void> {
+/** The suite ends with 1 when a scenario failed, which its report tells better; any other end rejects. */
+function run(node: string, args: readonly string[]): Promise<void> {
   const suite = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
-  const preload = join(import.meta.dirname, 'node-20.mjs')
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['--import', preload, suite, ...args], { cwd: ROOT, timeout: 120_000 }, () => resolve())
+  return new Promise((resolve, reject) => {
+    execFile(node, [suite, ...args], { cwd: ROOT, timeout: 120_000 }, (error, stdout, stderr) => {
+      if (error === null || error.code === 1) resolve()
+      else
+        reject(new Error(`the conformance suite broke off: ${error.message}\n${stdout}\n${stderr}`, { cause: error }))
+    })
   })
 }
 
