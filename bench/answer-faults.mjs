@@ -23,11 +23,11 @@ export function chatStreamFaults({ body }, { proxy, model, contentEvents = CONTE
 }
 
 /** What is wrong with a stream in Anthropic's dialect; `model` is what a gateway has to call it. */
-export function messagesStreamFaults({ body }, { proxy, model } = {}) {
+export function messagesStreamFaults({ body }, { proxy, model }) {
   const texts = body.split('"text_delta"').length - 1
   const isWhole = texts === CONTENT_EVENTS && body.includes('event: message_stop')
   const faults = isWhole ? [] : [`${texts} pieces of text, or no end`]
-  if (proxy?.isTranslating && !body.includes(`"model":"${model}"`)) faults.push(`the model is not ${model}`)
+  if (proxy.isTranslating && !body.includes(`"model":"${model}"`)) faults.push(`the model is not ${model}`)
   return faults
 }
 

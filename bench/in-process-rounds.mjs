@@ -17,8 +17,8 @@ export function answeringTransport(chunks) {
   }
 }
 
-/** Sends one request with a body in `chunks` to a gateway; rejects unless it is answered with 200. */
-export function sendOnce(gateway, { path, contentType, chunks, headers: further }) {
+/** Sends one request with a body in `chunks` to a gateway; rejects unless it is answered with `status`, 200 when absent. */
+export function sendOnce(gateway, { path, contentType, chunks, headers: further, status: expected = 200 }) {
   const headers = { authorization: `Bearer ${CALLER_KEY}`, 'content-type': contentType, ...further }
   return new Promise((resolve, reject) => {
     const sink = {
@@ -29,7 +29,7 @@ export function sendOnce(gateway, { path, contentType, chunks, headers: further 
       },
       write: () => true,
       end() {
-        if (this.status === 200) resolve()
+        if (this.status === expected) resolve()
         else reject(new Error(`status ${this.status}`))
       },
       destroy: () => reject(new Error('destroyed')),

@@ -5,36 +5,45 @@ export const title = 'bare Node proxy'
 /** It knows nothing of dialects: scenarios with translation send it the vendor's own. */
 export const isTranslating = false
 
-/** The floor: Node's HTTP server and undici's dispatch, nothing read and nothing changed. */
-export async function serve({ upstreamPort }) {
+/**
+ * The floor: Node's HTTP server and undici's dispatch, nothing read and nothing changed.
+ * @param duties what a proxy does beyond that: `onRequest(headers, body)`, `onAnswer(chunk)` and the `headers` that it adds
+ */
+export async function serve({ upstreamPort }, duties = NO_DUTIES) {
   const { Pool } = await import('undici')
   const pool = new Pool(`http://127.0.0.1:${upstreamPort}`, { connections: null, pipelining: 1 })
   const server = createServer((request, response) => {
     const parts = []
     request.on('data', (part) => parts.push(part))
     request.on('end', () => {
-      const { path, headers } = { path: request.url, headers: request.headers }
+      const { headers } = request
+      const body = parts.length === 1 ? parts[0] : Buffer.concat(parts)
+      duties.onRequest(headers, body)
       pool.dispatch(
         {
-          path,
+          path: request.url,
           method: request.method,
           headers: ['content-type', headers['content-type'], 'authorization', headers.authorization],
-          body: parts.length === 1 ? parts[0] : Buffer.concat(parts),
+          body,
         },
-        new Relay(response),
+        new Relay(response, duties),
       )
     })
   })
   return { server }
 }
 
+const NO_DUTIES = { onRequest() {}, onAnswer() {}, headers: [] }
+
 class Relay {
   #response
+  #duties
   #controller
   #isEnded = false
 
-  constructor(response) {
+  constructor(response, duties) {
     this.#response = response
+    this.#duties = duties
     response.on('close', () => {
       // Also wakes a relay that was paused: `drain` never comes on a response that is gone.
       if (!this.#isEnded) this.#controller?.abort(new Error('the caller has left'))
@@ -48,13 +57,14 @@ class Relay {
   }
 
   onResponseStart(_controller, status, headers) {
-    const head = ['content-type', headers['content-type']]
+    const head = ['content-type', headers['content-type'], ...this.#duties.headers]
     const length = headers['content-length']
     if (length !== undefined) head.push('content-length', length)
     this.#response.writeHead(status, head)
   }
 
   onResponseData(controller, chunk) {
+    this.#duties.onAnswer(chunk)
     if (this.#response.write(chunk)) return
     controller.pause()
     this.#response.once('drain', () => controller.resume())

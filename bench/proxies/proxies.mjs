@@ -1,4 +1,5 @@
 import * as bare from './bare.mjs'
+import * as bareReading from './bare-reading.mjs'
 import * as gateway from './gateway.mjs'
 import * as gatewaySqlite from './gateway-sqlite.mjs'
 
@@ -6,7 +7,7 @@ import * as gatewaySqlite from './gateway-sqlite.mjs'
 export const FLOOR = bare
 
 /** Who takes part, the floor first. */
-export const PROXIES = [bare, gateway, gatewaySqlite]
+export const PROXIES = [bare, bareReading, gateway, gatewaySqlite]
 
 /** Who takes part in a scenario. */
 export const proxiesOf = (scenario) =>

@@ -1,25 +1,16 @@
-import { chatStreamFaults, messagesStreamFaults } from '../answer-faults.mjs'
-import { CHAT_COST } from '../costs.mjs'
-import { load } from '../measurements/load.mjs'
-import { chatRequest, messagesRequest } from '../requests.mjs'
-import { STREAM_EVENTS } from '../vendor-answers.mjs'
-
-const MODEL = 'bench-claude-burst'
+import { burstScenario, CHAT, MESSAGES } from './stream-scenario.mjs'
 
 /** The gateway turns Anthropic's events into chat chunks; the floor passes the same events as they are. */
-export const scenario = {
+const TRANSLATED = {
+  events: CHAT.events,
+  request: (model, proxy) => (proxy.isTranslating ? CHAT : MESSAGES).request(model),
+  faultsOf: (answer, { proxy, model }) => (proxy.isTranslating ? CHAT : MESSAGES).faultsOf(answer, { proxy, model }),
+}
+
+export const scenario = burstScenario(TRANSLATED, {
   name: 'chat-burst-translated',
   title: 'the same, translated from Anthropic',
-  unit: 'CPU µs/event',
-  measurement: load,
-  load: { connections: 16 },
-  unitsPerAnswer: STREAM_EVENTS,
-  costNanoDollars: CHAT_COST,
-  headline: 'cpuMicroseconds',
-  comparison: 'ratio',
+  model: 'bench-claude-burst',
   target: 3,
   goal: 2.8,
-  request: (proxy) => (proxy.isTranslating ? chatRequest(MODEL, { stream: true }) : messagesRequest(MODEL)),
-  faultsOf: (answer, proxy) =>
-    proxy.isTranslating ? chatStreamFaults(answer, { proxy, model: MODEL }) : messagesStreamFaults(answer),
-}
+})

@@ -28,34 +28,40 @@ const CHAT_MODELS = ['relay', 'cl-sonnet-4-6', 'gmn-2.5-flash']
 let turns = 0
 const chatModel = () => CHAT_MODELS[turns++ % CHAT_MODELS.length]
 
-const said = (text) => [{ role: 'user', content: text }]
+/** A text said to a chat model, in either dialect. */
+const saying = (text, model = chatModel()) => ({
+  model,
+  max_tokens: 200,
+  messages: [{ role: 'user', content: text }],
+})
 
 async function chat({ client }, mark) {
-  const answer = await client.chat.completions.create({ model: chatModel(), max_tokens: 200, messages: said(mark) })
+  const answer = await client.chat.completions.create(saying(mark))
   assert.equal(answer.choices[0].message.content, `You said: ${mark}`)
 }
 
-async function streamedText(client, model, text) {
-  const chunks = await client.chat.completions.create({ model, max_tokens: 200, stream: true, messages: said(text) })
+const streamed = (client, text) => client.chat.completions.create({ ...saying(text), stream: true })
+
+async function streamedText(client, text) {
   let heard = ''
-  for await (const chunk of chunks) heard += chunk.choices[0]?.delta.content ?? ''
+  for await (const chunk of await streamed(client, text)) heard += chunk.choices[0]?.delta.content ?? ''
   return heard
 }
 
 async function stream({ client }, mark) {
   const text = `${mark} ${'and so on '.repeat(20)}end`
-  assert.equal(await streamedText(client, chatModel(), text), `You said: ${text}`)
+  assert.equal(await streamedText(client, text), `You said: ${text}`)
 }
 
 async function messages({ client }, mark) {
-  const answer = await client.messages.create({ model: chatModel(), max_tokens: 200, messages: said(mark) })
+  const answer = await client.messages.create(saying(mark))
   assert.equal(answer.content[0].text, `You said: ${mark}`)
 }
 
 async function messagesStream({ client }, mark) {
-  const events = await client.messages.stream({ model: chatModel(), max_tokens: 200, messages: said(mark) })
   let heard = ''
-  for await (const event of events) if (event.type === 'content_block_delta') heard += event.delta.text ?? ''
+  for await (const event of await client.messages.stream(saying(mark)))
+    if (event.type === 'content_block_delta') heard += event.delta.text ?? ''
   assert.equal(heard, `You said: ${mark}`)
 }
 
@@ -69,24 +75,14 @@ async function embeddings({ client }, mark) {
 /** Leaves in the middle of a stream. */
 async function leavingCaller({ client }, mark) {
   const text = `${mark} [[fault:pace=20]] ${'word '.repeat(50)}`
-  const chunks = await client.chat.completions.create({
-    model: chatModel(),
-    max_tokens: 200,
-    stream: true,
-    messages: said(text),
-  })
   let seen = 0
-  for await (const _chunk of chunks) if (++seen === 3) break
+  for await (const _chunk of await streamed(client, text)) if (++seen === 3) break
   assert.equal(seen, 3)
 }
 
 /** The second answer is the first one, kept. */
 async function repeatedRequest({ client }, mark) {
-  const once = () =>
-    client.chat.completions.create(
-      { model: 'relay', max_tokens: 200, messages: said(mark) },
-      { idempotencyKey: `key ${mark}` },
-    )
+  const once = () => client.chat.completions.create(saying(mark, 'relay'), { idempotencyKey: `key ${mark}` })
   const [first, second] = [await once(), await once()]
   assert.equal(second.id, first.id)
   assert.equal(second.choices[0].message.content, `You said: ${mark}`)
@@ -106,36 +102,32 @@ const FAULTS = [
 async function fault({ client }, mark) {
   const [name, status, code] = FAULTS[turns++ % FAULTS.length]
   const text = `${mark} [[fault:${name}]]`
-  await assert.rejects(
-    client.chat.completions.create({ model: 'relay', max_tokens: 200, messages: said(text) }),
-    (error) => {
-      assert.ok(ClientError.isInstance(error))
-      assert.deepEqual([name, error.status, error.code], [name, status, code])
-      return true
-    },
-  )
+  await assert.rejects(client.chat.completions.create(saying(text, 'relay')), (error) => {
+    assert.ok(ClientError.isInstance(error))
+    assert.deepEqual([name, error.status, error.code], [name, status, code])
+    return true
+  })
 }
 
 async function brokenStream({ client }, mark) {
-  await assert.rejects(streamedText(client, chatModel(), `${mark} one two [[fault:reset-mid-stream=4]]`), (error) => {
+  await assert.rejects(streamedText(client, `${mark} one two [[fault:reset-mid-stream=4]]`), (error) => {
     assert.equal(error.code, 'upstream_unavailable')
     return true
   })
 }
 
+const drawing = (prompt) => ({ model: 'gp-image-2', prompt, size: '1024x1024' })
+
+function assertPng({ data }) {
+  assert.equal(Buffer.from(data[0].b64_json, 'base64').subarray(1, 4).toString(), 'PNG')
+}
+
 async function image({ client }, mark) {
-  const answer = await client.images.generate({ model: 'gp-image-2', prompt: mark, size: '1024x1024', quality: 'low' })
-  assert.equal(Buffer.from(answer.data[0].b64_json, 'base64').subarray(1, 4).toString(), 'PNG')
+  assertPng(await client.images.generate({ ...drawing(mark), quality: 'low' }))
 }
 
 async function edit({ client }, mark) {
-  const answer = await client.images.edit({
-    model: 'gp-image-2',
-    prompt: mark,
-    image: new Blob([PNG], { type: 'image/png' }),
-    size: '1024x1024',
-  })
-  assert.equal(Buffer.from(answer.data[0].b64_json, 'base64').subarray(1, 4).toString(), 'PNG')
+  assertPng(await client.images.edit({ ...drawing(mark), image: new Blob([PNG], { type: 'image/png' }) }))
 }
 
 async function speechCall({ client }, mark) {
