@@ -29,6 +29,9 @@ const UPSTREAM_CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCo
   ['Throttling.RateQuota', 'rate_limited'],
   ['InvalidApiKey', 'invalid_api_key'],
   ['AccessDenied', 'permission_denied'],
+  ['RequestTimeOut', 'upstream_timeout'],
+  ['ModelUnavailable', 'upstream_unavailable'],
+  ['InternalError', 'internal_error'],
 ])
 
 /** For answers without a code that is known: those of Anthropic's dialect, a vendor's own, and a proxy's. */
@@ -37,6 +40,7 @@ const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCod
   [402, 'insufficient_balance'],
   [403, 'permission_denied'],
   [405, 'method_not_allowed'],
+  [408, 'upstream_timeout'],
   [409, 'idempotency_in_flight'],
   [413, 'body_too_large'],
   [415, 'unsupported_media_type'],
@@ -46,13 +50,28 @@ const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCod
   [504, 'upstream_timeout'],
 ])
 
-/** Reads an error answer, in whatever dialect it came, as the error that the gateway threw. */
-export async function clientError(response: Response, nowMs: number): Promise<ClientError> {
+/** Values of `x-should-retry`, which OpenAI's and Anthropic's clients obey too. */
+const SHOULD_RETRY: ReadonlyMap<string | null, boolean> = new Map([
+  ['true', true],
+  ['false', false],
+])
+
+/**
+ * Reads an error answer, in whatever dialect it came, as the error that the gateway threw.
+ * @param facts `isPaidJob`: only the gateway knows whether such a job has begun, so a failure that somebody in between tells of
+ *   is final.
+ */
+export async function clientError(
+  response: Response,
+  { nowMs, isPaidJob }: { readonly nowMs: number; readonly isPaidJob: boolean },
+): Promise<ClientError> {
   const text = await response.text()
   return errorOf(parse(text) ?? { message: foreignMessage(response, text) }, {
     status: response.status,
     requestId: requestIdOf(response),
     retryAfterSeconds: retryAfterSeconds(response.headers.get('retry-after'), nowMs),
+    shouldRetry: SHOULD_RETRY.get(response.headers.get('x-should-retry')),
+    isPaidJob,
   })
 }
 
@@ -61,6 +80,9 @@ interface ErrorFacts {
   readonly status: number
   readonly requestId: string | undefined
   readonly retryAfterSeconds?: number | undefined
+  /** The gateway's own word; undefined where it leaves it to the error table. */
+  readonly shouldRetry?: boolean | undefined
+  readonly isPaidJob?: boolean
 }
 
 /** Makes an error of an error body, or of an error event, in any dialect. */
@@ -70,8 +92,12 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   const code = inner['code'] ?? outer['code']
   const param = textOf(inner['param'])
   const type = textOf(inner['type'])
-  return new ClientError(codeOf({ code, type, param, status: facts.status }), {
+  const known = knownCode(code)
+  // A refusal is told from a job that may have begun as the gateway does it: 503 is one, whoever writes it.
+  const isOpen = facts.isPaidJob === true && known === undefined && facts.status >= 500 && facts.status !== 503
+  return new ClientError(known ?? codeOf({ code, type, param, status: facts.status }), {
     ...facts,
+    retryable: facts.shouldRetry ?? (isOpen ? false : undefined),
     message: textOf(inner['message'] ?? outer['message']),
     publicCode: textOf(code),
     type,
@@ -103,6 +129,12 @@ export function brokenAnswer(message: string, requestId: string | undefined, cau
   return new ClientError('upstream_invalid_response', { message, requestId, cause })
 }
 
+/** The code that the gateway itself wrote; undefined for the words of anybody else. */
+function knownCode(code: unknown): ErrorCode | undefined {
+  if (typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code)) return code as ErrorCode
+  return UPSTREAM_CODES.get(code)
+}
+
 function codeOf(error: {
   readonly code: unknown
   readonly type: string | undefined
@@ -110,9 +142,8 @@ function codeOf(error: {
   readonly status: number
 }): ErrorCode {
   const { code, type, param, status } = error
-  if (typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code)) return code as ErrorCode
   if (status === 404) return type === 'not_found_error' ? 'model_not_found' : 'route_not_found'
-  const known = UPSTREAM_CODES.get(code) ?? CODES_BY_STATUS.get(status)
+  const known = CODES_BY_STATUS.get(status)
   if (known !== undefined) return known
   if (status >= 500) return 'upstream_unavailable'
   // The gateway names the field at fault; a vendor that refused a request does so in its own words.

@@ -11,8 +11,9 @@ export interface ClientOptions {
   /** Most milliseconds of one attempt: until an answer is there as a whole, or a stream has begun. Default 600,000. */
   readonly timeoutMs?: number
   /**
-   * How often a call is tried again that failed before its answer began: refused with 429 or 503, or not connected. Every
-   * POST carries an Idempotency-Key then, so that a retry cannot act twice. Default 2; with 0 no key is made up either.
+   * How often a call is tried again that failed before its answer began: 408, 429, 5xx, or not connected. Pictures, edits and
+   * speech only where that cannot order them twice. Every POST carries an Idempotency-Key then, so that a retry of what was
+   * answered gives its answer. Default 2; with 0 no key is made up either.
    */
   readonly maxRetries?: number
   /** Replaces the time, for tests. */

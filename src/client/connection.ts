@@ -5,6 +5,7 @@ import { checkClientOptions } from './check-client-options.ts'
 import { clientClock, pause } from './client-clock.ts'
 import { brokenAnswer, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
+import { isUnsent, reasonOf } from './lost-connection.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
@@ -17,6 +18,8 @@ export interface Call {
   readonly path: string
   /** Sent as JSON, or as a form. */
   readonly body?: object
+  /** Is a vendor paid even if nobody gets the answer? Then it is not tried again while that may have happened. */
+  readonly isPaidJob?: boolean
   readonly options?: CallOptions | undefined
 }
 
@@ -88,22 +91,23 @@ export class Connection {
       } catch (cause) {
         scope.cancel()
         if (options.signal?.aborted === true) throw options.signal.reason
-        const error = scope.isTimedOut ? this.#timeout(call) : cause
+        // The gateway charges whoever leaves, so that leaving again would cost again.
+        if (scope.isTimedOut) throw this.#timeout(call)
         // Others come from the caller's own callback.
-        const isRetried = attempt < maxRetries && GatewayError.isInstance(error)
-        const delayMs = isRetried ? retryDelayMs(error, attempt) : undefined
-        if (delayMs === undefined) throw error
+        const isRetried = attempt < maxRetries && GatewayError.isInstance(cause)
+        const delayMs = isRetried ? retryDelayMs(cause, attempt) : undefined
+        if (delayMs === undefined) throw cause
         await pause(this.clock, delayMs, options.signal)
       }
     }
   }
 
   async #attempt(
-    { method, path, options }: Call,
+    { method, path, options, isPaidJob = false }: Call,
     { headers, body, scope }: { headers: Headers; body: string | FormData | null; scope: CallScope },
   ): Promise<OpenAnswer> {
     const request = new Request(`${this.#baseURL}${path}`, { method, headers, body, signal: scope.signal })
-    const response = await this.#reached(() => scope.within(this.#fetch(request)))
+    const response = await this.#reached(isPaidJob, () => scope.within(this.#fetch(request)))
     const requestId = requestIdOf(response)
     options?.onResponse?.({
       status: response.status,
@@ -112,7 +116,10 @@ export class Connection {
       dropped: response.headers.get('x-signalbox-dropped')?.split(', ') ?? [],
       headers: response.headers,
     })
-    if (!response.ok) throw await this.#reached(() => scope.within(clientError(response, this.clock.now())))
+    if (!response.ok) {
+      const nowMs = this.clock.now()
+      throw await this.#reached(isPaidJob, () => scope.within(clientError(response, { nowMs, isPaidJob })))
+    }
     return { response, requestId, scope, callerSignal: options?.signal }
   }
 
@@ -128,12 +135,12 @@ export class Connection {
   }
 
   /** Whatever goes wrong on the way is told by one error. */
-  async #reached<Result>(way: () => Promise<Result>): Promise<Result> {
+  async #reached<Result>(isPaidJob: boolean, way: () => Promise<Result>): Promise<Result> {
     try {
       return await way()
     } catch (cause) {
       const message = `The gateway at ${this.#baseURL} could not be reached${reasonOf(cause)}.`
-      throw new ClientError('upstream_unavailable', { message, cause })
+      throw new ClientError('upstream_unavailable', { message, cause, retryable: !isPaidJob || isUnsent(cause) })
     }
   }
 
@@ -143,7 +150,7 @@ export class Connection {
 
   #timeout(call: Call, requestId?: string): ClientError {
     const message = `The gateway did not answer within ${this.#timeoutMs(call)} ms.`
-    return new ClientError('upstream_timeout', { message, requestId })
+    return new ClientError('upstream_timeout', { message, requestId, retryable: call.isPaidJob !== true })
   }
 }
 
@@ -153,13 +160,6 @@ function bodyOf({ body, options }: Call): string | FormData | null {
   if (!(body instanceof FormData)) return JSON.stringify({ ...body, ...extra })
   for (const [name, value] of Object.entries(extra)) body.set(name, String(value))
   return body
-}
-
-/** Node hides what happened below a `fetch failed`. */
-function reasonOf(error: unknown): string {
-  const { cause } = (error ?? {}) as { readonly cause?: { readonly code?: unknown; readonly message?: unknown } }
-  const reason = cause?.code ?? cause?.message
-  return typeof reason === 'string' && reason !== '' ? `: ${reason}` : ''
 }
 
 /** `crypto.randomUUID` exists on secure pages only. */

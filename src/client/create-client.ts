@@ -2,7 +2,7 @@ import { binaryAnswer } from './binary-answer.ts'
 import { chatStream } from './chat-stream.ts'
 import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
-import { Connection, type OpenAnswer } from './connection.ts'
+import { type Call, Connection, type OpenAnswer } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoPage, VideoReferenceId } from './gateway-client.ts'
 import { imageEditForm } from './image-edit-form.ts'
@@ -13,7 +13,12 @@ import type { VideoTask } from './video-task.ts'
 import { waitForVideo } from './wait-for-video.ts'
 
 const PICTURES = '/images/generations'
+const EDITS = '/images/edits'
+const SPEECH = '/audio/speech'
 const VIDEOS = '/videos/generations'
+
+/** Vendors are paid for these even if nobody gets the answer. A video is not among them: its key gives its task again. */
+const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
 
 /** Whoever waits for minutes shall not lose a video to a restart of the gateway: about 40 seconds of it are borne. */
 const MAX_LOOK_RETRIES = 8
@@ -32,10 +37,11 @@ export function createClient(options: ClientOptions): GatewayClient {
   const connection = new Connection(options)
   const get = (path: string, callOptions: CallOptions | undefined): TypedByRequest =>
     connection.json<never>({ method: 'GET', path, options: callOptions })
-  const post = (path: string, body: object, callOptions: CallOptions | undefined): TypedByRequest =>
-    connection.json<never>({ method: 'POST', path, body, options: callOptions })
-  const open = (path: string, body: object, callOptions: CallOptions | undefined): Promise<OpenAnswer> =>
-    connection.open({ method: 'POST', path, body, options: callOptions })
+  const posted = (path: string, body: object, callOptions: CallOptions | undefined): Call => {
+    return { method: 'POST', path, body, isPaidJob: PAID_JOBS.has(path), options: callOptions }
+  }
+  const post = (...call: Parameters<typeof posted>): TypedByRequest => connection.json<never>(posted(...call))
+  const open = (...call: Parameters<typeof posted>): Promise<OpenAnswer> => connection.open(posted(...call))
 
   return {
     chat: {
@@ -54,8 +60,8 @@ export function createClient(options: ClientOptions): GatewayClient {
       edit: async (request, callOptions) => {
         const form = await imageEditForm(request)
         return request.stream === true
-          ? (imageStream(await open('/images/edits', form, callOptions)) as never)
-          : post('/images/edits', form, callOptions)
+          ? (imageStream(await open(EDITS, form, callOptions)) as never)
+          : post(EDITS, form, callOptions)
       },
     },
     videos: {
@@ -76,7 +82,7 @@ export function createClient(options: ClientOptions): GatewayClient {
     },
     embeddings: {
       create: async (request, callOptions) => {
-        const call = { method: 'POST', path: '/embeddings', body: request, options: callOptions } as const
+        const call = posted('/embeddings', request, callOptions)
         const { body, requestId } = await connection.answer<EmbeddingsAnswer<number[] | string>>(call)
         return decodedVectors(body, requestId) as never
       },
@@ -84,7 +90,7 @@ export function createClient(options: ClientOptions): GatewayClient {
     audio: {
       speech: {
         create: async (request, callOptions) => {
-          const answer = await open('/audio/speech', request, callOptions)
+          const answer = await open(SPEECH, request, callOptions)
           return (request.stream_format === 'sse' ? speechStream(answer) : binaryAnswer(answer)) as never
         },
       },

@@ -8,12 +8,11 @@ const LONGEST_RETRY_AFTER_SECONDS = 60
 
 /**
  * How long to wait before a call is tried again: what the gateway asked for, else twice as long each time, shortened at
- * random by up to a quarter. Undefined: not at all. Tried again are refusals with 429 or 503 that the error table calls
- * retryable, failed connections among them, and calls whose first attempt is still being answered.
+ * random by up to a quarter. Undefined: not at all. Tried again is whatever `retryable` allows: 408, 429, 5xx, failed
+ * connections, and calls whose first attempt is still being answered. Only a video takes longer to end than a retry waits.
  */
 export function retryDelayMs(error: GatewayError, attempt: number): number | undefined {
-  const isSafe = error.status === 429 || error.status === 503 || error.code === 'idempotency_in_flight'
-  if (!isSafe || !error.retryable) return undefined
+  if (!error.retryable || error.code === 'task_not_finished') return undefined
   const { retryAfterSeconds } = error
   if (retryAfterSeconds !== undefined) {
     return retryAfterSeconds > LONGEST_RETRY_AFTER_SECONDS ? undefined : retryAfterSeconds * 1000

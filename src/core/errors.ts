@@ -212,6 +212,8 @@ export interface GatewayErrorDetails {
   readonly upstreamRequestId?: string | undefined
   /** Did the vendor say that it is overloaded? Shown where the dialect has a word for it. */
   readonly isOverload?: boolean | undefined
+  /** Replaces the table's word on whether to send the request again. */
+  readonly retryable?: boolean | undefined
   /** What led here; logged, never shown. */
   readonly cause?: unknown
 }
@@ -238,6 +240,7 @@ export class GatewayError extends Error {
   readonly upstreamRequestId: string | undefined
   /** True when the vendor said that it is overloaded. */
   readonly isOverload: boolean
+  /** False also where sending the request again might have a paid job done twice. */
   readonly retryable: boolean
 
   constructor(code: ErrorCode, details: GatewayErrorDetails = {}) {
@@ -252,7 +255,7 @@ export class GatewayError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds
     this.upstreamRequestId = details.upstreamRequestId
     this.isOverload = details.isOverload === true
-    this.retryable = entry.retryable
+    this.retryable = details.retryable ?? entry.retryable
     Object.defineProperty(this, MARK, { value: true })
   }
 

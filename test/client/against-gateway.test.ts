@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
-import { chat, image, imageEdit, video } from '../../src/client/builders/index.ts'
+import { chat, image, imageEdit, speech, video } from '../../src/client/builders/index.ts'
 import {
   type ClientError,
   createClient,
@@ -105,13 +105,15 @@ describe.each([
     const client = open()
     const size = { size: '1024x1024', quality: 'low' } as const
     const drawn = await collected(
-      await client.images.generate({ model: 'gp-image-2', prompt: 'a boat', ...size, stream: true, partial_images: 2 }),
+      await client.images.generate(
+        image('gp-image-2').prompt('a boat').size('1024x1024').quality('low').stream(2).build(),
+      ),
     )
     const edited = await collected(
       await client.images.edit({ model: 'gp-image-1', prompt: 'a sail', image: png('a'), ...size, stream: true }),
     )
-    const request = image('gmn-3.1-flash-image-preview').prompt('a boat').size('512px').build()
-    const stream = await client.images.generate({ ...request, stream: true })
+    const request = image('gmn-3.1-flash-image-preview').prompt('a boat').size('512px').stream()
+    const stream = await client.images.generate(request.build())
     const interaction = await collected(stream)
     const pictures = interaction.flatMap((event) =>
       event.event_type === 'step.delta' && event.delta.type === 'image' ? [event.delta] : [],
@@ -234,6 +236,9 @@ describe.each([
 
     expect(error).toMatchObject({ code: 'invalid_request', status: 400, publicCode: 'InvalidParameter' })
     expect(error.requestId).toMatch(/^req_/)
+    expect(started.events).toContainEqual(
+      expect.objectContaining({ type: 'request-refused', requestId: error.requestId, code: error.code }),
+    )
   })
 
   test('speaks, and answers in the dialect of messages', async () => {
@@ -245,7 +250,7 @@ describe.each([
     })
     const bytes = Buffer.from(await sound.bytes())
     const inEvents = await collected(
-      await client.audio.speech.create({ model: 'qw3-tts-flash', input: 'Good morning.', stream_format: 'sse' }),
+      await client.audio.speech.create(speech('qw3-tts-flash').text('Good morning.').events().build()),
     )
     const pieces = inEvents.flatMap((event) => (event.type === 'speech.audio.delta' ? [event.audio] : []))
     const request = { model: 'cl-sonnet-4-6', max_tokens: 50, messages: [{ role: 'user', content: 'hello' }] } as const

@@ -170,6 +170,17 @@ describe('image', () => {
     expect(() => accept(whole)).not.toThrow()
   })
 
+  test('writes a stream in the shapes that have one', () => {
+    const drawn = image('gp-image-2').prompt('a boat').stream(2).build()
+    const interaction = image('gmn-2.5-flash-image').prompt('a boat').stream().build()
+
+    expect(drawn).toEqual({ model: 'gp-image-2', prompt: 'a boat', stream: true, partial_images: 2 })
+    expect(interaction).toEqual({ model: 'gmn-2.5-flash-image', input: 'a boat', stream: true })
+    expect(image('gp-image-2').prompt('a boat').stream().build()).not.toHaveProperty('partial_images')
+    expect(() => accept(drawn)).not.toThrow()
+    expect(() => accept(interaction)).not.toThrow()
+  })
+
   test.each<[string, () => unknown]>([
     ['input.messages[0].content', () => image('qw-image-edit').prompt('a').build()],
     ['references[0]', () => image('qw-image-2.0').prompt('a').reference('http://cdn.example.net/a.png')],
@@ -178,6 +189,16 @@ describe('image', () => {
     ['prompt', () => image('gmn-2.5-flash-image').build()],
     ['size', () => image('gp-image-2').prompt('a').size('100x100').build()],
     ['n', () => image('gp-image-2').prompt('a').count(11).build()],
+    [
+      'partial_images',
+      () =>
+        image<string>('gp-image-2')
+          .prompt('a')
+          .stream(4 as 3)
+          .build(),
+    ],
+    ['partial_images', () => image<string>('gmn-2.5-flash-image').prompt('a').stream(1)],
+    ['stream', () => image<string>('qw-image-2.0').prompt('a').stream()],
     ['output_compression', () => image('gp-image-2').prompt('a').format('png', 80).build()],
     ['background', () => image('gp-image-2').prompt('a').format('jpeg').background('transparent').build()],
     ['generation_config.temperature', () => image('gmn-2.5-flash-image').temperature(3)],
@@ -210,7 +231,24 @@ describe('imageEdit', () => {
     expect(form.get('n')).toBe('2')
   })
 
+  test('writes a stream, whose form says so', async () => {
+    const form = await imageEdit('gp-image-1').prompt('a sail').image(picture).stream(0).form()
+
+    expect([form.get('stream'), form.get('partial_images')]).toEqual(['true', '0'])
+  })
+
   test.each<[string, string, () => unknown]>([
+    ['unsupported_parameter', 'stream', () => imageEdit<string>('de-2').prompt('a').image(picture).stream().build()],
+    [
+      'invalid_request',
+      'partial_images',
+      () =>
+        imageEdit('gp-image-1')
+          .prompt('a')
+          .image(picture)
+          .stream(-1 as 0)
+          .build(),
+    ],
     ['invalid_request', 'image', () => imageEdit('de-2').prompt('a').build()],
     ['invalid_request', 'image', () => imageEdit('de-2').prompt('a').image(picture).image(picture).build()],
     ['invalid_request', 'prompt', () => imageEdit('de-2').image(picture).build()],
@@ -241,6 +279,11 @@ describe('embedding and speech', () => {
       voice: 'alloy',
       instructions: 'softly',
       response_format: 'wav',
+    })
+    expect(speech('qw3-tts-flash').text('hello').events().build()).toEqual({
+      model: 'qw3-tts-flash',
+      input: 'hello',
+      stream_format: 'sse',
     })
   })
 

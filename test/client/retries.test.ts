@@ -40,6 +40,13 @@ describe('a call is tried again', () => {
       1_000,
     ],
     ['a connection that broke before the answer', unreachable, 500],
+    ['a fault in the gateway', json({ error: { code: 'internal_error' } }, 500), 500],
+    ['a useless answer of a vendor', json({ error: { code: 'upstream_invalid_response' } }, 502), 500],
+    ['a vendor that took too long', json({ error: { code: 'upstream_timeout' } }, 504, { 'retry-after': '2' }), 2_000],
+    ['a vendor with too much to do, as Anthropic says it', json({ error: { type: 'overloaded_error' } }, 529), 500],
+    ['a proxy that lost the gateway', () => new Response('<h1>Bad gateway</h1>', { status: 502 }), 500],
+    ['a proxy that gave up on the request', () => new Response(null, { status: 408 }), 500],
+    ['whatever the gateway says to try again', json({ error: {} }, 400, { 'x-should-retry': 'true' }), 500],
   ])('after %s, once the time has come, with the same Idempotency-Key', async (_name, failure, delayMs) => {
     standIn.server.use(answering('/embeddings', failure, ANSWER))
     const call = standIn.client.embeddings.create(EMBEDDING)
@@ -92,8 +99,9 @@ describe('a call is not tried again', () => {
   test.each([
     ['a request that is wrong', json({ error: { message: 'no', code: 'invalid_request' } }, 400)],
     ['a low balance', json({ error: { message: 'low' } }, 402)],
-    ['a fault in the gateway', json({ error: { code: 'internal_error' } }, 500)],
-    ['a useless answer of a vendor', json({ error: { code: 'upstream_invalid_response' } }, 502)],
+    ['a gateway that says not to', json({ error: { code: 'upstream_timeout' } }, 504, { 'x-should-retry': 'false' })],
+    ['a conflict that time does not mend', json({ error: { code: 'task_not_cancellable' } }, 409)],
+    ['a video that is not finished', json({ error: { code: 'task_not_finished' } }, 409)],
     ['a vendor that is not configured', json({ error: { code: 'model_not_configured' } }, 503, { 'retry-after': '5' })],
     ['a gateway that wants two minutes of rest', json(BUSY, 429, { 'retry-after': '120' })],
   ])('after %s', async (_name, failure) => {
@@ -122,6 +130,81 @@ describe('a call is not tried again', () => {
     await expect(collected(stream)).rejects.toMatchObject({ code: 'upstream_invalid_response' })
     expect(standIn.requests).toHaveLength(1)
   })
+})
+
+/** The calls whose vendor is paid even if nobody gets the answer. */
+const PAID_JOBS = [
+  ['/images/generations', () => standIn.client.images.generate({ model: 'gp-image-2', prompt: 'a boat' })],
+  [
+    '/images/edits',
+    () => standIn.client.images.edit({ model: 'gp-image-2', prompt: 'a sail', image: new Blob(['\x89PNG']) }),
+  ],
+  ['/audio/speech', () => standIn.client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello' })],
+] as const
+
+describe.each(PAID_JOBS)('D8 a paid job at %s', (path, order) => {
+  test.each([
+    ['a connection that broke', unreachable],
+    ['a proxy that lost the gateway', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
+    ['a proxy that took too long to wait', json({ message: 'Endpoint request timed out' }, 504)],
+    [
+      'a gateway whose vendor may be at work',
+      json({ error: { code: 'upstream_timeout' } }, 504, { 'x-should-retry': 'false' }),
+    ],
+  ])('is not ordered twice after %s, and the error says that it cannot be', async (_name, failure) => {
+    standIn.server.use(answering(path, failure))
+
+    expect(await order().catch((error: unknown) => error)).toMatchObject({ name: 'GatewayError', retryable: false })
+    expect(standIn.requests).toHaveLength(1)
+    expect(standIn.clock.pending).toBe(0)
+  })
+
+  test.each([
+    ['was refused by rate', json(BUSY, 429)],
+    ['was refused by a proxy', () => new Response('busy', { status: 503 })],
+    ['was taken by no vendor', json({ error: { code: 'upstream_unavailable' } }, 503)],
+    ["was taken by no vendor, in the upstream style's words", json({ code: 'InternalError' }, 500)],
+  ])('is ordered again with the same Idempotency-Key when it %s', async (_name, failure) => {
+    standIn.server.use(answering(path, failure, json({ error: { code: 'invalid_request' } }, 400)))
+    const call = order().catch((error: unknown) => error)
+    await untilRequests(1)
+    await untilOneTimer()
+    await advance(standIn.clock, 500)
+
+    expect(await call).toMatchObject({ code: 'invalid_request' })
+    expect(keys()[0]).toMatch(/^[0-9a-f]{32}$/)
+    expect(keys()[1]).toBe(keys()[0])
+  })
+})
+
+test('D8 a paid job is ordered again when no connection came about', async () => {
+  const refused = () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } }))
+  const fetched: string[] = []
+  const client = standIn.clientWith({
+    fetch: ({ url }) => {
+      fetched.push(new URL(url).pathname)
+      return refused()
+    },
+  })
+  const call = client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello' }).catch((error: unknown) => error)
+  for (let retry = 0; retry < 2; retry++) {
+    await untilOneTimer()
+    await advance(standIn.clock, 1_000)
+  }
+
+  expect(await call).toMatchObject({ code: 'upstream_unavailable', retryable: true })
+  expect(fetched).toEqual(Array(3).fill('/v1/audio/speech'))
+})
+
+test('D8 a video is ordered again after a broken connection: its Idempotency-Key gives its task again', async () => {
+  standIn.server.use(answering('/videos/generations', unreachable, json({ id: 'task_1' }, 202)))
+  const call = standIn.client.videos.generate({ model: 'wv2.7-t2v', input: { prompt: 'a boat' } })
+  await untilRequests(1)
+  await untilOneTimer()
+  await advance(standIn.clock, 500)
+
+  expect(await call).toMatchObject({ id: 'task_1' })
+  expect(keys()[1]).toBe(keys()[0])
 })
 
 test("the caller's own Idempotency-Key is kept", async () => {

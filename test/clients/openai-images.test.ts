@@ -48,6 +48,17 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(started.sandbox.requests[0]?.body).toMatchObject({ model: 'gpt-image-2', size: '1536x1024' })
   })
 
+  test('D8 images.generate does not order a picture twice that its vendor may be drawing, for all its retries', async () => {
+    started.sandbox.fault({ kind: 'reset', times: 5 })
+    const patient = openaiClient(OpenAI, started.url, { maxRetries: 2 })
+    const error: unknown = await patient.images
+      .generate({ model: 'gp-image-2', prompt: 'a paper boat' })
+      .catch((cause: unknown) => cause)
+
+    expect(error).toBeInstanceOf(OpenAI.InternalServerError)
+    expect(started.sandbox.requests).toHaveLength(1)
+  })
+
   test('images.generate streams partial pictures and then the whole one', async () => {
     const stream = await client.images.generate({
       model: 'gp-image-2',

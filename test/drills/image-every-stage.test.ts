@@ -61,6 +61,9 @@ const ROWS: readonly Row[] = [
   ['answer end', 'a leaving caller', 'both', row(200, 'as reported', 1)],
 ]
 
+/** Where the vendor has the request and nobody has its answer. */
+const MAY_BE_DRAWING: readonly Stage[] = ['vendor head', 'vendor body', 'read answer']
+
 const CASES = ROWS.flatMap(([stage, fault, forms, expected]) => {
   const names = forms === 'both' ? (['whole', 'stream'] as const) : [forms]
   return names.map((form) => [fault, stage, form, expected] as const)
@@ -85,6 +88,8 @@ describe('A15 D8 the hold of a picture ends once, and no vendor that may be draw
     expect(report.status ?? 'none').toBe(expected.status)
     expect(report.vendorCalls).toBe(expected.calls)
     expectPaid(report, expected.paid)
+    // Nor is it asked again by the caller's client.
+    expect(report.isFinal).toBe(MAY_BE_DRAWING.includes(stage) && Number(expected.status) >= 500)
   })
 })
 

@@ -134,6 +134,8 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
 
       expect(answer.status).toBe(status)
       expect(started.sandbox.requests).toHaveLength(1)
+      // Nor may the caller's own retries send it twice.
+      expect(answer.headers.get('x-should-retry')).toBe('false')
       // Nobody got anything, so nobody pays.
       expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
       expect(endedCount()).toBe(1)
@@ -162,6 +164,17 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
       expect(await started.account()).toEqual({ balance: CREDIT - ended.costNanoDollars, held: 0n })
     },
   )
+
+  test.each([429, 503])('may be sent again by the caller when everybody has refused it with %i', async (status) => {
+    await start()
+    started.sandbox.fault({ kind: 'status', status, times: 5 })
+
+    const answer = await started.post(path, chained)
+    await answer.arrayBuffer()
+
+    expect(answer.status).toBe(status)
+    expect(answer.headers.get('x-should-retry')).toBeNull()
+  })
 
   test('D8 is sent again when no connection came about', async () => {
     const sandbox = sandboxVendors()

@@ -26,6 +26,8 @@ export interface ImageStageReport {
   /** Undefined: no answer. */
   readonly status: number | undefined
   readonly ending: 'clean' | 'cut' | undefined
+  /** Does the answer tell the caller's client not to send the request again? */
+  readonly isFinal: boolean
   /** How each hold ended. */
   readonly holds: readonly (readonly string[])[]
   /** The largest amount held at any time. */
@@ -106,6 +108,7 @@ export async function runImageStageDrill(drill: ImageStageDrill): Promise<ImageS
   return {
     status: caller.status,
     ending: caller.ending,
+    isFinal: caller.headers.includes('x-should-retry'),
     holds: [...drivers.holds.values()],
     mostHeld,
     held: account?.held ?? -1n,

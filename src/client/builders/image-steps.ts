@@ -1,18 +1,21 @@
-import type { ImageModels, OtherImageAnswer, OtherImageRequest } from '../models/image-models.ts'
+import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from '../models/image-models.ts'
 import type { InteractionImageAnswer, ThinkingInteractionConfig } from '../models/interaction-images.ts'
-import type { AnswerOf, FieldOf, RequestOf } from '../models/model-request.ts'
+import type { AnswerOf, EventOf, FieldOf, RequestOf } from '../models/model-request.ts'
 import type { MultimodalImageAnswer, MultimodalTextRequest } from '../models/multimodal-images.ts'
-import type { ImageQuality, OpenAIImageAnswer } from '../models/openai-images.ts'
+import type { OpenAIImageAnswer } from '../models/openai-images.ts'
+import type { FormatSteps, PartialStreamStep, PictureSteps, StreamField } from './picture-steps.ts'
 
 type FieldsOf<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
 
 /** An image request, ready to be sent. */
-export type BuiltImage<Model> = FieldsOf<Model> & { readonly model: Model }
+export type BuiltImage<Model, Stream extends boolean = false> = FieldsOf<Model> & {
+  readonly model: Model
+} & StreamField<Stream>
 
-interface CommonSteps<Model> {
+interface CommonSteps<Model, Stream extends boolean> {
   prompt(text: string): this
   /** @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field that is missing or wrong. */
-  build(): BuiltImage<Model>
+  build(): BuiltImage<Model, Stream>
 }
 
 /** A size as the model writes it: `1024*1024`, `2K`, `1536x1024`. */
@@ -77,24 +80,29 @@ type StepsOfInteraction<Request> = InteractionSteps<FieldOf<Request, 'response_f
   ('thinking_level' extends keyof FieldOf<Request, 'generation_config', unknown> ? ThinkingStep : unknown)
 
 /** Steps of OpenAI's shape (OpenAI API, "Create image"). */
-interface OpenAISteps {
-  /** 1 to 10. */
-  count(pictures: number): this
-  quality(quality: ImageQuality): this
-  /** `compression` is 0 to 100, and not for `png`. */
-  format(format: 'png' | 'jpeg' | 'webp', compression?: number): this
-  /** `transparent` needs `png` or `webp`. */
-  background(background: 'transparent' | 'opaque' | 'auto'): this
+interface OpenAISteps extends PictureSteps, FormatSteps {
   moderation(level: 'auto' | 'low'): this
-  endUser(id: string): this
 }
 
 type StepsOfOpenAI<Request> = OpenAISteps & SizeStep<FieldOf<Request, 'size', string>>
 
+interface StreamStep<Streaming> {
+  /** Pictures come event by event. */
+  stream(): Streaming
+}
+
+/** Models of the interactions shape have no unfinished pictures to show; some models do not stream. */
+type StepsOfStream<Model> = [EventOf<ImageModels, Model, OtherImageEvent>] extends [never]
+  ? unknown
+  : AnswerOfModel<Model> extends InteractionImageAnswer
+    ? StreamStep<ImageBuilder<Model, true>>
+    : PartialStreamStep<ImageBuilder<Model, true>>
+
 type AnswerOfModel<Model> = AnswerOf<ImageModels, Model, OtherImageAnswer>
 
 /** Builds an image request step by step. A model shows the steps of its shape; an unknown one shows those of all shapes. */
-export type ImageBuilder<Model> = CommonSteps<Model> &
+export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Model, Stream> &
+  StepsOfStream<Model> &
   (AnswerOfModel<Model> extends MultimodalImageAnswer
     ? StepsOfMultimodal<FieldsOf<Model>>
     : AnswerOfModel<Model> extends InteractionImageAnswer

@@ -13,6 +13,7 @@ interface State {
   readonly system?: string
   readonly previousId?: string
   readonly isStored?: boolean
+  readonly isStreamed?: true
 }
 
 /** An image request in the interactions shape (API specification, "Interactions-style image request"). */
@@ -45,8 +46,12 @@ export class InteractionImageDraft extends Draft<State> {
   store(isStored: boolean): this {
     return this.with({ isStored })
   }
+  stream(partialImages?: number): this {
+    if (partialImages !== undefined) throw builderFault('partial_images', 'this shape has no unfinished pictures')
+    return this.with({ isStreamed: true })
+  }
   build(): InteractionRequest {
-    const { model, prompt, references, format, config, system, previousId, isStored } = this.state
+    const { model, prompt, references, format, config, system, previousId, isStored, isStreamed } = this.state
     if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
     if (isStored === false && previousId !== undefined) {
       throw builderFault('previous_interaction_id', 'cannot be combined with store false')
@@ -59,6 +64,7 @@ export class InteractionImageDraft extends Draft<State> {
       ...(Object.keys(config).length === 0 ? {} : { generation_config: { ...config } }),
       ...(previousId === undefined ? {} : { previous_interaction_id: previousId }),
       ...(isStored === undefined ? {} : { store: isStored }),
+      ...(isStreamed === undefined ? {} : { stream: isStreamed }),
     }
     checkInteractionAbilities(request, model)
     return request

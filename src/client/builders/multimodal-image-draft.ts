@@ -35,6 +35,9 @@ export class MultimodalImageDraft extends Draft<State> {
   promptExtend(isOn = true): this {
     return this.#set({ prompt_extend: isOn })
   }
+  stream(): never {
+    throw builderFault('stream', 'this shape answers as a whole only')
+  }
   build(): MultimodalImageRequest {
     const { model, prompt, references, parameters } = this.state
     if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')

@@ -1,5 +1,6 @@
-import { Draft } from './draft.ts'
-import type { PictureFields } from './picture-fields.ts'
+import type { ImageAbilities } from '../../endpoints/model-facts.ts'
+import { builderFault, Draft } from './draft.ts'
+import { checkPictureFields, type PictureFields } from './picture-fields.ts'
 
 /** What a draft of a picture in OpenAI's shape holds at least. */
 interface PictureState {
@@ -31,6 +32,22 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
   }
   endUser(user: string): this {
     return this.set({ user })
+  }
+  stream(partialImages?: number): this {
+    return this.set({ stream: true, ...(partialImages === undefined ? {} : { partial_images: partialImages }) })
+  }
+
+  /** The fields, once they are known to be what the model takes. Each of the two routes has its own rule for sizes. */
+  protected checked(
+    abilities: ImageAbilities | undefined,
+    checkSize: (size: string | undefined, abilities: ImageAbilities | undefined) => void,
+  ): PictureFields & { readonly prompt: string } {
+    const { fields } = this.state
+    const { prompt } = fields
+    if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
+    checkSize(fields.size, abilities)
+    checkPictureFields(fields, abilities)
+    return { ...fields, prompt }
   }
 
   protected set(change: PictureFields): this {

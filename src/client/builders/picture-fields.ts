@@ -6,6 +6,9 @@ import { builderFault, within } from './draft.ts'
 /** API specification, "Limits". */
 const MAX_PICTURES = 10
 
+/** OpenAI API, "Create image". */
+const MAX_PARTIAL_IMAGES = 3
+
 /** Fields by which both new and edited pictures of OpenAI's shape are described. */
 export interface PictureFields {
   readonly prompt?: string
@@ -18,6 +21,8 @@ export interface PictureFields {
   readonly response_format?: string
   readonly moderation?: string
   readonly user?: string
+  readonly stream?: true
+  readonly partial_images?: number
 }
 
 /**
@@ -31,6 +36,7 @@ export function checkPictureFields(fields: PictureFields, abilities: ImageAbilit
     throw new GatewayError('unsupported_parameter', { message: `${field}: this model does not take it`, param: field })
   }
   if (fields.n !== undefined) within('n', fields.n, [1, abilities?.maxImages ?? MAX_PICTURES])
+  if (fields.partial_images !== undefined) within('partial_images', fields.partial_images, [0, MAX_PARTIAL_IMAGES])
   checkQuality(fields.quality, abilities)
   const format = fields.output_format ?? 'png'
   if (fields.background === 'transparent' && format === 'jpeg') {

@@ -8,18 +8,22 @@ import { knownModel } from './known-model.ts'
 type FieldsOf<Model> = RequestOf<SpeechModels, Model, OtherSpeechRequest>
 
 /** A speech request, ready to be sent. */
-export type BuiltSpeech<Model> = FieldsOf<Model> & { readonly model: Model }
+export type BuiltSpeech<Model, Format extends 'audio' | 'sse' = 'audio'> = FieldsOf<Model> & {
+  readonly model: Model
+} & (Format extends 'sse' ? { readonly stream_format: 'sse' } : unknown)
 
 /** Steps that every speech model takes. */
-interface SpeechSteps<Model> {
+interface SpeechSteps<Model, Format extends 'audio' | 'sse'> {
   text(text: string): this
   voice(name: FieldOf<FieldsOf<Model>, 'voice', string>): this
   format(format: FieldOf<FieldsOf<Model>, 'response_format', string>): this
+  /** The sound comes in events, its pieces in base64 (`stream_format: 'sse'`). */
+  events(): SpeechBuilder<Model, 'sse'>
   /**
    * @throws GatewayError naming the field: no text, a voice or format that the model lacks, instructions that it does not
    *   take.
    */
-  build(): BuiltSpeech<Model>
+  build(): BuiltSpeech<Model, Format>
 }
 
 /** Steps of models that are told how to speak. */
@@ -29,7 +33,7 @@ interface InstructionSteps {
 }
 
 /** Builds a speech request step by step. */
-export type SpeechBuilder<Model> = SpeechSteps<Model> &
+export type SpeechBuilder<Model, Format extends 'audio' | 'sse' = 'audio'> = SpeechSteps<Model, Format> &
   ('instructions' extends keyof FieldsOf<Model> ? InstructionSteps : unknown)
 
 interface State {
@@ -38,6 +42,7 @@ interface State {
   readonly voice?: string
   readonly response_format?: string
   readonly instructions?: string
+  readonly stream_format?: 'sse'
 }
 
 /** Begins a speech request. */
@@ -58,6 +63,9 @@ class SpeechDraft extends Draft<State> {
   }
   instructions(instructions: string): this {
     return this.with({ instructions })
+  }
+  events(): this {
+    return this.with({ stream_format: 'sse' })
   }
   build(): State {
     const { state } = this

@@ -5,13 +5,14 @@ import type { RouteCandidate } from '../../routing/route-candidate.ts'
 import type { Selection } from '../../routing/selection.ts'
 import { outputBound, promptUsage } from '../estimated-usage.ts'
 import type { VendorExchange } from '../exchanges/vendor-exchange.ts'
-import type { Answer, CallEnding, Candidate, Routed, StreamAnswer } from '../records.ts'
+import type { Answer, CallEnding, Routed, StreamAnswer } from '../records.ts'
 import type { RoutedRequest } from '../route.ts'
 import type { StageContext } from '../stage-context.ts'
 import { type AttemptOutcome, attempt } from './attempt.ts'
 import { type AttemptFailure, failureOfVendor } from './attempt-failure.ts'
 import { abandonCall, beginCall, endFailedCall, endWholeCall, openStreamCall } from './candidate-calls.ts'
 import { failedAnswer } from './failed-answer.ts'
+import { finalError } from './final-error.ts'
 import { hedgedAttempt, mayHedge, type UnstreamedOutcome } from './hedged-attempt.ts'
 import { prepareExchange, prepareIfAble } from './prepare-exchange.ts'
 import { nextOf, selectionFor } from './selection-for.ts'
@@ -102,7 +103,7 @@ export async function dispatch(context: StageContext, routed: RoutedRequest): Pr
     // The vendor was asked: a task must not be taken for one that nobody has.
     if (asking !== undefined && routed.endpoint.isTask === true)
       return { ...failedAnswer(error), candidate: asking, mayHaveBegun: true }
-    throw error
+    throw asking !== undefined && routed.endpoint.isPaidJob === true ? finalError(error) : error
   }
   deadline.cancel()
   return failed(routed, last, { isOverdue, wasSent })
@@ -193,7 +194,7 @@ function wholeEnding(routed: Routed, outcome: AttemptOutcome & { kind: 'whole' }
 
 function failed(
   routed: Routed,
-  last: { readonly failure: AttemptFailure; readonly candidate: Candidate } | undefined,
+  last: LastFailure | undefined,
   circumstances: { readonly isOverdue: boolean; readonly wasSent: boolean },
 ): Answer {
   const mayHaveBegun = last?.failure.mayHaveBegun === true
@@ -209,9 +210,12 @@ function failed(
       ending: { kind: 'abandoned', usage: undefined, estimatedUsage, error },
     }
   }
-  const error = circumstances.isOverdue
+  const cause = circumstances.isOverdue
     ? new GatewayError('upstream_timeout')
     : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'nobody was asked' })).error
+  // What is not asked again here must not be asked again by the caller's retries either.
+  const isFinal = routed.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
+  const error = isFinal ? finalError(cause) : cause
   return {
     kind: 'failed',
     error,

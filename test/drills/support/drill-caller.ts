@@ -14,6 +14,8 @@ export class DrillCaller implements GatewayRequest, ByteSink {
   closed = false
   /** Of the answer; undefined when there was none. */
   status: number | undefined
+  /** Of the answer: names and values by turns. */
+  headers: readonly string[] = []
   text = ''
   /** How the answer ended: cleanly, or cut so that it does not look whole. */
   ending: 'clean' | 'cut' | undefined
@@ -43,10 +45,12 @@ export class DrillCaller implements GatewayRequest, ByteSink {
     this.#onClose?.()
   }
 
-  head(status: number, _headers: readonly string[]): void {
+  head(status: number, headers: readonly string[]): void {
     this.#gate.pass('answer head')
     if (this.status !== undefined) throw new Error('two answers to one request')
-    if (!this.closed) this.status = status
+    if (this.closed) return
+    this.status = status
+    this.headers = headers
   }
 
   write(bytes: Uint8Array | string): boolean {
