@@ -60,7 +60,7 @@ environment of serve
   SIGNALBOX_HOLD_TTL    15m
   SIGNALBOX_TASK_DEADLINE       24h; videos that take longer are given up
   SIGNALBOX_TASK_POLL_INTERVAL  how often a vendor is asked about a video (as it recommends)
-  SIGNALBOX_TASK_RETENTION      90d; how long videos are listed after their end, or forever
+  SIGNALBOX_TASK_RETENTION      90d; how long videos are listed after their end, at least 1d, or forever
   SIGNALBOX_OPERATOR_KEY        at least 24 characters; opens GET /healthz?verbose
   SIGNALBOX_EXPECTED_INSTANCES  how many gateways share REDIS_URL (1); each keeps its part while Redis is down
   SIGNALBOX_WEBHOOK_SECRET      whsec_… to sign webhooks of accounts without a secret of their own

@@ -54,7 +54,7 @@ export interface ServeSettings {
   readonly taskRetentionDays: number | undefined
   /** Opens `GET /healthz?verbose`; undefined: nobody sees the state of the vendors. */
   readonly operatorKey: string | undefined
-  /** How many processes share the limits; undefined: one. */
+  /** How many processes share the limits of `redisUrl`; undefined: one. */
   readonly expectedInstances: number | undefined
   /** May URLs that callers give point to private addresses? Undefined: no. */
   readonly allowPrivateUrls: boolean | undefined
@@ -82,11 +82,12 @@ export function readServeSettings(environment: Environment): ServeSettings {
     const text = read(name)
     return text === undefined ? undefined : namingSetting(name, () => parse(text))
   }
+  const redisUrl = given('REDIS_URL', parseRedisUrl)
   return {
     host: read('HOST') ?? '127.0.0.1',
     port: given('PORT', (text) => parsePort('PORT', text)) ?? 8787,
     store: given('SIGNALBOX_STORE', (text) => parseStoreSetting('SIGNALBOX_STORE', text)),
-    redisUrl: given('REDIS_URL', parseRedisUrl),
+    redisUrl,
     apiKeys: given('SIGNALBOX_API_KEYS', parseKeys) ?? [],
     credit: given('SIGNALBOX_CREDIT', (text) => checkDollars('SIGNALBOX_CREDIT', text)),
     prices: given('SIGNALBOX_PRICES', (path) => ({ path, prices: reloadablePrices(readPriceFile(path)) })),
@@ -104,9 +105,7 @@ export function readServeSettings(environment: Environment): ServeSettings {
       parseRetentionDays('SIGNALBOX_TASK_RETENTION', text),
     ),
     operatorKey: given('SIGNALBOX_OPERATOR_KEY', parseOperatorKey),
-    expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (text) =>
-      parseCount('SIGNALBOX_EXPECTED_INSTANCES', text),
-    ),
+    expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (text) => parseInstances(text, redisUrl)),
     allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', (text) =>
       parseSwitch('SIGNALBOX_ALLOW_PRIVATE_URLS', text),
     ),
@@ -175,6 +174,16 @@ function parseTimeouts(text: string): Partial<Timeouts> {
     timeouts[TIMEOUT_NAMES[name]] = parseDuration(`SIGNALBOX_TIMEOUTS: ${name}`, value)
   }
   return timeouts
+}
+
+/** Whoever sets it believes that limits are shared; without Redis each process grants them in full, and nothing would say so. */
+function parseInstances(text: string, redisUrl: string | undefined): number {
+  const count = parseCount('SIGNALBOX_EXPECTED_INSTANCES', text)
+  if (redisUrl === undefined)
+    throw new SettingError(
+      'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the whole limit',
+    )
+  return count
 }
 
 function parseOperatorKey(text: string): string {

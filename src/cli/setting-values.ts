@@ -1,5 +1,6 @@
 import { parseDollars } from '../core/money.ts'
 import type { SpendingCap, Tier } from '../stores/principal.ts'
+import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { SettingError } from './setting-error.ts'
 
 const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -14,9 +15,15 @@ export function parseDuration(name: string, text: string): number {
   return value
 }
 
-/** Reads a duration of whole or broken days, or `forever` as `Infinity`. */
+/** Reads a duration of whole or broken days, at least one, or `forever` as `Infinity`. */
 export function parseRetentionDays(name: string, text: string): number {
-  return text === 'forever' ? Number.POSITIVE_INFINITY : parseDuration(name, text) / MILLISECONDS['d']!
+  if (text === 'forever') return Number.POSITIVE_INFINITY
+  const days = parseDuration(name, text) / MILLISECONDS['d']!
+  if (days < SHORTEST_TASK_RETENTION_DAYS)
+    throw new SettingError(
+      `${name}: ${JSON.stringify(text)} is less than ${SHORTEST_TASK_RETENTION_DAYS}d, for which an Idempotency-Key names its task`,
+    )
+  return days
 }
 
 /** Reads `name=value,name=value`; only the given names may appear, each once. */

@@ -91,6 +91,29 @@ export type GatewayEvent =
       readonly durationMs: number
     }
   | {
+      /**
+       * The store did not take the end of a hold, and it is tried no more. Where money was to be charged, the operator alone can
+       * still do it: the hold ends by its expiry, and its account gets the money back.
+       */
+      readonly type: 'settlement-given-up'
+      readonly requestId: string
+      /** Undefined with billing off: then only a task or an Idempotency-Key is lost. */
+      readonly holdId: string | undefined
+      /** Of the submission of a task, else undefined. */
+      readonly taskId: string | undefined
+      readonly accountId: string
+      readonly keyId: string
+      /** What was to be charged, in nano-dollars; of a task that a vendor has taken what was held; 0: nothing. */
+      readonly amountNanoDollars: bigint
+      /**
+       * `expired`: its time is over. `too-many`: too many settlements wait. `closing`: the gateway ends. `hold-ended`: the hold had
+       * ended when the store took it.
+       */
+      readonly reason: 'expired' | 'too-many' | 'closing' | 'hold-ended'
+      /** What the store said last; undefined where it said nothing. */
+      readonly error: unknown
+    }
+  | {
       readonly type: 'task-submitted'
       readonly requestId: string
       readonly taskId: string

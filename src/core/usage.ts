@@ -10,6 +10,8 @@ export interface Usage {
   readonly cachedInputTokens?: number
   /** The part of `inputTokens` that was written to the vendor's prompt cache. */
   readonly cacheWriteTokens?: number
+  /** The part of `cacheWriteTokens` that the cache keeps for an hour instead of minutes. */
+  readonly cacheWrite1hTokens?: number
   /** All output tokens: visible and reasoning. */
   readonly outputTokens?: number
   /** The part of `outputTokens` spent on reasoning. */
@@ -24,6 +26,8 @@ export interface Usage {
   readonly videoSeconds?: number
   /** Characters (code points) spoken. */
   readonly characters?: number
+  /** Searches of the web that the vendor made. */
+  readonly webSearches?: number
 }
 
 /** A field of {@link Usage}. */

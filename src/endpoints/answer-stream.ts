@@ -11,6 +11,11 @@ export interface VendorFailure {
    * `invalid_response`: the answer cannot be used.
    */
   readonly kind: 'caller' | 'rate_limited' | 'operator' | 'unavailable' | 'timeout' | 'invalid_response'
+  /**
+   * What the operator's matter is about, where the vendor says it: the model alone, so that the key goes on serving others, or
+   * the key, its account or its quota. Absent: 401, 402, 403 and 429 are about the key, everything else about the model.
+   */
+  readonly concerns?: 'key' | 'model' | undefined
   /** The vendor's HTTP status; 0 when the failure came inside a stream or without an answer. */
   readonly status: number
   /** The vendor's own text. Shown to callers only for `caller`, after redaction. */

@@ -55,8 +55,26 @@ export function messagesSurcharges(request: Readonly<Record<string, unknown>>): 
   }
 }
 
-/** Tools that run at the vendor have a dated type: `web_search_20250305`. */
+/** Searches that are held for where a request sets no end to them. */
+const UNBOUNDED_SEARCHES = 10
+
+/** How many searches a Messages request is held for: as many as its tools may make; undefined: it cannot search. */
+export function messagesSearches({ tools }: Readonly<Record<string, unknown>>): number | undefined {
+  if (!hasServerTool(tools, 'web_search_')) return undefined
+  let searches = 0
+  for (const tool of tools as readonly unknown[]) {
+    if (!isServerTool(tool, 'web_search_')) continue
+    const { max_uses: allowed } = tool
+    searches += Number.isSafeInteger(allowed) && (allowed as number) > 0 ? (allowed as number) : UNBOUNDED_SEARCHES
+  }
+  return searches
+}
+
 function hasServerTool(tools: unknown, prefix: string): boolean {
-  if (!Array.isArray(tools)) return false
-  return tools.some((tool) => isJsonObject(tool) && typeof tool['type'] === 'string' && tool['type'].startsWith(prefix))
+  return Array.isArray(tools) && tools.some((tool) => isServerTool(tool, prefix))
+}
+
+/** Tools that run at the vendor have a dated type: `web_search_20250305`. */
+function isServerTool(tool: unknown, prefix: string): tool is Record<string, unknown> {
+  return isJsonObject(tool) && typeof tool['type'] === 'string' && tool['type'].startsWith(prefix)
 }

@@ -1,4 +1,5 @@
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
+import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
@@ -77,7 +78,11 @@ export function checkOptions(options: GatewayOptions): void {
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
-  if (options.taskRetentionDays !== Number.POSITIVE_INFINITY) positive('taskRetentionDays', options.taskRetentionDays)
+  // An id that a replayed answer gives must lead to its task.
+  if (options.taskRetentionDays !== undefined && !(options.taskRetentionDays >= SHORTEST_TASK_RETENTION_DAYS))
+    throw new TypeError(
+      `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key names its task for 24 hours`,
+    )
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { charge } from '../catalog/prices/prices.ts'
+import { highestCharge } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
@@ -84,7 +84,7 @@ function highestCost(context: StageContext, parsed: Parsed): bigint | undefined 
   if (parsed.endpoint.isFree === true) return highest
   for (const model of parsed.chain) {
     const rate = prices.quote(model.id, chargedFields(context, parsed, model))
-    const cost = rate === undefined ? undefined : charge(rate, estimateFor(context, parsed, model))
+    const cost = rate === undefined ? undefined : highestCharge(rate, estimateFor(context, parsed, model))
     if (cost === undefined) {
       throw new GatewayError('model_not_priced', {
         message: `There is no price for this use of the model ${JSON.stringify(model.id)}, and billing is on.`,

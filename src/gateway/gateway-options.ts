@@ -77,8 +77,8 @@ export interface GatewayOptions {
   /** How often a task's vendor is asked about it, in milliseconds. Default: what the vendor recommends. */
   readonly taskPollIntervalMs?: number
   /**
-   * How many days a task is kept after its end, with the messages about it; then its id is unknown. Default 90, `Infinity`: for
-   * ever.
+   * How many days a task is kept after its end, with the messages about it; then its id is unknown. Default 90, at least 1, for
+   * as long as an Idempotency-Key names its task; `Infinity`: for ever.
    */
   readonly taskRetentionDays?: number
   /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */

@@ -36,8 +36,8 @@ export interface Entrance {
 export class Incoming {
   readonly request: GatewayRequest
   readonly sink: ByteSink
-  /** Set when the host vouches for the caller. */
-  readonly principal: Principal | undefined
+  /** Who calls: set when the host vouches for the caller, and where nothing is called once the caller is known. */
+  principal: Principal | undefined
   /** What the host decides on the request's way; never set for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
 
@@ -79,6 +79,7 @@ export async function serve(context: StageContext, entrance: Entrance, incoming:
         sink: sinkOf(incoming, dialect, requestId),
         requestId,
         dialect,
+        principal: incoming.principal,
         record: received as RecordSoFar | undefined,
       },
       cause,
@@ -149,7 +150,8 @@ async function read(
   { target, requestId }: Reading,
 ): Promise<void> {
   const { request, sink } = incoming
-  const principal = incoming.principal ?? (await identify(context, request, X_API_KEY_TARGETS.has(target.kind)))
+  incoming.principal ??= await identify(context, request, X_API_KEY_TARGETS.has(target.kind))
+  const { principal } = incoming
   if (target.kind === 'tasks' || target.kind === 'task') {
     const { wakeWebhooks } = entrance
     return await serveTask(context, { request, sink, requestId, principal, wakeWebhooks }, target)
@@ -180,6 +182,8 @@ interface Failing {
   readonly sink: ByteSink
   readonly requestId: string
   readonly dialect: ErrorDialect
+  /** The caller of a request that has no record; with one, only a caller for whom the host vouches. */
+  readonly principal: Principal | undefined
   readonly record: RecordSoFar | undefined
 }
 
@@ -205,13 +209,15 @@ function fail(context: StageContext, failing: Failing, cause: unknown): void {
   }
 }
 
-function tellRefused(context: StageContext, { requestId, record }: Failing, error: GatewayError): void {
+function tellRefused(context: StageContext, failing: Failing, error: GatewayError): void {
+  const { requestId, record } = failing
+  const principal = record?.principal ?? failing.principal
   emit(context, {
     type: 'request-refused',
     requestId,
     endpoint: record?.endpoint.id,
-    accountId: record?.principal?.accountId,
-    keyId: record?.principal?.keyId,
+    accountId: principal?.accountId,
+    keyId: principal?.keyId,
     model: record?.body?.model,
     status: error.status,
     code: error.code,

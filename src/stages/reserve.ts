@@ -1,5 +1,5 @@
 import type { CatalogModel } from '../catalog/model.ts'
-import { charge, type Prices, type Rate } from '../catalog/prices/prices.ts'
+import { highestCharge, type Prices, type Rate } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { ClaimResult } from '../stores/idempotency-store.ts'
@@ -87,7 +87,7 @@ function priceHold(context: StageContext, prices: Prices, admitted: Admitted): H
   for (const model of admitted.chain) {
     const rate = prices.quote(model.id, chargedFields(context, admitted, model))
     const estimate = rates.length === 0 ? admitted.estimate : estimateFor(context, admitted, model)
-    const cost = rate === undefined ? undefined : charge(rate, estimate)
+    const cost = rate === undefined ? undefined : highestCharge(rate, estimate)
     if (rate === undefined || cost === undefined) throw notPriced(model)
     rates.push(rate)
     if (cost > amount) amount = cost

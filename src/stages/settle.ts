@@ -6,7 +6,8 @@ import type { Resolution } from '../stores/ledger.ts'
 import { leave } from './admit.ts'
 import { chargeFor } from './charge-for.ts'
 import { fillUsage } from './estimated-usage.ts'
-import type { CallEnding, Candidate, Reserved, Settled } from './records.ts'
+import type { CallEnding, Candidate, Hold, Reserved, Settled } from './records.ts'
+import { settleLater, tellGivenUp, type UnsettledHold } from './settle-later.ts'
 import { emit, reportFault, type StageContext } from './stage-context.ts'
 
 /** What settling needs to know of a call that is over. */
@@ -23,23 +24,67 @@ export interface Settling {
  * Ends what `reserve` and `admit` began: the hold is charged or voided, the caller's place and unused tokens go back, and
  * the host is told. The one place for whole answers, streams and failures alike. Never throws: an answer that a vendor has
  * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
- * an `internal-error` event; another, `where: 'settle: given up'`, when too many wait to be tried again.
+ * an `internal-error` event; and `settlement-given-up` when it can be made no more.
  */
 export function settle(context: StageContext, reserved: Reserved, settling: Settling): MaybePromise<Settled> {
   const usage = chargeableUsage(context, reserved, settling)
   const resolve = (): MaybePromise<Resolution | undefined> => resolveHold(context, reserved, settling, usage)
   return settled(
     resolve,
-    (resolution) => giveBack(context, reserved, settling, usage, resolution?.charged),
+    (resolution) => {
+      if (resolution?.resolved === false) noteEndedHold(context, reserved, settling, usage)
+      return giveBack(context, reserved, settling, usage, resolution?.charged)
+    },
     (error) => {
       reportFault(context, reserved.requestId, 'settle', error)
-      // Beyond their bound the hold is left to the sweep, which frees it when its time is over: the call goes uncharged, and
-      // the operator is told which.
-      if (!context.settlementRetries.add(resolve, context.clock.now() + context.holdTtlMs))
-        reportFault(context, reserved.requestId, 'settle: given up', error)
+      resolveLater(context, reserved, settling, { usage, error })
       return giveBack(context, reserved, settling, usage, undefined)
     },
   )
+}
+
+/** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
+function resolveLater(
+  context: StageContext,
+  reserved: Reserved,
+  settling: Settling,
+  { usage, error }: { readonly usage: Usage | undefined; readonly error: unknown },
+): void {
+  const run = async (): Promise<void> => {
+    const resolution = await resolveHold(context, reserved, settling, usage)
+    if (resolution?.resolved === false) noteEndedHold(context, reserved, settling, usage)
+  }
+  const untilMs = context.clock.now() + context.holdTtlMs
+  settleLater(context, unsettled(reserved, settling, usage), { run, untilMs, error })
+}
+
+/**
+ * The hold had ended before: by an earlier try whose acknowledgement was lost, which does no harm; or, once its time was over,
+ * perhaps by a sweep, which gave the money back.
+ */
+function noteEndedHold(context: StageContext, reserved: Reserved, settling: Settling, usage: Usage | undefined): void {
+  if (context.clock.now() < reserved.startedAtMs + context.holdTtlMs) return
+  const hold = unsettled(reserved, settling, usage)
+  if (hold.amountNanoDollars > 0n) tellGivenUp(context, hold, 'hold-ended', undefined)
+}
+
+function unsettled(reserved: Reserved, settling: Settling, usage: Usage | undefined): UnsettledHold {
+  const { requestId, hold, principal } = reserved
+  const { accountId, keyId } = principal
+  const amountNanoDollars = hold === undefined ? 0n : (amountOf(reserved, hold, settling, usage) ?? 0n)
+  return { requestId, holdId: hold?.id, taskId: undefined, accountId, keyId, amountNanoDollars }
+}
+
+/** What is charged; undefined: nothing, the hold is voided. */
+function amountOf(
+  reserved: Reserved,
+  hold: Hold,
+  { candidate }: Settling,
+  usage: Usage | undefined,
+): bigint | undefined {
+  if (usage === undefined || candidate === undefined) return undefined
+  // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
+  return chargeFor(reserved, candidate, usage) ?? hold.amount
 }
 
 function giveBack(
@@ -116,9 +161,8 @@ function resolveHold(
   const { candidate, answer, ending } = settling
   if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
-  if (usage === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
-  // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
-  const amount = chargeFor(reserved, candidate, usage) ?? hold.amount
+  const amount = amountOf(reserved, hold, settling, usage)
+  if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
   return context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
 }

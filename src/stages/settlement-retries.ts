@@ -8,21 +8,35 @@ const LONGEST_DELAY_MS = 5_000
 /** Most settlements that wait at once; beyond them, holds end by expiry. */
 const MAX_WAITING = 10_000
 
-interface Waiting {
+/**
+ * Why a settlement is tried no more. `expired`: its time is over. `too-many`: too many wait. `closing`: the gateway ends.
+ */
+export type GiveUpReason = 'expired' | 'too-many' | 'closing'
+
+/** A settlement that failed. */
+export interface WaitingSettlement {
+  /** Makes it; safe to be repeated. */
   readonly run: () => MaybePromise<unknown>
+  /** Unix milliseconds until which it is worth being tried. */
   readonly untilMs: number
+  /** Why it failed. */
+  readonly error: unknown
+  /** Told once, when it is tried no more, with what the store said last. */
+  readonly giveUp: (reason: GiveUpReason, error: unknown) => void
 }
 
 /**
  * Settlements that a store could not take when their requests ended. They are tried again until the store takes them or
  * their holds have expired, so that a restart of the database costs nobody money. Settling is idempotent, so a settlement
- * that did arrive and whose acknowledgement was lost does no harm.
+ * that did arrive and whose acknowledgement was lost does no harm. None is dropped without a word.
  */
 export class SettlementRetries {
   readonly #clock: Clock
   readonly #logger: Logger
-  #waiting: Waiting[] = []
+  #waiting: WaitingSettlement[] = []
   #delayMs = FIRST_DELAY_MS
+  #lastError: unknown
+  #isOver = false
   #isScheduled = false
   #flushing = Promise.resolve()
 
@@ -35,12 +49,14 @@ export class SettlementRetries {
     return this.#waiting.length
   }
 
-  /** Takes a settlement that failed; false when too many wait already. */
-  add(run: () => MaybePromise<unknown>, untilMs: number): boolean {
-    if (this.#waiting.length >= MAX_WAITING) return false
-    this.#waiting.push({ run, untilMs })
+  /** Takes a settlement that failed; gives it up at once when too many wait already, and after the end of {@link drain}. */
+  add(settlement: WaitingSettlement): void {
+    if (this.#isOver || this.#waiting.length >= MAX_WAITING) {
+      settlement.giveUp(this.#isOver ? 'closing' : 'too-many', settlement.error)
+      return
+    }
+    this.#waiting.push(settlement)
     this.#schedule()
-    return true
   }
 
   /** Tries everything that waits once more, at once. */
@@ -60,20 +76,20 @@ export class SettlementRetries {
       await new Promise<void>((resolve) => this.#clock.schedule(delayMs, resolve))
       await this.flush()
     }
-    if (this.#waiting.length > 0)
-      this.#logger.error('settlements are given up: their holds end by expiry', { waiting: this.#waiting.length })
+    this.#isOver = true
+    for (const { giveUp } of this.#waiting.splice(0)) giveUp('closing', this.#lastError)
   }
 
   async #flushAll(): Promise<void> {
     const waiting = this.#waiting
     this.#waiting = []
-    const failed: Waiting[] = []
+    const failed: WaitingSettlement[] = []
     for (const settlement of waiting) {
-      if (settlement.untilMs <= this.#clock.now()) continue
       try {
         await settlement.run()
       } catch (error) {
         failed.push(settlement)
+        this.#lastError = error
         this.#logger.warn('a settlement must wait: the store is not available', { waiting: waiting.length, error })
         // One failure tells about the store; the rest need not each find out. They come first the next time, so that one
         // settlement that can never be made does not stand in their way.
@@ -81,8 +97,11 @@ export class SettlementRetries {
         break
       }
     }
-    this.#waiting = [...failed, ...this.#waiting]
-    this.#delayMs = failed.length > 0 ? Math.min(this.#delayMs * 2, LONGEST_DELAY_MS) : FIRST_DELAY_MS
+    const nowMs = this.#clock.now()
+    const left = failed.filter(({ untilMs }) => nowMs < untilMs)
+    this.#waiting = [...left, ...this.#waiting]
+    for (const { untilMs, giveUp } of failed) if (nowMs >= untilMs) giveUp('expired', this.#lastError)
+    this.#delayMs = left.length > 0 ? Math.min(this.#delayMs * 2, LONGEST_DELAY_MS) : FIRST_DELAY_MS
   }
 
   #schedule(): void {

@@ -49,18 +49,18 @@ export interface TaskDetails {
   /** Id of the vendor. */
   readonly vendor: string
   /** Prices at submission by resolution, `''` for any other; absent: billing is off. */
-  readonly prices?: Readonly<Record<string, readonly MeterPrice[]>>
+  readonly prices?: Readonly<Record<string, readonly MeterPrice[]>> | undefined
   /** What money was held for. */
   readonly heldUsage: Usage
   /** The resolution that money was held for: `720p`. */
   readonly resolution: string
-  readonly seed?: number
-  readonly webhookUrl?: string
+  readonly seed?: number | undefined
+  readonly webhookUrl?: string | undefined
   /**
    * The caller's Idempotency-Key, absent without one: whoever finds the task after the process that was submitting it has died
    * can complete the key.
    */
-  readonly claim?: IdempotencyClaim
+  readonly claim?: IdempotencyClaim | undefined
   /** How often the vendor was asked. */
   readonly polls: number
   /** How often running it did not know the task. */

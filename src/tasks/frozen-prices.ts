@@ -17,8 +17,10 @@ const lastFrozen = new WeakMap<CatalogModel, { readonly rates: readonly (Rate | 
  */
 export function freezePrices(prices: Prices, model: CatalogModel, fields: BillingFields): FrozenPrices {
   const resolutions = model.video?.resolutions ?? []
-  const rates = [prices.quote(model.id, fields)]
-  for (const resolution of resolutions) rates.push(prices.quote(model.id, { ...fields, resolution }))
+  const asked = prices.quote(model.id, fields)
+  const rates = [asked]
+  for (const resolution of resolutions)
+    rates.push(resolution === fields['resolution'] ? asked : prices.quote(model.id, { ...fields, resolution }))
   const last = lastFrozen.get(model)
   // A rate never changes, and a new price list makes new ones.
   if (last?.rates.every((rate, index) => rate === rates[index]) === true) return last.frozen

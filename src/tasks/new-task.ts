@@ -1,9 +1,8 @@
 import type { VideoRequest } from '../endpoints/videos/video-request.ts'
 import type { Admitted, Candidate } from '../stages/records.ts'
 import type { StageContext } from '../stages/stage-context.ts'
-import type { TaskRecord } from '../stores/task-store.ts'
+import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
-import { draftOf, type TaskDetailsDraft } from './task-details-draft.ts'
 
 /** Time for the answer to a submission beyond the longest that the request itself may take. */
 const SUBMISSION_GRACE_MS = 60_000
@@ -11,7 +10,8 @@ const SUBMISSION_GRACE_MS = 60_000
 /** A task about to be submitted, and the prices of each model that may render it. */
 export interface PlannedTask {
   readonly task: TaskRecord
-  readonly pricesByModel: ReadonlyMap<string, FrozenPrices>
+  /** Undefined where only the model of the task may. */
+  readonly pricesByModel: ReadonlyMap<string, FrozenPrices> | undefined
 }
 
 /** Writes a submission down as a task, before any vendor is asked. */
@@ -19,27 +19,24 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
   const { prices } = context
   const nowMs = context.clock.now()
   const request = admitted.body as VideoRequest
-  const pricesByModel = new Map<string, FrozenPrices>()
-  if (prices !== undefined) {
-    for (const model of admitted.chain) pricesByModel.set(model.id, freezePrices(prices, model, admitted.billingFields))
-  }
+  const { chain, billingFields } = admitted
+  const model = chain[0]!
   const seed = request.parameters?.['seed']
-  const model = admitted.chain[0]!
-  const frozen = pricesByModel.get(model.id)
-  const details: TaskDetailsDraft = {
+  const details: TaskDetails = {
     requestId: admitted.requestId,
     model: model.id,
     vendor: model.vendor,
+    prices: prices && freezePrices(prices, model, billingFields),
     heldUsage: admitted.estimate,
     resolution: request.resolution,
+    seed: typeof seed === 'number' ? seed : undefined,
+    // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
+    webhookUrl: request.webhook_url === undefined ? undefined : new URL(request.webhook_url).href,
+    claim: admitted.claim,
     polls: 0,
     unknownReports: 0,
+    output: undefined,
   }
-  if (frozen !== undefined) details.prices = frozen
-  if (typeof seed === 'number') details.seed = seed
-  // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
-  if (request.webhook_url !== undefined) details.webhookUrl = new URL(request.webhook_url).href
-  if (admitted.claim !== undefined) details.claim = admitted.claim
   const task: TaskRecord = {
     id: context.ids.next('task'),
     accountId: admitted.principal.accountId,
@@ -54,6 +51,10 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
     deadlineAtMs: nowMs + context.timeouts.totalMs + SUBMISSION_GRACE_MS,
     details,
   }
+  const pricesByModel =
+    prices === undefined || chain.length === 1
+      ? undefined
+      : new Map(chain.map((row) => [row.id, freezePrices(prices, row, billingFields)]))
   return { task, pricesByModel }
 }
 
@@ -77,20 +78,33 @@ export function taskAt(
   const { candidate, state, upstreamId, output } = outcome
   const { model, vendor } = candidate
   const nowMs = context.clock.now()
-  const frozen = pricesByModel.get(model.id)
-  const details = draftOf(task.details)
-  details.model = model.id
-  details.vendor = vendor.id
-  if (frozen !== undefined) details.prices = frozen
-  if (output !== undefined) details.output = output
+  const { details } = task
+  // Written out: what V8 copies by `...` or `Object.assign` and then changes takes it some microseconds.
   return {
-    ...task,
+    id: task.id,
+    accountId: task.accountId,
+    keyId: task.keyId,
     state,
     upstreamId,
     vendorAccount: candidate.account,
+    holdId: task.holdId,
+    createdAtMs: task.createdAtMs,
     updatedAtMs: nowMs,
     nextPollAtMs: nowMs + pollIntervalOf(context, vendor.id),
     deadlineAtMs: task.createdAtMs + context.taskDeadlineMs,
-    details,
+    details: {
+      requestId: details.requestId,
+      model: model.id,
+      vendor: vendor.id,
+      prices: pricesByModel?.get(model.id) ?? details.prices,
+      heldUsage: details.heldUsage,
+      resolution: details.resolution,
+      seed: details.seed,
+      webhookUrl: details.webhookUrl,
+      claim: details.claim,
+      polls: 0,
+      unknownReports: 0,
+      output,
+    },
   }
 }

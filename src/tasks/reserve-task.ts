@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { type MaybePromise, settled } from '../core/maybe-promise.ts'
 import type { Admitted, ReserveOutcome } from '../stages/records.ts'
 import { reserve, type TaskPlan } from '../stages/reserve.ts'
+import { settleLater } from '../stages/settle-later.ts'
 import type { StageContext } from '../stages/stage-context.ts'
 import { StoredReplay } from '../stages/stored-replay.ts'
 
@@ -19,7 +20,8 @@ function holdWithTask(context: StageContext, admitted: Admitted, plan: TaskPlan)
     () => reserve(context, admitted, plan),
     (outcome) => outcome,
     (cause) => {
-      if (isStoreFault(cause)) undoLater(context, admitted, plan, () => reservedAgain(context, admitted, plan))
+      if (isStoreFault(cause))
+        undoLater(context, admitted, plan, { cause, makeSure: () => reservedAgain(context, admitted, plan) })
       throw cause
     },
   )
@@ -47,27 +49,35 @@ async function claimAndInsert(context: StageContext, admitted: Admitted, plan: T
     await insert()
   } catch (cause) {
     // The key is this request's own, but it is freed with the task only: so the task must be there.
-    undoLater(context, admitted, plan, insert)
+    undoLater(context, admitted, plan, { cause, makeSure: insert })
     throw new GatewayError('store_unavailable', { cause })
   }
   return outcome
 }
 
-/** @param makeSure brings the task about, once: were it brought about again, another request's key could be freed with it. */
+/** What is to be undone. */
+interface Unsure {
+  readonly cause: unknown
+  /** Brings the task about, once: were it brought about again, another request's key could be freed with it. */
+  readonly makeSure: () => Promise<void>
+}
+
 function undoLater(
   context: StageContext,
-  { claim }: Admitted,
+  { claim, requestId }: Admitted,
   { task }: TaskPlan,
-  makeSure: () => Promise<void>,
+  { cause, makeSure }: Unsure,
 ): void {
   let isSure = false
-  const undo = async (): Promise<void> => {
+  const run = async (): Promise<void> => {
     if (!isSure) await makeSure()
     isSure = true
     await context.store.tasks.discard(task.id, claim, context.clock.now())
   }
+  const { id: taskId, holdId, accountId, keyId } = task
+  const hold = { requestId, holdId, taskId, accountId, keyId, amountNanoDollars: 0n }
   // Afterwards the task, if there is one, is taken for lost.
-  context.settlementRetries.add(undo, task.deadlineAtMs)
+  settleLater(context, hold, { run, untilMs: task.deadlineAtMs, error: cause })
 }
 
 function isStoreFault(cause: unknown): boolean {

@@ -11,6 +11,7 @@ import type { Admitted, Answer, Parsed, Received, Reserved } from '../stages/rec
 import { taskHead } from '../stages/reply-headers.ts'
 import { respondReplay, respondWhole } from '../stages/respond.ts'
 import { route } from '../stages/route.ts'
+import { settleLater, type UnsettledHold } from '../stages/settle-later.ts'
 import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
 import { StoredReplay } from '../stages/stored-replay.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
@@ -123,10 +124,13 @@ function note(context: StageContext, reserved: Reserved, taken: TaskRecord, rece
       },
       context.clock.now(),
     )
-  return andThen(orLater(context, reserved, change, taken.deadlineAtMs), () => tellSubmitted(context, taken))
+  // Without its id at the vendor nobody can follow it, and it ends uncharged.
+  const hold = unsettled(reserved, taken, state === 'queued' ? (reserved.hold?.amount ?? 0n) : 0n)
+  return andThen(orLater(context, hold, change, taken.deadlineAtMs), () => tellSubmitted(context, taken))
 }
 
 function tellSubmitted(context: StageContext, taken: TaskRecord): void {
+  if (context.onEvent === undefined) return
   const { details, state } = taken
   emit(context, {
     type: 'task-submitted',
@@ -158,12 +162,17 @@ function discard(
     // The deliverer finds the message by itself.
     await commit(context, { ...task, state: 'unknown' }, failed, () => undefined)
   }
-  return orLater(context, reserved, run, task.createdAtMs + context.taskDeadlineMs)
+  return orLater(context, unsettled(reserved, task, 0n), run, task.createdAtMs + context.taskDeadlineMs)
+}
+
+function unsettled({ requestId }: Reserved, task: TaskRecord, amountNanoDollars: bigint): UnsettledHold {
+  const { id, holdId, accountId, keyId } = task
+  return { requestId, holdId, taskId: id, accountId, keyId, amountNanoDollars }
 }
 
 function orLater(
   context: StageContext,
-  reserved: Reserved,
+  hold: UnsettledHold,
   run: () => MaybePromise<unknown>,
   untilMs: number,
 ): MaybePromise<void> {
@@ -171,10 +180,8 @@ function orLater(
     run,
     () => undefined,
     (error) => {
-      const { requestId } = reserved
-      reportFault(context, requestId, 'tasks', error)
-      if (!context.settlementRetries.add(run, untilMs))
-        context.logger.error('the outcome of a submission is given up: too many wait for the store', { requestId })
+      reportFault(context, hold.requestId, 'tasks', error)
+      settleLater(context, hold, { run, untilMs, error })
     },
   )
 }

@@ -1,5 +1,6 @@
 import type { Timer } from '../core/clock.ts'
 import { reportFault, type StageContext } from '../stages/stage-context.ts'
+import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { VideoOperation } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
@@ -33,6 +34,9 @@ const DAY_MS = 24 * 60 * 60_000
 
 /** How long a task that has ended is kept. */
 const DEFAULT_RETENTION_DAYS = 90
+
+/** The least: an Idempotency-Key gives the id of its task for so long, and the task ends after its key was claimed. */
+export const SHORTEST_TASK_RETENTION_DAYS = IDEMPOTENCY_RETENTION_MS / DAY_MS
 
 /** Options of {@link TaskWorker}. */
 export interface TaskWorkerOptions {

@@ -13,7 +13,7 @@ function seconds(milliseconds: number): number {
   return Math.floor(milliseconds / 1000)
 }
 
-/** The answer to a submission. `output` is the vendor's; it is missing where the vendor did not answer. */
+/** The answer to a submission. `output` is the vendor's; it is undefined, which JSON leaves out, where the vendor did not answer. */
 export function submissionReceipt(task: TaskRecord): VideoRecord {
   const { details } = task
   return {
@@ -24,7 +24,7 @@ export function submissionReceipt(task: TaskRecord): VideoRecord {
     status: publicStatus(task.state),
     created_at: seconds(task.createdAtMs),
     request_id: details.requestId,
-    ...(details.output === undefined ? {} : { output: details.output }),
+    output: details.output,
   }
 }
 

@@ -122,6 +122,15 @@ describe('the environment of serve', () => {
     [{ SIGNALBOX_TIMEOUTS: 'idle=60' }, 'SIGNALBOX_TIMEOUTS: idle: "60" is not a duration such as 250ms'],
     [{ SIGNALBOX_TIMEOUTS: 'read=60s' }, 'SIGNALBOX_TIMEOUTS: "read=60s" is not one of connect=…'],
     [{ SIGNALBOX_HOLD_TTL: '0m' }, 'SIGNALBOX_HOLD_TTL: "0m" is not a duration'],
+    [{ SIGNALBOX_TASK_RETENTION: '0d' }, 'SIGNALBOX_TASK_RETENTION: "0d" is not a duration'],
+    [
+      { SIGNALBOX_TASK_RETENTION: '23h' },
+      'SIGNALBOX_TASK_RETENTION: "23h" is less than 1d, for which an Idempotency-Key names its task',
+    ],
+    [
+      { SIGNALBOX_EXPECTED_INSTANCES: '4' },
+      'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the whole limit',
+    ],
   ])('is refused with %j, naming the variable', (environment, message) => {
     expect(() => readServeSettings(environment)).toThrow(SettingError)
     expect(() => readServeSettings(environment)).toThrow(message)

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { definePrices } from '../../src/catalog/prices/prices.ts'
-import { chatSurcharges, messagesSurcharges } from '../../src/endpoints/surcharge-fields.ts'
+import { chatSurcharges, messagesSearches, messagesSurcharges } from '../../src/endpoints/surcharge-fields.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 
@@ -40,6 +40,40 @@ describe('what costs more than tokens', () => {
   ])('in a message: %j is %j', (request, fields) => {
     expect(messagesSurcharges(request)).toEqual(fields)
   })
+
+  test.each([
+    [[{ type: 'web_search_20250305', max_uses: 3 }], 3],
+    [[{ type: 'web_search_20250305' }], 10],
+    [[{ type: 'web_search_20250305', max_uses: -1 }], 10],
+    [
+      [
+        { type: 'web_search_20250305', max_uses: 2 },
+        { type: 'web_search_20260101', max_uses: 4 },
+      ],
+      6,
+    ],
+    [[{ name: 'web_search', input_schema: {}, max_uses: 9 }], undefined],
+    [undefined, undefined],
+  ])('a message with the tools %j is held for so many searches: %s', (tools, searches) => {
+    expect(messagesSearches({ tools })).toBe(searches)
+  })
+})
+
+test('C11 a price of searches is a price for calls that may search, and no hindrance to others', () => {
+  const token = { model: 'm', meter: 'input_token', amount: '1', per: 1000 } as const
+  const search = { model: 'm', meter: 'web_search', amount: '1' } as const
+  const everywhere = definePrices({ currency: 'USD', prices: [token, search] })
+  const inEurope = definePrices({ currency: 'USD', prices: [token, { ...search, when: { inference_geo: 'eu' } }] })
+  const pricesSearch = (prices: typeof everywhere, fields: Record<string, string>): boolean | undefined => {
+    const rate = prices.quote('m', fields)
+    return rate === undefined ? undefined : rate.numerators.web_search !== undefined
+  }
+
+  expect(pricesSearch(everywhere, {})).toBe(false)
+  expect(pricesSearch(everywhere, { web_search: 'true' })).toBe(true)
+  expect(pricesSearch(inEurope, {})).toBe(false)
+  expect(pricesSearch(inEurope, { web_search: 'true' })).toBeUndefined()
+  expect(pricesSearch(inEurope, { web_search: 'true', inference_geo: 'eu' })).toBe(true)
 })
 
 test('C11 a price list without a row for a surcharge has no price for it, and one with a row has', () => {
@@ -96,6 +130,20 @@ describe('C11 a request for what the price list does not name', () => {
 
     expect(costs[0]).toBeLessThan(0.05)
     expect(costs[1]).toBeGreaterThan(0.05)
+  })
+
+  test('costs one search in a chat, whose vendor does not count them, and none in a chat that may not search', async () => {
+    const row = { model: 'chat-relayed', meter: 'web_search', amount: '0.03' } as const
+    started = await startGateway({ prices: { ...testPrices, prices: [...testPrices.prices, row] } })
+    const costs: number[] = []
+    for (const rest of [{}, { web_search_options: {} }]) {
+      const answer = await started.post('/v1/chat/completions', { model: 'chat-relayed', messages, ...rest })
+      costs.push(Number(answer.headers.get('x-signalbox-cost')))
+      await answer.text()
+    }
+
+    expect(costs[0]).toBeGreaterThan(0)
+    expect(costs[1]! - costs[0]!).toBeCloseTo(0.03, 9)
   })
 
   test.each(['cl-sonnet-4-6', 'gmn-2.5-flash'])(

@@ -147,6 +147,9 @@ test('B7d money fails closed: a store that cannot reserve gives 503 and nothing 
   expect([first.status, second.status]).toEqual([503, 503])
   expect(first.headers.get('retry-after')).toBe('5')
   expect((await first.json()).error.code).toBe('store_unavailable')
+  expect(started.events).toContainEqual(
+    expect.objectContaining({ type: 'internal-error', where: 'store', requestId: first.headers.get('x-request-id') }),
+  )
   expect(started.sandbox.requests).toHaveLength(0)
 })
 

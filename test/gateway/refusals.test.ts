@@ -62,6 +62,39 @@ describe('a request that is refused before it is announced', () => {
     ])
   })
 
+  test.each([
+    ['GET', '/v1/videos/generations/task_unknown', 'task_not_found'],
+    ['GET', '/v1/videos/generations?limit=nonsense', 'invalid_request'],
+    ['GET', '/v1/models/nobody', 'model_not_found'],
+  ])('is one event that names the caller where nothing is called: %s %s', async (method, path, code) => {
+    started = await startGateway()
+    const answer = await fetch(`${started.url}${path}`, { method, headers: { authorization: `Bearer ${TEST_KEY}` } })
+
+    expect(started.events).toEqual([
+      {
+        type: 'request-refused',
+        requestId: answer.headers.get('x-request-id'),
+        endpoint: undefined,
+        accountId: TEST_ACCOUNT,
+        keyId: expect.stringMatching(/^key_/),
+        model: undefined,
+        status: answer.status,
+        code,
+      },
+    ])
+  })
+
+  test('names the caller for whom the host vouches, where nothing is called too', async () => {
+    started = await startGateway()
+    const client = started.gateway.client({ accountId: TEST_ACCOUNT, keyId: 'nightly-job', tier: 'paid' })
+
+    await expect(client.videos.get('task_unknown')).rejects.toMatchObject({ status: 404 })
+
+    expect(started.events).toMatchObject([
+      { type: 'request-refused', accountId: TEST_ACCOUNT, keyId: 'nightly-job', code: 'task_not_found' },
+    ])
+  })
+
   test('for want of money is one, and nothing is announced', async () => {
     started = await startGateway()
     const { gateway, url } = started

@@ -127,6 +127,30 @@ describe('several keys of one vendor', () => {
     },
   )
 
+  test('a model that a key may not use leaves the key to its other models', async () => {
+    const other = { id: 'other', kind: 'chat', vendor: 'one', limits: { maxOutputTokens: 100 } } as const
+    await start({
+      keys: [['canary-a', 'canary-b']],
+      moreModels: [other],
+      model: { routes: [{ vendor: 'one' }] },
+      gateway: { clock: fakeClock() },
+    })
+    started.stands[0]!.answer = ({ key, model: asked }) =>
+      key === 'canary-a' && asked === 'upstream-id' ? { status: 403, code: 'model_not_found' } : {}
+
+    // Other calls in between do not speak for the model.
+    for (let turn = 0; turn < 12; turn++) {
+      expect(await started.ask(1)).toEqual(['one'])
+      expect(await started.ask(1, { model: 'other' })).toEqual(['one'])
+    }
+
+    const refused = started.stands[0]!.calls.filter((call) => call.key === 'canary-a' && call.model === 'upstream-id')
+    expect(refused).toHaveLength(5)
+    expect(eventsOf('vendor-key-ejected')).toMatchObject([{ vendor: 'one', model: 'routed', reason: 'refused' }])
+    const others = started.stands[0]!.calls.filter((call) => call.model === 'other').map(({ key }) => key)
+    expect(others.slice(-2).toSorted()).toEqual(['canary-a', 'canary-b'])
+  })
+
   test('S11 no event and no report holds a key', async () => {
     await start({ keys, model })
     started.stands[0]!.answer = () => ({ status: 401 })

@@ -1,59 +1,196 @@
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
-import { SettlementRetries } from '../../src/stages/settlement-retries.ts'
+import type { Logger } from '../../src/core/logger.ts'
+import { formatDollars } from '../../src/core/money.ts'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
-import { fakeClock } from '../../src/testing/index.ts'
+import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+import { FailingStore } from '../tasks/support/failing-store.ts'
+import { taskBench } from '../tasks/support/task-bench.ts'
+
+type GivenUp = Extract<GatewayEvent, { type: 'settlement-given-up' }>
 
 const CREDIT = 100_000_000_000n
+const HOLD_TTL_MS = 15 * 60_000
+const CHAT = chatBody('chat-relayed', 'hello')
 
+/** How the ledger behaves: `forget` does what is asked and loses the answer. */
+type LedgerState = 'well' | 'down' | 'forget'
+
+let clock: FakeClock
+let inner: GatewayStore
+let ledgerState: LedgerState
+let events: GatewayEvent[]
+let lines: { readonly message: string; readonly fields: Record<string, unknown> | undefined }[]
 let started: StartedGateway
 
-afterEach(async () => {
-  vi.restoreAllMocks()
-  await started.close()
-})
+function givenUp(): GivenUp[] {
+  return events.flatMap((event) => (event.type === 'settlement-given-up' ? [event] : []))
+}
 
-test('A15: a settlement beyond those that can wait is told of, and the sweep frees its hold', async () => {
-  const clock = fakeClock()
-  const store = memoryStore()
-  const events: GatewayEvent[] = []
-  let isDown = false
-  const end = <Value>(act: () => Value): Value => {
-    if (isDown) throw new Error('the database is down')
-    return act()
+function account() {
+  return inner.ledger.account(TEST_ACCOUNT)
+}
+
+/** Lets time pass in steps, and everything that waits for it run in between. */
+async function pass(durationMs: number, stepMs: number): Promise<void> {
+  for (let passedMs = 0; passedMs < durationMs; passedMs += stepMs) {
+    clock.advance(stepMs)
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
-  const { ledger } = store
-  const failing = {
-    ...store,
+}
+
+beforeEach(async () => {
+  clock = fakeClock()
+  inner = memoryStore()
+  ledgerState = 'well'
+  events = []
+  lines = []
+  const end = <Value>(act: () => Value): Value => {
+    if (ledgerState === 'down') throw new Error('the database is down')
+    const value = act()
+    if (ledgerState === 'forget') throw new Error('the answer was lost')
+    return value
+  }
+  const { ledger } = inner
+  const store: GatewayStore = {
+    ...inner,
     ledger: {
       ...ledger,
-      settle: (...parameters: Parameters<typeof ledger.settle>) => end(() => ledger.settle(...parameters)),
+      settle: (...parameters) => end(() => ledger.settle(...parameters)),
+      void: (...parameters) => end(() => ledger.void(...parameters)),
+      expire: (...parameters) => end(() => ledger.expire(...parameters)),
     },
   }
-  started = await startGateway({ store: failing, clock, onEvent: (event) => events.push(event) })
-  const { add } = SettlementRetries.prototype
-  vi.spyOn(SettlementRetries.prototype, 'add').mockImplementation(function (this: SettlementRetries, run, untilMs) {
-    // Others than this one, whose ledger does not come back either, have filled every place.
-    while (add.call(this, () => Promise.reject(new Error('the database is down')), untilMs));
-    return add.call(this, run, untilMs)
-  })
-  isDown = true
+  const logger: Logger = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: () => undefined,
+    error: (message, fields) => lines.push({ message, fields }),
+  }
+  started = await startGateway({ store, clock, logger, onEvent: (event) => events.push(event) })
+})
 
-  const answer = await started.post('/v1/chat/completions', chatBody('chat-relayed', 'hello'))
-  const held = await ledger.account(TEST_ACCOUNT)
-  isDown = false
-  clock.advance(15 * 60_000)
-  await vi.waitFor(async () => {
-    // The time between two sweeps.
-    clock.advance(30_000)
-    expect((await ledger.account(TEST_ACCOUNT))?.held).toBe(0n)
+afterEach(() => started.close())
+
+/** What a chat costs whose settlement arrives. */
+async function cost(): Promise<bigint> {
+  const before = (await account())?.balance ?? 0n
+  expect((await started.post('/v1/chat/completions', CHAT)).status).toBe(200)
+  return before - ((await account())?.balance ?? 0n)
+}
+
+describe('A15: a settlement that is given up is told with its hold, its account and its amount', () => {
+  test('when the store stays away until the hold has expired', async () => {
+    const amount = await cost()
+    ledgerState = 'down'
+    const answer = await started.post('/v1/chat/completions', CHAT)
+    const requestId = answer.headers.get('x-request-id')
+    await pass(HOLD_TTL_MS - 10_000, 5_000)
+    const early = givenUp()
+
+    await pass(60_000, 5_000)
+    ledgerState = 'well'
+    await pass(60_000, 5_000)
+
+    expect(early).toEqual([])
+    expect(amount).toBeGreaterThan(0n)
+    const expected = {
+      requestId,
+      holdId: requestId,
+      taskId: undefined,
+      accountId: TEST_ACCOUNT,
+      keyId: expect.stringMatching(/^key_/),
+      reason: 'expired',
+      error: new Error('the database is down'),
+    }
+    expect(givenUp()).toEqual([{ type: 'settlement-given-up', amountNanoDollars: amount, ...expected }])
+    expect(lines.filter(({ message }) => message === 'a settlement is given up')).toEqual([
+      { message: 'a settlement is given up', fields: { amount: formatDollars(amount), ...expected } },
+    ])
+    expect(await account()).toMatchObject({ balance: CREDIT - amount, held: 0n })
   })
 
-  expect(answer.status).toBe(200)
-  expect(held?.held).toBeGreaterThan(0n)
-  expect(await ledger.account(TEST_ACCOUNT)).toMatchObject({ balance: CREDIT, held: 0n })
-  const faults = events.flatMap((event) => (event.type === 'internal-error' ? [event] : []))
-  expect(faults.slice(0, 2).map(({ where }) => where)).toEqual(['settle', 'settle: given up'])
-  expect(faults[1]?.requestId).toBe(answer.headers.get('x-request-id'))
+  test('when the hold had been freed before the store took it', async () => {
+    const amount = await cost()
+    ledgerState = 'down'
+    const answer = await started.post('/v1/chat/completions', CHAT)
+    // Another process, which reaches the store sooner than this one.
+    await inner.ledger.expire(clock.now() + HOLD_TTL_MS, 10)
+    clock.advance(HOLD_TTL_MS)
+    ledgerState = 'well'
+    await pass(10_000, 5_000)
+
+    expect(givenUp()).toMatchObject([
+      { holdId: answer.headers.get('x-request-id'), amountNanoDollars: amount, reason: 'hold-ended' },
+    ])
+    expect(await account()).toMatchObject({ balance: CREDIT - amount, held: 0n })
+  })
+
+  test('when the gateway closes before the store is back', async () => {
+    const amount = await cost()
+    ledgerState = 'down'
+    const answer = await started.post('/v1/chat/completions', CHAT)
+
+    const closing = started.gateway.close({ drainMs: 20_000 })
+    await pass(30_000, 1_000)
+    await closing
+
+    expect(givenUp()).toMatchObject([
+      { holdId: answer.headers.get('x-request-id'), amountNanoDollars: amount, reason: 'closing' },
+    ])
+    ledgerState = 'well'
+    await pass(60_000, 1_000)
+    expect((await account())?.held).toBeGreaterThan(0n)
+  })
+
+  test('and with 0 when nothing was to be charged', async () => {
+    ledgerState = 'down'
+    await started.post('/v1/chat/completions', chatBody('chat-relayed', '[[fault:status=400]]'))
+    await pass(HOLD_TTL_MS + 60_000, 5_000)
+
+    expect(givenUp()).toMatchObject([{ amountNanoDollars: 0n, reason: 'expired' }])
+  })
+})
+
+test('a settlement that arrives late, or whose acknowledgement was lost, is not given up', async () => {
+  const amount = await cost()
+  ledgerState = 'down'
+  await started.post('/v1/chat/completions', CHAT)
+  ledgerState = 'forget'
+  await pass(10_000, 5_000)
+  ledgerState = 'well'
+  await pass(10_000, 5_000)
+
+  expect(givenUp()).toEqual([])
+  expect(await account()).toMatchObject({ balance: CREDIT - 2n * amount, held: 0n })
+})
+
+describe('A15: what is given up of the submission of a video', () => {
+  test('is told with the money that was held for it', async () => {
+    const failing = new FailingStore()
+    const bench = await taskBench({ store: failing.store })
+    failing.failAt('note the submission', 'refuse', Number.POSITIVE_INFINITY)
+    const id = await bench.submit('a boat')
+    await bench.pass(25 * 60 * 60_000, 60_000)
+    const given = bench.events.filter(({ type }) => type === 'settlement-given-up')
+    await bench.close()
+
+    expect(given).toMatchObject([
+      { taskId: id, accountId: TEST_ACCOUNT, amountNanoDollars: 400_000_000n, reason: 'expired' },
+    ])
+  })
+
+  test('is told with 0 when it was to be undone', async () => {
+    const failing = new FailingStore()
+    const bench = await taskBench({ store: failing.store })
+    failing.failAt('undo the submission', 'refuse', Number.POSITIVE_INFINITY)
+    await bench.post('[[fault:status=400]] a boat')
+    await bench.pass(25 * 60 * 60_000, 60_000)
+    const given = bench.events.filter(({ type }) => type === 'settlement-given-up')
+    await bench.close()
+
+    expect(given).toMatchObject([{ accountId: TEST_ACCOUNT, amountNanoDollars: 0n, reason: 'expired' }])
+  })
 })

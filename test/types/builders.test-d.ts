@@ -19,6 +19,18 @@ const streamed = await client.chat.completions.create(chat('cl-opus-4-7').user('
 streamed.abort()
 const answered = await client.chat.completions.create(chat('cl-opus-4-7').user('a').build())
 void answered.choices
+const drawn = await client.images.generate(image('gp-image-2').prompt('a').stream(2).size('1024x1024').build())
+for await (const event of drawn) if (event.type === 'image_generation.partial_image') void event.partial_image_index
+const interacted = await client.images.generate(image('gmn-2.5-flash-image').stream().prompt('a').build())
+for await (const event of interacted) if (event.event_type === 'step.delta') void event.delta.type
+const edited = await client.images.edit(imageEdit('gp-image-1').prompt('a').image(new Blob([])).stream().build())
+for await (const event of edited) if (event.type === 'image_edit.completed') void event.b64_json
+const anyhow = await client.images.generate(image('a-model-of-mine', { protocol: 'generations' }).stream(1).build())
+anyhow.abort()
+const spoken = await client.audio.speech.create(speech('qw3-tts-flash').events().text('a').build())
+for await (const event of spoken) if (event.type === 'speech.audio.delta') void event.audio
+const sound = await client.audio.speech.create(speech('qw3-tts-flash').text('a').build())
+void sound.contentType
 const vectors = await client.embeddings.create(embedding('vy-4').input('a').dimensions(512).base64().build())
 void vectors.data[0]?.embedding.buffer
 
@@ -60,6 +72,20 @@ imageEdit('de-2').format
 imageEdit('gp-image-2').urls
 // @ts-expect-error a size of the other family
 imageEdit('gp-image-2').size('256x256')
+// @ts-expect-error answers as a whole only
+imageEdit('de-2').stream
+// @ts-expect-error answers as a whole only
+image('qw-image-2.0').stream
+// @ts-expect-error no unfinished pictures in this shape
+image('gmn-2.5-flash-image').stream(1)
+// @ts-expect-error 3 at most
+image('gp-image-2').stream(4)
+// @ts-expect-error 3 at most
+imageEdit('gp-image-2').stream(4)
+// @ts-expect-error a stream has no data
+drawn.data
+// @ts-expect-error events have no bytes of their own
+spoken.bytes
 // @ts-expect-error closed to four sizes
 embedding('vy-4').dimensions(768)
 // @ts-expect-error takes none

@@ -15,6 +15,7 @@ const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
   ['cache_read_input_token_cost', 'cached_input_token'],
   ['input_cost_per_token_cache_hit', 'cached_input_token'],
   ['cache_creation_input_token_cost', 'cache_write_token'],
+  ['cache_creation_input_token_cost_above_1hr', 'cache_write_1h_token'],
   ['output_cost_per_reasoning_token', 'reasoning_token'],
   ['input_cost_per_image_token', 'input_image_token'],
   ['output_cost_per_image_token', 'output_image_token'],
@@ -34,7 +35,7 @@ const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
  *
  * Amounts keep every digit. What a price file cannot say is reported and not used: prices above a context size
  * (`…_above_200k_tokens`; the price below that size is then the only one), `tiered_pricing`, batch, flex and priority
- * prices, audio, caches of an hour, web search.
+ * prices, audio, web search (whose price depends on its size there).
  *
  * @param json the parsed file.
  * @param catalog the models to look for; by default the built-in ones.
@@ -127,5 +128,6 @@ function reasonFor(field: string): string {
     return 'holds above a context size only; the price below it is charged at every size'
   if (field === 'tiered_pricing') return 'prices by context size cannot be expressed'
   if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
+  if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'
   return 'there is no meter for it'
 }

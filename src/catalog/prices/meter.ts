@@ -7,12 +7,14 @@ export const METERS = [
   'output_token',
   'cached_input_token',
   'cache_write_token',
+  'cache_write_1h_token',
   'reasoning_token',
   'image',
   'input_image_token',
   'output_image_token',
   'video_second',
   'character',
+  'web_search',
   'request',
 ] as const
 

@@ -31,6 +31,7 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
   inputTokens: undefined,
   cachedInputTokens: 'inputTokens',
   cacheWriteTokens: 'inputTokens',
+  cacheWrite1hTokens: 'inputTokens',
   inputImageTokens: 'inputTokens',
   outputTokens: undefined,
   reasoningTokens: 'outputTokens',
@@ -38,6 +39,7 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
   images: undefined,
   videoSeconds: undefined,
   characters: undefined,
+  webSearches: undefined,
 }
 const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
 
@@ -75,6 +77,8 @@ function isPlausible(field: UsageField, value: unknown, bounds: UsageBounds): bo
 }
 
 function ceiling(field: UsageField, { hold, limits }: UsageBounds): number {
+  // No model has a limit of searches, and ten million of them would cost a fortune.
+  if (field === 'webSearches') return (hold.webSearches ?? 0) * HOLD_SLACK
   const total = FIELDS[field] ?? field
   const limit =
     total === 'inputTokens' ? limits.contextTokens : total === 'outputTokens' ? limits.maxOutputTokens : undefined

@@ -15,7 +15,10 @@ export interface PriceRule {
 /** Reads a row as a rule. */
 export function priceRule(row: PriceRow, index: number): PriceRule {
   const price = { meter: row.meter, amount: row.amount, per: row.per ?? 1 }
-  return { index, meter: row.meter, price, conditions: new Map(Object.entries(row.when ?? {})) }
+  const conditions = new Map(Object.entries(row.when ?? {}))
+  // Only a call that may search is charged for searches, and the row is a price for such a call.
+  if (row.meter === 'web_search') conditions.set('web_search', 'true')
+  return { index, meter: row.meter, price, conditions }
 }
 
 /** The rule among those of one meter that holds for the fields and has the most conditions; undefined when none holds. */

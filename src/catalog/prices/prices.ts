@@ -5,7 +5,7 @@ import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { checkRules, mostSpecificRule, type PriceRule, priceRule } from './price-rules.ts'
 import { createRate, type MeterPrice, type Rate } from './rate.ts'
 
-export { charge } from './charge.ts'
+export { charge, highestCharge } from './charge.ts'
 export type { Meter } from './meter.ts'
 export type { PriceFile, PriceRow } from './price-file.ts'
 export type { MeterPrice, Rate } from './rate.ts'
@@ -91,8 +91,9 @@ function rateOf(
   const prices: MeterPrice[] = []
   for (const rules of rulesByMeter) {
     const rule = mostSpecificRule(rules, fields)
-    if (rule === undefined) return undefined
-    prices.push(rule.price)
+    if (rule !== undefined) prices.push(rule.price)
+    // A call that cannot search needs no price of searches.
+    else if (rules[0]?.meter !== 'web_search' || fields['web_search'] === 'true') return undefined
   }
   return createRate(model, prices)
 }

@@ -23,23 +23,32 @@ export interface Rate {
 }
 
 /**
- * Brings the prices of a model over one denominator.
+ * Brings the prices of a model over one denominator. Without a price of their own, tokens written to a cache for an hour cost
+ * 1.6 times those written for minutes.
  * @throws RangeError when an amount is not a decimal string.
  */
 export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
   const fractions = prices.map((price) => ({ meter: price.meter, ...nanoDollarsPerUnit(price) }))
+  const written = fractions.find(({ meter }) => meter === 'cache_write_token')
+  if (written !== undefined && !prices.some(({ meter }) => meter === 'cache_write_1h_token')) {
+    // Price lists often name one price of writing only, and vendors sell an hour at 2 times and minutes at 1.25 times input.
+    const { numerator, denominator } = written
+    fractions.push({ meter: 'cache_write_1h_token', numerator: numerator * 8n, denominator: denominator * 5n })
+  }
   const denominator = fractions.reduce((common, fraction) => leastCommonMultiple(common, fraction.denominator), 1n)
   const numerators: Record<Meter, bigint | undefined> = {
     input_token: undefined,
     output_token: undefined,
     cached_input_token: undefined,
     cache_write_token: undefined,
+    cache_write_1h_token: undefined,
     reasoning_token: undefined,
     image: undefined,
     input_image_token: undefined,
     output_image_token: undefined,
     video_second: undefined,
     character: undefined,
+    web_search: undefined,
     request: undefined,
   }
   for (const fraction of fractions) {

@@ -1,8 +1,8 @@
 import type { Endpoint } from '../endpoint.ts'
 import { checkRequest } from '../request-field.ts'
 import { messagesSurcharges } from '../surcharge-fields.ts'
-import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { MessagesCall } from './messages-call.ts'
+import { messagesEstimate } from './messages-estimate.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { messagesSchema } from './messages-schema.ts'
 import { messagesStreamError } from './messages-stream-error.ts'
@@ -16,10 +16,7 @@ export const messagesEndpoint: Endpoint<MessagesCall> = {
   passesHeaders: true,
   parse: (body) => new MessagesCall('message', checkRequest<MessagesRequest>(messagesSchema, body)),
   isStream: ({ request }) => request.stream === true,
-  estimate: ({ request }, inputTokens) => ({
-    inputTokens,
-    outputTokens: request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
-  }),
+  estimate: ({ request }, inputTokens) => messagesEstimate(request, inputTokens),
   billingFields: ({ request }) => messagesSurcharges(request),
   streamError: messagesStreamError,
 }

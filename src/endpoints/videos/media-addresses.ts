@@ -19,7 +19,8 @@ const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_f
  * @throws GatewayError `invalid_request` naming the field for one that is not an http(s) URL, a file uploaded to the vendor
  *   (`oss://`) or, where the vendor takes them, a picture as a `data:` URL; and for a list of more than 100.
  */
-export function mediaAddresses(input: Readonly<Record<string, unknown>>): MediaAddress[] {
+export function mediaAddresses(input: Readonly<Record<string, unknown>>): readonly MediaAddress[] {
+  if (!holdsMedia(input)) return NO_MEDIA
   const found: MediaAddress[] = []
   const add = (param: string, value: unknown, takesData = false): void => {
     if (!isGiven(value)) return
@@ -43,6 +44,21 @@ export function mediaAddresses(input: Readonly<Record<string, unknown>>): MediaA
     add(`${param}.reference_voice`, item['reference_voice'])
   }
   return found
+}
+
+const NO_MEDIA: readonly MediaAddress[] = []
+const MEDIA_MEMBERS = [
+  'img_url',
+  'audio_url',
+  'reference_voice',
+  'reference_urls',
+  'reference_video_urls',
+  'media',
+] as const
+
+function holdsMedia(input: Readonly<Record<string, unknown>>): boolean {
+  for (const name of MEDIA_MEMBERS) if (isGiven(input[name])) return true
+  return false
 }
 
 function listOf(param: string, value: unknown): readonly unknown[] {

@@ -3,7 +3,8 @@ import { checkRequest } from '../request-field.ts'
 import { agreedAspectRatio } from './billing-agreement.ts'
 import { checkRendering, resolutionsOf } from './check-rendering.ts'
 import { mediaAddresses } from './media-addresses.ts'
-import { isGiven, videoFault } from './video-fault.ts'
+import { isOrdinaryVideoBody } from './ordinary-video-body.ts'
+import { videoFault } from './video-fault.ts'
 import type { VideoParts, VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'
 import type { VideoRequest } from './video-request.ts'
@@ -20,7 +21,7 @@ const DEFAULT_RESOLUTION = '720p'
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function parseVideoRequest(value: unknown, model: ModelFacts): VideoRequest {
-  const body = checkRequest<VideoBody>(videoSchema, value)
+  const body = isOrdinaryVideoBody(value) ? (value as VideoBody) : checkRequest<VideoBody>(videoSchema, value)
   const parts: VideoParts = { input: body.input, parameters: body.parameters ?? {} }
   const protocol = VIDEO_PROTOCOLS.get(model.protocol ?? '')
   mediaAddresses(body.input)
@@ -31,18 +32,27 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
   }
   checkRendering(billed, model, protocol?.holdsReferenceVideo(parts) === true)
   const knowsSizes = protocol !== undefined || model.video !== undefined
-  const { parameters, webhook_url, ...rest } = body
-  const request: VideoRequest = Object.assign(
-    rest,
-    billed,
-    { aspect_ratio: agreedAspectRatio(body, billed, { knowsSizes }) },
-    isGiven(parameters) ? { parameters: parts.parameters ?? {} } : undefined,
-    webhook_url === undefined || webhook_url === null ? undefined : { webhook_url: webUrl(webhook_url) },
-  )
+  const request: VideoRequestDraft = {
+    model: body.model,
+    duration: billed.duration,
+    resolution: billed.resolution,
+    aspect_ratio: agreedAspectRatio(body, billed, { knowsSizes }),
+    input: body.input,
+  }
+  const { parameters, webhook_url: webhookUrl } = body
+  if (parameters !== undefined && parameters !== null) request.parameters = parameters
+  if (webhookUrl !== undefined && webhookUrl !== null) request.webhook_url = webUrl(webhookUrl)
   // Refuses a ratio that no size can be chosen for before money is held.
   protocol?.fillIn(request, model)
-  return request
+  if (Object.keys(body).every((name) => READ_FIELDS.has(name))) return request
+  // What is not read here goes along, so that it can be named as left out.
+  const { parameters: _parameters, webhook_url: _webhookUrl, ...fields } = body
+  return { ...fields, ...request }
 }
+
+type VideoRequestDraft = { -readonly [Field in keyof VideoRequest]: VideoRequest[Field] }
+
+const READ_FIELDS: ReadonlySet<string> = new Set(Object.keys(videoSchema.shape))
 
 function checkParts(parts: VideoParts, model: ModelFacts, protocol: VideoProtocol): void {
   const misplaced = protocol.misplacedField(parts, model)

@@ -31,12 +31,11 @@ const RENDERED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
   ['1248*1648', '1080p', '3:4'],
 ])
 
+const SIZES_OF_TIERS: ReadonlyMap<string, ReadonlyMap<string, string>> = sizesOfTiers()
+
 /** The value of `size` for a tier and a ratio: `1280*720`; undefined when there is none. */
 export function sizeFor(resolution: string, aspectRatio: string): string | undefined {
-  for (const [size, geometry] of ASKED_SIZES) {
-    if (geometry.resolution === resolution && geometry.aspectRatio === aspectRatio) return size
-  }
-  return undefined
+  return SIZES_OF_TIERS.get(resolution)?.get(aspectRatio)
 }
 
 /** The ratios that a tier has a `size` for. */
@@ -60,4 +59,13 @@ function withAsterisk(size: string): string {
 
 function sizes(rows: readonly (readonly [size: string, resolution: string, aspectRatio: string])[]) {
   return new Map(rows.map(([size, resolution, aspectRatio]) => [size, { resolution, aspectRatio }]))
+}
+
+function sizesOfTiers() {
+  const tiers = new Map<string, Map<string, string>>()
+  for (const [size, { resolution, aspectRatio }] of ASKED_SIZES) {
+    const ofTier = tiers.get(resolution) ?? new Map<string, string>()
+    tiers.set(resolution, ofTier.set(aspectRatio, size))
+  }
+  return tiers
 }

@@ -90,17 +90,20 @@ function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
   return kind === 'unavailable' && status !== 503 && code === undefined && type === undefined
 }
 
-/** Statuses by which vendors refuse a key, its account or its quota. Others of the operator's matters are about one model. */
+/**
+ * Statuses by which vendors refuse a key, its account or its quota, unless they say otherwise. Others of the operator's
+ * matters are about one model.
+ */
 const KEY_STATUSES = new Set([401, 402, 403, 429])
 
-function verdictOf({ kind, status, code }: VendorFailure): Verdict {
+function verdictOf({ kind, status, concerns = KEY_STATUSES.has(status) ? 'key' : 'model' }: VendorFailure): Verdict {
   switch (kind) {
     case 'caller':
       return 'alive'
     case 'rate_limited':
       return 'busy'
     case 'operator':
-      return KEY_STATUSES.has(status) && !/model/i.test(code ?? '') ? 'refused' : 'model-refused'
+      return concerns === 'key' ? 'refused' : 'model-refused'
     default:
       return 'failing'
   }

@@ -13,15 +13,21 @@ export interface TaskEntry {
   leaseUntilMs: number
 }
 
+/** The tasks of one account. */
+class AccountTasks {
+  /** Oldest first. */
+  readonly entries: TaskEntry[] = []
+  readonly byUpstreamId = new Map<string, TaskEntry>()
+}
+
 /** Tasks in this process, shared by the memory ledger and the memory task store. Open tasks are never dropped. */
 export class MemoryTaskTable {
   readonly #entries = new Map<string, TaskEntry>()
-  readonly #byUpstreamId = new Map<string, TaskEntry>()
-  /** Of each account, oldest first. */
-  readonly #byAccount = new Map<string, TaskEntry[]>()
-  readonly #open = new Set<TaskEntry>()
-  /** Open tasks that a vendor is asked about. */
+  readonly #accounts = new Map<string, AccountTasks>()
+  /** Open tasks that a vendor is asked about, by its account. */
   readonly #polled = new Map<string, Set<TaskEntry>>()
+  /** Open tasks that no vendor is asked about: each is in one set only, because a set of many is dear to enter. */
+  readonly #unpolled = new Set<TaskEntry>()
   readonly #finished = new Set<TaskEntry>()
   readonly #maxFinished: number
 
@@ -34,12 +40,10 @@ export class MemoryTaskTable {
     if (this.#entries.has(record.id)) return
     const entry: TaskEntry = { record, leaseUntilMs: 0 }
     this.#entries.set(record.id, entry)
-    const siblings = this.#byAccount.get(record.accountId)
-    if (siblings === undefined) this.#byAccount.set(record.accountId, [entry])
-    else siblings.splice(placeOf(siblings, record), 0, entry)
-    this.#noteUpstreamId(entry)
-    this.#enterPolled(entry)
-    this.#enterState(entry)
+    const account = this.#accounts.get(record.accountId) ?? this.#addAccount(record.accountId)
+    insertByAge(account.entries, entry)
+    if (record.upstreamId !== undefined) account.byUpstreamId.set(record.upstreamId, entry)
+    this.#enter(entry)
   }
 
   get(id: string): TaskEntry | undefined {
@@ -48,17 +52,18 @@ export class MemoryTaskTable {
 
   find(accountId: string, id: string): TaskRecord | undefined {
     const record = this.#entries.get(id)?.record
-    return record?.accountId === accountId ? record : this.#byUpstreamId.get(upstreamName(accountId, id))?.record
+    return record?.accountId === accountId ? record : this.#accounts.get(accountId)?.byUpstreamId.get(id)?.record
   }
 
   isOpen(id: string): boolean {
     const entry = this.#entries.get(id)
-    return entry !== undefined && this.#open.has(entry)
+    return entry !== undefined && OPEN_TASK_STATES.includes(entry.record.state)
   }
 
   /** Open tasks of all vendor accounts. */
-  open(): Iterable<TaskEntry> {
-    return this.#open
+  *open(): Iterable<TaskEntry> {
+    for (const entry of this.#unpolled) yield entry
+    for (const polled of this.#polled.values()) for (const entry of polled) yield entry
   }
 
   /** Tasks that have ended, those that ended first come first. */
@@ -82,35 +87,28 @@ export class MemoryTaskTable {
     const before = entry.record
     entry.record = record
     entry.leaseUntilMs = 0
-    if (record.upstreamId !== before.upstreamId) {
-      this.#forgetUpstreamId(entry, before)
-      this.#noteUpstreamId(entry)
-    }
-    if (isPolled(record) !== isPolled(before) || record.vendorAccount !== before.vendorAccount) {
-      this.#leavePolled(entry, before)
-      this.#enterPolled(entry)
-    }
-    const wasOpen = OPEN_TASK_STATES.includes(before.state)
-    if (OPEN_TASK_STATES.includes(record.state) === wasOpen) return
-    this.#open.delete(entry)
-    this.#finished.delete(entry)
-    this.#enterState(entry)
+    if (record.upstreamId !== before.upstreamId) this.#renameUpstream(entry, before.upstreamId)
+    const place = placeOfState(record)
+    const isAskedElsewhere = place === 'polled' && record.vendorAccount !== before.vendorAccount
+    if (place === placeOfState(before) && !isAskedElsewhere) return
+    this.#leave(entry, before)
+    this.#enter(entry)
   }
 
   remove(entry: TaskEntry): void {
-    const { id, accountId } = entry.record
-    this.#open.delete(entry)
-    this.#finished.delete(entry)
-    this.#leavePolled(entry, entry.record)
-    this.#forgetUpstreamId(entry, entry.record)
+    const { id, accountId, upstreamId } = entry.record
+    this.#leave(entry, entry.record)
     this.#entries.delete(id)
-    const siblings = this.#byAccount.get(accountId) ?? []
-    siblings.splice(placeOf(siblings, entry.record), 1)
-    if (siblings.length === 0) this.#byAccount.delete(accountId)
+    const account = this.#accounts.get(accountId)
+    if (account === undefined) return
+    const { entries, byUpstreamId } = account
+    entries.splice(placeOf(entries, entry.record), 1)
+    if (entries.length === 0) this.#accounts.delete(accountId)
+    else if (upstreamId !== undefined && byUpstreamId.get(upstreamId) === entry) byUpstreamId.delete(upstreamId)
   }
 
   list(accountId: string, page: { limit: number; after?: string | undefined; before?: string | undefined }): TaskPage {
-    const siblings = this.#byAccount.get(accountId) ?? []
+    const siblings = this.#accounts.get(accountId)?.entries ?? []
     const after = page.after === undefined ? siblings.length : this.#place(siblings, accountId, page.after)
     const before = page.before === undefined ? -1 : this.#place(siblings, accountId, page.before)
     if (after === undefined || before === undefined) return { tasks: [], hasMore: false }
@@ -126,61 +124,82 @@ export class MemoryTaskTable {
     return record?.accountId === accountId ? placeOf(siblings, record) : undefined
   }
 
-  #noteUpstreamId(entry: TaskEntry): void {
+  #addAccount(accountId: string): AccountTasks {
+    const account = new AccountTasks()
+    this.#accounts.set(accountId, account)
+    return account
+  }
+
+  #renameUpstream(entry: TaskEntry, before: string | undefined): void {
     const { accountId, upstreamId } = entry.record
-    if (upstreamId !== undefined) this.#byUpstreamId.set(upstreamName(accountId, upstreamId), entry)
+    const byUpstreamId = this.#accounts.get(accountId)?.byUpstreamId
+    if (before !== undefined && byUpstreamId?.get(before) === entry) byUpstreamId.delete(before)
+    if (upstreamId !== undefined) byUpstreamId?.set(upstreamId, entry)
   }
 
-  #forgetUpstreamId(entry: TaskEntry, { accountId, upstreamId }: TaskRecord): void {
-    if (upstreamId === undefined) return
-    const name = upstreamName(accountId, upstreamId)
-    if (this.#byUpstreamId.get(name) === entry) this.#byUpstreamId.delete(name)
-  }
-
-  #enterPolled(entry: TaskEntry): void {
-    if (!isPolled(entry.record)) return
+  #enter(entry: TaskEntry): void {
     const { vendorAccount } = entry.record
-    const polled = this.#polled.get(vendorAccount)
-    if (polled === undefined) this.#polled.set(vendorAccount, new Set([entry]))
-    else polled.add(entry)
+    switch (placeOfState(entry.record)) {
+      case 'unpolled':
+        this.#unpolled.add(entry)
+        break
+      case 'polled': {
+        const polled = this.#polled.get(vendorAccount)
+        if (polled === undefined) this.#polled.set(vendorAccount, new Set([entry]))
+        else polled.add(entry)
+        break
+      }
+      case 'finished': {
+        this.#finished.add(entry)
+        const [oldest] = this.#finished
+        if (this.#finished.size > this.#maxFinished && oldest !== undefined) this.remove(oldest)
+      }
+    }
   }
 
-  #leavePolled(entry: TaskEntry, { vendorAccount }: TaskRecord): void {
+  #leave(entry: TaskEntry, before: TaskRecord): void {
+    const place = placeOfState(before)
+    if (place === 'unpolled') this.#unpolled.delete(entry)
+    else if (place === 'finished') this.#finished.delete(entry)
+    else this.#leavePolled(entry, before.vendorAccount)
+  }
+
+  #leavePolled(entry: TaskEntry, vendorAccount: string): void {
     const polled = this.#polled.get(vendorAccount)
     polled?.delete(entry)
     if (polled?.size === 0) this.#polled.delete(vendorAccount)
   }
-
-  #enterState(entry: TaskEntry): void {
-    if (OPEN_TASK_STATES.includes(entry.record.state)) {
-      this.#open.add(entry)
-      return
-    }
-    this.#finished.add(entry)
-    const [oldest] = this.#finished
-    if (this.#finished.size > this.#maxFinished && oldest !== undefined) this.remove(oldest)
-  }
 }
 
-function isPolled({ state }: TaskRecord): boolean {
-  return state === 'queued' || state === 'in_progress'
+/** In which of the table's sets a task stands. */
+function placeOfState({ state }: TaskRecord): 'unpolled' | 'polled' | 'finished' {
+  if (state === 'queued' || state === 'in_progress') return 'polled'
+  return OPEN_TASK_STATES.includes(state) ? 'unpolled' : 'finished'
 }
+
+function insertByAge(siblings: TaskEntry[], entry: TaskEntry): void {
+  const place = placeOf(siblings, entry.record)
+  if (place === siblings.length) siblings.push(entry)
+  else siblings.splice(place, 0, entry)
+}
+
+/** A new task is younger than all but those of the same moment: so many of the youngest are looked at first. */
+const YOUNGEST = 32
 
 /** Where a task of an account stands, or belongs, among all of them, oldest first. */
-function placeOf(siblings: readonly TaskEntry[], { createdAtMs, id }: TaskRecord): number {
-  let low = 0
+function placeOf(siblings: readonly TaskEntry[], record: TaskRecord): number {
+  const beforeYoungest = siblings.length - YOUNGEST
+  const isYoung = beforeYoungest > 0 && isOlder(siblings[beforeYoungest - 1]!.record, record)
+  let low = isYoung ? beforeYoungest : 0
   let high = siblings.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    const { record } = siblings[middle]!
-    const isOlder = record.createdAtMs < createdAtMs || (record.createdAtMs === createdAtMs && record.id < id)
-    if (isOlder) low = middle + 1
+    if (isOlder(siblings[middle]!.record, record)) low = middle + 1
     else high = middle
   }
   return low
 }
 
-/** The length keeps account and id apart, whatever characters they hold. */
-function upstreamName(accountId: string, upstreamId: string): string {
-  return `${accountId.length}:${accountId}${upstreamId}`
+function isOlder(one: TaskRecord, other: TaskRecord): boolean {
+  return one.createdAtMs < other.createdAtMs || (one.createdAtMs === other.createdAtMs && one.id < other.id)
 }

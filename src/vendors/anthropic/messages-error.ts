@@ -43,6 +43,9 @@ const ACCOUNT_MESSAGES: readonly RegExp[] = [
 // A model that is not there, or not allowed, is the operator's matter. These are named by callers, by ids of their own.
 const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
 
+// A key that may not use one model: `permission_error` says of what in its text alone.
+const SPEAKS_OF_MODEL = /\bmodel\b/i
+
 interface ErrorBody {
   readonly message: string
   readonly type: string | undefined
@@ -53,8 +56,11 @@ interface ErrorBody {
 export function messagesErrorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
   const text = new TextDecoder().decode(answer.body)
   const error = readErrorBody(parseVendorJson(text), text)
+  const kind = kindOf(answer.status, error)
+  const isOfModel = kind === 'operator' && answer.status === 403 && SPEAKS_OF_MODEL.test(error.message)
   return {
-    kind: kindOf(answer.status, error),
+    kind,
+    ...(isOfModel ? { concerns: 'model' } : {}),
     status: answer.status,
     message: redactCredentials(error.message, apiKeys),
     code: error.code,
@@ -97,7 +103,8 @@ function kindOf(status: number, error: ErrorBody): FailureKind {
 }
 
 function kindOfStatus(status: number, message: string): FailureKind {
-  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !/\bmodel\b/i.test(message)) return 'caller'
+  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !SPEAKS_OF_MODEL.test(message))
+    return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
   // What is left of 4xx is about the key, the account, the address or the model id: all of them the operator's.

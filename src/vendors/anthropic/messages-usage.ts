@@ -5,21 +5,28 @@ import type { Usage } from '../../core/usage.ts'
 export interface MessagesUsage {
   readonly inputTokens: number | undefined
   readonly cacheWriteTokens: number | undefined
+  /** The part of `cacheWriteTokens` that was written for an hour. The last event of a stream does not repeat it. */
+  readonly cacheWrite1hTokens: number | undefined
   readonly cacheReadTokens: number | undefined
   readonly outputTokens: number | undefined
   readonly thinkingTokens: number | undefined
+  readonly webSearches: number | undefined
 }
 
 /** Reads a `usage` object. What is absent, null or no number stays undefined; zero is kept. */
 export function readMessagesUsage(value: unknown): MessagesUsage {
   const usage = isJsonObject(value) ? value : {}
   const details = isJsonObject(usage['output_tokens_details']) ? usage['output_tokens_details'] : {}
+  const written = isJsonObject(usage['cache_creation']) ? usage['cache_creation'] : {}
+  const tools = isJsonObject(usage['server_tool_use']) ? usage['server_tool_use'] : {}
   return {
     inputTokens: count(usage['input_tokens']),
     cacheWriteTokens: count(usage['cache_creation_input_tokens']),
+    cacheWrite1hTokens: count(written['ephemeral_1h_input_tokens']),
     cacheReadTokens: count(usage['cache_read_input_tokens']),
     outputTokens: count(usage['output_tokens']),
     thinkingTokens: count(details['thinking_tokens']),
+    webSearches: count(tools['web_search_requests']),
   }
 }
 
@@ -31,9 +38,11 @@ export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): Messa
   return {
     inputTokens: later.inputTokens ?? earlier.inputTokens,
     cacheWriteTokens: later.cacheWriteTokens ?? earlier.cacheWriteTokens,
+    cacheWrite1hTokens: later.cacheWrite1hTokens ?? earlier.cacheWrite1hTokens,
     cacheReadTokens: later.cacheReadTokens ?? earlier.cacheReadTokens,
     outputTokens: later.outputTokens ?? earlier.outputTokens,
     thinkingTokens: later.thinkingTokens ?? earlier.thinkingTokens,
+    webSearches: later.webSearches ?? earlier.webSearches,
   }
 }
 
@@ -42,15 +51,18 @@ export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): Messa
  * cache-written and cache-read tokens). Undefined when the vendor gave no count at all.
  */
 export function normalisedUsage(counts: MessagesUsage): Usage | undefined {
-  const { inputTokens, cacheWriteTokens, cacheReadTokens, outputTokens, thinkingTokens } = counts
+  const { inputTokens, cacheWriteTokens, cacheWrite1hTokens, cacheReadTokens } = counts
+  const { outputTokens, thinkingTokens, webSearches } = counts
   const hasInput = inputTokens !== undefined || cacheWriteTokens !== undefined || cacheReadTokens !== undefined
   if (!hasInput && outputTokens === undefined) return undefined
   return {
     ...(hasInput ? { inputTokens: (inputTokens ?? 0) + (cacheWriteTokens ?? 0) + (cacheReadTokens ?? 0) } : {}),
     ...(cacheReadTokens === undefined ? {} : { cachedInputTokens: cacheReadTokens }),
     ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens }),
+    ...(cacheWrite1hTokens === undefined ? {} : { cacheWrite1hTokens }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
     ...(thinkingTokens === undefined ? {} : { reasoningTokens: thinkingTokens }),
+    ...(webSearches === undefined ? {} : { webSearches }),
   }
 }
 

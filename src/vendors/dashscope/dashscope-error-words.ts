@@ -2,6 +2,20 @@ import type { ErrorWords } from '../shared/openai-error.ts'
 
 /** DashScope, error codes page: what is the operator's account, what is rate, what is a fault of the service. */
 export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
+  concerns: {
+    Arrearage: 'key',
+    'Model.AccessDenied': 'model',
+    // "Access to model denied": a model is bought, and its free quota used up, by itself.
+    'AccessDenied.Unpurchased': 'model',
+    'AllocationQuota.FreeTierOnly': 'model',
+    'Workspace.AccessDenied': 'key',
+    'App.AccessDenied': 'key',
+  },
+  concernMessages: [
+    [/free (?:allocated )?quota/i, 'model'],
+    // A model that is called in a mode which it does not have.
+    [/does not support (?:a)?synchronous calls/i, 'model'],
+  ],
   messages: [
     // The same code stands for "too many tokens a minute", which passes, and for this, which does not.
     [/free (?:allocated )?quota/i, 'operator'],

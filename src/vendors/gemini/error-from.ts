@@ -98,6 +98,7 @@ export function failureOf(error: GoogleError, status: number, apiKeys: readonly 
   const kind = kindOf(error, status)
   return {
     kind,
+    ...(kind === 'operator' ? { concerns: concernOf(error, error.httpStatus ?? status) } : {}),
     status,
     message: redactKeys(error.message, apiKeys),
     code: error.token,
@@ -124,14 +125,21 @@ function brokenAnswer(value: unknown): VendorFailure | undefined {
   return (Array.isArray(candidates) ? candidates : []).map(brokenCandidate).find((failure) => failure !== undefined)
 }
 
+/** A 403 is about the key unless it names a model; quotas say whose they are; 400 and 404 are left to the status. */
+function concernOf(error: GoogleError, status: number): VendorFailure['concerns'] {
+  if (hasKeyReason(error)) return 'key'
+  if (status === 403 && SPEAKS_OF_MODEL.test(error.message)) return 'model'
+  if (error.quotaIds.length > 0) return error.quotaIds.every((id) => id.includes('PerModel')) ? 'model' : 'key'
+  return undefined
+}
+
+function hasKeyReason({ reasons }: GoogleError): boolean {
+  return reasons.some((reason) => reason.startsWith('API_KEY_'))
+}
+
 function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   // A bad key is answered 400 INVALID_ARGUMENT; callers must not read it as their own fault.
-  if (
-    error.reasons.some((reason) => reason.startsWith('API_KEY_')) ||
-    /\bAPI key (?:not|expired)/i.test(error.message)
-  ) {
-    return 'operator'
-  }
+  if (hasKeyReason(error) || /\bAPI key (?:not|expired)/i.test(error.message)) return 'operator'
   const statusToJudge = error.httpStatus ?? status
   const token = error.token ?? ''
   const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? kindByStatus(statusToJudge)

@@ -4,6 +4,7 @@ import { type ErrorEnvelope, errorEnvelope, errorEnvelopeOf } from './openai-err
 import { redactCredentials } from './redact-credentials.ts'
 
 type FailureKind = VendorFailure['kind']
+type Concern = NonNullable<VendorFailure['concerns']>
 
 /** What a vendor's own error words mean, beyond those of the dialect. Looked at before them. */
 export interface ErrorWords {
@@ -11,6 +12,10 @@ export interface ErrorWords {
   readonly messages?: readonly (readonly [pattern: RegExp, kind: FailureKind])[]
   /** By code or type. A code with dots counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`) too. */
   readonly codes?: Readonly<Record<string, FailureKind>>
+  /** Codes of the operator's matters that are about one model, or about the key, whatever the status. */
+  readonly concerns?: Readonly<Record<string, Concern>>
+  /** By message, what a matter of the operator's is about. */
+  readonly concernMessages?: readonly (readonly [pattern: RegExp, concern: Concern])[]
 }
 
 /** Reads failures of one vendor. */
@@ -39,6 +44,15 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
   ['slow_down', 'rate_limited'],
   ['server_is_overloaded', 'unavailable'],
 ])
+
+// "Project `proj_…` does not have access to model `…`": 403 with the first of these codes, and at imitators with none.
+const MODEL_CODES: ReadonlySet<string | undefined> = new Set([
+  'model_not_found',
+  'model_not_available',
+  'model_not_supported',
+  'model_deprecated',
+])
+const SPEAKS_OF_MODEL = /\bmodel\b/i
 
 // The model id is the operator's (the catalog's), never the caller's: callers write public ids.
 const ABOUT_THE_MODEL =
@@ -69,6 +83,12 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
     for (const [pattern, kind] of words.messages ?? []) if (pattern.test(envelope.message ?? '')) return kind
     return kindByCode(envelope.code) ?? kindByCode(envelope.type) ?? kindByStatus(envelope, status)
   }
+  const concerns = new Map(Object.entries(words.concerns ?? {}))
+  const concernOf = ({ code, message = '' }: ErrorEnvelope, status: number): Concern | undefined => {
+    for (const [pattern, concern] of words.concernMessages ?? []) if (pattern.test(message)) return concern
+    const isOfModel = MODEL_CODES.has(code) || (status === 403 && SPEAKS_OF_MODEL.test(message))
+    return concerns.get(code ?? '') ?? (isOfModel ? 'model' : undefined)
+  }
   const failureOf = (envelope: ErrorEnvelope, status: number): VendorFailure => {
     const truerStatus = statusWithin(envelope, status)
     const kind = kindOf(envelope, truerStatus)
@@ -79,6 +99,7 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
       code: envelope.code,
       type: envelope.type,
       param: envelope.param,
+      ...(kind === 'operator' ? { concerns: concernOf(envelope, status) } : {}),
     }
   }
   return {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { charge } from '../../../src/catalog/prices/charge.ts'
+import { charge, highestCharge } from '../../../src/catalog/prices/charge.ts'
 import type { Meter } from '../../../src/catalog/prices/meter.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
 import { createRate, type MeterPrice, type Rate } from '../../../src/catalog/prices/rate.ts'
@@ -28,6 +28,68 @@ describe('charge', () => {
     const usage = { inputTokens: 1_000, cachedInputTokens: 600, cacheWriteTokens: 300, outputTokens: 0 }
 
     expect(charge(CHAT, usage)).toBe(100n * 3_000n + 600n * 300n + 300n * 3_750n)
+  })
+
+  it('C1: charges what was written to the cache for an hour at its own price, and the rest of what was written at the other', () => {
+    const usage = { inputTokens: 1_000, cachedInputTokens: 100, cacheWriteTokens: 600, cacheWrite1hTokens: 400 }
+    const tokens = { input_token: '3.00', cached_input_token: '0.30', output_token: '15.00' }
+    const withoutHour = 300n * 3_000n + 100n * 300n + 200n * 3_750n
+
+    expect(charge(rateOf({ ...tokens, cache_write_token: '3.75', cache_write_1h_token: '5' }), usage)).toBe(
+      withoutHour + 400n * 5_000n,
+    )
+    expect(charge(rateOf({ ...tokens, cache_write_token: '3.75' }), usage)).toBe(withoutHour + 400n * 6_000n)
+    expect(charge(rateOf({ ...tokens, cache_write_token: '0' }), usage)).toBe(300n * 3_000n + 100n * 300n)
+    expect(charge(rateOf({ ...tokens, cache_write_1h_token: '5' }), usage)).toBe(
+      500n * 3_000n + 100n * 300n + 400n * 5_000n,
+    )
+    expect(charge(rateOf(tokens), usage)).toBe(900n * 3_000n + 100n * 300n)
+  })
+
+  it('C7: rounds the price that follows from another up once, too', () => {
+    expect(
+      charge(rateOf({ cache_write_token: '0.001', input_token: '0', output_token: '0' }), {
+        inputTokens: 3,
+        cacheWriteTokens: 3,
+        cacheWrite1hTokens: 3,
+      }),
+    ).toBe(5n)
+  })
+
+  it('never charges for more written for an hour than was written, nor for more than the total', () => {
+    const usage = { inputTokens: 100, cacheWriteTokens: 60, cacheWrite1hTokens: 90 }
+
+    expect(charge(CHAT, usage)).toBe(40n * 3_000n + 60n * 6_000n)
+    expect(charge(CHAT, { ...usage, inputTokens: 30 })).toBe(30n * 6_000n)
+  })
+
+  it('counts searches by number, and as one where the number is not known', () => {
+    const rate = rateOf({ input_token: '1', output_token: '1', web_search: '10000' })
+
+    expect([{ webSearches: 3 }, { webSearches: 0 }, {}].map((usage) => charge(rate, usage))).toEqual([
+      30_000_000n,
+      0n,
+      10_000_000n,
+    ])
+  })
+
+  it('S29: is never above the highest charge of an estimate, whatever part of the input was written to the cache', () => {
+    const price = fc.integer({ min: 0, max: 50 }).map(String)
+    const part = fc.integer({ min: 0, max: 1_000 })
+    const prices = fc.record(
+      { cached_input_token: fc.constant('0'), cache_write_token: price, cache_write_1h_token: price },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(price, prices, part, part, part, (input, rest, fresh, minutes, hour) => {
+        const rate = rateOf({ input_token: input, output_token: '1', ...rest })
+        const inputTokens = fresh + minutes + hour
+        const estimate = { inputTokens, cacheWriteTokens: inputTokens, cacheWrite1hTokens: inputTokens }
+        const usage = { inputTokens, cacheWriteTokens: minutes + hour, cacheWrite1hTokens: hour }
+
+        expect(highestCharge(rate, estimate)).toBeGreaterThanOrEqual(charge(rate, usage)!)
+      }),
+    )
   })
 
   it('charges cached, written, reasoning and image tokens as part of their total where they have no price', () => {

@@ -21,6 +21,7 @@ describe('a price list in the format of LiteLLM', () => {
       { model: 'cl-sonnet-4-6', meter: 'output_token', amount: '15.5', per: MILLION },
       { model: 'cl-sonnet-4-6', meter: 'cached_input_token', amount: '0.31', per: MILLION },
       { model: 'cl-sonnet-4-6', meter: 'cache_write_token', amount: '3.875', per: MILLION },
+      { model: 'cl-sonnet-4-6', meter: 'cache_write_1h_token', amount: '6.2', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'input_token', amount: '1.3', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'output_token', amount: '11', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'reasoning_token', amount: '12', per: MILLION },
@@ -47,7 +48,7 @@ describe('a price list in the format of LiteLLM', () => {
     const { reported } = importLitellmPrices(list)
 
     expect(reported.map(({ key, field, reason }) => [key, field, reason])).toEqual([
-      ['claude-sonnet-4-6', 'cache_creation_input_token_cost_above_1hr', 'there is no meter for it'],
+      ['claude-sonnet-4-6', 'search_context_cost_per_query', 'prices by the size of a search cannot be expressed'],
       ['gemini/gemini-2.5-pro', 'input_cost_per_token_above_200k_tokens', ABOVE],
       ['gemini/gemini-2.5-pro', 'input_cost_per_token_batches', 'holds for another service tier only'],
       ['gemini/gemini-2.5-pro', 'output_cost_per_token_above_128k_tokens', ABOVE],

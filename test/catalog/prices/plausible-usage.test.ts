@@ -11,6 +11,7 @@ const FIELDS = [
   'inputTokens',
   'cachedInputTokens',
   'cacheWriteTokens',
+  'cacheWrite1hTokens',
   'outputTokens',
   'reasoningTokens',
   'inputImageTokens',
@@ -18,6 +19,7 @@ const FIELDS = [
   'images',
   'videoSeconds',
   'characters',
+  'webSearches',
 ] as const
 
 describe('plausibleUsage', () => {

@@ -12,11 +12,41 @@ describe('usage of Anthropic', () => {
       input_tokens: 41,
       cache_creation_input_tokens: 100,
       cache_read_input_tokens: 2000,
-      cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 0 },
+      cache_creation: { ephemeral_5m_input_tokens: 60, ephemeral_1h_input_tokens: 40 },
       output_tokens: 7,
+      server_tool_use: { web_search_requests: 2, web_fetch_requests: 9 },
     })
 
-    expect(usage).toEqual({ inputTokens: 2141, cacheWriteTokens: 100, cachedInputTokens: 2000, outputTokens: 7 })
+    expect(usage).toEqual({
+      inputTokens: 2141,
+      cacheWriteTokens: 100,
+      cacheWrite1hTokens: 40,
+      cachedInputTokens: 2000,
+      outputTokens: 7,
+      webSearches: 2,
+    })
+  })
+
+  it('keeps what only one event of a stream tells', () => {
+    const start = readMessagesUsage({
+      input_tokens: 9,
+      cache_creation_input_tokens: 8,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 8 },
+      server_tool_use: null,
+    })
+    const end = readMessagesUsage({
+      cache_creation_input_tokens: 8,
+      output_tokens: 5,
+      server_tool_use: { web_search_requests: 1 },
+    })
+
+    expect(normalisedUsage(latestUsage(start, end))).toEqual({
+      inputTokens: 17,
+      cacheWriteTokens: 8,
+      cacheWrite1hTokens: 8,
+      outputTokens: 5,
+      webSearches: 1,
+    })
   })
 
   it('A6: keeps zeros and leaves out what is absent or null', () => {

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, it, test } from 'vitest'
 import { defineModel } from '../../../src/catalog/define-model.ts'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
+import { readCallerJson } from '../../../src/core/json.ts'
 import { videoEndpoint } from '../../../src/endpoints/videos/video-endpoint.ts'
 import type { VideoRequest } from '../../../src/endpoints/videos/video-request.ts'
 import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
@@ -19,7 +20,7 @@ function submit(text: string, options: { model?: CatalogModel; hasBytes?: boolea
   const asked = videoModel(body.model)
   const call: VendorCall<VideoRequest> = {
     request: videoEndpoint.parse(body, asked),
-    bytes: options.hasBytes === false ? undefined : Buffer.from(text),
+    bytes: options.hasBytes === false ? undefined : readCallerJson(Buffer.from(text)).bytes,
     model: options.model ?? asked,
     publicModel: body.model,
     apiKey: API_KEY,

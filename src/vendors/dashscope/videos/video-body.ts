@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { videoProtocolOf } from '../../../endpoints/videos/video-protocols.ts'
 import type { VideoRequest } from '../../../endpoints/videos/video-request.ts'
-import { asBuffer } from '../../shared/json-bytes.ts'
+import { asBuffer, type ByteSpan } from '../../shared/json-bytes.ts'
 import type { VendorCall } from '../../vendor.ts'
-import { uniqueMembers } from '../unique-members.ts'
 import { fallbackRequest, isFallback } from './fallback-request.ts'
+import { partSpans } from './part-spans.ts'
 
 /** The request for the vendor, and its bytes. */
 export interface VideoBody {
@@ -21,33 +21,40 @@ export interface VideoBody {
 export function videoBody(call: VendorCall<VideoRequest>): VideoBody {
   const request = isFallback(call) ? fallbackRequest(call) : call.request
   const bytes = call.bytes === undefined ? undefined : asBuffer(call.bytes)
-  const members = bytes === undefined ? undefined : uniqueMembers(bytes)
-  const own = (name: 'input' | 'parameters'): Buffer | undefined => {
-    const span = request[name] === call.request[name] ? members?.get(name) : undefined
-    return span === undefined ? undefined : bytes?.subarray(span.start, span.end)
-  }
+  // They say what `call.request` says, because no name stands twice in them.
+  const spans = bytes && partSpans(bytes)
+  const input = request.input === call.request.input ? cut(bytes, spans?.input) : undefined
+  const parameters = request.parameters === call.request.parameters ? cut(bytes, spans?.parameters) : undefined
   const filled = videoProtocolOf(call.model).fillIn(request, call.model)
-  return {
-    request,
-    body: [
-      Buffer.from(`{"model":${JSON.stringify(call.model.upstream)},"input":`),
-      own('input') ?? Buffer.from(JSON.stringify(request.input)),
-      Buffer.from(',"parameters":'),
-      ...parametersBytes(request.parameters ?? {}, filled, own('parameters')),
-      Buffer.from('}'),
-    ],
-  }
+  const head = `{"model":${JSON.stringify(call.model.upstream)},"input":`
+  const body = input === undefined ? [Buffer.from(head + JSON.stringify(request.input))] : [Buffer.from(head), input]
+  return { request, body: appendParameters(body, request.parameters ?? {}, filled, parameters) }
 }
 
-function parametersBytes(
+function cut(bytes: Buffer | undefined, span: ByteSpan | undefined): Buffer | undefined {
+  return span && bytes?.subarray(span.start, span.end)
+}
+
+function appendParameters(
+  body: Buffer[],
   given: Readonly<Record<string, unknown>>,
   filled: Readonly<Record<string, unknown>>,
   bytes: Buffer | undefined,
-): Uint8Array[] {
-  const changed = Object.entries(filled).filter(([name, value]) => given[name] !== value)
-  if (bytes !== undefined && changed.length === 0) return [bytes]
-  const canAppend = Object.keys(given).length > 0 && changed.every(([name]) => given[name] === undefined)
-  if (bytes === undefined || !canAppend) return [Buffer.from(JSON.stringify(filled))]
-  const added = changed.map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
-  return [bytes.subarray(0, bytes.length - 1), Buffer.from(`${added.join('')}}`)]
+): Buffer[] {
+  let added = ''
+  let isOverwritten = false
+  for (const name of Object.keys(filled)) {
+    const value = filled[name]
+    if (given[name] === value) continue
+    if (given[name] !== undefined) isOverwritten = true
+    added += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
+  }
+  if (bytes !== undefined && added === '') body.push(PARAMETERS, bytes, END)
+  else if (bytes === undefined || isOverwritten || Object.keys(given).length === 0)
+    body.push(Buffer.from(`,"parameters":${JSON.stringify(filled)}}`))
+  else body.push(PARAMETERS, bytes.subarray(0, bytes.length - 1), Buffer.from(`${added}}}`))
+  return body
 }
+
+const PARAMETERS = Buffer.from(',"parameters":')
+const END = Buffer.from('}')

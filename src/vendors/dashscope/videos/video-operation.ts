@@ -50,7 +50,19 @@ function submission(call: VendorCall<VideoRequest>, path: string): WireRequest {
   if (mediaAddresses(request.input).some(({ url }) => /^oss:/i.test(url))) {
     headers.push('x-dashscope-ossresourceresolve', 'enable')
   }
-  return { path, headers, body, dropped: Object.keys(call.request).filter((name) => !GATEWAY_FIELDS.has(name)) }
+  return { path, headers, body, dropped: furtherFields(call.request) }
+}
+
+const NO_FIELDS: readonly string[] = []
+
+function furtherFields(request: VideoRequest): readonly string[] {
+  let further: string[] | undefined
+  for (const name of Object.keys(request)) {
+    if (GATEWAY_FIELDS.has(name)) continue
+    further ??= []
+    further.push(name)
+  }
+  return further ?? NO_FIELDS
 }
 
 function taskPath(basePath: string, upstreamId: string): string {

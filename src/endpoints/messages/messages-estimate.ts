@@ -1,0 +1,56 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import { messagesSearches } from '../surcharge-fields.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
+import type { MessagesRequest } from './messages-request.ts'
+
+/** How long a prompt is to be kept in a cache; the longest that a request names counts for all of it. */
+type CacheTime = 'none' | 'minutes' | 'hour'
+
+/**
+ * An upper estimate of what a message will use. A prompt of which any part is to be cached may be written to the cache as a
+ * whole, and searches are counted as often as the request allows them.
+ */
+export function messagesEstimate(request: MessagesRequest, inputTokens: number): Usage {
+  const outputTokens = request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS
+  const time = cacheTimeOf(request)
+  const webSearches = messagesSearches(request)
+  if (time === 'none' && webSearches === undefined) return { inputTokens, outputTokens }
+  return {
+    inputTokens,
+    outputTokens,
+    ...(time === 'none' ? {} : { cacheWriteTokens: inputTokens }),
+    ...(time === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
+    ...(webSearches === undefined ? {} : { webSearches }),
+  }
+}
+
+function cacheTimeOf(request: MessagesRequest): CacheTime {
+  let longest = timeOf(request)
+  for (const blocks of [request.tools, request.system, request.messages]) longest = longer(longest, timeWithin(blocks))
+  return longest
+}
+
+/** Blocks lie in messages and in the results of tools as well. */
+function timeWithin(blocks: unknown): CacheTime {
+  let longest: CacheTime = 'none'
+  if (!Array.isArray(blocks)) return longest
+  for (const block of blocks) {
+    if (!isJsonObject(block)) continue
+    longest = longer(longest, longer(timeOf(block), timeWithin(block['content'])))
+    if (longest === 'hour') break
+  }
+  return longest
+}
+
+function timeOf(block: Readonly<Record<string, unknown>>): CacheTime {
+  const control = block['cache_control']
+  if (!isJsonObject(control)) return 'none'
+  const { ttl } = control
+  return ttl === undefined || ttl === null || ttl === '5m' ? 'minutes' : 'hour'
+}
+
+function longer(left: CacheTime, right: CacheTime): CacheTime {
+  if (left === 'hour' || right === 'hour') return 'hour'
+  return left === 'none' ? right : left
+}

@@ -1,0 +1,208 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { PriceRow } from '../../src/catalog/prices/prices.ts'
+import { parseDollars } from '../../src/core/money.ts'
+import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+import { type MessagesVendor, messagesVendor } from './messages-vendor.ts'
+
+const MODEL = 'cl-sonnet-4-6'
+const PRINCIPAL = { accountId: TEST_ACCOUNT, keyId: 'key_1', tier: 'paid' } as const
+const TEXT = 'word '.repeat(2_000)
+const SEARCH = { type: 'web_search_20250305', name: 'web_search' }
+
+let vendor: MessagesVendor
+let started: StartedGateway | undefined
+
+beforeEach(async () => {
+  vendor = await messagesVendor()
+})
+
+afterEach(async () => {
+  await started?.close()
+  started = undefined
+  await vendor.close()
+})
+
+const perMillion = (meter: PriceRow['meter'], amount: string): PriceRow => ({
+  model: MODEL,
+  meter,
+  amount,
+  per: 1_000_000,
+})
+const TOKENS = [
+  perMillion('input_token', '3.00'),
+  perMillion('cached_input_token', '0.30'),
+  perMillion('cache_write_token', '3.75'),
+  perMillion('output_token', '15.00'),
+]
+
+async function start(more: readonly PriceRow[]): Promise<void> {
+  started = await startGateway({
+    vendors: [anthropic({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })],
+    prices: { currency: 'USD', prices: [...TOKENS, ...more] },
+  })
+}
+
+function request(rest: Record<string, unknown>): Record<string, unknown> {
+  return { model: MODEL, max_tokens: 100, messages: [{ role: 'user', content: TEXT }], ...rest }
+}
+
+/** What a request was held for, and what it cost in the end, in nano-dollars; the answer streamed or whole. */
+async function billed(body: Record<string, unknown>, stream: boolean): Promise<{ held: bigint; charged: bigint }> {
+  const { cost } = await started!.gateway.estimate(PRINCIPAL, { endpoint: 'messages', body })
+  const before = await started!.account()
+  const answer = await started!.post('/v1/messages', { ...body, stream })
+  expect(await answer.text()).toContain('hello')
+  await started!.ended(answer)
+  const after = await started!.account()
+  expect(after.held).toBe(0n)
+  return { held: parseDollars(cost ?? ''), charged: before.balance - after.balance }
+}
+
+describe.each([false, true])('tokens that were written to a cache for an hour (streamed: %s)', (stream) => {
+  const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
+  const cached = request({ system: [{ type: 'text', text: 'Be brief.', ...hour }] })
+
+  beforeEach(() => {
+    vendor.usage = {
+      input_tokens: 10,
+      cache_creation_input_tokens: 3_000,
+      cache_read_input_tokens: 200,
+      cache_creation: { ephemeral_5m_input_tokens: 1_000, ephemeral_1h_input_tokens: 2_000 },
+      output_tokens: 7,
+    }
+    // The last event repeats the totals, and does not say for how long they were written.
+    vendor.lastUsage = {
+      input_tokens: 10,
+      cache_creation_input_tokens: 3_000,
+      cache_read_input_tokens: 200,
+      output_tokens: 7,
+    }
+  })
+
+  const rest = 10n * 3_000n + 200n * 300n + 1_000n * 3_750n + 7n * 15_000n
+
+  test('cost their own price, within the hold', async () => {
+    await start([perMillion('cache_write_1h_token', '6.01')])
+
+    const { held, charged } = await billed(cached, stream)
+
+    expect(charged).toBe(rest + 2_000n * 6_010n)
+    expect(held).toBeGreaterThanOrEqual(charged)
+  })
+
+  test('cost 1.6 times what five minutes cost where the list does not say, within the hold', async () => {
+    await start([])
+
+    const { held, charged } = await billed(cached, stream)
+
+    expect(charged).toBe(rest + 2_000n * 6_000n)
+    expect(held).toBeGreaterThanOrEqual(charged)
+  })
+})
+
+describe('the hold of a message', () => {
+  const control = { type: 'ephemeral' }
+  const hour = { type: 'ephemeral', ttl: '1h' }
+  const block = (cache_control: object) => [{ type: 'text', text: TEXT, cache_control }]
+
+  test.each([
+    ['nothing is cached', {}, '3.00'],
+    ['the request is cached', { cache_control: control }, '3.75'],
+    ['the system prompt is cached', { system: block(control) }, '3.75'],
+    ['a tool is cached', { tools: [{ name: 'f', input_schema: {}, cache_control: control }] }, '3.75'],
+    ['a turn is cached for an hour', { messages: [{ role: 'user', content: block(hour) }] }, '6.00'],
+    ['one thing of two is cached for an hour', { system: block(control), cache_control: hour }, '6.00'],
+    [
+      'the content of a tool result is cached for an hour',
+      {
+        messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: block(hour) }] }],
+      },
+      '6.00',
+    ],
+  ])('has every token of the prompt at its dearest price: %s', async (_what, rest, price) => {
+    await start([])
+    const body = request(rest)
+    const { cost } = await started!.gateway.estimate(PRINCIPAL, { endpoint: 'messages', body })
+    const tokens = BigInt(Math.ceil(Buffer.byteLength(JSON.stringify(body)) / 3))
+
+    expect(parseDollars(cost ?? '')).toBe((tokens * parseDollars(price)) / 1_000_000n + 100n * 15_000n)
+  })
+
+  test('is not lower where writing to the cache is cheaper than reading a fresh prompt', async () => {
+    const cheap = [
+      perMillion('input_token', '3.00'),
+      perMillion('output_token', '0'),
+      perMillion('cache_write_token', '1'),
+    ]
+    started = await startGateway({
+      vendors: [anthropic({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })],
+      prices: { currency: 'USD', prices: cheap },
+    })
+    vendor.usage = { input_tokens: 3_000, cache_creation_input_tokens: 0, output_tokens: 1 }
+
+    const { held, charged } = await billed(request({ cache_control: control }), false)
+
+    expect(charged).toBe(9_000_000n)
+    expect(held).toBeGreaterThanOrEqual(charged)
+  })
+})
+
+describe.each([false, true])('web searches that have a price (streamed: %s)', (stream) => {
+  const price: PriceRow = { model: MODEL, meter: 'web_search', amount: '10.00', per: 1_000 }
+  const tokens = { input_tokens: 10, output_tokens: 7 }
+  const tokenCost = 10n * 3_000n + 7n * 15_000n
+  const one = 10_000_000n
+  const report = (searches: Record<string, unknown>): void => {
+    vendor.usage = stream ? tokens : { ...tokens, ...searches }
+    vendor.lastUsage = { ...tokens, ...searches }
+  }
+
+  test.each([
+    [{ server_tool_use: { web_search_requests: 3 } }, 3n],
+    [{ server_tool_use: { web_search_requests: 0 } }, 0n],
+    [{ server_tool_use: null }, 1n],
+    [{}, 1n],
+  ])(
+    'are charged by the number that the vendor reports, and once where it reports none: %j',
+    async (searches, count) => {
+      await start([price])
+      report(searches)
+
+      const { held, charged } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)
+
+      expect(charged).toBe(tokenCost + count * one)
+      expect(held).toBeGreaterThanOrEqual(charged)
+    },
+  )
+
+  test('are not charged in a request that could not search', async () => {
+    await start([price])
+    report({})
+
+    expect((await billed(request({}), stream)).charged).toBe(tokenCost)
+  })
+
+  test('are held for as often as the request allows, and ten times where it sets no end', async () => {
+    await start([price])
+    report({})
+    const { held: plain } = await billed(request({ tools: [] }), stream)
+    const { held: five } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)
+    const { held: open } = await billed(request({ tools: [SEARCH] }), stream)
+
+    expect((five - plain) / one).toBe(5n)
+    expect((open - plain) / one).toBe(10n)
+  })
+
+  test('beyond four times what was held are not believed', async () => {
+    await start([price])
+    report({ server_tool_use: { web_search_requests: 21 } })
+
+    const { charged } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)
+
+    expect(charged).toBe(tokenCost + 5n * one)
+    expect(started!.events).toContainEqual(
+      expect.objectContaining({ type: 'usage-implausible', fields: ['webSearches'] }),
+    )
+  })
+})
