@@ -110,6 +110,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   }
 
   onDrain(listener: () => void): void {
+    // A closure: compressing middleware listens on a stream of its own, which is then `this`.
     if (this.#drainListener === undefined) this.#response.on('drain', () => this.#drained())
     this.#drainListener = listener
   }

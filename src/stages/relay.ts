@@ -64,18 +64,12 @@ class Relay implements StreamReceiver {
 
   begin(): void {
     forgetBody(this.#reserved)
-    const { call } = this.#answer
-    const { caller, sink } = this.#reserved
-    sink.onDrain(() => call.resume())
-    this.#toCaller(() => {
-      if (caller.hasLeft) return
-      sink.head(200, streamHead(this.#reserved, this.#answer, this.#type))
-      this.#hasHead = true
-    })
+    this.#reserved.sink.onDrain(() => this.#answer.call.resume())
+    this.#toCaller(() => this.#sendHead())
     // In anything else a comment would be content.
     if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
-    caller.onLeave = () => this.#abandon()
-    call.attach(this)
+    this.#reserved.caller.onLeave = () => this.#abandon()
+    this.#answer.call.attach(this)
   }
 
   onBytes(bytes: Uint8Array | string): void {
@@ -149,6 +143,13 @@ class Relay implements StreamReceiver {
     if (this.#sinkFault !== undefined) return { kind: 'failed', usage, estimatedUsage, error: this.#sinkFault }
     const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
     return { kind: 'failed', ...came, error }
+  }
+
+  #sendHead(): void {
+    const { caller, sink } = this.#reserved
+    if (caller.hasLeft) return
+    sink.head(200, streamHead(this.#reserved, this.#answer, this.#type))
+    this.#hasHead = true
   }
 
   #abandon(): void {

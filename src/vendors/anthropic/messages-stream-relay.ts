@@ -20,6 +20,8 @@ const DELTA_EVENT = 'content_block_delta'
 const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
 const LINE_FEED = 0x0a
 const MESSAGE_NAME = Buffer.from('"message"')
+/** Of the events at hand. One for all streams, because each works on its events in one go and a stream lives long. */
+const edits = new ByteEdits()
 
 /**
  * Relays a streamed message (Anthropic, "Streaming messages"): the vendor's bytes pass event by event, pings, comments and
@@ -34,7 +36,6 @@ export class MessagesStreamRelay implements AnswerStream {
   readonly #publicModel: string
   readonly #readError: StreamErrorReader
   readonly #frames: EventFrames
-  readonly #edits = new ByteEdits()
   #counts = readMessagesUsage(undefined)
 
   constructor(
@@ -76,6 +77,7 @@ export class MessagesStreamRelay implements AnswerStream {
   }
 
   #relay(bytes: Buffer, isRest: boolean): Buffer | undefined {
+    edits.clear()
     let position = 0
     while (position < bytes.length && !this.#isOver) {
       const behindDelta = isRest ? undefined : endOfDelta(bytes, position)
@@ -89,14 +91,14 @@ export class MessagesStreamRelay implements AnswerStream {
       if (this.failure !== undefined) break
       position = frame.end
     }
-    const relayed = this.#edits.apply(bytes, position)
+    const relayed = edits.apply(bytes, position)
     return relayed.length === 0 ? undefined : relayed
   }
 
   #read(bytes: Buffer, start: number, frame: FrameLines, isRest: boolean): void {
     const { event, data, end } = frame
     if (data === undefined) {
-      if (isRest) this.#edits.replace(start, end, undefined)
+      if (isRest) edits.replace(start, end, undefined)
       return
     }
     if (event === DELTA_EVENT && !isRest) {
@@ -107,7 +109,7 @@ export class MessagesStreamRelay implements AnswerStream {
     const value = parseVendorJson(text)
     if (isJsonObject(value)) this.#readEvent(value, { bytes, start, frame })
     // A torn last event is no fault of its own: the body was cut, and `isComplete` says so.
-    else if (isRest || text.trim() === '[DONE]') this.#edits.replace(start, end, undefined)
+    else if (isRest || text.trim() === '[DONE]') edits.replace(start, end, undefined)
     else if (event === 'error') this.failure = this.#readError({})
     else this.failure = invalidResponse('The vendor sent an event that is not a JSON object.')
   }
@@ -142,11 +144,11 @@ export class MessagesStreamRelay implements AnswerStream {
     if (message['model'] === this.#publicModel) return
     const span = modelSpan(bytes, frame, message['model'])
     if (span !== undefined) {
-      this.#edits.replace(span.start, span.end, Buffer.from(JSON.stringify(this.#publicModel)))
+      edits.replace(span.start, span.end, Buffer.from(JSON.stringify(this.#publicModel)))
       return
     }
     const renamed = { ...value, message: { ...message, model: this.#publicModel } }
-    this.#edits.replace(start, frame.end, Buffer.from(sseEvent('message_start', JSON.stringify(renamed))))
+    edits.replace(start, frame.end, Buffer.from(sseEvent('message_start', JSON.stringify(renamed))))
   }
 
   #countContent(): void {

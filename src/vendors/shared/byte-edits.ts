@@ -8,6 +8,12 @@ export class ByteEdits {
   #count = 0
   #growth = 0
 
+  /** Begins anew, whatever was noted before. */
+  clear(): void {
+    this.#count = 0
+    this.#growth = 0
+  }
+
   /** Notes that `[start, end)` becomes `replacement`, or nothing. Spans must come in order and not overlap. */
   replace(start: number, end: number, replacement: Uint8Array | undefined): void {
     this.#starts[this.#count] = start
@@ -27,6 +33,7 @@ export class ByteEdits {
       const start = this.#starts[edit] ?? 0
       written += bytes.copy(edited, written, read, start)
       const replacement = this.#replacements[edit]
+      this.#replacements[edit] = undefined
       if (replacement !== undefined) {
         edited.set(replacement, written)
         written += replacement.length
@@ -34,8 +41,7 @@ export class ByteEdits {
       read = this.#ends[edit] ?? 0
     }
     bytes.copy(edited, written, read, length)
-    this.#count = 0
-    this.#growth = 0
+    this.clear()
     return edited
   }
 }

@@ -19,6 +19,8 @@ const SPACE = 0x20
 const DATA_FIELD = Buffer.from('data:')
 const EVENT_FIELD = Buffer.from('event:')
 const DONE = Buffer.from(SSE_DONE)
+/** Of the events at hand. One for all streams, because each works on its events in one go and a stream lives long. */
+const edits = new ByteEdits()
 
 /**
  * Relays a streamed chat of OpenAI's dialect: the vendor's bytes go through, event by event, with the model id replaced.
@@ -41,7 +43,6 @@ export class OpenAIChatStreamRelay implements AnswerStream {
   readonly #publicModelJson: Buffer
   readonly #frames: EventFrames
   readonly #scan = new ChatChunkScan()
-  readonly #edits = new ByteEdits()
   readonly #choices: StreamedChoices
 
   constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes: number = MAX_EVENT_BYTES) {
@@ -85,10 +86,11 @@ export class OpenAIChatStreamRelay implements AnswerStream {
   }
 
   #relay(bytes: Buffer, isRest: boolean): Buffer | undefined {
+    edits.clear()
     let position = 0
     while (position < bytes.length && !this.#isOver) position = this.#frame(bytes, position, isRest)
     // A frame that failed, or that follows the end, is not passed on; the edits noted so far lie before it.
-    const relayed = this.#edits.apply(bytes, position)
+    const relayed = edits.apply(bytes, position)
     return relayed.length === 0 ? undefined : relayed
   }
 
@@ -119,7 +121,7 @@ export class OpenAIChatStreamRelay implements AnswerStream {
       line = lineFeed + 1
     }
     if (dataStart === -1) {
-      if (isRest) this.#edits.replace(start, line, undefined)
+      if (isRest) edits.replace(start, line, undefined)
       return line
     }
     if (isErrorEvent || extraData !== undefined) {
@@ -130,7 +132,7 @@ export class OpenAIChatStreamRelay implements AnswerStream {
     const text = bytes.toString('utf8', dataStart, dataEnd)
     if (text.trim() === '[DONE]') {
       this.isComplete = true
-      if (line - start !== DONE.length || !startsWith(bytes, start, DONE)) this.#edits.replace(start, line, DONE)
+      if (line - start !== DONE.length || !startsWith(bytes, start, DONE)) edits.replace(start, line, DONE)
       return line
     }
     return this.#parsed(text, { bytes, start, end: line, data: { start: dataStart, end: dataEnd } }, false, isRest)
@@ -150,7 +152,7 @@ export class OpenAIChatStreamRelay implements AnswerStream {
     const chunk = parseVendorJson(text)
     if (!isJsonObject(chunk)) {
       // A torn last event is no fault of its own: the body was cut, and `isComplete` says so.
-      if (isRest) this.#edits.replace(frame.start, frame.end, undefined)
+      if (isRest) edits.replace(frame.start, frame.end, undefined)
       else this.failure = invalidResponse('The vendor sent an event that is not JSON.')
       return isRest ? frame.end : frame.start
     }
@@ -162,7 +164,7 @@ export class OpenAIChatStreamRelay implements AnswerStream {
     if (usage !== undefined) this.usage = usage
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
     if (choices.length === 0 && (usage === undefined ? !Array.isArray(chunk['choices']) : !this.#wantsUsage)) {
-      this.#edits.replace(frame.start, frame.end, undefined)
+      edits.replace(frame.start, frame.end, undefined)
       return frame.end
     }
     const findings = this.#choices.mend(choices)
@@ -197,13 +199,13 @@ export class OpenAIChatStreamRelay implements AnswerStream {
       return
     }
     chunk['model'] = this.#publicModel
-    this.#edits.replace(frame.start, frame.end, Buffer.from(sseData(JSON.stringify(chunk))))
+    edits.replace(frame.start, frame.end, Buffer.from(sseData(JSON.stringify(chunk))))
   }
 
   #rename(bytes: Buffer, start: number, end: number): void {
     const name = this.#publicModelJson
     if (end - start === name.length && startsWith(bytes, start, name)) return
-    this.#edits.replace(start, end, name)
+    edits.replace(start, end, name)
   }
 
   #countContent(): void {

@@ -18,7 +18,8 @@ export interface ChunkFindings {
 export class StreamedChoices {
   readonly #expected: number
   readonly #begun = new Set<number>()
-  readonly #ended = new Set<number>()
+  /** Made when the first choice ends: a stream lives long, and that is its last moment. */
+  #ended: Set<number> | undefined
 
   /** @param expected How many choices were asked for. */
   constructor(expected: number) {
@@ -32,7 +33,8 @@ export class StreamedChoices {
 
   /** True once every choice asked for, and every other that began, has given its finish reason. */
   get haveEnded(): boolean {
-    return this.#ended.size >= this.#expected && this.#ended.size >= this.#begun.size
+    const endedCount = this.#ended?.size ?? 0
+    return endedCount >= this.#expected && endedCount >= this.#begun.size
   }
 
   /** Looks through a chunk's choices and mends them in place. */
@@ -61,6 +63,7 @@ export class StreamedChoices {
     if (reason === null || reason === undefined) return
     const known = reason === '' ? null : openaiFinishReason(reason)
     if (known !== null) {
+      this.#ended ??= new Set()
       this.#ended.add(index)
       findings.hasEnd = true
     }

@@ -1,18 +1,22 @@
 import { isJsonObject } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import type { AnsweredInteraction, VendorCall } from '../../vendor.ts'
-import { type InteractionIds, interactionIds } from './interaction-ids.ts'
+import { type InteractionIds, interactionIds, type NamedCall } from './interaction-ids.ts'
 
 /**
  * The names in the events of one streamed answer: its id, the id it continues, and the model, each as the caller knows it.
  * An answer keeps the id that the caller read first, though the vendor's own may come later.
  */
 export class InteractionNames {
-  readonly #call: VendorCall<InteractionRequest>
+  readonly #publicModel: string
+  /** Without the pictures of the request, which nobody needs for as long as the stream lives. */
+  readonly #call: NamedCall
   #ids: InteractionIds | undefined
 
   constructor(call: VendorCall<InteractionRequest>) {
-    this.#call = call
+    const { store, previous_interaction_id } = call.request
+    this.#publicModel = call.publicModel
+    this.#call = { conversation: call.conversation, request: { store, previous_interaction_id } }
   }
 
   /** The ids of the answer, once the vendor has said its own. */
@@ -35,14 +39,13 @@ export class InteractionNames {
   }
 
   #members(interaction: Record<string, unknown>): Record<string, unknown> {
-    const { publicModel, request } = this.#call
     const id = this.#idFor(interaction['id'])
     return {
       ...(id === undefined ? {} : { id }),
-      ...(interaction['model'] === undefined ? {} : { model: publicModel }),
+      ...(interaction['model'] === undefined ? {} : { model: this.#publicModel }),
       ...(interaction['previous_interaction_id'] === undefined
         ? {}
-        : { previous_interaction_id: request.previous_interaction_id }),
+        : { previous_interaction_id: this.#call.request.previous_interaction_id }),
     }
   }
 

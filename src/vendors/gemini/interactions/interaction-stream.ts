@@ -35,7 +35,7 @@ export class InteractionStream implements AnswerStream {
   outputTokensSeen = 0
   failure: VendorFailure | undefined
 
-  readonly #call: VendorCall<InteractionRequest>
+  readonly #apiKey: string
   readonly #pictureTokens: number
   readonly #names: InteractionNames
   readonly #tail = new BareJsonTail()
@@ -46,7 +46,7 @@ export class InteractionStream implements AnswerStream {
   #isDone = false
 
   constructor(call: VendorCall<InteractionRequest>, maxEventBytes: number = MAX_EVENT_BYTES) {
-    this.#call = call
+    this.#apiKey = call.apiKey
     this.#names = new InteractionNames(call)
     this.#pictureTokens = pictureTokens(call.model, imageSize(call.request, call.model))
     this.#frames = new EventFrames(maxEventBytes)
@@ -158,7 +158,7 @@ export class InteractionStream implements AnswerStream {
     this.failure =
       error === undefined
         ? invalidResponse('the vendor sent an event that cannot be read')
-        : failureOf(error, 0, [this.#call.apiKey])
+        : failureOf(error, 0, [this.#apiKey])
   }
 
   #read(type: string, event: Record<string, unknown>): void {
