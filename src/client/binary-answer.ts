@@ -22,11 +22,12 @@ export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
  * Reads an answer in bytes.
  * @throws ClientError for text: a page of something that stands in front of the gateway.
  */
-export function binaryAnswer({ response, requestId, scope, callerSignal }: OpenAnswer): BinaryAnswer {
+export function binaryAnswer(answer: OpenAnswer): BinaryAnswer {
+  const { response, requestId, scope, callerSignal } = answer
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
   if (contentType.startsWith('text/')) {
     scope.cancel()
-    throw brokenAnswer(`The answer holds no bytes.${foreignType(response, 'octet-stream')}`, requestId)
+    throw brokenAnswer(`The answer holds no bytes.${foreignType(response, 'octet-stream')}`, answer)
   }
   scope.stopTimer()
   const reader = response.body?.getReader()
@@ -38,7 +39,7 @@ export function binaryAnswer({ response, requestId, scope, callerSignal }: OpenA
     } catch (cause) {
       scope.end()
       if (callerSignal?.aborted === true) throw callerSignal.reason
-      throw brokenAnswer('The answer broke off.', requestId, cause)
+      throw brokenAnswer('The answer broke off.', answer, cause)
     }
   }
   /** Nobody waits for it: some sources never say that they are done. What has failed cannot be left, and was told. */

@@ -83,6 +83,8 @@ interface ErrorFacts {
   /** The gateway's own word; undefined where it leaves it to the error table. */
   readonly shouldRetry?: boolean | undefined
   readonly isPaidJob?: boolean
+  /** Does it stand in an answer that has begun? Default false. */
+  readonly hasBegun?: boolean
 }
 
 /** Makes an error of an error body, or of an error event, in any dialect. */
@@ -93,8 +95,9 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   const param = textOf(inner['param'])
   const type = textOf(inner['type'])
   const known = knownCode(code)
-  // A refusal is told from a job that may have begun as the gateway does it: 503 is one, whoever writes it.
-  const isOpen = facts.isPaidJob === true && known === undefined && facts.status >= 500 && facts.status !== 503
+  // A 503 of a proxy says nothing: some give up waiting with it while the job goes on.
+  const isRefusal = known !== undefined || facts.status < 500
+  const isOpen = facts.isPaidJob === true && (facts.hasBegun === true || !isRefusal)
   return new ClientError(known ?? codeOf({ code, type, param, status: facts.status }), {
     ...facts,
     retryable: facts.shouldRetry ?? (isOpen ? false : undefined),
@@ -121,12 +124,17 @@ export function foreignType({ headers }: Response, expected: string): string {
 /** The list of an answer. @throws ClientError where there is none. */
 export function listed<Row>(rows: readonly Row[], requestId: string | undefined): readonly Row[] {
   if (Array.isArray(rows)) return rows
-  throw brokenAnswer('The answer holds no list.', requestId)
+  throw brokenAnswer('The answer holds no list.', { requestId })
 }
 
-/** The connection broke, or what came over it is no answer of a gateway's. */
-export function brokenAnswer(message: string, requestId: string | undefined, cause?: unknown): ClientError {
-  return new ClientError('upstream_invalid_response', { message, requestId, cause })
+/** The connection broke, or what came over it is no answer of a gateway's. A paid job is done by then. */
+export function brokenAnswer(
+  message: string,
+  { requestId, isPaidJob }: Pick<ErrorFacts, 'requestId' | 'isPaidJob'>,
+  cause?: unknown,
+): ClientError {
+  const retryable = isPaidJob === true ? false : undefined
+  return new ClientError('upstream_invalid_response', { message, requestId, cause, retryable })
 }
 
 /** The code that the gateway itself wrote; undefined for the words of anybody else. */

@@ -26,6 +26,7 @@ export interface Call {
 /** An answer whose head has arrived, with the scope that its body is read in. */
 export interface OpenAnswer {
   readonly response: Response
+  readonly isPaidJob: boolean
   readonly requestId: string | undefined
   readonly scope: CallScope
   readonly callerSignal: AbortSignal | undefined
@@ -57,7 +58,7 @@ export class Connection {
 
   /** The same, with the gateway's id of the request. */
   async answer<Answer>(call: Call): Promise<{ readonly body: Answer; readonly requestId: string | undefined }> {
-    const { response, requestId, scope, callerSignal } = await this.open(call)
+    const { response, requestId, isPaidJob, scope, callerSignal } = await this.open(call)
     try {
       const body: unknown = await scope.within(response.json())
       if (typeof body !== 'object' || body === null) throw new SyntaxError('no object')
@@ -67,7 +68,7 @@ export class Connection {
       if (scope.isTimedOut) throw this.#timeout(call, requestId)
       const isWhole = (cause as Error | undefined)?.name === 'SyntaxError'
       const fault = isWhole ? `cannot be read as JSON.${foreignType(response, 'json')}` : 'broke off.'
-      throw brokenAnswer(`The answer ${fault}`, requestId, cause)
+      throw brokenAnswer(`The answer ${fault}`, { requestId, isPaidJob }, cause)
     } finally {
       scope.end()
     }
@@ -120,7 +121,7 @@ export class Connection {
       const nowMs = this.clock.now()
       throw await this.#reached(isPaidJob, () => scope.within(clientError(response, { nowMs, isPaidJob })))
     }
-    return { response, requestId, scope, callerSignal: options?.signal }
+    return { response, requestId, isPaidJob, scope, callerSignal: options?.signal }
   }
 
   #headers({ body, options }: Call, idempotencyKey: string | undefined): Headers {

@@ -28,7 +28,7 @@ export interface EventDialect<Item> {
  *   caller's signal.
  */
 export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item>): EventStream<Item> {
-  const { response, requestId, scope, callerSignal } = answer
+  const { response, requestId, isPaidJob, scope, callerSignal } = answer
   scope.stopTimer()
   const reader = response.body?.getReader()
   const hint = foreignType(response, 'event-stream')
@@ -53,7 +53,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
           if (isEnd || isAborted) return
         }
         if (done && isWhole) return
-        if (done) throw brokenAnswer(`The stream ended before the answer was complete.${hint}`, requestId)
+        if (done) throw brokenAnswer(`The stream ended before the answer was complete.${hint}`, answer)
       }
     } finally {
       scope.end()
@@ -72,7 +72,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     } catch (cause) {
       if (isAborted) return { done: true }
       if (callerSignal?.aborted === true) throw callerSignal.reason
-      throw brokenAnswer('The stream broke off.', requestId, cause)
+      throw brokenAnswer('The stream broke off.', answer, cause)
     }
   }
 
@@ -80,7 +80,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     try {
       if (bytes !== undefined) events.push(bytes)
     } catch (cause) {
-      throw brokenAnswer('The stream holds an event that is too large.', requestId, cause)
+      throw brokenAnswer('The stream holds an event that is too large.', answer, cause)
     }
   }
 
@@ -89,12 +89,12 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     try {
       item = JSON.parse(data) as Item
     } catch (cause) {
-      throw brokenAnswer('The stream holds an event that is no JSON.', requestId, cause)
+      throw brokenAnswer('The stream holds an event that is no JSON.', answer, cause)
     }
     if (typeof item !== 'object' || item === null) {
-      throw brokenAnswer('The stream holds an event that is no object.', requestId)
+      throw brokenAnswer('The stream holds an event that is no object.', answer)
     }
-    if (dialect.isError(item)) throw errorOf(item, { status: 502, requestId })
+    if (dialect.isError(item)) throw errorOf(item, { status: 502, requestId, isPaidJob, hasBegun: true })
     isWhole ||= dialect.isComplete?.(item) === true
     return item
   }

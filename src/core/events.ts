@@ -92,8 +92,9 @@ export type GatewayEvent =
     }
   | {
       /**
-       * The store did not take the end of a hold, and it is tried no more. Where money was to be charged, the operator alone can
-       * still do it: the hold ends by its expiry, and its account gets the money back.
+       * The store did not take the end of a hold, or did not say so, and it is tried no more. Where money was to be charged and
+       * the journal has no charge of the hold, the operator alone can still do it: the hold ends by its expiry, and its account
+       * gets the money back.
        */
       readonly type: 'settlement-given-up'
       readonly requestId: string

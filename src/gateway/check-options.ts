@@ -79,7 +79,8 @@ export function checkOptions(options: GatewayOptions): void {
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
   // An id that a replayed answer gives must lead to its task.
-  if (options.taskRetentionDays !== undefined && !(options.taskRetentionDays >= SHORTEST_TASK_RETENTION_DAYS))
+  const { taskRetentionDays = SHORTEST_TASK_RETENTION_DAYS } = options
+  if (!(typeof taskRetentionDays === 'number' && taskRetentionDays >= SHORTEST_TASK_RETENTION_DAYS))
     throw new TypeError(
       `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key names its task for 24 hours`,
     )

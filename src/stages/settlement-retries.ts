@@ -62,7 +62,8 @@ export class SettlementRetries {
   /** Tries everything that waits once more, at once. */
   flush(): Promise<void> {
     // One at a time: whoever comes while another is under way goes on after it with what it could not settle.
-    this.#flushing = this.#flushing.then(() => this.#flushAll())
+    // A fault of the host's logger in one must not stand in the way of the next.
+    this.#flushing = this.#flushing.catch(() => undefined).then(() => this.#flushAll())
     return this.#flushing
   }
 

@@ -139,12 +139,18 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.#ended) return
-    this.#ended = true
+    this.#end()
     this.#handler.onEnd()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#fail(error)
+  }
+
+  /** undici's controller holds the raw headers, which whoever keeps an ended call would keep too. */
+  #end(): void {
+    this.#ended = true
+    this.#controller = undefined
   }
 
   #fail(error: Error): void {
@@ -154,7 +160,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
       queueMicrotask(() => this.#fail(error))
       return
     }
-    this.#ended = true
+    this.#end()
     this.#handler.onFailure({ phase: this.#phase, kind: kindOf(error), error })
   }
 }

@@ -146,6 +146,7 @@ describe.each(PAID_JOBS)('D8 a paid job at %s', (path, order) => {
   test.each([
     ['a connection that broke', unreachable],
     ['a proxy that lost the gateway', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
+    ['a proxy that gave up', () => new Response('<h1>Application error</h1>', { status: 503 })],
     ['a proxy that took too long to wait', json({ message: 'Endpoint request timed out' }, 504)],
     [
       'a gateway whose vendor may be at work',
@@ -161,7 +162,6 @@ describe.each(PAID_JOBS)('D8 a paid job at %s', (path, order) => {
 
   test.each([
     ['was refused by rate', json(BUSY, 429)],
-    ['was refused by a proxy', () => new Response('busy', { status: 503 })],
     ['was taken by no vendor', json({ error: { code: 'upstream_unavailable' } }, 503)],
     ["was taken by no vendor, in the upstream style's words", json({ code: 'InternalError' }, 500)],
   ])('is ordered again with the same Idempotency-Key when it %s', async (_name, failure) => {
@@ -175,6 +175,47 @@ describe.each(PAID_JOBS)('D8 a paid job at %s', (path, order) => {
     expect(keys()[0]).toMatch(/^[0-9a-f]{32}$/)
     expect(keys()[1]).toBe(keys()[0])
   })
+})
+
+describe('D8 a paid job whose answer has begun', () => {
+  const prompt = { model: 'gp-image-2', prompt: 'a boat' } as const
+  const picture = () => standIn.client.images.generate(prompt)
+  const streamed = async () => collected(await standIn.client.images.generate({ ...prompt, stream: true }))
+  const sound = async () => {
+    const answer = await standIn.client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello' })
+    return answer.bytes()
+  }
+  const partial = 'data: {"type":"image_generation.partial_image"}\n\n'
+  const told = 'data: {"error":{"code":"upstream_unavailable"}}\n\n'
+
+  test.each([
+    ['is cut off as a whole', '/images/generations', picture, () => new Response('{"data":[')],
+    ['tells of an error', '/images/generations', streamed, events([partial, told])],
+    ['ends too early', '/images/generations', streamed, events([partial])],
+    ['breaks off', '/images/generations', streamed, events([partial], { breaksOff: true })],
+    ['is sound that breaks off', '/audio/speech', sound, sounds],
+    ['is a page instead of sound', '/audio/speech', sound, () => new Response('<h1>Sign in</h1>')],
+  ])('and %s is not said to be worth ordering again', async (_name, path, order, answer) => {
+    standIn.server.use(answering(path, answer))
+
+    expect(await order().catch((error: unknown) => error)).toMatchObject({ name: 'GatewayError', retryable: false })
+    expect(standIn.requests).toHaveLength(1)
+  })
+
+  function sounds(): Response {
+    const broken = events(['sound'], { breaksOff: true })()
+    return new Response(broken.body, { headers: { 'content-type': 'audio/wav' } })
+  }
+})
+
+test('a chat whose answer breaks off may be asked for again', async () => {
+  standIn.server.use(answering('/chat/completions', () => new Response('{"choices":[')))
+  const call = standIn.client.chat.completions.create({
+    model: 'cl-opus-4-7',
+    messages: [{ role: 'user', content: 'hello' }],
+  })
+
+  await expect(call).rejects.toMatchObject({ code: 'upstream_invalid_response', retryable: true })
 })
 
 test('D8 a paid job is ordered again when no connection came about', async () => {

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { ModelDefinition } from '../../src/catalog/define-model.ts'
 import type { PriceRow } from '../../src/catalog/prices/prices.ts'
 import { parseDollars } from '../../src/core/money.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { type MessagesVendor, messagesVendor } from './messages-vendor.ts'
 
@@ -161,10 +163,10 @@ describe.each([false, true])('web searches that have a price (streamed: %s)', (s
   test.each([
     [{ server_tool_use: { web_search_requests: 3 } }, 3n],
     [{ server_tool_use: { web_search_requests: 0 } }, 0n],
-    [{ server_tool_use: null }, 1n],
+    [{ server_tool_use: null }, 0n],
     [{}, 1n],
   ])(
-    'are charged by the number that the vendor reports, and once where it reports none: %j',
+    'are charged by the number that the vendor reports, and once where it says nothing of them: %j',
     async (searches, count) => {
       await start([price])
       report(searches)
@@ -204,5 +206,45 @@ describe.each([false, true])('web searches that have a price (streamed: %s)', (s
     expect(started!.events).toContainEqual(
       expect.objectContaining({ type: 'usage-implausible', fields: ['webSearches'] }),
     )
+  })
+})
+
+describe("what a vendor charges extra, at a model whose own vendor is never asked for it but another route's is", () => {
+  const ROUTED: ModelDefinition = {
+    id: MODEL,
+    kind: 'chat',
+    vendor: 'openai',
+    upstream: 'gpt-x',
+    routes: [
+      { vendor: 'anthropic', upstream: 'claude-x' },
+      { vendor: 'openai', priority: 1 },
+    ],
+  }
+
+  async function startRouted(more: readonly PriceRow[]): Promise<void> {
+    started = await startGateway({
+      vendors: [
+        openai({ apiKey: 'vendor-key-canary-1c55' }),
+        anthropic({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin }),
+      ],
+      models: [ROUTED],
+      prices: { currency: 'USD', prices: [...TOKENS, ...more] },
+    })
+  }
+
+  test('is charged', async () => {
+    await startRouted([{ model: MODEL, meter: 'web_search', amount: '10.00', per: 1_000 }])
+    vendor.usage = { input_tokens: 0, output_tokens: 0, server_tool_use: { web_search_requests: 3 } }
+
+    const { held, charged } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), false)
+
+    expect(charged).toBe(30_000_000n)
+    expect(held).toBeGreaterThanOrEqual(charged)
+  })
+
+  test('is refused without a price', async () => {
+    await startRouted([])
+
+    expect((await started!.post('/v1/messages', request({ speed: 'fast' }))).status).toBe(503)
   })
 })

@@ -2,7 +2,7 @@ import { charge } from '../../catalog/prices/prices.ts'
 import type { RouteCandidate } from '../../routing/route-candidate.ts'
 import { Selection } from '../../routing/selection.ts'
 import { stickyKey } from '../../routing/sticky-key.ts'
-import { chargedFields } from '../charged-fields.ts'
+import { fieldsAskedOf } from '../charged-fields.ts'
 import type { RoutedRequest } from '../route.ts'
 import type { StageContext } from '../stage-context.ts'
 
@@ -29,10 +29,10 @@ export function nextOf(context: StageContext, selection: Selection): RouteCandid
 }
 
 /** By what the operator pays at the vendor (`vendor/upstream`) where the price list says so, else by the model's price. */
-function costAt(context: StageContext, routed: RoutedRequest, { model }: RouteCandidate): bigint | undefined {
+function costAt(context: StageContext, routed: RoutedRequest, { model, vendor }: RouteCandidate): bigint | undefined {
   const { prices } = context
   if (prices === undefined) return undefined
-  const fields = chargedFields(context, routed, model)
+  const fields = fieldsAskedOf(vendor, routed)
   const rate = prices.quote(`${model.vendor}/${model.upstream}`, fields) ?? prices.quote(model.id, fields)
   return rate === undefined ? undefined : charge(rate, routed.estimate)
 }

@@ -84,8 +84,9 @@ export class StreamCall implements TransportHandler {
   #isEventStream = false
   #plainChunks: Uint8Array[] = []
   #plainByteLength = 0
-  #reads: Uint8Array[] = []
-  #kept: (Uint8Array | string)[] = []
+  // Emptied, not replaced: V8 puts arrays that live as long as a stream into its old space, and what stands in them stays.
+  readonly #reads: Uint8Array[] = []
+  readonly #kept: (Uint8Array | string)[] = []
   #end: StreamEnd | undefined
   #flushScheduled = false
   readonly #flushTurn = (): void => this.#flush()
@@ -127,9 +128,8 @@ export class StreamCall implements TransportHandler {
   /** Attaches the receiver, which gets everything kept so far at once. */
   attach(receiver: StreamReceiver): void {
     this.#receiver = receiver
-    const kept = this.#kept
-    this.#kept = []
-    for (const bytes of kept) receiver.onBytes(bytes)
+    for (const bytes of this.#kept) receiver.onBytes(bytes)
+    this.#kept.length = 0
     if (this.#end !== undefined) receiver.onStreamEnd(this.#end)
   }
 
@@ -205,10 +205,10 @@ export class StreamCall implements TransportHandler {
 
   #flush(): void {
     this.#flushScheduled = false
-    const reads = this.#reads
-    if (reads.length === 0) return
-    this.#reads = []
-    if (!this.#read(joinChunks(reads))) return
+    if (this.#reads.length === 0) return
+    const bytes = joinChunks(this.#reads)
+    this.#reads.length = 0
+    if (!this.#read(bytes)) return
     if (this.#steps !== undefined) this.#rest()
     else this.#look()
   }
@@ -293,7 +293,7 @@ export class StreamCall implements TransportHandler {
   }
 
   #deliver(bytes: Uint8Array | string | undefined): void {
-    if (bytes === undefined || bytes.length === 0) return
+    if (bytes === undefined || bytes.length === 0 || this.#end !== undefined) return
     if (this.#receiver === undefined) this.#kept.push(bytes)
     else this.#receiver.onBytes(bytes)
   }
@@ -302,7 +302,10 @@ export class StreamCall implements TransportHandler {
     if (this.#end !== undefined) return
     this.#end = end
     this.#open(this.#openingAtEnd(end))
-    this.#receiver?.onStreamEnd(end)
+    const receiver = this.#receiver
+    // What outlives a call in V8's old space must not keep the caller's side and the vendor's alive with it.
+    this.#receiver = undefined
+    receiver?.onStreamEnd(end)
   }
 
   #openingAtEnd(end: StreamEnd): StreamOpening {

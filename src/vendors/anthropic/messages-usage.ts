@@ -18,7 +18,7 @@ export function readMessagesUsage(value: unknown): MessagesUsage {
   const usage = isJsonObject(value) ? value : {}
   const details = isJsonObject(usage['output_tokens_details']) ? usage['output_tokens_details'] : {}
   const written = isJsonObject(usage['cache_creation']) ? usage['cache_creation'] : {}
-  const tools = isJsonObject(usage['server_tool_use']) ? usage['server_tool_use'] : {}
+  const tools = usage['server_tool_use']
   return {
     inputTokens: count(usage['input_tokens']),
     cacheWriteTokens: count(usage['cache_creation_input_tokens']),
@@ -26,7 +26,8 @@ export function readMessagesUsage(value: unknown): MessagesUsage {
     cacheReadTokens: count(usage['cache_read_input_tokens']),
     outputTokens: count(usage['output_tokens']),
     thinkingTokens: count(details['thinking_tokens']),
-    webSearches: count(tools['web_search_requests']),
+    // The vendor writes null where no tool of its own was used (Anthropic, API reference, "Usage").
+    webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
   }
 }
 
@@ -38,12 +39,20 @@ export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): Messa
   return {
     inputTokens: later.inputTokens ?? earlier.inputTokens,
     cacheWriteTokens: later.cacheWriteTokens ?? earlier.cacheWriteTokens,
-    cacheWrite1hTokens: later.cacheWrite1hTokens ?? earlier.cacheWrite1hTokens,
+    cacheWrite1hTokens: later.cacheWrite1hTokens ?? hourPart(earlier, later.cacheWriteTokens),
     cacheReadTokens: later.cacheReadTokens ?? earlier.cacheReadTokens,
     outputTokens: later.outputTokens ?? earlier.outputTokens,
     thinkingTokens: later.thinkingTokens ?? earlier.thinkingTokens,
     webSearches: later.webSearches ?? earlier.webSearches,
   }
+}
+
+/** Of a total that a later event gives without its parts: what was written for an hour alone still is. */
+function hourPart(earlier: MessagesUsage, total: number | undefined): number | undefined {
+  const { cacheWriteTokens, cacheWrite1hTokens } = earlier
+  const isHourAlone =
+    cacheWrite1hTokens !== undefined && cacheWrite1hTokens > 0 && cacheWrite1hTokens === cacheWriteTokens
+  return isHourAlone ? (total ?? cacheWrite1hTokens) : cacheWrite1hTokens
 }
 
 /**

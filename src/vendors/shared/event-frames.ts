@@ -11,7 +11,8 @@ const CARRIAGE_RETURN = 0x0d
  */
 export class EventFrames {
   readonly #maxEventBytes: number
-  #held: Uint8Array[] = []
+  // Emptied, not replaced: V8 puts arrays that live as long as a stream into its old space, and what stands in them stays.
+  readonly #held: Uint8Array[] = []
   #heldBytes = 0
   // The last two bytes held. Between events, as at the start, a line break would close an (empty) event.
   #last = LINE_FEED
@@ -77,11 +78,11 @@ export class EventFrames {
     this.#heldBytes += bytes.length
     this.#beforeLast = bytes.length > 1 ? (bytes[bytes.length - 2] ?? 0) : this.#last
     this.#last = bytes[bytes.length - 1] ?? 0
-    if (this.isOversize) this.#held = []
+    if (this.isOversize) this.#held.length = 0
   }
 
   #reset(): void {
-    this.#held = []
+    this.#held.length = 0
     this.#heldBytes = 0
     this.#last = LINE_FEED
     this.#beforeLast = LINE_FEED

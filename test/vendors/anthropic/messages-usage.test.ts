@@ -49,6 +49,17 @@ describe('usage of Anthropic', () => {
     })
   })
 
+  it.each([
+    [{ ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1_000 }, 5_000],
+    [{ ephemeral_5m_input_tokens: 400, ephemeral_1h_input_tokens: 600 }, 600],
+    [{ ephemeral_5m_input_tokens: 1_000, ephemeral_1h_input_tokens: 0 }, 0],
+  ])('takes what a later event adds to %j for an hour only where nothing else was written', (parts, forAnHour) => {
+    const start = readMessagesUsage({ cache_creation_input_tokens: 1_000, cache_creation: parts })
+    const end = readMessagesUsage({ cache_creation_input_tokens: 5_000, output_tokens: 1 })
+
+    expect(latestUsage(start, end)).toMatchObject({ cacheWriteTokens: 5_000, cacheWrite1hTokens: forAnHour })
+  })
+
   it('A6: keeps zeros and leaves out what is absent or null', () => {
     expect(usageFrom({ input_tokens: 0, cache_read_input_tokens: null, output_tokens: 0 })).toEqual({
       inputTokens: 0,
