@@ -1,18 +1,12 @@
+import type { GatewayEvent } from '../core/events.ts'
 import { formatDollars } from '../core/money.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emit, type StageContext } from './stage-context.ts'
 
-/** What an operator needs to mend the ledger by hand. */
-export interface UnsettledHold {
-  readonly requestId: string
-  /** Undefined: there is no hold. */
-  readonly holdId: string | undefined
-  readonly taskId: string | undefined
-  readonly accountId: string
-  readonly keyId: string
-  /** What was to be charged; 0: nothing. */
-  readonly amountNanoDollars: bigint
-}
+type GivenUp = Extract<GatewayEvent, { type: 'settlement-given-up' }>
+
+/** What an operator needs to mend the ledger by hand, as the event has it. */
+export type UnsettledHold = Omit<GivenUp, 'type' | 'reason' | 'error'>
 
 /** Has a settlement that failed tried again; the operator is told when it is given up. */
 export function settleLater(
@@ -29,7 +23,7 @@ export function settleLater(
 export function tellGivenUp(
   context: StageContext,
   hold: UnsettledHold,
-  reason: GiveUpReason | 'hold-ended',
+  reason: GivenUp['reason'],
   error: unknown,
 ): void {
   const { amountNanoDollars, ...named } = hold

@@ -39,6 +39,23 @@ describe('an error answer becomes the error that the gateway threw', () => {
     expect(error.message).toBe('model: expected text')
   })
 
+  test.each([
+    'invalid_request',
+    'invalid_api_key',
+    'permission_denied',
+    'rate_limited',
+    'upstream_timeout',
+    'upstream_unavailable',
+    'internal_error',
+  ] as const)('that is read back from the upstream style: %s', async (code) => {
+    const cause = new CoreError(code)
+    const body = JSON.parse(errorBody(cause, 'multimodal', 'req_1')) as Record<string, unknown>
+    // The style's own words alone, as from a gateway that writes no others beside them.
+    const { error: _ours, ...words } = body
+
+    expect(await failureOf(json(words, cause.status))).toMatchObject({ code, status: cause.status })
+  })
+
   test('in the minimal style of a low balance', async () => {
     const body = errorBody(new CoreError('insufficient_balance'), 'openai', 'req_1')
     const error = await failureOf(json(JSON.parse(body), 402))

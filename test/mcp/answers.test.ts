@@ -1,28 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { nodeHandler } from '../../src/adapters/node.ts'
-import { systemClock } from '../../src/core/clock.ts'
-import { timeOrderedIds } from '../../src/core/ids.ts'
-import { silentLogger } from '../../src/core/logger.ts'
-import { McpEndpoint } from '../../src/mcp/mcp-endpoint.ts'
 import { listen, type Mounted } from '../adapters/support/mounts.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
-import { fixtureServer } from './conformance/fixture-server.ts'
+import { fixtureEndpoint } from './conformance/fixture-endpoint.ts'
 
 let started: StartedGateway
 let mounted: Mounted
 
 beforeAll(async () => {
   started = await startGateway()
-  const endpoint = new McpEndpoint({
-    gateway: started.gateway,
-    serverFor: fixtureServer,
-    bodyLimitBytes: 1_000_000,
-    logger: silentLogger,
-    clock: systemClock,
-    ids: timeOrderedIds,
-    rules: {},
-  })
-  mounted = await listen(nodeHandler(endpoint))
+  mounted = await listen(nodeHandler(fixtureEndpoint(started)))
 })
 afterAll(async () => {
   await mounted.close()

@@ -12,12 +12,19 @@ export interface PriceRule {
   readonly conditions: ReadonlyMap<string, string>
 }
 
-/** Reads a row as a rule. */
+/**
+ * Reads a row as a rule.
+ * @throws TypeError for a price of searches in calls that cannot search.
+ */
 export function priceRule(row: PriceRow, index: number): PriceRule {
   const price = { meter: row.meter, amount: row.amount, per: row.per ?? 1 }
   const conditions = new Map(Object.entries(row.when ?? {}))
   // Only a call that may search is charged for searches, and the row is a price for such a call.
-  if (row.meter === 'web_search') conditions.set('web_search', 'true')
+  if (row.meter === 'web_search') {
+    if ((conditions.get('web_search') ?? 'true') !== 'true')
+      throw new TypeError(`prices[${index}]: a price of searches can hold only when web_search is "true"`)
+    conditions.set('web_search', 'true')
+  }
   return { index, meter: row.meter, price, conditions }
 }
 

@@ -4,9 +4,10 @@ import { pictureSize } from '../../endpoints/images/multimodal/picture-size.ts'
 import { ByteEdits } from '../shared/byte-edits.ts'
 import { asBuffer, isJsonBlank } from '../shared/json-bytes.ts'
 import type { VendorCall } from '../vendor.ts'
-import { uniqueMembers } from './unique-members.ts'
+import { memberSpans } from './member-spans.ts'
 
 const CLOSE_BRACE = 0x7d
+const EDITED = ['model', 'parameters'] as const
 
 /**
  * The body for the vendor: what the caller sent, with the vendor's model id, and for text to image with `parameters.size`
@@ -16,17 +17,22 @@ const CLOSE_BRACE = 0x7d
 export function multimodalRequest(call: VendorCall<MultimodalImageRequest>): Uint8Array | string {
   const { request, model, bytes } = call
   const size = request.parameters?.size === undefined ? pictureSize(request, model) : undefined
-  const edited = bytes === undefined ? undefined : editedBytes(asBuffer(bytes), model.upstream, size)
+  const edited = bytes === undefined ? undefined : editedBytes(asBuffer(bytes), request, model.upstream, size)
   if (edited !== undefined) return edited
   const parameters = size === undefined ? {} : { parameters: { ...request.parameters, size } }
   return JSON.stringify({ ...request, ...parameters, model: model.upstream })
 }
 
-function editedBytes(bytes: Buffer, upstream: string, size: string | undefined): Buffer | undefined {
-  const members = uniqueMembers(bytes)
-  const model = members?.get('model')
-  if (members === undefined || model === undefined) return undefined
-  const parameters = size === undefined ? undefined : members.get('parameters')
+function editedBytes(
+  bytes: Buffer,
+  request: MultimodalImageRequest,
+  upstream: string,
+  size: string | undefined,
+): Buffer | undefined {
+  const { model, parameters: given } = memberSpans(bytes, EDITED)
+  // One whose name is written with escapes is there, but not found: a second one must not be added to it.
+  if (model === undefined || (given === undefined) !== (request.parameters === undefined)) return undefined
+  const parameters = size === undefined ? undefined : given
   const isAlone = size !== undefined && parameters === undefined
   const added = isAlone ? `,"parameters":${JSON.stringify({ size })}` : ''
   const edits = [{ ...model, text: `${JSON.stringify(upstream)}${added}` }]

@@ -52,7 +52,8 @@ const MODEL_CODES: ReadonlySet<string | undefined> = new Set([
   'model_not_supported',
   'model_deprecated',
 ])
-const SPEAKS_OF_MODEL = /\bmodel\b/i
+/** `model.request` is the name of a scope that a key lacks. */
+const SPEAKS_OF_MODEL = /\bmodel\b(?!\.\w)/i
 
 // The model id is the operator's (the catalog's), never the caller's: callers write public ids.
 const ABOUT_THE_MODEL =

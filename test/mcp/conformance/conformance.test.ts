@@ -2,15 +2,11 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeHandler } from '../../../src/adapters/node.ts'
-import { systemClock } from '../../../src/core/clock.ts'
 import type { ExchangeHandler } from '../../../src/core/exchange.ts'
-import { timeOrderedIds } from '../../../src/core/ids.ts'
-import { silentLogger } from '../../../src/core/logger.ts'
-import { McpEndpoint } from '../../../src/mcp/mcp-endpoint.ts'
 import { mcpHandler } from '../../../src/mcp/mcp-handler.ts'
 import { listen, MOUNTS, type Mounted } from '../../adapters/support/mounts.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../../support/start-gateway.ts'
-import { fixtureServer } from './fixture-server.ts'
+import { fixtureEndpoint } from './fixture-endpoint.ts'
 import { runSuite, type SuiteReport } from './run-suite.ts'
 import { suiteNode } from './suite-node.ts'
 
@@ -55,21 +51,6 @@ function withKey(handler: ExchangeHandler): ExchangeHandler {
   }
 }
 
-/** Serves the scenarios' own server through everything but the gateway's tools. */
-function fixture(): ExchangeHandler {
-  return withKey(
-    new McpEndpoint({
-      gateway: started.gateway,
-      serverFor: fixtureServer,
-      bodyLimitBytes: 1_000_000,
-      logger: silentLogger,
-      clock: systemClock,
-      ids: timeOrderedIds,
-      rules: {},
-    }),
-  )
-}
-
 test('the suite runs under Node 22 of the npm package on Linux for x64, and under no older one elsewhere', async () => {
   const { stdout } = await promisify(execFile)(await suiteNode(), ['--version'])
 
@@ -92,7 +73,7 @@ describe.each(Object.entries(MOUNTS))('a fixture server through %s', (_name, mou
   let report: SuiteReport
 
   beforeAll(async () => {
-    mounted = await mount(fixture())
+    mounted = await mount(withKey(fixtureEndpoint(started)))
     report = await runSuite(`http://localhost:${mounted.port}/ai/mcp`)
   }, 120_000)
   afterAll(() => mounted.close())

@@ -31,6 +31,7 @@ test.each<readonly [string, Vendor, number, unknown, string]>([
   ['openai', openai({ apiKey }), 404, openaiBody('model_not_found'), 'model-refused'],
   ['openai', openai({ apiKey }), 403, openaiBody('unsupported_country_region_territory'), 'refused'],
   ['openai', openai({ apiKey }), 403, openaiBody(null), 'refused'],
+  ['openai', openai({ apiKey }), 403, openaiBody(null, 'Missing scopes: model.request'), 'refused'],
   ['openai', openai({ apiKey }), 401, openaiBody('invalid_api_key'), 'refused'],
   ['openai', openai({ apiKey }), 429, openaiBody('insufficient_quota'), 'refused'],
   ['voyage', voyage({ apiKey }), 403, { detail: 'Your IP is not allowed.' }, 'refused'],

@@ -3,8 +3,11 @@ import { videoProtocolOf } from '../../../endpoints/videos/video-protocols.ts'
 import type { VideoRequest } from '../../../endpoints/videos/video-request.ts'
 import { asBuffer, type ByteSpan } from '../../shared/json-bytes.ts'
 import type { VendorCall } from '../../vendor.ts'
+import { memberSpans } from '../member-spans.ts'
 import { fallbackRequest, isFallback } from './fallback-request.ts'
-import { partSpans } from './part-spans.ts'
+
+/** What of a body belongs to the vendor. */
+const PARTS = ['input', 'parameters'] as const
 
 /** The request for the vendor, and its bytes. */
 export interface VideoBody {
@@ -22,7 +25,7 @@ export function videoBody(call: VendorCall<VideoRequest>): VideoBody {
   const request = isFallback(call) ? fallbackRequest(call) : call.request
   const bytes = call.bytes === undefined ? undefined : asBuffer(call.bytes)
   // They say what `call.request` says, because no name stands twice in them.
-  const spans = bytes && partSpans(bytes)
+  const spans = bytes && memberSpans(bytes, PARTS)
   const input = request.input === call.request.input ? cut(bytes, spans?.input) : undefined
   const parameters = request.parameters === call.request.parameters ? cut(bytes, spans?.parameters) : undefined
   const filled = videoProtocolOf(call.model).fillIn(request, call.model)

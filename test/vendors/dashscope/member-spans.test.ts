@@ -1,18 +1,18 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
-import { partSpans } from '../../../src/vendors/dashscope/videos/part-spans.ts'
+import { memberSpans } from '../../../src/vendors/dashscope/member-spans.ts'
 
 function found(text: string): { input: string | undefined; parameters: string | undefined } {
   const bytes = Buffer.from(text)
-  const { input, parameters } = partSpans(bytes)
+  const { input, parameters } = memberSpans(bytes, ['input', 'parameters'])
   return {
     input: input && bytes.toString('utf8', input.start, input.end),
     parameters: parameters && bytes.toString('utf8', parameters.start, parameters.end),
   }
 }
 
-describe('the spans of input and parameters', () => {
+describe('the spans of members', () => {
   it.each([
     ['{"input":{},"parameters":{}}', '{}', '{}'],
     [

@@ -1,5 +1,5 @@
 import type { Buffer } from 'node:buffer'
-import { type ByteSpan, closingQuote, isJsonBlank } from '../../shared/json-bytes.ts'
+import { type ByteSpan, closingQuote, isJsonBlank } from '../shared/json-bytes.ts'
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -9,33 +9,36 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-/** Where the two members of a body stand that belong to the vendor. */
-export interface PartSpans {
-  input: ByteSpan | undefined
-  parameters: ByteSpan | undefined
-}
-
 /**
- * Finds the values of `input` and `parameters` in the text of a body. Undefined: it is not there, or its name is written with
- * escapes. For JSON that has been parsed before, and in which no object has two members of one name. One pass.
+ * Where the values of an object's own members of these names stand in its text. Left out: a member that is not there, or whose
+ * name is written with escapes. For JSON that has been parsed before, and in which no object has two members of one name, as
+ * `VendorCall.bytes` promises. One pass, which ends behind the last of them.
  */
-export function partSpans(json: Buffer): PartSpans {
-  const spans: PartSpans = { input: undefined, parameters: undefined }
+export function memberSpans<Name extends string>(
+  json: Buffer,
+  names: readonly Name[],
+): Partial<Record<Name, ByteSpan>> {
+  const spans: Partial<Record<Name, ByteSpan>> = {}
+  let missing = names.length
   let position = behindBlanks(json, 0)
   if (json[position] !== OPEN_BRACE) return spans
   position += 1
-  while (spans.input === undefined || spans.parameters === undefined) {
+  while (missing > 0) {
     position = behindBlanks(json, position)
     if (json[position] === COMMA) position = behindBlanks(json, position + 1)
     if (json[position] !== QUOTE) return spans
+    const nameStart = position + 1
     const close = closingQuote(json, position, json.length)
     const colon = behindBlanks(json, close + 1)
     if (close === -1 || json[colon] !== COLON) return spans
     const start = behindBlanks(json, colon + 1)
     const end = endOfValue(json, start)
     if (end === undefined) return spans
-    if (isNamed(json, position + 1, close, 'input')) spans.input = { start, end }
-    else if (isNamed(json, position + 1, close, 'parameters')) spans.parameters = { start, end }
+    const found = names.find((name) => isNamed(json, nameStart, close, name))
+    if (found !== undefined) {
+      spans[found] = { start, end }
+      missing -= 1
+    }
     position = end
   }
   return spans
