@@ -28,7 +28,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     await mounted.close()
     process.off('unhandledRejection', keepStray)
     process.off('uncaughtException', keepStray)
-    expect(strays, 'E11: nothing is left unhandled').toEqual([])
+    expect(strays, 'nothing is left unhandled').toEqual([])
   })
 
   it('sees method, path below the mount, query, headers and the whole body', async () => {
@@ -138,7 +138,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     client.leave()
   })
 
-  it.each(['/v1/silent', '/v1/hang'])('A7, A14: hears within 50 ms that the caller left (%s)', async (path) => {
+  it.each(['/v1/silent', '/v1/hang'])('hears within 50 ms that the caller left (%s)', async (path) => {
     const delaysMs: number[] = []
 
     for (let round = 0; round < 5; round++) {
@@ -159,7 +159,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     expect(gateway.left).toEqual(Array(5).fill(path))
   })
 
-  it('A7: hears of a caller who leaves in the middle of a stream under backpressure, once', async () => {
+  it('hears of a caller who leaves in the middle of a stream under backpressure, once', async () => {
     const client = await RawClient.open(mounted.port)
     client.socket.pause()
     const full = gateway.next('full')
@@ -234,14 +234,14 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     expect(((await response.json()) as EchoAnswer).failure).toBe('too_large')
   })
 
-  it('S19: answers a refusal that was made without reading the body', async () => {
+  it('answers a refusal that was made without reading the body', async () => {
     const response = await fetch(`${mounted.origin}/ai/v1/refuse`, { method: 'POST', body: 'x'.repeat(500_000) })
 
     expect(response.status).toBe(401)
     expect(await response.text()).toBe('{}')
   })
 
-  it('A17: cuts the connection on destroy, so that the answer does not look whole', async () => {
+  it('cuts the connection on destroy, so that the answer does not look whole', async () => {
     // The Hono server prints the stream's error.
     const print = vi.spyOn(console, 'error').mockReturnValue()
     onTestFinished(() => print.mockRestore())

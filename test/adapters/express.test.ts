@@ -71,7 +71,7 @@ describe.each([
         app.use('/api', express.Router().all(`/ai${wildcard}`, expressHandler(gateway, { basePath: '/ai' }))),
     ],
     ['a mount written in other case', '/AI', (app, gateway) => app.use('/ai', expressHandler(gateway))],
-  ])('G10: finds the path under %s', async (_mount, prefix, build) => {
+  ])('finds the path under %s', async (_mount, prefix, build) => {
     await serve(build)
 
     const chat = await postJson(`${prefix}/v1/files/a%2Fb?x=1`, '{"a":1}')
@@ -109,7 +109,7 @@ describe.each([
     expect((await echo('/v1/models')).path).toBe('of the app')
   })
 
-  it('G9: reads the body behind express.json()', async () => {
+  it('reads the body behind express.json()', async () => {
     await serve((app, gateway) => app.use(express.json()).use('/ai', expressHandler(gateway)))
 
     const answer = await postJson('/ai/v1/x', '{ "model": "wv2.7-t2v",\n "text": "ü" }')
@@ -117,13 +117,13 @@ describe.each([
     expect(answer).toMatchObject({ failure: null, body: '{"model":"wv2.7-t2v","text":"ü"}', contentLength: null })
   })
 
-  it('G9: keeps the exact bytes behind express.raw()', async () => {
+  it('keeps the exact bytes behind express.raw()', async () => {
     await serve((app, gateway) => app.use(express.raw({ type: '*/*' })).use('/ai', expressHandler(gateway)))
 
     expect(await postJson('/ai/v1/x', '{ "a" : 1 }')).toMatchObject({ failure: null, body: '{ "a" : 1 }' })
   })
 
-  it('G9: reads forms and everything else behind express.urlencoded()', async () => {
+  it('reads forms and everything else behind express.urlencoded()', async () => {
     await serve((app, gateway) => app.use(express.urlencoded({ extended: true })).use('/ai', expressHandler(gateway)))
 
     const form = await echo('/ai/v1/x', { method: 'POST', body: new URLSearchParams({ a: 'x y' }) })
@@ -132,7 +132,7 @@ describe.each([
     expect([form.body, json.body]).toEqual(['a=x+y', '{"a":1}'])
   })
 
-  it('G9: leaves a body alone that no parser took', async () => {
+  it('leaves a body alone that no parser took', async () => {
     await serve((app, gateway) => app.use(express.json()).use('/ai', expressHandler(gateway)))
 
     const text = await echo('/ai/v1/x', { method: 'POST', headers: { 'content-type': 'text/plain' }, body: 'plain' })
@@ -142,7 +142,7 @@ describe.each([
     expect(none).toMatchObject({ failure: null, body: '' })
   })
 
-  it('G9: a compressed body that a parser has unpacked no longer counts as compressed', async () => {
+  it('a compressed body that a parser has unpacked no longer counts as compressed', async () => {
     await serve((app, gateway) => app.use(express.json()).use('/ai', expressHandler(gateway)))
 
     const answer = (await (
@@ -156,14 +156,14 @@ describe.each([
     expect(answer).toMatchObject({ body: '{"a":1}', contentEncoding: null, failure: null })
   })
 
-  it('G9: holds a parsed body to the limit', async () => {
+  it('holds a parsed body to the limit', async () => {
     const gateway = await serve((app, stand) => app.use(express.json()).use('/ai', expressHandler(stand)))
     gateway.limitBytes = 10
 
     expect(await postJson('/ai/v1/x', '{"text":"too long for it"}')).toMatchObject({ failure: 'too_large', body: '' })
   })
 
-  it('G9: says "consumed" at once when a middleware read the body and kept nothing', async () => {
+  it('says "consumed" at once when a middleware read the body and kept nothing', async () => {
     await serve((app, gateway) => {
       app.use((request, _response, next) => {
         request.on('data', () => undefined)
@@ -175,7 +175,7 @@ describe.each([
     expect(await postJson('/ai/v1/x', '{"a":1}')).toMatchObject({ failure: 'consumed' })
   })
 
-  it('G9: says "consumed" although express.json() then left an empty object', async () => {
+  it('says "consumed" although express.json() then left an empty object', async () => {
     await serve((app, gateway) => {
       app.use((request, _response, next) => {
         request.on('data', () => undefined)
@@ -205,7 +205,7 @@ describe.each([
     expect(headers.get('content-type')).toBe('application/json')
   })
 
-  it('E12: streams event by event with compression() mounted', async () => {
+  it('streams event by event with compression() mounted', async () => {
     const gateway = await serve((app, stand) => {
       app.disable('x-powered-by')
       app.use(compression()).use('/ai', expressHandler(stand))
@@ -221,7 +221,7 @@ describe.each([
     expect(await left).toBe(true)
   })
 
-  it('E12: sends whole and large answers right with compression() mounted', async () => {
+  it('sends whole and large answers right with compression() mounted', async () => {
     const gateway = await serve((app, stand) => {
       app.disable('x-powered-by')
       app.use(compression()).use('/ai', expressHandler(stand))

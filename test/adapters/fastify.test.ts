@@ -31,7 +31,7 @@ describe('fastifyGateway', () => {
   const postJson = (url: string, body: string): Promise<Response> =>
     fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
 
-  it('G11: leaves the parsers of the rest of the app alone', async () => {
+  it('leaves the parsers of the rest of the app alone', async () => {
     await app.register(fastifyGateway, { gateway, prefix: '/ai' })
     app.post('/own', async (request) => ({ parsed: request.body }))
     const origin = await start()
@@ -55,7 +55,7 @@ describe('fastifyGateway', () => {
     expect(answer.body).toHaveLength(5000)
   })
 
-  it('G11: runs the hooks of the app and keeps the headers they set', async () => {
+  it('runs the hooks of the app and keeps the headers they set', async () => {
     const ran: string[] = []
     app.addHook('onRequest', async (_request, reply) => {
       ran.push('onRequest')
@@ -89,30 +89,27 @@ describe('fastifyGateway', () => {
     expect([response.status, gateway.handled]).toEqual([403, 0])
   })
 
-  it.each([{ prefix: '/ai' }, {}])(
-    'G11: keeps CORS headers, on streams too, and preflight works (%j)',
-    async (mount) => {
-      await app.register(cors, { origin: 'https://app.example', credentials: true })
-      await app.register(fastifyGateway, { gateway, ...mount })
-      const origin = await start()
-      const url = `${origin}${mount.prefix ?? ''}/v1/stream`
-      const headers = { origin: 'https://app.example' }
+  it.each([{ prefix: '/ai' }, {}])('keeps CORS headers, on streams too, and preflight works (%j)', async (mount) => {
+    await app.register(cors, { origin: 'https://app.example', credentials: true })
+    await app.register(fastifyGateway, { gateway, ...mount })
+    const origin = await start()
+    const url = `${origin}${mount.prefix ?? ''}/v1/stream`
+    const headers = { origin: 'https://app.example' }
 
-      const stream = await fetch(url, { headers })
-      const preflight = await fetch(url, {
-        method: 'OPTIONS',
-        headers: { ...headers, 'access-control-request-method': 'POST' },
-      })
+    const stream = await fetch(url, { headers })
+    const preflight = await fetch(url, {
+      method: 'OPTIONS',
+      headers: { ...headers, 'access-control-request-method': 'POST' },
+    })
 
-      expect(stream.headers.get('access-control-allow-origin')).toBe('https://app.example')
-      expect(stream.headers.get('access-control-allow-credentials')).toBe('true')
-      expect(await stream.text()).toContain('[DONE]')
-      expect(preflight.status).toBe(204)
-      expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
-    },
-  )
+    expect(stream.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(stream.headers.get('access-control-allow-credentials')).toBe('true')
+    expect(await stream.text()).toContain('[DONE]')
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-methods')).toContain('POST')
+  })
 
-  it('G10: knows its path in nested plugins, at the root, and under a prefix with parameters', async () => {
+  it('knows its path in nested plugins, at the root, and under a prefix with parameters', async () => {
     await app.register(
       async (scope) => {
         await scope.register(fastifyGateway, { gateway, prefix: '/ai' })

@@ -35,7 +35,7 @@ describe('fetchHandler', () => {
     ['/api/ai/healthz?', undefined, '/healthz', ''],
     ['/api/v1/ai/v1/models', '/api/v1/ai', '/v1/models', ''],
     ['/v1/models', '/api/v1/ai', '/', ''],
-  ])('G10: %s with base path %j is %s', async (url, basePath, path, query) => {
+  ])('%s with base path %j is %s', async (url, basePath, path, query) => {
     const handler = fetchHandler(new StandInGateway(), { basePath })
 
     expect(await (await handler(new Request(`https://host.example${url}`))).json()).toMatchObject({ path, query })
@@ -113,7 +113,7 @@ describe('fetchHandler', () => {
     expect(gateway.drains).toBe(1)
   })
 
-  it('A7: a cancelled body is the caller leaving, once', async () => {
+  it('a cancelled body is the caller leaving, once', async () => {
     const gateway = new StandInGateway()
     const abort = new AbortController()
     const response = await fetchHandler(gateway)(new Request('https://host.example/v1/hang', { signal: abort.signal }))
@@ -126,7 +126,7 @@ describe('fetchHandler', () => {
     expect([leftAfterCancel, gateway.left]).toEqual([['/v1/hang'], ['/v1/hang']])
   })
 
-  it('A7: an aborted signal is the caller leaving, and its reader gets the reason', async () => {
+  it('an aborted signal is the caller leaving, and its reader gets the reason', async () => {
     const gateway = new StandInGateway()
     const abort = new AbortController()
     const response = await fetchHandler(gateway)(new Request('https://host.example/v1/hang', { signal: abort.signal }))
@@ -139,7 +139,7 @@ describe('fetchHandler', () => {
     await expect(reader.read()).rejects.toThrow('enough')
   })
 
-  it('A2: an abort before the head ends the wait as well', async () => {
+  it('an abort before the head ends the wait as well', async () => {
     const gateway = new StandInGateway()
     const abort = new AbortController()
     const response = fetchHandler(gateway)(new Request('https://host.example/v1/silent', { signal: abort.signal }))
@@ -171,7 +171,7 @@ describe('fetchHandler', () => {
     expect(gateway.left).toEqual([])
   })
 
-  it('A17: destroy makes the body fail', async () => {
+  it('destroy makes the body fail', async () => {
     const response = await fetchHandler(new StandInGateway())(new Request('https://host.example/v1/cut'))
 
     await expect(response.text()).rejects.toThrow('cut')
@@ -183,7 +183,7 @@ describe('fetchHandler', () => {
     await expect(handler(post('/'))).rejects.toThrow('cut')
   })
 
-  it('G9: says "consumed" for a body that was read or is being read', async () => {
+  it('says "consumed" for a body that was read or is being read', async () => {
     const read = post('/', { body: 'x' })
     await read.text()
     const locked = post('/', { body: 'x' })

@@ -167,7 +167,7 @@ describe('nodeHandler', () => {
     expect(await echo('/', { method: 'POST', body: 'größer' })).toMatchObject({ body: 'größer' })
   })
 
-  it('G9: says "consumed" at once when somebody read the body and kept nothing', async () => {
+  it('says "consumed" at once when somebody read the body and kept nothing', async () => {
     const ai = nodeHandler(new StandInGateway())
     mounted = await listen((request, response) => {
       request.resume()
@@ -374,7 +374,7 @@ describe('nodeHandler', () => {
     expect(gateway.left).toEqual([])
   })
 
-  it('E11: an error on the response does not end the process, and the gateway hears of it', async () => {
+  it('an error on the response does not end the process, and the gateway hears of it', async () => {
     const gateway = new StandInGateway()
     const ai = nodeHandler(gateway)
     mounted = await listen((request, response) => {

@@ -5,7 +5,7 @@ import { isPlaceholder, parsedBodyBytes } from '../../src/adapters/parsed-body.t
 const text = (bytes: Uint8Array | undefined): string | undefined =>
   bytes === undefined ? undefined : new TextDecoder().decode(bytes)
 
-describe('G9: parsedBodyBytes', () => {
+describe('parsedBodyBytes', () => {
   it('keeps the bytes of a raw parser as they are', () => {
     const bytes = Buffer.from([0, 255, 10])
 
@@ -34,7 +34,7 @@ describe('G9: parsedBodyBytes', () => {
   })
 })
 
-describe('G9: isPlaceholder', () => {
+describe('isPlaceholder', () => {
   it('tells the empty object of a parser that did nothing from one that the caller sent', () => {
     expect(isPlaceholder({}, '300')).toBe(true)
     expect(isPlaceholder({}, undefined)).toBe(true)

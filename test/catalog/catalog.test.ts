@@ -15,7 +15,7 @@ describe('createCatalog', () => {
     expect(catalog.find('five')).toBe(catalog.find('gp-5'))
   })
 
-  it.each(['gp-6', '', 'GP-5', 'constructor', '__proto__', 'toString'])('S38: does not know %j', (id) => {
+  it.each(['gp-6', '', 'GP-5', 'constructor', '__proto__', 'toString'])('does not know %j', (id) => {
     expect(createCatalog([chatModel('gp-5')]).find(id)).toBeUndefined()
   })
 

@@ -164,7 +164,7 @@ describe('the store of a command', () => {
     await expect(run('show', 'acct_one')).rejects.toThrow(/^SIGNALBOX_STORE: sqlite:\S+money\.db cannot be used: /)
   })
 
-  test('S11: is named without its password when its server does not answer', async () => {
+  test('is named without its password when its server does not answer', async () => {
     const refused = run('show', 'acct_one', '--store', 'postgres://gateway:canary-7f3a@127.0.0.1:1/money')
 
     await expect(refused).rejects.toThrow(/^--store: postgres:\/\/127\.0\.0\.1:1\/money cannot be used: .*ECONNREFUSED/)

@@ -136,7 +136,7 @@ describe('the environment of serve', () => {
     expect(() => readServeSettings(environment)).toThrow(message)
   })
 
-  test('S11: a Redis URL with a slip in it is refused without its password', () => {
+  test('a Redis URL with a slip in it is refused without its password', () => {
     expect(() => readServeSettings({ REDIS_URL: 'http://:canary-7f3a@cache.example' })).not.toThrow('canary-7f3a')
   })
 
@@ -144,7 +144,7 @@ describe('the environment of serve', () => {
     expect(readServeSettings({ SIGNALBOX_TASK_RETENTION: 'forever' }).taskRetentionDays).toBe(Number.POSITIVE_INFINITY)
   })
 
-  test('S11: an operator key that is too short is refused without showing it', () => {
+  test('an operator key that is too short is refused without showing it', () => {
     const refused = (text: string) => () => readServeSettings({ SIGNALBOX_OPERATOR_KEY: text })
 
     for (const text of ['short-canary', 'long enough but with spaces canary']) {

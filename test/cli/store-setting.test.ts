@@ -29,7 +29,7 @@ describe('SIGNALBOX_STORE', () => {
     },
   )
 
-  test('S11: a URL with a slip in it is refused without its password', () => {
+  test('a URL with a slip in it is refused without its password', () => {
     const read = () => parseStoreSetting('--store', 'postgress://gateway:canary-7f3a@db.example/money')
 
     expect(read).toThrow('--store: ')

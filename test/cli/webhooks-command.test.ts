@@ -224,7 +224,7 @@ describe('the settings of serve', () => {
   })
 
   test.each(['whsec_', 'canary-7f3a', `whsec_${Buffer.alloc(23, 9).toString('base64')}`])(
-    'S22: refuse the webhook secret %j without showing it',
+    'refuse the webhook secret %j without showing it',
     (secret) => {
       const read = () => readServeSettings({ SIGNALBOX_WEBHOOK_SECRET: secret })
 

@@ -105,7 +105,7 @@ describe('an error answer becomes the error that the gateway threw', () => {
   })
 
   test.each(['constructor', '__proto__', 'toString'])(
-    'S38 and a code called %s is not looked up on objects',
+    'and a code called %s is not looked up on objects',
     async (code) => {
       const error = await failureOf(() => new Response(`{"error":{"message":"no","code":"${code}"}}`, { status: 400 }))
 

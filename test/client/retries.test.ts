@@ -142,7 +142,7 @@ const PAID_JOBS = [
   ['/audio/speech', () => standIn.client.audio.speech.create({ model: 'qw3-tts-flash', input: 'hello' })],
 ] as const
 
-describe.each(PAID_JOBS)('D8 a paid job at %s', (path, order) => {
+describe.each(PAID_JOBS)('a paid job at %s', (path, order) => {
   test.each([
     ['a connection that broke', unreachable],
     ['a proxy that lost the gateway', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
@@ -177,7 +177,7 @@ describe.each(PAID_JOBS)('D8 a paid job at %s', (path, order) => {
   })
 })
 
-describe('D8 a paid job whose answer has begun', () => {
+describe('a paid job whose answer has begun', () => {
   const prompt = { model: 'gp-image-2', prompt: 'a boat' } as const
   const picture = () => standIn.client.images.generate(prompt)
   const streamed = async () => collected(await standIn.client.images.generate({ ...prompt, stream: true }))
@@ -218,7 +218,7 @@ test('a chat whose answer breaks off may be asked for again', async () => {
   await expect(call).rejects.toMatchObject({ code: 'upstream_invalid_response', retryable: true })
 })
 
-test('D8 a paid job is ordered again when no connection came about', async () => {
+test('a paid job is ordered again when no connection came about', async () => {
   const refused = () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } }))
   const fetched: string[] = []
   const client = standIn.clientWith({
@@ -237,7 +237,7 @@ test('D8 a paid job is ordered again when no connection came about', async () =>
   expect(fetched).toEqual(Array(3).fill('/v1/audio/speech'))
 })
 
-test('D8 a video is ordered again after a broken connection: its Idempotency-Key gives its task again', async () => {
+test('a video is ordered again after a broken connection: its Idempotency-Key gives its task again', async () => {
   standIn.server.use(answering('/videos/generations', unreachable, json({ id: 'task_1' }, 202)))
   const call = standIn.client.videos.generate({ model: 'wv2.7-t2v', input: { prompt: 'a boat' } })
   await untilRequests(1)

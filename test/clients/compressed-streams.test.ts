@@ -28,7 +28,7 @@ describe.each([
     ['chat-relayed', 6, 'You said: one two three'],
     ['cl-sonnet-4-6', 6, 'You said: one'],
     ['gmn-2.5-flash', 4, 'You said: one two'],
-  ])('E12: what %s has said after %i events has arrived, and nothing waits', async (model, events, text) => {
+  ])('what %s has said after %i events has arrived, and nothing waits', async (model, events, text) => {
     const client = openaiClient(OpenAI, `${mounted.origin}/ai`)
     const stream = await client.chat.completions.create({
       model,
@@ -45,7 +45,7 @@ describe.each([
     expect(received).toBe(text)
   })
 
-  test('E12: events arrive one by one, each when the vendor sends it', async () => {
+  test('events arrive one by one, each when the vendor sends it', async () => {
     const response = await fetch(`${mounted.origin}/ai/v1/chat/completions`, {
       method: 'POST',
       headers: {
@@ -68,7 +68,7 @@ describe.each([
     expect(words.length).toBeGreaterThanOrEqual(3)
   })
 
-  test('E12: whole answers are compressed and read right', async () => {
+  test('whole answers are compressed and read right', async () => {
     const response = await fetch(`${mounted.origin}/ai/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json', 'accept-encoding': 'gzip' },

@@ -53,7 +53,7 @@ describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (_name, mount) 
     expect(completion.choices[0]?.finish_reason).toBe('stop')
   })
 
-  test.each(MODELS)('A7 A16 closes the call at the vendor when it leaves a stream of %s', async (model) => {
+  test.each(MODELS)('closes the call at the vendor when it leaves a stream of %s', async (model) => {
     started.sandbox.reset()
     const ending = started.nextEnded()
     const stream = await client.chat.completions.create({
@@ -70,7 +70,7 @@ describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (_name, mount) 
     expect((await started.account()).held).toBe(0n)
   })
 
-  test('A2 closes the call at the vendor when it aborts before the answer', async () => {
+  test('closes the call at the vendor when it aborts before the answer', async () => {
     started.sandbox.reset()
     const controller = new AbortController()
     const answer = client.chat.completions
@@ -130,7 +130,7 @@ describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (_name, mount) 
     ).rejects.toMatchObject({ status: 400, param: 'temperature' })
   })
 
-  test('A17 throws when the vendor breaks off in mid-stream', async () => {
+  test('throws when the vendor breaks off in mid-stream', async () => {
     const stream = await client.chat.completions.create({
       model: 'chat-relayed',
       messages: [{ role: 'user', content: '[[fault:reset-mid-stream=6]] one two three four five six seven eight' }],

@@ -21,7 +21,7 @@ afterAll(async () => {
   await vendor.close()
 })
 
-test('E13: the first event of a stream comes less than 25 ms later than straight from the vendor', async () => {
+test('the first event of a stream comes less than 25 ms later than straight from the vendor', async () => {
   const added: number[] = []
   // In turn, so that whatever else the machine does meets both.
   for (let round = 0; round < ROUNDS; round++) {
@@ -34,7 +34,7 @@ test('E13: the first event of a stream comes less than 25 ms later than straight
 })
 
 test.each([['cl-sonnet-4-6'], ['gmn-2.5-flash']])(
-  'E13: a stream of %s, which is translated, begins less than 25 ms later than one that is relayed',
+  'a stream of %s, which is translated, begins less than 25 ms later than one that is relayed',
   async (model) => {
     const added: number[] = []
     for (let round = 0; round < ROUNDS; round++) {

@@ -44,7 +44,7 @@ describe.each(CHAT_MODELS)('@langchain/openai with %s', (model) => {
     expect(outputTokens).toBeGreaterThan(0)
   })
 
-  test('F3 F5 binds tools, and answers with their results', async () => {
+  test('binds tools, and answers with their results', async () => {
     const bound = chat(model).bindTools([cityTool('get_weather'), cityTool('get_time')])
     const question = new HumanMessage('call get_weather and get_time')
 

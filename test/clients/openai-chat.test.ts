@@ -75,7 +75,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
       })
     })
 
-    test.each(['whole', 'streamed'] as const)('F3 runs one tool to the final answer, %s', async (way) => {
+    test.each(['whole', 'streamed'] as const)('runs one tool to the final answer, %s', async (way) => {
       const called: unknown[] = []
       const weather = weatherTool('get_weather', called)
 
@@ -85,7 +85,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
       expect(answer).toBe('The tools answered: get_weather of sample city')
     })
 
-    test.each(['whole', 'streamed'] as const)('F5 runs tools called in parallel, %s', async (way) => {
+    test.each(['whole', 'streamed'] as const)('runs tools called in parallel, %s', async (way) => {
       const called: unknown[] = []
       const tools = [weatherTool('get_weather', called), weatherTool('get_time', called)]
 
@@ -131,7 +131,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
       expect(JSON.parse(completion.choices[0]?.message.content ?? '')).toEqual(FORECAST)
     })
 
-    test('A16 closes the call at the vendor when it leaves a stream', async () => {
+    test('closes the call at the vendor when it leaves a stream', async () => {
       started.sandbox.reset()
       const stream = await client.chat.completions.create({
         model,
@@ -145,7 +145,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
       expect(started.sandbox.openCalls).toBe(0)
     })
 
-    test('A2 closes the call at the vendor when it aborts before the answer', async () => {
+    test('closes the call at the vendor when it aborts before the answer', async () => {
       started.sandbox.reset()
       const controller = new AbortController()
       const answer = client.chat.completions.create(
@@ -164,7 +164,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
       expect(started.sandbox.aborted).toBe(1)
     })
 
-    test('A17 throws when the vendor breaks off in mid-stream', async () => {
+    test('throws when the vendor breaks off in mid-stream', async () => {
       const stream = await client.chat.completions.create({
         model,
         messages: [{ role: 'user', content: '[[fault:reset-mid-stream=6]] one two three four five six seven eight' }],

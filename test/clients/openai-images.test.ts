@@ -48,7 +48,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(started.sandbox.requests[0]?.body).toMatchObject({ model: 'gpt-image-2', size: '1536x1024' })
   })
 
-  test('D8 images.generate does not order a picture twice that its vendor may be drawing, for all its retries', async () => {
+  test('images.generate does not order a picture twice that its vendor may be drawing, for all its retries', async () => {
     started.sandbox.fault({ kind: 'reset', times: 5 })
     const patient = openaiClient(OpenAI, started.url, { maxRetries: 2 })
     const error: unknown = await patient.images
@@ -91,7 +91,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(sentForm()).toContain('gpt-image-2')
   })
 
-  test('F14: images.edit sends several files with their names, types and order', async () => {
+  test('images.edit sends several files with their names, types and order', async () => {
     await client.images.edit({
       model: 'gp-image-1',
       image: [pngFile('first.png', 'one'), pngFile('second.png', 'two')],

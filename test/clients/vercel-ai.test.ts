@@ -50,32 +50,29 @@ describe.each(CHAT_MODELS)('ai with %s', (modelId) => {
     expect((await result.usage).outputTokens).toBeGreaterThan(0)
   })
 
-  test.each(['whole', 'streamed'] as const)(
-    'F3 F5 runs tools called in parallel to the final answer, %s',
-    async (way) => {
-      const called: string[] = []
-      const look = (name: string) =>
-        tool({
-          description: 'Tells something about a city.',
-          inputSchema: z.object({ city: z.string() }),
-          execute: ({ city }) => {
-            called.push(name)
-            return `${name} of ${city}`
-          },
-        })
-      const request = {
-        model: connect()(modelId),
-        tools: { get_weather: look('get_weather'), get_time: look('get_time') },
-        stopWhen: stepCountIs(3),
-        prompt: 'call get_weather and get_time',
-      }
+  test.each(['whole', 'streamed'] as const)('runs tools called in parallel to the final answer, %s', async (way) => {
+    const called: string[] = []
+    const look = (name: string) =>
+      tool({
+        description: 'Tells something about a city.',
+        inputSchema: z.object({ city: z.string() }),
+        execute: ({ city }) => {
+          called.push(name)
+          return `${name} of ${city}`
+        },
+      })
+    const request = {
+      model: connect()(modelId),
+      tools: { get_weather: look('get_weather'), get_time: look('get_time') },
+      stopWhen: stepCountIs(3),
+      prompt: 'call get_weather and get_time',
+    }
 
-      const text = way === 'whole' ? (await generateText(request)).text : await streamText(request).text
+    const text = way === 'whole' ? (await generateText(request)).text : await streamText(request).text
 
-      expect(called).toEqual(['get_weather', 'get_time'])
-      expect(text).toBe('The tools answered: get_weather of sample city | get_time of sample city')
-    },
-  )
+    expect(called).toEqual(['get_weather', 'get_time'])
+    expect(text).toBe('The tools answered: get_weather of sample city | get_time of sample city')
+  })
 
   test('gets an object that fits a schema', async () => {
     const result = await generateText({
@@ -87,7 +84,7 @@ describe.each(CHAT_MODELS)('ai with %s', (modelId) => {
     expect(result.output).toEqual(FORECAST)
   })
 
-  test('A16 closes the call at the vendor when a stream is aborted', async () => {
+  test('closes the call at the vendor when a stream is aborted', async () => {
     started.sandbox.reset()
     const controller = new AbortController()
     const result = streamText({
@@ -140,7 +137,7 @@ describe('ai throws APICallError with the text of the gateway', () => {
     await expect(failure).rejects.toMatchObject({ statusCode: 503, isRetryable: true })
   })
 
-  test('A17 for a vendor that breaks off in mid-stream', async () => {
+  test('for a vendor that breaks off in mid-stream', async () => {
     const errors: unknown[] = []
     const result = streamText({
       model: connect()('chat-relayed'),

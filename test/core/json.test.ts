@@ -29,19 +29,19 @@ describe("a caller's JSON", () => {
     ['a surrogate in UTF-8', Uint8Array.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
     ['a comment', '{} // no'],
     ['NaN', 'NaN'],
-    ['20,000 open brackets (S37)', '['.repeat(20_000)],
+    ['20,000 open brackets', '['.repeat(20_000)],
   ])('with %s does not parse', (_name, text) => {
     expect(codeOf(text)).toBe('invalid_json')
   })
 
-  test('S37 may nest 64 levels and no more', () => {
+  test('may nest 64 levels and no more', () => {
     expect(codeOf(nested(MAX_JSON_DEPTH))).toBe('accepted')
     expect(codeOf(nested(MAX_JSON_DEPTH + 1))).toBe('json_too_deep')
     expect(codeOf(nested(100_000))).toBe('json_too_deep')
   })
 
   test.each(['{"__proto__":1}', '[{"a":[{"__proto__":null}]}]', '{"\\u005f\\u005fproto__":{}}'])(
-    'S38 holds no __proto__: %s',
+    'holds no __proto__: %s',
     (text) => {
       expect(codeOf(text)).toBe('invalid_request')
     },

@@ -32,7 +32,7 @@ describe('decimal strings', () => {
   })
 })
 
-describe('C6 money never drifts', () => {
+describe('money never drifts', () => {
   test('ten dimes are a dollar', () => {
     const sum = Array.from({ length: 10 }, () => parseDollars('0.1')).reduce((total, dime) => total + dime, 0n)
 

@@ -31,7 +31,7 @@ async function openHanging(count: number): Promise<RawCaller[]> {
   return callers
 }
 
-describe('A12 the policy for callers who leave', () => {
+describe('the policy for callers who leave', () => {
   type Policy = NonNullable<GatewayOptions['disconnect']>
   type Fate = 'read on' | 'stopped'
   const policies: readonly (readonly [string, Fate, Fate, Policy])[] = [
@@ -72,7 +72,7 @@ describe('A12 the policy for callers who leave', () => {
   })
 })
 
-describe('A12 draining', () => {
+describe('draining', () => {
   test('holds at most 100 calls open for nobody, and ends them when their time is over', async () => {
     const clock = fakeClock()
     started = await startGateway({ disconnect: { default: 'cancel', chat: 'drain' }, drainMs: 20_000, clock })

@@ -112,7 +112,7 @@ function expectNothingLost(report: StageReport, expected: Pick<Expected, 'hold' 
   expect(report.openVendorCalls).toBe(0)
 }
 
-describe('A15 E11 a hold ends once, limits are given back and nothing is thrown into the void', () => {
+describe('a hold ends once, limits are given back and nothing is thrown into the void', () => {
   test.each(CASES)('with %s at "%s" (%s)', async (fault, stage, form, expected) => {
     const report = await runStageDrill({ stage, fault, isStream: form === 'stream' })
 
@@ -126,7 +126,7 @@ describe('A15 E11 a hold ends once, limits are given back and nothing is thrown 
   })
 })
 
-describe('A12 under the policy drain', () => {
+describe('under the policy drain', () => {
   const stages: readonly (readonly [Stage, Expected['hold'], 0 | 1])[] = [
     ['acquire lease', 'voided', 0],
     ['take rates', 'voided', 0],
@@ -152,7 +152,7 @@ describe('A12 under the policy drain', () => {
   )
 })
 
-test('B7 a hold whose acknowledgement was lost is ended by the sweeper once its time is over', async () => {
+test('a hold whose acknowledgement was lost is ended by the sweeper once its time is over', async () => {
   const clock = fakeClock()
   const store = memoryStore()
   const { ledger } = store

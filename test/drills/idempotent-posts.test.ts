@@ -65,15 +65,15 @@ async function drill(store: GatewayStore): Promise<void> {
 const NAME = '50 equal POSTs with one Idempotency-Key at the same time have one effect'
 const LIMIT = { timeout: 120_000 }
 
-describe('B13 through a gateway on memory', () => {
+describe('through a gateway on memory', () => {
   test(NAME, LIMIT, () => drill(memoryStore()))
 })
 
-describe('B13 through a gateway on SQLite', () => {
+describe('through a gateway on SQLite', () => {
   test(NAME, LIMIT, () => drill(sqliteStore({ path: newPath() })))
 })
 
-describe.skipIf(postgres.missing !== undefined)('B13 through a gateway on PostgreSQL', () => {
+describe.skipIf(postgres.missing !== undefined)('through a gateway on PostgreSQL', () => {
   let schemas: Schemas
   let store: GatewayStore
 

@@ -107,7 +107,7 @@ describe('a conversation goes on at the vendor key that began it', () => {
   })
 })
 
-describe('S21 the answers of one account do not exist for another', () => {
+describe('the answers of one account do not exist for another', () => {
   const AS_OTHER = { authorization: `Bearer ${OTHER_KEY}` }
 
   test.each([
@@ -142,7 +142,7 @@ describe('S21 the answers of one account do not exist for another', () => {
   })
 
   test.each(['../../etc/passwd', 'v1_\u0000', `v1_${'x'.repeat(10_000)}`, '__proto__', 'constructor'])(
-    'S38 S44 an id such as %j is 404 and goes nowhere',
+    'an id such as %j is 404 and goes nowhere',
     async (id) => {
       started = await startGateway()
 

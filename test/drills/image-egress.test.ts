@@ -30,7 +30,7 @@ afterEach(async () => {
 })
 
 describe.each(everyShape('a paper boat'))('in the shape %s', (_shape, path, body) => {
-  test('S3 S9 a redirect by the vendor is not followed, costs nothing and is not tried again', async () => {
+  test('a redirect by the vendor is not followed, costs nothing and is not tried again', async () => {
     started = await startGateway()
     started.sandbox.fault({ kind: 'redirect', location: `${elsewhereUrl}/steal` })
 
@@ -43,7 +43,7 @@ describe.each(everyShape('a paper boat'))('in the shape %s', (_shape, path, body
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
-  test('S1 a caller chooses neither the vendor host nor its key', async () => {
+  test('a caller chooses neither the vendor host nor its key', async () => {
     started = await startGateway()
     const evil = { base_url: elsewhereUrl, api_base: elsewhereUrl, api_key: 'stolen', endpoint: elsewhereUrl }
 
@@ -56,7 +56,7 @@ describe.each(everyShape('a paper boat'))('in the shape %s', (_shape, path, body
   })
 })
 
-describe('S8 an address in the answer of a vendor', () => {
+describe('an address in the answer of a vendor', () => {
   const answerOf = (
     url: string,
   ): Readonly<Record<string, { readonly path: string; readonly body: object; readonly answer: object }>> => ({
@@ -103,7 +103,7 @@ describe('S8 an address in the answer of a vendor', () => {
   )
 })
 
-describe('D13 a private address in a request is refused before anything is sent', () => {
+describe('a private address in a request is refused before anything is sent', () => {
   const ADDRESSES = [
     'https://127.0.0.1/a.png',
     'https://169.254.169.254/latest',

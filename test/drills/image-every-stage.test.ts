@@ -81,7 +81,7 @@ function expectPaid(report: ImageStageReport, paid: Paid): void {
   expect(report.openVendorCalls).toBe(0)
 }
 
-describe('A15 D8 the hold of a picture ends once, and no vendor that may be drawing is asked again', () => {
+describe('the hold of a picture ends once, and no vendor that may be drawing is asked again', () => {
   test.each(CASES)('with %s at "%s" (%s)', async (fault, stage, form, expected) => {
     const report = await runImageStageDrill({ stage, fault, isStream: form === 'stream' })
 
@@ -93,7 +93,7 @@ describe('A15 D8 the hold of a picture ends once, and no vendor that may be draw
   })
 })
 
-describe('A12 under the policy drain', () => {
+describe('under the policy drain', () => {
   test.each([
     ['reserve', 'nothing', 0, false],
     ['send', 'as reported', 1, false],

@@ -72,45 +72,42 @@ afterEach(async () => {
 
 const endedCount = (): number => started.events.filter(({ type }) => type === 'request-ended').length
 
-describe.each(FORMS)(
-  'A2 A15 a caller in the shape %s (%s) who leaves while the vendor draws',
-  (_shape, _form, path, body) => {
-    test('pays what was held, once, and the vendor is stopped', async () => {
-      started = await startGateway()
-      started.sandbox.fault({ kind: 'hang' })
-      const caller = rawPost(started.url, path, body)
-      await started.sandbox.nextRequest()
-      const during = await started.account()
-      const ending = started.nextEnded()
-      caller.leave()
-      await started.sandbox.nextAbort()
-      const ended = await ending
+describe.each(FORMS)('a caller in the shape %s (%s) who leaves while the vendor draws', (_shape, _form, path, body) => {
+  test('pays what was held, once, and the vendor is stopped', async () => {
+    started = await startGateway()
+    started.sandbox.fault({ kind: 'hang' })
+    const caller = rawPost(started.url, path, body)
+    await started.sandbox.nextRequest()
+    const during = await started.account()
+    const ending = started.nextEnded()
+    caller.leave()
+    await started.sandbox.nextAbort()
+    const ended = await ending
 
-      expect(during.held).toBeGreaterThan(0n)
-      expect(ended).toMatchObject({ ending: 'abandoned', costNanoDollars: during.held })
-      expect(await started.account()).toEqual({ balance: CREDIT - during.held, held: 0n })
-      expect(started.sandbox.requests).toHaveLength(1)
-      expect(endedCount()).toBe(1)
-    })
+    expect(during.held).toBeGreaterThan(0n)
+    expect(ended).toMatchObject({ ending: 'abandoned', costNanoDollars: during.held })
+    expect(await started.account()).toEqual({ balance: CREDIT - during.held, held: 0n })
+    expect(started.sandbox.requests).toHaveLength(1)
+    expect(endedCount()).toBe(1)
+  })
 
-    test('A12 under the policy drain pays what the vendor reports, and the picture is read to its end', async () => {
-      started = await startGateway({ disconnect: { default: 'cancel', images: 'drain', image_edits: 'drain' } })
-      started.sandbox.fault({ kind: 'delay', delayMs: 100 })
-      const caller = rawPost(started.url, path, body)
-      await started.sandbox.nextRequest()
-      const ending = started.nextEnded()
-      caller.leave()
-      const ended = await ending
+  test('under the policy drain pays what the vendor reports, and the picture is read to its end', async () => {
+    started = await startGateway({ disconnect: { default: 'cancel', images: 'drain', image_edits: 'drain' } })
+    started.sandbox.fault({ kind: 'delay', delayMs: 100 })
+    const caller = rawPost(started.url, path, body)
+    await started.sandbox.nextRequest()
+    const ending = started.nextEnded()
+    caller.leave()
+    const ended = await ending
 
-      // Nobody who has left before the first bytes gets a stream, but its vendor was asked and has drawn.
-      expect(ended.ending).toBe('completed')
-      expect(ended.usage?.images).toBe(1)
-      expect(ended.costNanoDollars).toBeGreaterThan(0n)
-      expect(started.sandbox.aborted).toBe(0)
-      expect(await started.account()).toEqual({ balance: CREDIT - ended.costNanoDollars, held: 0n })
-    })
-  },
-)
+    // Nobody who has left before the first bytes gets a stream, but its vendor was asked and has drawn.
+    expect(ended.ending).toBe('completed')
+    expect(ended.usage?.images).toBe(1)
+    expect(ended.costNanoDollars).toBeGreaterThan(0n)
+    expect(started.sandbox.aborted).toBe(0)
+    expect(await started.account()).toEqual({ balance: CREDIT - ended.costNanoDollars, held: 0n })
+  })
+})
 
 describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, body) => {
   const chained = { ...body, model: `${shape}-first` }
@@ -123,31 +120,28 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
     ['resets the connection', { kind: 'reset' }, 503],
     ['answers with something that nobody can read', { kind: 'garbage' }, 502],
     ['answers with nothing', { kind: 'empty' }, 502],
-  ] as const)(
-    'D8 is never sent twice, nor to a fallback, when the vendor has it and %s',
-    async (_name, fault, status) => {
-      await start({ firstByteMs: 200, idleMs: 200 })
-      started.sandbox.fault({ ...fault, times: 5 })
+  ] as const)('is never sent twice, nor to a fallback, when the vendor has it and %s', async (_name, fault, status) => {
+    await start({ firstByteMs: 200, idleMs: 200 })
+    started.sandbox.fault({ ...fault, times: 5 })
 
-      const answer = await started.post(path, chained)
-      await answer.arrayBuffer()
+    const answer = await started.post(path, chained)
+    await answer.arrayBuffer()
 
-      expect(answer.status).toBe(status)
-      expect(started.sandbox.requests).toHaveLength(1)
-      // Nor may the caller's own retries send it twice.
-      expect(answer.headers.get('x-should-retry')).toBe('false')
-      // Nobody got anything, so nobody pays.
-      expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
-      expect(endedCount()).toBe(1)
-    },
-  )
+    expect(answer.status).toBe(status)
+    expect(started.sandbox.requests).toHaveLength(1)
+    // Nor may the caller's own retries send it twice.
+    expect(answer.headers.get('x-should-retry')).toBe('false')
+    // Nobody got anything, so nobody pays.
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+    expect(endedCount()).toBe(1)
+  })
 
   test.each([
     ['429', { kind: 'status', status: 429, times: 1 }, 2],
     // A refusal is no beginning, so the same vendor is asked once more before the fallback is.
     ['503', { kind: 'status', status: 503, times: 2 }, 3],
   ] as const)(
-    'goes to a fallback of the same shape after a %s, and costs what that one costs (C9)',
+    'goes to a fallback of the same shape after a %s, and costs what that one costs',
     async (_name, fault, calls) => {
       await start()
       started.sandbox.fault(fault)
@@ -176,7 +170,7 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
     expect(answer.headers.get('x-should-retry')).toBeNull()
   })
 
-  test('D8 is sent again when no connection came about', async () => {
+  test('is sent again when no connection came about', async () => {
     const sandbox = sandboxVendors()
     inProcess = sandbox
     started = await startGateway({ transport: sandbox.transport() })
@@ -193,7 +187,7 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
   })
 })
 
-describe('A17 a stream of pictures that is cut', () => {
+describe('a stream of pictures that is cut', () => {
   const PARTS = { stream: true, partial_images: 2 }
   const cuts = [
     ['generations', generation('a paper boat', PARTS), 1, /^data: \{"error":\{/],
@@ -230,7 +224,7 @@ describe('A17 a stream of pictures that is cut', () => {
     ['end-early', 502],
     ['hang-body', 504],
   ] as const)(
-    'E4 before its first content (%s) is an ordinary error, asked for once and not paid for',
+    'before its first content (%s) is an ordinary error, asked for once and not paid for',
     async (kind, status) => {
       started = await startGateway({ timeouts: { idleMs: 200 } })
       started.sandbox.fault({ kind, events: 3 })
@@ -244,7 +238,7 @@ describe('A17 a stream of pictures that is cut', () => {
     },
   )
 
-  test('A1 a caller who leaves after the first partial picture pays what was held, once', async () => {
+  test('a caller who leaves after the first partial picture pays what was held, once', async () => {
     started = await startGateway()
     started.sandbox.fault({ kind: 'hang-body', events: 1 })
     const caller = rawPost(started.url, IMAGES, generation('a paper boat', PARTS))

@@ -18,7 +18,7 @@ async function read(answer: Response): Promise<{ status: number; text: string; r
   return { status: answer.status, text: await answer.text(), replayed: answer.headers.get('idempotent-replayed') }
 }
 
-describe.each(FORMS)('B13 an Idempotency-Key in the shape %s (%s)', (_shape, _form, path, body) => {
+describe.each(FORMS)('an Idempotency-Key in the shape %s (%s)', (_shape, _form, path, body) => {
   test('gives the same bytes again, and one picture is made and paid for', async () => {
     started = await startGateway()
     const first = await started.post(path, body, KEY)
@@ -64,7 +64,7 @@ describe.each(FORMS)('B13 an Idempotency-Key in the shape %s (%s)', (_shape, _fo
   })
 })
 
-test('B13 a form sent again under another boundary is the same request; with another picture it is not', async () => {
+test('a form sent again under another boundary is the same request; with another picture it is not', async () => {
   started = await startGateway()
   const send = (side: number): Promise<Response> =>
     postForm(started.url, editForm({ quality: 'low' }, [{ name: 'image', bytes: png(side) }]), KEY)
@@ -78,7 +78,7 @@ test('B13 a form sent again under another boundary is the same request; with ano
   expect(started.sandbox.requests).toHaveLength(1)
 })
 
-test('B13 the key of one account means nothing to another', async () => {
+test('the key of one account means nothing to another', async () => {
   started = await startGateway({
     keys: [
       { key: TEST_KEY, account: TEST_ACCOUNT },
@@ -107,7 +107,7 @@ test('a replayed interaction has the id that can be continued', async () => {
   expect(next.status).toBe(200)
 })
 
-test('A1 B13 a picture whose caller left is paid for, and its key is free: nobody has an answer to give again', async () => {
+test('a picture whose caller left is paid for, and its key is free: nobody has an answer to give again', async () => {
   started = await startGateway()
   started.sandbox.fault({ kind: 'hang' })
   const caller = rawPost(started.url, IMAGES, generation('a paper boat'))

@@ -40,7 +40,7 @@ test.each([
   ['interactions', interaction(PROMPT, { stream: true }), 'reset-mid-stream', 3],
   ['interactions', interaction(PROMPT, { stream: true }), 'end-early', 3],
 ] as const)(
-  'D1 in the shape %s a stream that fails before anything of a picture came costs nothing (%#)',
+  'in the shape %s a stream that fails before anything of a picture came costs nothing (%#)',
   async (_shape, body, kind, events) => {
     sandbox.fault({ kind, events })
 

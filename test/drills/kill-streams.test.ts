@@ -80,7 +80,7 @@ function keepBusy(server: ServerProcess): () => Promise<void> {
   }
 }
 
-describe('B7 a server that is killed while streams are under way', () => {
+describe('a server that is killed while streams are under way', () => {
   test('leaves holds that the next one ends by their deadline, and no charge above a hold', {
     timeout: isLong ? 300_000 : 60_000,
   }, async () => {

@@ -76,7 +76,7 @@ async function expectRight(drillCall: DrillCall, fault: Fault): Promise<void> {
   } else expect(cost, what).toBe(expected.kind === 'whole' ? WHOLE_COSTS[form] : 0n)
 }
 
-describe('A15 A17 every call to a vendor with one fault has the right answer and bill, in time', () => {
+describe('every call to a vendor with one fault has the right answer and bill, in time', () => {
   test.each<Fault>([...CONNECTION_FAULTS, ...VENDOR_FAULTS])('%s', { timeout: 120_000 }, async (fault) => {
     await startWith(fault)
     const isBrief = isLarge(fault) && !isLong

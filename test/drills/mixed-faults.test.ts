@@ -70,7 +70,7 @@ async function untilQuiet(ask: Ask, { sockets }: GatewayMeasures): Promise<Gatew
   return last
 }
 
-describe('A15 G1 mixed faults', () => {
+describe('mixed faults', () => {
   test.each(MIXES)(
     '$name leave right answers in time, exact money, and nothing behind',
     {

@@ -72,7 +72,7 @@ const EXPECTED_STATUSES = new Map([
   [200, PAID_FOR],
 ])
 
-describe('B1 of many parallel requests with money for 137', () => {
+describe('of many parallel requests with money for 137', () => {
   const stores: readonly (readonly [string, () => GatewayStore])[] = [
     ['memory', () => memoryStore()],
     ['SQLite', () => sqliteStore({ path: newPath() })],
@@ -98,7 +98,7 @@ describe('B1 of many parallel requests with money for 137', () => {
   })
 })
 
-describe('B1 of many parallel requests to 4 processes on one account with money for 137', () => {
+describe('of many parallel requests to 4 processes on one account with money for 137', () => {
   let command: BuiltCommand
 
   beforeAll(async () => {

@@ -69,7 +69,7 @@ async function journal(failing: FailingStore): Promise<{ charges: number; sum: b
   }
 }
 
-describe('A15 a request that ends while the ledger is down', () => {
+describe('a request that ends while the ledger is down', () => {
   const ways = [
     ['a whole answer', 'hello', false, 'settled'],
     ['a stream', 'hello', true, 'settled'],
@@ -172,7 +172,7 @@ describe('A15 a request that ends while the ledger is down', () => {
   })
 })
 
-describe('A15 a gateway that is closed while settlements wait', () => {
+describe('a gateway that is closed while settlements wait', () => {
   test('waits for one that is under way, and closes the store after it', async () => {
     const failing = new FailingStore()
     await begin(failing)

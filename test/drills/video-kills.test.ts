@@ -188,7 +188,7 @@ async function drill(store: DrillStore): Promise<void> {
   expect([...idsByTask.values()].every((ids) => ids.size === 1)).toBe(true)
 }
 
-describe(`D8 D2 ${TASKS} videos and a gateway that is killed ${KILLS + LATE_KILLS} times: none lost, submitted or charged twice`, () => {
+describe(`${TASKS} videos and a gateway that is killed ${KILLS + LATE_KILLS} times: none lost, submitted or charged twice`, () => {
   test('on one SQLite file', TIMEOUT, () => drill({ kind: 'sqlite', path: newPath() }))
 
   test.skipIf(postgres.missing !== undefined)('on one PostgreSQL', TIMEOUT, async () => {

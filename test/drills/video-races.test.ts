@@ -73,7 +73,7 @@ function taskOf(nowMs: number): TaskRecord {
   }
 }
 
-describe(`D2 ${RACERS} who poll, cancel and give up one task at once`, () => {
+describe(`${RACERS} who poll, cancel and give up one task at once`, () => {
   test.each(Object.entries(RECORDS))('end it once when the vendor says %s', async (_status, output) => {
     const clock = fakeClock()
     const store = memoryStore()

@@ -43,7 +43,7 @@ async function startOn(store: GatewayStore, origin: string, events: GatewayEvent
   return gateway
 }
 
-describe('D8 a task of each kind in both protocols outlives a restart of the gateway', () => {
+describe('a task of each kind in both protocols outlives a restart of the gateway', () => {
   const kept = memoryStore()
   const path = newPath()
   const stores: readonly (readonly [string, () => GatewayStore])[] = [

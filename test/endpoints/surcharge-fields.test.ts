@@ -59,7 +59,7 @@ describe('what costs more than tokens', () => {
   })
 })
 
-test('C11 a price of searches is a price for calls that may search, and no hindrance to others', () => {
+test('a price of searches is a price for calls that may search, and no hindrance to others', () => {
   const token = { model: 'm', meter: 'input_token', amount: '1', per: 1000 } as const
   const search = { model: 'm', meter: 'web_search', amount: '1' } as const
   const everywhere = definePrices({ currency: 'USD', prices: [token, search] })
@@ -76,7 +76,7 @@ test('C11 a price of searches is a price for calls that may search, and no hindr
   expect(pricesSearch(inEurope, { web_search: 'true', inference_geo: 'eu' })).toBe(true)
 })
 
-test('C11 a price list without a row for a surcharge has no price for it, and one with a row has', () => {
+test('a price list without a row for a surcharge has no price for it, and one with a row has', () => {
   const token = { model: 'm', meter: 'input_token', amount: '1', per: 1000 } as const
   const plain = definePrices({ currency: 'USD', prices: [token] })
   const tiered = definePrices({
@@ -91,7 +91,7 @@ test('C11 a price list without a row for a surcharge has no price for it, and on
   expect(tiered.quote('m', { service_tier: 'priority', web_search: 'true' })).toBeUndefined()
 })
 
-describe('C11 a request for what the price list does not name', () => {
+describe('a request for what the price list does not name', () => {
   const messages = [{ role: 'user', content: 'hi' }]
   const SEARCH = {
     model: 'cl-sonnet-4-6',

@@ -13,7 +13,7 @@ beforeAll(async () => {
 beforeEach(() => started.sandbox.reset())
 afterAll(() => started.close())
 
-describe('F8 what is in order is accepted', () => {
+describe('what is in order is accepted', () => {
   const tool = { type: 'function', function: { name: 'get_weather', parameters: { type: 'object', properties: {} } } }
   const called = {
     role: 'assistant',
@@ -89,7 +89,7 @@ describe('F8 what is in order is accepted', () => {
   })
 
   test.each(['cl-sonnet-4-6', 'gmn-2.5-flash'])(
-    'F11 %s has no place for some fields, and the answer names them',
+    '%s has no place for some fields, and the answer names them',
     async (model) => {
       const response = await started.post(CHAT, chatBody(model, 'hello', { x_vendor_hint: 7, logit_bias: { 42: 1 } }))
       await response.body?.cancel()

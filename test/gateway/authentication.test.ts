@@ -12,7 +12,7 @@ let started: StartedGateway
 
 afterEach(() => started.close())
 
-describe('S15 keys are looked up by their SHA-256', () => {
+describe('keys are looked up by their SHA-256', () => {
   test('the store sees digests only, and unknown keys are asked for again', async () => {
     const store = memoryStore()
     const asked: string[] = []
@@ -52,7 +52,7 @@ describe('S15 keys are looked up by their SHA-256', () => {
   })
 })
 
-describe('S19 nobody unknown gets a body read', () => {
+describe('nobody unknown gets a body read', () => {
   test.each(ENDPOINTS.map(({ path }) => path))('401 comes before the body on %s', async (path) => {
     started = await startGateway()
     const client = await RawClient.open(Number(new URL(started.url).port))

@@ -141,7 +141,7 @@ const EMBEDDING_BOUNDS: readonly OutOfBounds[] = [
 ]
 
 test.each(named(CHAT_BOUNDS))(
-  'S30 a chat whose %s is %j is refused by name, before anything is held',
+  'a chat whose %s is %j is refused by name, before anything is held',
   async (field, value, param) => {
     const response = await started.post(CHAT, { model: 'chat-relayed', messages: USER, [field]: value })
 
@@ -150,7 +150,7 @@ test.each(named(CHAT_BOUNDS))(
 )
 
 test.each(named(EMBEDDING_BOUNDS))(
-  'S30 an embedding whose %s is %j is refused by name, before anything is held',
+  'an embedding whose %s is %j is refused by name, before anything is held',
   async (field, value, param) => {
     const response = await started.post(EMBEDDINGS, { model: 'embedding-relayed', input: 'hello', [field]: value })
 
@@ -173,7 +173,7 @@ describe.each([CHAT, EMBEDDINGS])('on %s', (path) => {
     ['words', 'hello'],
     ['two objects', '{}{}'],
     ['invalid UTF-8 in a text', Buffer.concat([Buffer.from('{"model":"'), bytes(0xc3, 0x28), Buffer.from('"}')])],
-    ['an unclosed nesting of 20,000 (S37)', '['.repeat(20_000)],
+    ['an unclosed nesting of 20,000', '['.repeat(20_000)],
   ])('%s is no valid JSON', async (_name, body) => {
     expect(await refusalOf(await send(path, body), 400)).toMatchObject({ code: 'invalid_json', param: null })
   })
@@ -182,7 +182,7 @@ describe.each([CHAT, EMBEDDINGS])('on %s', (path) => {
     ['arrays', `${'['.repeat(10_000)}${']'.repeat(10_000)}`],
     ['objects', `${'{"a":'.repeat(6_000)}1${'}'.repeat(6_000)}`],
     ['arrays in a member', `{"model":"chat-relayed","extra":${'['.repeat(64)}${']'.repeat(64)}}`],
-  ])('S37 JSON that nests too deep (%s) is refused', async (_name, body) => {
+  ])('JSON that nests too deep (%s) is refused', async (_name, body) => {
     expect(await refusalOf(await send(path, body), 400)).toMatchObject({ code: 'json_too_deep' })
   })
 
@@ -194,13 +194,13 @@ describe.each([CHAT, EMBEDDINGS])('on %s', (path) => {
     '{"model":"chat-relayed","__proto__":{"stream":true}}',
     '{"model":"chat-relayed","messages":[{"role":"user","content":"hello","__proto__":{"role":"system"}}]}',
     '{"model":"chat-relayed","metadata":{"a":[{"\\u005f_proto__":1}]}}',
-  ])('S38 __proto__ is refused anywhere: %s', async (body) => {
+  ])('__proto__ is refused anywhere: %s', async (body) => {
     expect(await refusalOf(await send(path, body), 400)).toMatchObject({ param: '__proto__' })
     expect(({} as Record<string, unknown>)['stream']).toBeUndefined()
   })
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
-    'S38 a model called %s is one that nobody knows',
+    'a model called %s is one that nobody knows',
     async (model) => {
       const response = await started.post(path, { model, messages: USER, input: 'hello' })
 

@@ -27,7 +27,7 @@ describe.each(MODELS)('a chat with %s', (model) => {
     expect(response.headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/)
   })
 
-  test('E10 streams chunks, with usage only when it is asked for', async () => {
+  test('streams chunks, with usage only when it is asked for', async () => {
     const without = await readEvents(
       await started.post('/v1/chat/completions', chatBody(model, 'good morning', { stream: true })),
     )
@@ -57,7 +57,7 @@ describe.each(MODELS)('a chat with %s', (model) => {
     expect(last).toMatchObject({ usage: { cost: formatDollars(costNanoDollars) } })
   })
 
-  test('C2 a streamed answer costs the same as the whole one, cached tokens included', async () => {
+  test('a streamed answer costs the same as the whole one, cached tokens included', async () => {
     const text = 'cached words cost less than the fresh words of a long prompt'
     const wholeAnswer = await started.post('/v1/chat/completions', chatBody(model, text))
     const streamedAnswer = await started.post('/v1/chat/completions', chatBody(model, text, { stream: true }))

@@ -95,7 +95,7 @@ function written(parts: readonly { head: string; type: string | undefined; bytes
   return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)])
 }
 
-test('S38 S40 an odd form is answered or refused with a 4xx, and what the vendor gets is the form that was read', async () => {
+test('an odd form is answered or refused with a 4xx, and what the vendor gets is the form that was read', async () => {
   const contentType = `multipart/form-data; boundary=${BOUNDARY}`
   let taken = 0
   const property = fc.asyncProperty(

@@ -14,7 +14,7 @@ const picture = (uri: string) => [
   { type: 'image', mime_type: 'image/png', uri },
 ]
 
-describe.each([{}, { stream: true }])('S21 an interaction %j', (rest) => {
+describe.each([{}, { stream: true }])('an interaction %j', (rest) => {
   test.each([
     'https://generativelanguage.googleapis.com/v1beta/files/abc-123',
     'HTTPS://GenerativeLanguage.GoogleAPIs.com:443/v1beta/files/abc-123',

@@ -16,7 +16,7 @@ const BILLING = [
   ['billing off', { billing: 'off' as const }],
 ] as const
 
-describe.each(BILLING)('B13 with %s, an Idempotency-Key', (_name, options) => {
+describe.each(BILLING)('with %s, an Idempotency-Key', (_name, options) => {
   test.each(MODELS)('gives the same JSON answer of %s again, without asking the vendor', async (model) => {
     started = await startGateway(options)
     const first = await started.post(CHAT, chatBody(model, 'hello'), KEY)
@@ -147,7 +147,7 @@ describe.each(BILLING)('B13 with %s, an Idempotency-Key', (_name, options) => {
   })
 })
 
-test('B13 a refusal for want of money leaves the key free', async () => {
+test('a refusal for want of money leaves the key free', async () => {
   started = await startGateway()
   await started.gateway.accounts.create({ id: 'acct_poor' })
   const { key } = await started.gateway.keys.create({ accountId: 'acct_poor' })
@@ -162,7 +162,7 @@ test('B13 a refusal for want of money leaves the key free', async () => {
   expect(served.status).toBe(200)
 })
 
-test('B13 an idempotency store that fails is 503, and no vendor is called', async () => {
+test('an idempotency store that fails is 503, and no vendor is called', async () => {
   const store = memoryStore()
   const claim = (): never => {
     throw new Error('store down')

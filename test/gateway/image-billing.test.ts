@@ -75,7 +75,7 @@ describe('by the picture', () => {
   })
 })
 
-describe('by the token, C2 whole and streamed alike', () => {
+describe('by the token, whole and streamed alike', () => {
   const square = { response_format: { type: 'image', image_size: '1K', aspect_ratio: '1:1' } }
   const reference = { type: 'image', mime_type: 'image/png', data: Buffer.from(png(16)).toString('base64') }
   const WHOLE_AND_STREAM = [false, true] as const
@@ -225,7 +225,7 @@ describe('by conditions on the request', () => {
     expect((await endedOf(await started.post(IMAGES, body))).costNanoDollars).toBe(cost)
   })
 
-  test('C2 a stream of pictures sold by the piece costs what the whole answer does', async () => {
+  test('a stream of pictures sold by the piece costs what the whole answer does', async () => {
     started = await startGateway({ prices })
 
     const answer = await started.post(IMAGES, generation(PROMPT, { quality: 'low', stream: true, partial_images: 2 }))
@@ -233,7 +233,7 @@ describe('by conditions on the request', () => {
     expect((await endedOf(answer)).costNanoDollars).toBe(20_000_000n)
   })
 
-  test('C11 a size for which there is no row is refused', async () => {
+  test('a size for which there is no row is refused', async () => {
     started = await startGateway({ prices })
 
     const answer = await started.post(IMAGES, interaction(PROMPT, format({ image_size: '2K' })))
@@ -244,7 +244,7 @@ describe('by conditions on the request', () => {
   })
 })
 
-describe('S29 a report of pictures that makes no sense', () => {
+describe('a report of pictures that makes no sense', () => {
   test.each(['-1', '1.5', "'12'", '2147483648'])('(%s) is cut to the hold and is never a credit', async (value) => {
     started = await startGateway()
     const body = generation(`[[fault:usage=${value}]] ${PROMPT}`, { quality: 'low', size: '1024x1024' })

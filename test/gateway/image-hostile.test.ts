@@ -59,16 +59,16 @@ const FOLDED = `\r\nx-long: ${'\r\n y'.repeat(60_000)}`
 
 describe('forms that are made to hurt are refused with 400 and cost nothing', () => {
   const cases: readonly (readonly [string, () => Buffer<ArrayBuffer>, RegExp, string | null])[] = [
-    ['S40 50,000 fields', () => form(MANY(50_000)), /more than \d+ (fields|parts)/, null],
-    ['S40 101 fields', () => form(MANY(101)), /more than 100 fields/, null],
+    ['50,000 fields', () => form(MANY(50_000)), /more than \d+ (fields|parts)/, null],
+    ['101 fields', () => form(MANY(101)), /more than 100 fields/, null],
     [
-      'S40 21 files',
+      '21 files',
       () => form(Array.from({ length: 21 }, () => file('other', png(16))).flat()),
       /more than 20 files/,
       null,
     ],
     [
-      'S40 a prompt of more than a megabyte',
+      'a prompt of more than a megabyte',
       () => form(field('note', 'x'.repeat(MEGABYTE + 1))),
       /more than 1048576 bytes/,
       'note',
@@ -129,7 +129,7 @@ describe('forms that are made to hurt are refused with 400 and cost nothing', ()
   })
 })
 
-describe('S38 names from the prototype', () => {
+describe('names from the prototype', () => {
   const NAMES = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '__proto__[polluted]'] as const
 
   test.each(NAMES)('%s as the name of a field or file is a name like any other', async (name) => {

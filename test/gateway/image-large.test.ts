@@ -100,7 +100,7 @@ const ANSWERS: Readonly<
   }),
 }
 
-describe('E2 a picture of 20 MB in an answer', () => {
+describe('a picture of 20 MB in an answer', () => {
   test.each(Object.keys(ANSWERS))(
     '%s passes unharmed and is charged by its usage',
     { timeout: 60_000 },
@@ -149,7 +149,7 @@ describe('E2 a picture of 20 MB in an answer', () => {
   })
 })
 
-describe('E2 a picture of 20 MB in a request', () => {
+describe('a picture of 20 MB in a request', () => {
   /** A PNG with so much behind its end that its base64 has this length. */
   function paddedPng(length: number): string {
     const bytes = Buffer.alloc((length / 4) * 3, PATTERN)

@@ -243,7 +243,7 @@ describe.each(everyShape('a paper boat'))('in the shape %s', (shape, path, body)
     },
   )
 
-  test('C11 503 when a part of the usage has no price', async () => {
+  test('503 when a part of the usage has no price', async () => {
     const model = body['model'] as string
     const prices: PriceFile = {
       currency: 'USD',

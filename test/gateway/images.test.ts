@@ -61,7 +61,7 @@ describe('the multimodal shape', () => {
     ['a size nobody offers', multimodal('qw-image-2.0', [{ text: 'x' }], { size: '7*7' }), /size/],
     ['a model that does not exist', multimodal('qw-image-9', [{ text: 'x' }]), /no model/],
     [
-      'a private picture URL (D13)',
+      'a private picture URL',
       multimodal('qw-image-edit', [{ text: 'x' }, { image: 'https://10.0.0.1/a.png' }]),
       /private/,
     ],
@@ -116,7 +116,7 @@ describe('before the model is known, an error carries the shapes of all', () => 
     expect(Object.keys(error.error).sort()).toEqual(['code', 'message', 'param', 'type'])
   })
 
-  test('a missing price refuses the call before it is sent (C11)', async () => {
+  test('a missing price refuses the call before it is sent', async () => {
     started = await startGateway({ prices: { currency: 'USD', prices: [] } })
 
     const answer = await started.post(PATH, multimodal('qw-image-2.0', [{ text: 'x' }]))
@@ -142,7 +142,7 @@ describe('the interactions shape', () => {
     expect(started.sandbox.requests.at(-1)?.body).toMatchObject({ previous_interaction_id: first.id })
   })
 
-  test('S21: a foreign interaction id in the body is 404, with the same bytes as one that does not exist', async () => {
+  test('a foreign interaction id in the body is 404, with the same bytes as one that does not exist', async () => {
     started = await startGateway({
       keys: [
         { key: TEST_KEY, account: 'acct_test' },

@@ -13,7 +13,7 @@ afterEach(async () => {
 
 const CHAT = '/v1/chat/completions'
 
-describe('G5 closing', () => {
+describe('closing', () => {
   test('lets a stream end, refuses new requests with 503, and settles everything', async () => {
     started = await startGateway()
     const { gateway, post } = started

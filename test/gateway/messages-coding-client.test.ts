@@ -47,7 +47,7 @@ async function loop(
 describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'signing', 'chat-relayed', 'chat-qwen'])(
   'with %s',
   (model) => {
-    test('F3 F5 F10 thinking, calls and results go round until the answer', async () => {
+    test('thinking, calls and results go round until the answer', async () => {
       const { rounds } = await loop(model, 'call Bash and Read')
 
       expect(rounds).toHaveLength(2)
@@ -60,7 +60,7 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'signing', 'chat
   },
 )
 
-test('F10 the signature of a call comes back to the vendor that made it', async () => {
+test('the signature of a call comes back to the vendor that made it', async () => {
   started.sandbox.reset()
   const { rounds } = await loop('signing', 'call Bash')
 
@@ -75,13 +75,13 @@ test.each([
   ['signing', 'cl-sonnet-4-6'],
   ['cl-sonnet-4-6', 'gmn-2.5-flash'],
   ['chat-relayed', 'cl-sonnet-4-6'],
-])('F10 a conversation that %s began can go on at %s', async (first, second) => {
+])('a conversation that %s began can go on at %s', async (first, second) => {
   const { rounds } = await loop(first, 'call Bash', second)
 
   expect(rounds[1]?.at(-1)).toEqual({ type: 'text', text: 'The tools answered: done' })
 })
 
-test('F8 for a model of the same dialect the bytes pass, all but the model', async () => {
+test('for a model of the same dialect the bytes pass, all but the model', async () => {
   started.sandbox.reset()
   const request = codingClientRequest('cl-sonnet-4-6', 'fix the test')
   const response = await started.post(PATH, request, CODING_CLIENT_HEADERS)
@@ -101,7 +101,7 @@ test('F8 for a model of the same dialect the bytes pass, all but the model', asy
   expect(given[0]).toMatchObject({ message: { model: 'cl-sonnet-4-6', usage: { input_tokens: expect.any(Number) } } })
 })
 
-test('F11 for a model of another dialect, what has no place there is named', async () => {
+test('for a model of another dialect, what has no place there is named', async () => {
   started.sandbox.reset()
   const response = await started.post(PATH, codingClientRequest('gmn-2.5-flash', 'fix the test'), CODING_CLIENT_HEADERS)
   await response.text()

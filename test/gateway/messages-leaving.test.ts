@@ -11,7 +11,7 @@ let started: StartedGateway
 afterEach(() => started.close())
 
 describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %s who leaves', (model) => {
-  test('A1 A16 after some events is charged once, for what came, and the vendor is stopped', async () => {
+  test('after some events is charged once, for what came, and the vendor is stopped', async () => {
     started = await startGateway()
     const caller = rawPost(started.url, PATH, messagesBody(model, `[[fault:pace=5]] ${WORDS}`, { stream: true }))
     await caller.received('word3')
@@ -27,7 +27,7 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %
     expect(started.events.filter((event) => event.type === 'request-ended')).toHaveLength(1)
   })
 
-  test('A2 A12b before the answer pays for the prompt, once', async () => {
+  test('before the answer pays for the prompt, once', async () => {
     started = await startGateway()
     const caller = rawPost(started.url, PATH, messagesBody(model, '[[fault:hang]] a prompt'))
     await started.sandbox.nextRequest()

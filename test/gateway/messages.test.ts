@@ -24,7 +24,7 @@ function postWithKeyHeader(path: string, body: unknown): Promise<Response> {
 }
 
 describe.each(MODELS)('%s', (model) => {
-  test('C1 C2 the same answer costs the same whole and streamed, cache reads and writes included', async () => {
+  test('the same answer costs the same whole and streamed, cache reads and writes included', async () => {
     started = await startGateway()
     const text = 'a cached text with a cache-write in it'
     const whole = await started.post(PATH, messagesBody(model, text))
@@ -53,7 +53,7 @@ describe.each(MODELS)('%s', (model) => {
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
   })
 
-  test('A17 a stream that breaks off ends with an error event and no message_stop, and what came is charged', async () => {
+  test('a stream that breaks off ends with an error event and no message_stop, and what came is charged', async () => {
     started = await startGateway()
     const body = messagesBody(model, '[[fault:reset-mid-stream=6]] one two three four five six', { stream: true })
     const response = await started.post(PATH, body)
@@ -66,7 +66,7 @@ describe.each(MODELS)('%s', (model) => {
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
   })
 
-  test('E4 an error before any content has its own status', async () => {
+  test('an error before any content has its own status', async () => {
     started = await startGateway()
     const body = messagesBody(model, '[[fault:status=429,retry-after=7]] hello', { stream: true })
     const response = await started.post(PATH, body)
@@ -76,7 +76,7 @@ describe.each(MODELS)('%s', (model) => {
     expect(await response.json()).toMatchObject({ type: 'error', error: { type: 'rate_limit_error' } })
   })
 
-  test("S11 a vendor's complaint about our key shows no key", async () => {
+  test("a vendor's complaint about our key shows no key", async () => {
     started = await startGateway()
     const response = await started.post(PATH, messagesBody(model, '[[fault:leak-key]] hello'))
     const text = await response.text()
@@ -243,7 +243,7 @@ test('a picture by address is fetched here for a vendor that fetches none, and s
   expect(started.sandbox.requests).toHaveLength(1)
 })
 
-test('D13 a picture at a private address is refused where the gateway would fetch it', async () => {
+test('a picture at a private address is refused where the gateway would fetch it', async () => {
   started = await startGateway({ allowPrivateUrls: false, billing: 'off', models: [...TEST_MODELS, BLIND] })
   const content = [{ type: 'image', source: { type: 'url', url: 'http://169.254.169.254/latest/meta-data' } }]
   const body = { model: BLIND.id, max_tokens: 100, messages: [{ role: 'user', content }] }

@@ -42,7 +42,7 @@ function countingStore(broken: Partial<Record<keyof Ledger, () => never>> = {}):
   return { store: { ...store, ledger: counting, start: () => store.start(), close: () => store.close() }, resolutions }
 }
 
-describe('A15 the hold of a request ends exactly once, and its place is given back', () => {
+describe('the hold of a request ends exactly once, and its place is given back', () => {
   const ways: readonly (readonly [string, string, boolean])[] = [
     ['a whole answer', 'hello', false],
     ['a stream', 'hello', true],
@@ -134,7 +134,7 @@ describe('A15 the hold of a request ends exactly once, and its place is given ba
   })
 })
 
-test('B7d money fails closed: a store that cannot reserve gives 503 and nothing is dispatched', async () => {
+test('money fails closed: a store that cannot reserve gives 503 and nothing is dispatched', async () => {
   const { store } = countingStore({
     reserve: () => {
       throw new Error('database is down')
@@ -183,7 +183,7 @@ test('a caller whose balance is too low gets 402 in the minimal shape, and nothi
   expect(started.sandbox.requests).toHaveLength(0)
 })
 
-test('C7 the smallest call of a cheap model costs more than nothing', async () => {
+test('the smallest call of a cheap model costs more than nothing', async () => {
   started = await startGateway({
     prices: {
       currency: 'USD',
@@ -197,7 +197,7 @@ test('C7 the smallest call of a cheap model costs more than nothing', async () =
   expect(ended.costNanoDollars).toBe(1n)
 })
 
-test('C11 a model without a price is refused before dispatch while billing is on', async () => {
+test('a model without a price is refused before dispatch while billing is on', async () => {
   started = await startGateway({ prices: { currency: 'USD', prices: [] } })
   const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
 
@@ -242,7 +242,7 @@ describe('a fallback', () => {
     ]),
   }
 
-  test('C9 that answers is billed at its own price and named in the answer', async () => {
+  test('that answers is billed at its own price and named in the answer', async () => {
     started = await startGateway({ models, prices })
     started.sandbox.fault({ kind: 'status', status: 503, vendor: 'openai', times: 5 })
     const response = await started.post(CHAT, chatBody('first', 'hello'))
@@ -256,7 +256,7 @@ describe('a fallback', () => {
     expect(ended.costNanoDollars).toBe(BigInt(tokens) * 2000n)
   })
 
-  test('E5 is not asked once a byte has reached the caller', async () => {
+  test('is not asked once a byte has reached the caller', async () => {
     started = await startGateway({ models, prices })
     const response = await started.post(
       CHAT,
@@ -277,7 +277,7 @@ describe('a fallback', () => {
   })
 })
 
-describe('S29 usage that makes no sense', () => {
+describe('usage that makes no sense', () => {
   test.each(['-1', '1.5', "'12'", '2147483648', "'abc'"])(
     '(%s) is cut to the hold, flagged, and never a credit',
     async (value) => {
@@ -299,7 +299,7 @@ describe('S29 usage that makes no sense', () => {
   )
 })
 
-test('A6 a usage of zero is charged as zero, not as unknown', async () => {
+test('a usage of zero is charged as zero, not as unknown', async () => {
   started = await startGateway()
   const response = await started.post(CHAT, chatBody('chat-relayed', '[[fault:usage=0]] hello'))
   await response.text()
@@ -319,7 +319,7 @@ test('an answer without usage is charged by the estimate, within the hold', asyn
   expect(ended.costNanoDollars).toBeGreaterThan(0n)
 })
 
-test('B12 the token limit is taken before dispatch and corrected at the end', async () => {
+test('the token limit is taken before dispatch and corrected at the end', async () => {
   started = await startGateway({ limits: { tokensPerMinute: 3000 } })
   const hanging = rawPost(started.url, CHAT, chatBody('chat-relayed', '[[fault:hang]] hello', { max_tokens: 2000 }))
   await started.sandbox.nextRequest()

@@ -48,7 +48,7 @@ describe('GET /healthz?verbose', () => {
     ['no key', undefined],
     ['a wrong key', `Bearer ${OPERATOR_KEY}x`],
     ["a caller's key", `Bearer ${TEST_KEY}`],
-  ])('S15 is 401 with %s', async (_name, authorization) => {
+  ])('is 401 with %s', async (_name, authorization) => {
     started = await startRouted({ gateway: { operatorKey: OPERATOR_KEY } })
     const response = await health('?verbose', authorization)
 

@@ -39,7 +39,7 @@ describe('a model with several routes', () => {
     expect(new Set(started.stands.map(({ calls }) => calls[0]?.model))).toEqual(new Set(['upstream-id', 'second-id']))
   })
 
-  test('C9 names in header and events who answered, and bills once, by the public model', async () => {
+  test('names in header and events who answered, and bills once, by the public model', async () => {
     await start()
     started.stands[0]!.answer = () => ({ status: 503, retryAfterSeconds: 60 })
     const before = await started.account()
@@ -151,7 +151,7 @@ describe('several keys of one vendor', () => {
     expect(others.slice(-2).toSorted()).toEqual(['canary-a', 'canary-b'])
   })
 
-  test('S11 no event and no report holds a key', async () => {
+  test('no event and no report holds a key', async () => {
     await start({ keys, model })
     started.stands[0]!.answer = () => ({ status: 401 })
     await started.ask(6)
@@ -254,7 +254,7 @@ describe('the strategy', () => {
 })
 
 describe('streams', () => {
-  test('E5 a vendor whose streams break is found out, though no stream is begun twice', async () => {
+  test('a vendor whose streams break is found out, though no stream is begun twice', async () => {
     await start({ model: { routes: [{ vendor: 'one' }, { vendor: 'two', priority: 1 }] } })
     started.stands[0]!.answer = () => ({ breaksOff: true })
 
@@ -264,14 +264,14 @@ describe('streams', () => {
     expect(started.stands.map(({ calls }) => calls.length)).toEqual([5, 3])
   })
 
-  test('E4 a stream that fails before its first content goes to another vendor', async () => {
+  test('a stream that fails before its first content goes to another vendor', async () => {
     await start()
     started.stands[0]!.answer = () => ({ status: 'reset' })
 
     expect(await started.ask(4, { stream: true })).toEqual(['two', 'two', 'two', 'two'])
   })
 
-  test('A2 count as calls under way until they end, and one that its caller leaves says nothing of its vendor', async () => {
+  test('count as calls under way until they end, and one that its caller leaves says nothing of its vendor', async () => {
     await start({ model: { routes: [{ vendor: 'one' }] } })
     started.stands[0]!.answer = () => ({ stops: true })
     const underWay = (): number[] => started.gateway.routes().vendors.map(({ inFlight }) => inFlight)
@@ -352,7 +352,7 @@ describe('a host', () => {
     expect(() => started.gateway.client(principal, { route: { strategy: 'luck' as 'cost' } })).toThrow(TypeError)
   })
 
-  test('S1 alone decides: a caller over HTTP chooses neither vendor nor key by body, query or header', async () => {
+  test('alone decides: a caller over HTTP chooses neither vendor nor key by body, query or header', async () => {
     await start({ model: { routes: [{ vendor: 'one' }, { vendor: 'two', priority: 1 }] } })
     const wish = { vendor: 'two', strategy: 'cost', fallback: 'never' }
     const response = await started.post(

@@ -47,7 +47,7 @@ const VENDOR_REQUEST_HEADERS = new Set([
   ...['authorization', 'x-api-key', 'x-goog-api-key', 'anthropic-version'],
 ])
 
-test.each(CALLS)('S1 on %s a caller of %s chooses neither the vendor host nor a header', async (path, model) => {
+test.each(CALLS)('on %s a caller of %s chooses neither the vendor host nor a header', async (path, model) => {
   started = await startGateway()
   const url = elsewhereUrl()
   const body = bodyFor(path, model, 'hello', {
@@ -71,7 +71,7 @@ test.each(CALLS)('S1 on %s a caller of %s chooses neither the vendor host nor a 
   expect(JSON.stringify(calls[0]?.headers)).not.toContain(TEST_KEY)
 })
 
-test.each(CALLS)('S9 on %s a redirect by the vendor of %s is not followed', async (path, model) => {
+test.each(CALLS)('on %s a redirect by the vendor of %s is not followed', async (path, model) => {
   started = await startGateway()
   started.sandbox.fault({ kind: 'redirect', location: `${elsewhereUrl()}/v1/steal` })
   const response = await started.post(path, bodyFor(path, model, 'hello'))
@@ -83,7 +83,7 @@ test.each(CALLS)('S9 on %s a redirect by the vendor of %s is not followed', asyn
   expect(elsewhereRequests).toEqual([])
 })
 
-describe('S11 keys and prompts stay where they belong', () => {
+describe('keys and prompts stay where they belong', () => {
   const PROMPT = 'prompt-canary-91bc'
   const FAULTS = [
     ...['status=400', 'status=401', 'status=403', 'status=404', 'status=413', 'status=429', 'status=500', 'status=503'],
@@ -214,7 +214,7 @@ describe('S11 keys and prompts stay where they belong', () => {
   })
 })
 
-describe('S14 response headers are an allow-list', () => {
+describe('response headers are an allow-list', () => {
   const CONNECTION_HEADERS = ['connection', 'date', 'keep-alive']
   const namesOf = (response: Response): string[] =>
     [...response.headers.keys()].filter((name) => !CONNECTION_HEADERS.includes(name)).sort()

@@ -35,7 +35,7 @@ function chat(gateway: StartedGateway): Promise<Response> {
 }
 
 describe.skipIf(server.missing !== undefined)('two gateways on one Redis', () => {
-  test('B8: share one limit of requests', async () => {
+  test('share one limit of requests', async () => {
     const prefix = `test:${randomUUID()}:`
     const limits = { requestsPerMinute: 7 }
     const gateways = [await gatewayOn(server.url, prefix, { limits }), await gatewayOn(server.url, prefix, { limits })]
@@ -47,7 +47,7 @@ describe.skipIf(server.missing !== undefined)('two gateways on one Redis', () =>
     expect(statuses.filter((status) => status === 429)).toHaveLength(3)
   })
 
-  test('B8: share the places among requests under way, and give them back', async () => {
+  test('share the places among requests under way, and give them back', async () => {
     const prefix = `test:${randomUUID()}:`
     const limits = { concurrency: 1 }
     const first = await gatewayOn(server.url, prefix, { limits })
@@ -61,7 +61,7 @@ describe.skipIf(server.missing !== undefined)('two gateways on one Redis', () =>
     expect(afterwards.status).toBe(200)
   })
 
-  test('B12: share one limit of tokens, corrected to what was used', async () => {
+  test('share one limit of tokens, corrected to what was used', async () => {
     const prefix = `test:${randomUUID()}:`
     const limits = { tokensPerMinute: 2_500 }
     const first = await gatewayOn(server.url, prefix, { limits })
@@ -75,7 +75,7 @@ describe.skipIf(server.missing !== undefined)('two gateways on one Redis', () =>
 })
 
 describe.skipIf(missingProgram('redis') !== undefined)('a gateway whose Redis dies', () => {
-  test('B8: goes on answering by the limits that it keeps itself, which know what was taken before', async () => {
+  test('goes on answering by the limits that it keeps itself, which know what was taken before', async () => {
     const ownServer = await startRedis()
     undo.push(() => ownServer.stop())
     const limits = { requestsPerMinute: 5, concurrency: 3 }

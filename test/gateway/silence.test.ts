@@ -9,7 +9,7 @@ afterEach(() => started.close())
 
 const CHAT = '/v1/chat/completions'
 
-describe('E6 a vendor that is silent for 15 seconds', () => {
+describe('a vendor that is silent for 15 seconds', () => {
   test('in the middle of a stream is covered by a comment between two events', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })
@@ -47,7 +47,7 @@ describe('E6 a vendor that is silent for 15 seconds', () => {
   })
 })
 
-test('E13 nothing sleeps in the stream path: a first event arrives though the clock stands still', async () => {
+test('nothing sleeps in the stream path: a first event arrives though the clock stands still', async () => {
   started = await startGateway({ clock: fakeClock() })
   const response = await started.post(CHAT, chatBody('chat-relayed', 'one two three', { stream: true }))
   const text = await response.text()

@@ -69,13 +69,13 @@ describe('the sound', () => {
     expect(started.sandbox.openCalls).toBe(1)
   })
 
-  test('E1 E13 is the same however the vendor cuts its bytes', async () => {
+  test('is the same however the vendor cuts its bytes', async () => {
     const answer = await started.post(SPEECH, speech('[[fault:cut=7]] ding dong', { response_format: 'wav' }))
 
     expect(wavFile(await fileOf(answer)).samples.equals(drawSound('ding dong'))).toBe(true)
   })
 
-  test('E12 is neither kept nor compressed on the way', async () => {
+  test('is neither kept nor compressed on the way', async () => {
     const answer = await started.post(SPEECH, speech('Hello.'))
     await fileOf(answer)
 

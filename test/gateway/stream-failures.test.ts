@@ -22,7 +22,7 @@ const TEXT = 'one two three four five six seven eight'
 
 describe.each(MODELS)('a stream of %s', (model) => {
   test.each(['reset-mid-stream=4', 'end-early=4', 'error-event=4'])(
-    'A17 E11 that breaks in the middle (%s) ends with an error event, never with an end mark, and is charged for what came',
+    'that breaks in the middle (%s) ends with an error event, never with an end mark, and is charged for what came',
     async (fault) => {
       const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
       const events = await readEvents(response)
@@ -51,7 +51,7 @@ describe.each(MODELS)('a stream of %s', (model) => {
     ['reset', 503, 'upstream_unavailable'],
     ['empty', 502, 'upstream_invalid_response'],
   ])(
-    'E4 E11 that fails before its first content (%s) is answered with status %i and no charge',
+    'that fails before its first content (%s) is answered with status %i and no charge',
     async (fault, status, code) => {
       const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`, { stream: true }))
       const body = await response.json()
@@ -74,7 +74,7 @@ describe.each(MODELS)('a stream of %s', (model) => {
     ['reset', 503, 'upstream_unavailable'],
     ['reset-mid-stream', 503, 'upstream_unavailable'],
     ['empty', 502, 'upstream_invalid_response'],
-  ])('A10 a whole answer that fails (%s) is answered with status %i and no charge', async (fault, status, code) => {
+  ])('a whole answer that fails (%s) is answered with status %i and no charge', async (fault, status, code) => {
     const response = await started.post(CHAT, chatBody(model, `[[fault:${fault}]] ${TEXT}`))
     const body = await response.json()
 
@@ -85,7 +85,7 @@ describe.each(MODELS)('a stream of %s', (model) => {
     if (status === 429 || status === 503) expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  test('A17 with half an event in it is an error, before or after the first content', async () => {
+  test('with half an event in it is an error, before or after the first content', async () => {
     const response = await started.post(CHAT, chatBody(model, `[[fault:half-json]] ${TEXT}`, { stream: true }))
     const text = await response.text()
 
@@ -94,7 +94,7 @@ describe.each(MODELS)('a stream of %s', (model) => {
     expect(text).not.toContain('[DONE]')
   })
 
-  test('E1 whose bytes are cut inside characters and events arrives whole', async () => {
+  test('whose bytes are cut inside characters and events arrives whole', async () => {
     const text = 'Grüße aus 東京 🚀 ça va'
     const response = await started.post(CHAT, chatBody(model, `[[fault:cut=3]] ${text}`, { stream: true }))
     const events = await readEvents(response)

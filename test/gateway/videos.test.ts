@@ -172,17 +172,13 @@ describe('refusals', () => {
     ['a 2.6 body for a 2.7 model', { ...videoBody('wv2.6-i2v'), model: 'wv2.7-i2v' }, /media/],
     ['a 2.7 body for a 2.6 model', { ...videoBody('wv2.7-i2v'), model: 'wv2.6-i2v' }, /img_url/],
     ['a duration out of range', prompted('x', { duration: 99, parameters: { duration: 99 } }), /duration/],
-    ['S30: a duration in quotes', prompted('x', { duration: '8' }), /duration/],
+    ['a duration in quotes', prompted('x', { duration: '8' }), /duration/],
     ['a tier that is not offered', prompted('x', { resolution: '480p', parameters: {} }), /resolution/],
     ['a billing field that parameters contradict', prompted('x', { parameters: { duration: 9 } }), /duration/],
-    [
-      'D13: a webhook to a private address',
-      prompted('x', { webhook_url: 'http://169.254.169.254/hook' }),
-      /webhook_url/,
-    ],
+    ['a webhook to a private address', prompted('x', { webhook_url: 'http://169.254.169.254/hook' }), /webhook_url/],
     ['a malformed webhook address', prompted('x', { webhook_url: 'not a url' }), /webhook_url/],
     [
-      'D13: media at a private address',
+      'media at a private address',
       videoBody('wv2.6-i2v', { input: { prompt: 'x', img_url: 'http://10.1.2.3/a.png' } }),
       /img_url/,
     ],
@@ -222,7 +218,7 @@ describe('refusals', () => {
 })
 
 describe('money', () => {
-  test('D1: a failed video costs nothing and says why', async () => {
+  test('a failed video costs nothing and says why', async () => {
     started = await startVideos()
 
     const { task_id: id } = await submit(prompted('x [[video:fail]]'))
@@ -232,7 +228,7 @@ describe('money', () => {
     expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
   })
 
-  test('D3: ten seconds rendered are charged, though four were held', async () => {
+  test('ten seconds rendered are charged, though four were held', async () => {
     started = await startVideos()
 
     const { task_id: id } = await submit(prompted('x [[video:seconds=10]]'))
@@ -270,7 +266,7 @@ describe('money', () => {
   })
 })
 
-describe('D8: a submission whose outcome is not known', () => {
+describe('a submission whose outcome is not known', () => {
   test('bytes that left are not sent again: the caller gets the id of a task in state unknown, and its money stays held', async () => {
     started = await startVideos()
 
@@ -326,7 +322,7 @@ describe('reading, listing, cancelling', () => {
   })
 
   test.each(['', '/cancel', '/content', '/webhooks', '/webhooks/resend'])(
-    'S20: another account gets the bytes of an unknown id from %s',
+    'another account gets the bytes of an unknown id from %s',
     async (action) => {
       started = await startVideos({
         keys: [
@@ -350,17 +346,14 @@ describe('reading, listing, cancelling', () => {
     },
   )
 
-  test.each(['..%2f..%2fetc%2fpasswd', '%00', 'a'.repeat(10_000), 'task_1%27--'])(
-    'S44: %s is an unknown id',
-    async (id) => {
-      started = await startVideos()
+  test.each(['..%2f..%2fetc%2fpasswd', '%00', 'a'.repeat(10_000), 'task_1%27--'])('%s is an unknown id', async (id) => {
+    started = await startVideos()
 
-      const answer = await get(`${PATH}/${id}`)
+    const answer = await get(`${PATH}/${id}`)
 
-      expect(answer.status).toBe(404)
-      expect(await answer.json()).toMatchObject({ error: { code: 'task_not_found' } })
-    },
-  )
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toMatchObject({ error: { code: 'task_not_found' } })
+  })
 
   test("the list holds the caller's own tasks, newest first, in pages", async () => {
     started = await startVideos()
@@ -423,7 +416,7 @@ describe('content', () => {
     expect(await part.text()).toBe('ftyp')
   })
 
-  test('S8: an address of the vendor that is private is not fetched', async () => {
+  test('an address of the vendor that is private is not fetched', async () => {
     started = await startVideos({ allowPrivateUrls: false })
     const { task_id: id } = await submit(prompted('x'))
     await started.taskEnded(id)

@@ -75,7 +75,7 @@ describe('credentials', () => {
     expect((await fetch(url, { method: 'POST', headers: rest, body: JSON.stringify(LIST) })).status).toBe(401)
   })
 
-  test('S19: 401 comes before the body is sent', async () => {
+  test('401 comes before the body is sent', async () => {
     const socket = connect(started.mounted.port, '127.0.0.1')
     socket.on('error', () => undefined)
     socket.write(
@@ -193,7 +193,7 @@ describe('what cannot be read', () => {
     expect(await answer.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32700 } })
   })
 
-  test('S37 S38: nesting without end, and a member __proto__, are refused', async () => {
+  test('nesting without end, and a member __proto__, are refused', async () => {
     const deep = await post(`${'['.repeat(2000)}${']'.repeat(2000)}`)
     const proto = await post('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"__proto__":{"a":1}}}')
 
@@ -219,7 +219,7 @@ describe('what cannot be read', () => {
   })
 })
 
-test('S11: no answer and no log line holds a key', async () => {
+test('no answer and no log line holds a key', async () => {
   const lines: string[] = []
   const write = (message: string, fields?: unknown) =>
     void lines.push(`${message} ${JSON.stringify(fields)} ${String((fields as { error?: Error })?.error?.stack)}`)

@@ -126,7 +126,7 @@ describe('generate_image', () => {
     ['qw-image-edit', { reference_images: [PICTURE] }, 'reference_images'],
     ['gmn-2.5-flash-image', { n: 2 }, 'n'],
     ['gp-image-2', { seed: 1 }, 'seed'],
-  ])('F11: %s has no place for an argument, and says so', async (model, args, param) => {
+  ])('%s has no place for an argument, and says so', async (model, args, param) => {
     const result = await callTool(client, 'generate_image', { model, prompt: 'a boat', ...args })
 
     expect(errorIn(result)).toMatchObject({ code: 'unsupported_parameter', param })
@@ -144,7 +144,7 @@ describe('generate_image', () => {
     expect(started.sandbox.requests).toEqual([])
   })
 
-  test('S21: an interaction of another account is answered like one that does not exist', async () => {
+  test('an interaction of another account is answered like one that does not exist', async () => {
     const { id: accountId } = await started.gateway.accounts.create()
     await started.gateway.accounts.credit(accountId, '10')
     const { key } = await started.gateway.keys.create({ accountId })

@@ -12,7 +12,7 @@ let started: StartedMcp
 afterEach(() => started.close())
 
 describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
-  test('A2 A7: a call that its client cancels is stopped at the vendor and charged once', async () => {
+  test('a call that its client cancels is stopped at the vendor and charged once', async () => {
     started = await startMcp()
     const client = await started.connect({ era })
     const stop = new AbortController()
@@ -45,7 +45,7 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
   })
 })
 
-test('A7: a caller whose connection breaks during a call stops it at the vendor', async () => {
+test('a caller whose connection breaks during a call stops it at the vendor', async () => {
   started = await startMcp()
   const params = { name: 'chat_complete', arguments: SLOW }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })

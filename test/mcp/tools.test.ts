@@ -163,7 +163,7 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
   })
 })
 
-test('S11: a vendor that puts the key of the operator into its error text does not bring it to the caller', async () => {
+test('a vendor that puts the key of the operator into its error text does not bring it to the caller', async () => {
   const started = await startMcp()
   try {
     const client = await started.connect()

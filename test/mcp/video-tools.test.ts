@@ -139,7 +139,7 @@ test('cancel_video ends a task that waits, and says what cannot be cancelled', a
 })
 
 test.each(['get_video_task', 'wait_for_video', 'cancel_video'])(
-  'S20 S21: %s answers a foreign task like one that does not exist',
+  '%s answers a foreign task like one that does not exist',
   async (tool) => {
     started = await startVideos({ sandbox: { videoPendingMs: 60_000 } })
     const owner = await started.connect()
@@ -164,7 +164,7 @@ test.each([
   ['half a character', '\ud800'],
   ['10,000 characters', 'x'.repeat(10_000)],
   ['a member of every object', '__proto__'],
-])('S44: %s as an id is answered like an id that does not exist', async (_what, id) => {
+])('%s as an id is answered like an id that does not exist', async (_what, id) => {
   started = await startVideos()
   const client = await started.connect()
 

@@ -81,7 +81,7 @@ async function cost(): Promise<bigint> {
   return before - ((await account())?.balance ?? 0n)
 }
 
-describe('A15: a settlement that is given up is told with its hold, its account and its amount', () => {
+describe('a settlement that is given up is told with its hold, its account and its amount', () => {
   test('when the store stays away until the hold has expired', async () => {
     const amount = await cost()
     ledgerState = 'down'
@@ -167,7 +167,7 @@ test('a settlement that arrives late, or whose acknowledgement was lost, is not 
   expect(await account()).toMatchObject({ balance: CREDIT - 2n * amount, held: 0n })
 })
 
-describe('A15: what is given up of the submission of a video', () => {
+describe('what is given up of the submission of a video', () => {
   test('is told with the money that was held for it', async () => {
     const failing = new FailingStore()
     const bench = await taskBench({ store: failing.store })

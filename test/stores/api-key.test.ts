@@ -44,7 +44,7 @@ describe('isWellFormedApiKey', () => {
 })
 
 describe('hashApiKey', () => {
-  it('S15: is the SHA-256 of the UTF-8 text in lower-case hexadecimal', () => {
+  it('is the SHA-256 of the UTF-8 text in lower-case hexadecimal', () => {
     for (const text of ['sk-demo', '', 'sk-schlüssel-鍵']) {
       expect(hashApiKey(text)).toBe(createHash('sha256').update(text, 'utf8').digest('hex'))
     }

@@ -1,4 +1,4 @@
-/** The ways a fixture's bytes are cut into network reads; every stream fixture is fed in all of them (lesson E1). */
+/** The ways a fixture's bytes are cut into network reads; every stream fixture is fed in all of them. */
 export const CUTS = ['whole', 'byte by byte', 'inside multi-byte characters', 'in blocks of 7 bytes'] as const
 
 /** A way of cutting. */

@@ -53,14 +53,14 @@ function report(members: Partial<TaskReport>): TaskReport {
 }
 
 describe('the price of a finished task', () => {
-  test('D3: ten seconds rendered are charged though four were held', () => {
+  test('ten seconds rendered are charged though four were held', () => {
     const { change, ended } = applyReport(task(), report({ billed: { videoSeconds: 10 } }), FACTS)
 
     expect(change.resolve).toEqual({ kind: 'settle', amount: 1_000_000_000n, description: 'videos some-model' })
     expect(ended).toMatchObject({ state: 'completed', costNanoDollars: 1_000_000_000n, isImplausible: false })
   })
 
-  test('D5: the tier that was rendered is charged at the price of the submission', () => {
+  test('the tier that was rendered is charged at the price of the submission', () => {
     const { change } = applyReport(task(), report({ billed: { videoSeconds: 4 }, resolution: '1080p' }), FACTS)
 
     expect(change.resolve).toMatchObject({ amount: 600_000_000n })
@@ -77,7 +77,7 @@ describe('the price of a finished task', () => {
   })
 
   test.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY, 31, 2 ** 31])(
-    'S29: %s seconds are not believed; the held ones are charged and the report is flagged',
+    '%s seconds are not believed; the held ones are charged and the report is flagged',
     (videoSeconds) => {
       const { change, ended } = applyReport(task(), report({ billed: { videoSeconds } }), FACTS)
 
@@ -109,7 +109,7 @@ describe('the price of a finished task', () => {
 })
 
 describe('the end of a task', () => {
-  test('D1: a failed task is voided and keeps the code and text of the vendor', () => {
+  test('a failed task is voided and keeps the code and text of the vendor', () => {
     const error = { code: 'DataInspectionFailed', message: 'Input data may contain inappropriate content.' }
     const outcome = applyReport(task(), report({ status: 'failed', error }), FACTS)
 

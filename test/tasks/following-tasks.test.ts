@@ -29,7 +29,7 @@ describe('a task that the vendor does not know', () => {
   })
 })
 
-describe('D9: what is no verdict changes nothing', () => {
+describe('what is no verdict changes nothing', () => {
   const noVerdicts = [
     ['no connection', { kind: 'refuse' }],
     ['a connection that breaks', { kind: 'reset' }],

@@ -25,7 +25,7 @@ function forgetful(store: GatewayStore): GatewayStore {
 }
 
 describe('the operator’s limit', () => {
-  test('D9: a video that renders for ever is given up after 24 hours, not before, and costs nothing', async () => {
+  test('a video that renders for ever is given up after 24 hours, not before, and costs nothing', async () => {
     bench = await taskBench()
     const id = await bench.submit('[[video:stuck]] a boat')
 
@@ -85,7 +85,7 @@ describe('the operator’s limit', () => {
   })
 })
 
-describe('D8: a submission whose process died before it noted the answer', () => {
+describe('a submission whose process died before it noted the answer', () => {
   test('becomes unknown once no answer can come any more, and fails at the limit with its money free', async () => {
     const store = memoryStore()
     const dying = await taskBench({ store: forgetful(store) })

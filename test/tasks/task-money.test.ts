@@ -42,7 +42,7 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
     ['[[video:usage=size]] [[video:input=5]]', '0.90'],
   ]
 
-  test.each(shapes)('D3: %s costs %s dollars', async (marks, dollars) => {
+  test.each(shapes)('%s costs %s dollars', async (marks, dollars) => {
     bench = await taskBench()
     const id = await bench.submit(`${marks} a boat`)
 
@@ -54,7 +54,7 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
   })
 
   test.each(['[[video:usage=absurd]]', '[[video:usage=negative]]', '[[video:seconds=600]]'])(
-    'S29: %s is not believed: what was held is charged, and the operator is told',
+    '%s is not believed: what was held is charged, and the operator is told',
     async (marks) => {
       bench = await taskBench()
       await bench.submit(`${marks} a boat`)
@@ -104,7 +104,7 @@ test('the tier that was asked for is held for and charged', async () => {
   expect(await charged()).toBe(parseDollars('0.60'))
 })
 
-describe('D5: the price of the submission holds', () => {
+describe('the price of the submission holds', () => {
   let prices: ReloadablePrices
 
   function dearer(): void {

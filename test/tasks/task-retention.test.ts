@@ -15,7 +15,7 @@ async function rendered(): Promise<string> {
   return id
 }
 
-test('G1: a task is forgotten 90 days after its end, and not a day earlier', async () => {
+test('a task is forgotten 90 days after its end, and not a day earlier', async () => {
   bench = await taskBench()
   const id = await rendered()
   await bench.pass(89 * DAY_MS)
@@ -60,7 +60,7 @@ test('more tasks than one step forgets are all forgotten', async () => {
 })
 
 test.each([0, -1, 0.99, Number.NaN])(
-  'B13: a retention of %d days, under which a key could name a forgotten task, is an error at start',
+  'a retention of %d days, under which a key could name a forgotten task, is an error at start',
   async (taskRetentionDays) => {
     await expect(taskBench({ taskRetentionDays })).rejects.toThrow(
       'createGateway: taskRetentionDays must be at least 1, because an Idempotency-Key names its task for 24 hours',

@@ -101,7 +101,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
     expect(await bench.account()).toEqual(CHARGED)
   })
 
-  test('D2: at the end of a task: it ends once, is charged once, and is told by one message', async () => {
+  test('at the end of a task: it ends once, is charged once, and is told by one message', async () => {
     await start({ webhookSecret: WEBHOOK_SECRET })
     const id = await bench.submit('a boat', { fields: { webhook_url: 'http://127.0.0.1:9/hook' } })
     failing.failAt('end the task', how, 1)
@@ -144,7 +144,7 @@ describe.each(HOWS)('a store that is down for a while (%s)', (how) => {
   })
 })
 
-test('D8: a submission that could be noted only after it was taken for lost is followed to its end', async () => {
+test('a submission that could be noted only after it was taken for lost is followed to its end', async () => {
   await start()
   failing.failAt('note the submission', 'refuse', 150)
   const id = await bench.submit('a boat')

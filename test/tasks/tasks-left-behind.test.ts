@@ -9,7 +9,7 @@ let bench: TaskBench
 
 afterEach(() => bench.close())
 
-test('D9: a task whose vendor is configured no more is given up at the limit, and its money is free', async () => {
+test('a task whose vendor is configured no more is given up at the limit, and its money is free', async () => {
   bench = await taskBench({ taskDeadlineMs: HOUR_MS })
   const id = await bench.submit('a boat')
   await bench.close()

@@ -134,7 +134,7 @@ describe('a fallback that cannot do what was asked', () => {
   })
 })
 
-test('D8: once a submission may have reached the vendor, no fallback is asked', async () => {
+test('once a submission may have reached the vendor, no fallback is asked', async () => {
   bench = await taskBench({ prices, models: [withFallbacks('wv2.6-t2v', ['wv2.7-t2v'])] })
   bench.sandbox.fault({ kind: 'reset', vendor: 'dashscope', operation: 'videos' })
   const id = await bench.submit('', { fields: BODY_26 })

@@ -39,7 +39,7 @@ describe('a private address at delivery', () => {
     ['localhost', (port: string) => `http://localhost:${port}/`],
     ['the metadata service', () => 'http://169.254.169.254/latest/meta-data'],
     ['a private network', () => 'https://10.0.0.1/'],
-  ])('D13: %s is never connected to, and the attempt is recorded as failed', async (_name, url) => {
+  ])('%s is never connected to, and the attempt is recorded as failed', async (_name, url) => {
     const attempt = await attemptAt(url(new URL(receiver.origin).port), false)
 
     expect(attempt?.error).toBe('the URL must not point to a private address')
@@ -47,7 +47,7 @@ describe('a private address at delivery', () => {
     expect(receiver.connections).toBe(0)
   })
 
-  test('S5: a name that was public at submission and is private at delivery is not connected to', async () => {
+  test('a name that was public at submission and is private at delivery is not connected to', async () => {
     addresses = [{ address: '127.0.0.1', family: 4 }]
     const url = `http://receiver.example.com:${new URL(receiver.origin).port}/`
     expect(checkPublicUrl(url)).toHaveProperty('url')
@@ -58,7 +58,7 @@ describe('a private address at delivery', () => {
     expect(receiver.connections).toBe(0)
   })
 
-  test('S5: one private address among public ones refuses the name', async () => {
+  test('one private address among public ones refuses the name', async () => {
     addresses = [
       { address: '93.184.215.14', family: 4 },
       { address: '127.0.0.1', family: 4 },
@@ -70,7 +70,7 @@ describe('a private address at delivery', () => {
     expect(receiver.connections).toBe(0)
   })
 
-  test('S5: a name is looked up afresh at each attempt', async () => {
+  test('a name is looked up afresh at each attempt', async () => {
     addresses = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.example.com'), { code: 'ENOTFOUND' })
     const first = await attemptAt(`http://receiver.example.com:${new URL(receiver.origin).port}/`, false)
     addresses = [{ address: '127.0.0.1', family: 4 }]
@@ -94,6 +94,6 @@ test.each([
   ['ftp://receiver.example.com/', 'the URL must be an http or https URL'],
   ['https://user:word@receiver.example.com/', 'the URL must not hold credentials'],
   ['not a url', 'the URL is not a URL'],
-])('D13: %s is recorded as failed even where private addresses are allowed', async (url, error) => {
+])('%s is recorded as failed even where private addresses are allowed', async (url, error) => {
   expect((await attemptAt(url, true))?.error).toBe(error)
 })

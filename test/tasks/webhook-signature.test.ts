@@ -47,7 +47,7 @@ describe('webhookHeaders', () => {
     expect(() => new Webhook(newWebhookSecret()).verify(body, both)).toThrow('No matching signature')
   })
 
-  test('S22: does not sign with a secret that is too short', () => {
+  test('does not sign with a secret that is too short', () => {
     expect(() => headersOf(['whsec_'])).toThrow(TypeError)
   })
 })
@@ -68,14 +68,14 @@ describe('checkWebhookSecret', () => {
     ['the alphabet of URLs', `whsec_${Buffer.alloc(33, 0xfb).toString('base64url')}`],
     ['a space in it', `${secretOf(24)} `],
     ['words', 'whsec_this-is-not-base64-but-it-is-long-enough'],
-  ])('S22: refuses %s, and names the rule but not the text', (_what, text) => {
+  ])('refuses %s, and names the rule but not the text', (_what, text) => {
     const refused = (): string => checkWebhookSecret(text)
 
     expect(refused).toThrow(TypeError)
     expect(refused).toThrow(/^a webhook secret must be whsec_ and the padded base64 of 24 to 64 bytes$/)
   })
 
-  test('S22: refuses what is no text', () => {
+  test('refuses what is no text', () => {
     const given: { webhookSecret: string } = JSON.parse('{"webhookSecret":12345678901234567890123456789012}')
 
     expect(() => checkWebhookSecret(given.webhookSecret)).toThrow(TypeError)

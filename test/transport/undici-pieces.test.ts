@@ -165,7 +165,7 @@ test('a vendor that reads slowly holds the pieces back', async () => {
   expect(received).toBe(64 * MEBIBYTE)
 })
 
-test('A16 giving a call up in the middle of its body closes the connection, and takes no more pieces', async () => {
+test('giving a call up in the middle of its body closes the connection, and takes no more pieces', async () => {
   const arrived = deferred<IncomingMessage>()
   const { origin } = await serve((request) => arrived.resolve(request))
   const transport = openTransport()

@@ -145,7 +145,7 @@ test('calls at the same time do not wait for each other', async () => {
   expect(await Promise.all(calls.map((made) => made.ending))).toEqual(Array.from({ length: 20 }, () => undefined))
 })
 
-test('S9 a redirect is an answer like any other', async () => {
+test('a redirect is an answer like any other', async () => {
   const paths: (string | undefined)[] = []
   const { origin } = await serve((request, response) => {
     paths.push(request.url)
@@ -293,7 +293,7 @@ describe('giving a call up', () => {
     expect(later).toEqual(Array.from({ length: 10 }, () => undefined))
   })
 
-  test('A16 before and after the headers closes the connection at the vendor', async () => {
+  test('before and after the headers closes the connection at the vendor', async () => {
     const closed: Promise<unknown>[] = []
     const arrived = [deferred<void>(), deferred<void>()]
     const { origin } = await serve((request, response) => {

@@ -19,7 +19,7 @@ function written(form: Form): string {
   return Buffer.concat(chunks).toString().replaceAll(boundaryOf(contentType), BOUNDARY)
 }
 
-test('F14 a form is written in order, with the names and types of its parts', () => {
+test('a form is written in order, with the names and types of its parts', () => {
   const form: Form = [
     { kind: 'field', name: 'model', value: 'gpt-image-1' },
     file({ name: 'image[]', filename: 'größe.png', chunks: [Buffer.from('con'), Buffer.from('tent')] }),
@@ -87,7 +87,7 @@ test('a web-standard reader sees the same form', async () => {
   ])
 })
 
-test('S40 F14 what is written is what is read', async () => {
+test('what is written is what is read', async () => {
   // A name that holds an escape itself cannot be told from an escaped one; the standard has no answer to that.
   const name = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((text) => !/%(?:22|0[ad])/i.test(text))
   const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 60 }), { maxLength: 4 })

@@ -27,7 +27,7 @@ const contentOf = (part: Form[number] | undefined): Buffer | undefined =>
   part?.kind === 'file' ? Buffer.concat(part.chunks) : undefined
 
 describe('a form', () => {
-  test('F14 keeps the order, names, file names and types of its parts', async () => {
+  test('keeps the order, names, file names and types of its parts', async () => {
     const form = await read([
       [field('model'), 'gpt-image-1'],
       [file('image[]', 'one.png'), 'first'],
@@ -46,7 +46,7 @@ describe('a form', () => {
     expect([contentOf(form[1]), contentOf(form[3])].map(String)).toEqual(['first', 'second'])
   })
 
-  test('S38 may use any name, and repeat it', async () => {
+  test('may use any name, and repeat it', async () => {
     const names = ['__proto__', 'constructor', '__proto__', 'toString', 'prompt', 'prompt']
     const form = await read(names.map((name) => [field(name), 'x']))
 
@@ -215,7 +215,7 @@ describe('a form is refused', () => {
     [field('c'), 'd'],
   ])
 
-  test('S40 wherever it is cut short', async () => {
+  test('wherever it is cut short', async () => {
     // Without the line break after the closing boundary it is whole.
     for (let length = 0; length < whole.length - 2; length++) {
       expect(await fault(readForm(FORM_TYPE, [whole.subarray(0, length)])), `cut at ${length}`).toEqual(refused(/form/))
@@ -248,7 +248,7 @@ describe('a form is refused', () => {
   })
 })
 
-describe('S40 a limit', () => {
+describe('a limit', () => {
   const fields = (count: number): WrittenPart[] =>
     Array.from({ length: count }, (_, index) => [field(`f${index}`), 'x'])
   const files = (count: number): WrittenPart[] => Array.from({ length: count }, () => [file('image', 'a.png'), 'x'])

@@ -44,7 +44,7 @@ const EVENTS: ServerSentEvent[] = [
   { event: undefined, data: '[DONE]' },
 ]
 
-describe.each(['\n', '\r\n', '\r'])('E1 events with the line end %j', (lineEnd) => {
+describe.each(['\n', '\r\n', '\r'])('events with the line end %j', (lineEnd) => {
   test.each(CUTS)('are read whole however the bytes are cut: %s', (cut) => {
     const bytes = Buffer.from(STREAM.replaceAll('\n', lineEnd))
 
@@ -59,7 +59,7 @@ test('a last event without its blank line is reported at the end', () => {
   ])
 })
 
-test('E2 a data line of 20 MB passes in linear time', () => {
+test('a data line of 20 MB passes in linear time', () => {
   const pieces = (megabytes: number): Uint8Array[] => [
     Buffer.from('data: '),
     ...Array.from({ length: megabytes * 16 }, () => Buffer.alloc(64 * 1024, 'A')),
@@ -80,7 +80,7 @@ test('E2 a data line of 20 MB passes in linear time', () => {
   expect(large).toBeLessThan(small * 10 + 50)
 })
 
-describe('E2 the cap of one event', () => {
+describe('the cap of one event', () => {
   test('is an error that names the cap', () => {
     const endless = Array.from({ length: 20 }, () => Buffer.alloc(100, 'x'))
 

@@ -95,7 +95,7 @@ export function describeConcurrencyLimiter(
       expect(await acquire(limiter, 'lease_1', 'key_2')).toEqual(true)
     })
 
-    check('B1: gives no more leases than the limit to many callers at once', async (limiter) => {
+    check('gives no more leases than the limit to many callers at once', async (limiter) => {
       const given = await Promise.all(Array.from({ length: 100 }, (_, index) => acquire(limiter, `lease_${index}`)))
       expect(given.filter(Boolean).length).toEqual(LIMIT)
     })

@@ -15,12 +15,12 @@ export function describeIdempotencyStore(
       expect(await store.claim(exampleClaim(), EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
     })
 
-    check('B13: says that the same key is in flight until it is answered', async (store) => {
+    check('says that the same key is in flight until it is answered', async (store) => {
       await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
       expect(await store.claim(exampleClaim(), EXAMPLE_NOW_MS + 1)).toEqual({ status: 'in_flight' })
     })
 
-    check('B13: replays the stored answer, status, headers and every byte', async (store) => {
+    check('replays the stored answer, status, headers and every byte', async (store) => {
       await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
       await store.complete(exampleClaim(), exampleAnswer('first'))
       const found = await store.claim(exampleClaim(), EXAMPLE_NOW_MS + 1)
@@ -28,7 +28,7 @@ export function describeIdempotencyStore(
       expect(found.status === 'replay' && readableAnswer(found.answer)).toEqual(readableAnswer(exampleAnswer('first')))
     })
 
-    check('B13: refuses the key with another body, in flight and answered', async (store) => {
+    check('refuses the key with another body, in flight and answered', async (store) => {
       const other = exampleClaim({ fingerprint: 'b'.repeat(64) })
       await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
       expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'mismatch' })
@@ -36,7 +36,7 @@ export function describeIdempotencyStore(
       expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'mismatch' })
     })
 
-    check('B13: keeps the keys of different accounts apart', async (store) => {
+    check('keeps the keys of different accounts apart', async (store) => {
       await store.claim(exampleClaim({ accountId: 'account_1', key: '2x' }), EXAMPLE_NOW_MS)
       const other = exampleClaim({ accountId: 'account_12', key: 'x' })
       expect(await store.claim(other, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })

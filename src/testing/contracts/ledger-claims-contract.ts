@@ -20,7 +20,7 @@ export function describeLedgerClaims(
   const other = exampleClaim({ fingerprint: 'b'.repeat(64) })
 
   describe('ledger contract: idempotency keys', () => {
-    check('B13: claims the key with the hold; the same key in flight holds nothing', async (store) => {
+    check('claims the key with the hold; the same key in flight holds nothing', async (store) => {
       await fundedLedger(store, 1_000n)
       expect(await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
       const second = exampleReservation({ holdId: 'hold_2', claim })
@@ -29,7 +29,7 @@ export function describeLedgerClaims(
       expect((await store.ledger.account(ACCOUNT_ID))?.held).toEqual(100n)
     })
 
-    check('B13: refuses the key with another body and holds nothing', async (store) => {
+    check('refuses the key with another body and holds nothing', async (store) => {
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
       const second = exampleReservation({ holdId: 'hold_2', claim: other })
@@ -38,7 +38,7 @@ export function describeLedgerClaims(
     })
 
     check(
-      'B13: stores the answer with the charge and replays it without holding, even on an empty balance',
+      'stores the answer with the charge and replays it without holding, even on an empty balance',
       async (store) => {
         await fundedLedger(store, 100n)
         await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
@@ -50,7 +50,7 @@ export function describeLedgerClaims(
       },
     )
 
-    check('B13: leaves the key free when the balance does not suffice', async (store) => {
+    check('leaves the key free when the balance does not suffice', async (store) => {
       await fundedLedger(store, 50n)
       const refused = await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
       expect(refused).toEqual({ status: 'insufficient_balance' })

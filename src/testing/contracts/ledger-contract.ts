@@ -83,7 +83,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       ])
     })
 
-    check('A15, D2: ends a hold once; every later end changes nothing and says so', async (store) => {
+    check('ends a hold once; every later end changes nothing and says so', async (store) => {
       const nothing = { resolved: false, charged: 0n, shortfall: 0n }
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
@@ -99,7 +99,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
 
-    check('A15: settles once when 100 settle at the same time', async (store) => {
+    check('settles once when 100 settle at the same time', async (store) => {
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
       const settlement = { holdId: 'hold_1', amount: 150n, description: 'chat' }
@@ -110,7 +110,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
 
-    check('B1: admits exactly 137 of 2,000 parallel requests with money for 137', async (store) => {
+    check('admits exactly 137 of 2,000 parallel requests with money for 137', async (store) => {
       await fundedLedger(store, 137n * 50n + 49n)
       const outcomes = await Promise.all(
         Array.from({ length: 2_000 }, async (_, index) =>
@@ -121,7 +121,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 49n, held: 137n * 50n })
     })
 
-    check('B7: expires holds whose time is over, at most as many as asked, and no others', async (store) => {
+    check('expires holds whose time is over, at most as many as asked, and no others', async (store) => {
       await fundedLedger(store, 1_000n)
       const early = { amount: 100n, expiresAtMs: EXAMPLE_NOW_MS + 1_000 }
       for (const holdId of ['hold_1', 'hold_2', 'hold_3']) {
@@ -136,7 +136,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 900n, held: 100n })
     })
 
-    check('B7: settles nothing after a hold has expired', async (store) => {
+    check('settles nothing after a hold has expired', async (store) => {
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ expiresAtMs: EXAMPLE_NOW_MS + 1 }), EXAMPLE_NOW_MS)
       await store.ledger.expire(EXAMPLE_NOW_MS + 2, 10)

@@ -89,14 +89,14 @@ export function describeRateLimiter({ describe, it, expect }: ContractRunner, su
       expect((await limiter.take([tokens(5000)], clock.now())).allowed).toEqual(false)
     })
 
-    check('B12: gives tokens back that were taken by the estimate and not used', async (limiter) => {
+    check('gives tokens back that were taken by the estimate and not used', async (limiter) => {
       await limiter.take([tokens(60)], clock.now())
       await limiter.adjust(tokens(-50), clock.now())
       expect((await limiter.take([tokens(50)], clock.now())).allowed).toEqual(true)
       expect((await limiter.take([tokens(10)], clock.now())).allowed).toEqual(false)
     })
 
-    check('B12: takes more after the fact without refusing, and makes later takes wait for it', async (limiter) => {
+    check('takes more after the fact without refusing, and makes later takes wait for it', async (limiter) => {
       await limiter.take([tokens(60)], clock.now())
       await limiter.adjust(tokens(60), clock.now())
       await clock.advance(50_000)
@@ -116,7 +116,7 @@ export function describeRateLimiter({ describe, it, expect }: ContractRunner, su
       expect((await limiter.take([requests('key_2')], clock.now())).allowed).toEqual(true)
     })
 
-    check('B1: grants no more than the limit to many callers at once', async (limiter) => {
+    check('grants no more than the limit to many callers at once', async (limiter) => {
       const decisions = await Promise.all(
         Array.from({ length: 100 }, async () => limiter.take([requests()], clock.now())),
       )

@@ -49,7 +49,7 @@ export function describeTaskChanges(
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
     })
 
-    check('D3: charges what was used, gives the rest back and keeps the answer for replay', async (store) => {
+    check('charges what was used, gives the rest back and keeps the answer for replay', async (store) => {
       await accepted(store)
       expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS + 9)).toEqual(true)
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
@@ -64,7 +64,7 @@ export function describeTaskChanges(
       })
     })
 
-    check('D1: gives the whole hold back for a task that failed, and keeps the answer for replay', async (store) => {
+    check('gives the whole hold back for a task that failed, and keeps the answer for replay', async (store) => {
       await accepted(store)
       const failure = {
         id: 'task_1',
@@ -110,7 +110,7 @@ export function describeTaskChanges(
       expect(await stateOf(store)).toEqual('completed')
     })
 
-    check('D2: a second end changes nothing: no charge, no refund, no message', async (store) => {
+    check('a second end changes nothing: no charge, no refund, no message', async (store) => {
       await accepted(store)
       await store.tasks.change({ ...completion(150n), delivery: exampleDelivery() }, EXAMPLE_NOW_MS)
       const late = {
@@ -125,7 +125,7 @@ export function describeTaskChanges(
       expect((await store.webhooks.list(ACCOUNT_ID, 'task_1')).map(({ id }) => id)).toEqual(['msg_1'])
     })
 
-    check(`D2: of ${RACERS} ends at once by poll, cancel and sweep one counts`, async (store) => {
+    check(`of ${RACERS} ends at once by poll, cancel and sweep one counts`, async (store) => {
       await accepted(store)
       const won = await Promise.all(
         Array.from({ length: RACERS }, async (_, index) => {

@@ -20,7 +20,7 @@ export function describeTaskForgetting(
     tasks.forget({ changedUntilMs, limit })
 
   describe('task store contract: forgetting', () => {
-    check('G1: forgets tasks that ended by then, in every final state, and no open one', async (store) => {
+    check('forgets tasks that ended by then, in every final state, and no open one', async (store) => {
       for (const state of STATES) {
         await store.tasks.insert(exampleTask({ id: `task_${state}`, upstreamId: `upstream-${state}`, state }))
       }

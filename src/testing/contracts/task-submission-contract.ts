@@ -92,7 +92,7 @@ export function describeTaskSubmission(
     })
 
     for (const state of OPEN_TASK_STATES) {
-      check(`D9: does not expire the hold of a task in state ${state}, but others`, async (store) => {
+      check(`does not expire the hold of a task in state ${state}, but others`, async (store) => {
         await submitted(store)
         await store.tasks.change({ id: 'task_1', from: ['submitting'], set: { state } }, EXAMPLE_NOW_MS)
         await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 50n }), EXAMPLE_NOW_MS)

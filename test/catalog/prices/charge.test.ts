@@ -24,13 +24,13 @@ describe('charge', () => {
     expect(charge(CHAT, { inputTokens: 1_000, outputTokens: 200 })).toBe(3_000_000n + 3_000_000n)
   })
 
-  it('C1: takes cached and cache-written tokens out of the input total and counts none twice', () => {
+  it('takes cached and cache-written tokens out of the input total and counts none twice', () => {
     const usage = { inputTokens: 1_000, cachedInputTokens: 600, cacheWriteTokens: 300, outputTokens: 0 }
 
     expect(charge(CHAT, usage)).toBe(100n * 3_000n + 600n * 300n + 300n * 3_750n)
   })
 
-  it('C1: charges what was written to the cache for an hour at its own price, and the rest of what was written at the other', () => {
+  it('charges what was written to the cache for an hour at its own price, and the rest of what was written at the other', () => {
     const usage = { inputTokens: 1_000, cachedInputTokens: 100, cacheWriteTokens: 600, cacheWrite1hTokens: 400 }
     const tokens = { input_token: '3.00', cached_input_token: '0.30', output_token: '15.00' }
     const withoutHour = 300n * 3_000n + 100n * 300n + 200n * 3_750n
@@ -46,7 +46,7 @@ describe('charge', () => {
     expect(charge(rateOf(tokens), usage)).toBe(900n * 3_000n + 100n * 300n)
   })
 
-  it('C7: rounds the price that follows from another up once, too', () => {
+  it('rounds the price that follows from another up once, too', () => {
     expect(
       charge(rateOf({ cache_write_token: '0.001', input_token: '0', output_token: '0' }), {
         inputTokens: 3,
@@ -73,7 +73,7 @@ describe('charge', () => {
     ])
   })
 
-  it('S29: is never above the highest charge of an estimate, whatever part of the input was written to the cache', () => {
+  it('is never above the highest charge of an estimate, whatever part of the input was written to the cache', () => {
     const price = fc.integer({ min: 0, max: 50 }).map(String)
     const part = fc.integer({ min: 0, max: 1_000 })
     const prices = fc.record(
@@ -135,30 +135,30 @@ describe('charge', () => {
     expect(charge(CHAT, { cachedInputTokens: 10 })).toBe(3_000n)
   })
 
-  it('A6: tells zero from nothing said, and charges neither', () => {
+  it('tells zero from nothing said, and charges neither', () => {
     expect(charge(CHAT, { inputTokens: 0, cachedInputTokens: 10, outputTokens: 0 })).toBe(0n)
     expect(charge(CHAT, {})).toBe(0n)
   })
 
-  it('C7: makes the smallest call of the cheapest model cost something', () => {
+  it('makes the smallest call of the cheapest model cost something', () => {
     expect(charge(rateOf({ input_token: '0.0001' }), { inputTokens: 1 })).toBe(1n)
     expect(charge(rateOf({ input_token: '0.02' }), { inputTokens: 1 })).toBe(20n)
   })
 
-  it('C7: rounds up once, not once for each meter', () => {
+  it('rounds up once, not once for each meter', () => {
     const rate = rateOf({ input_token: '0.0004', output_token: '0.0004', request: '0.0002' })
 
     expect(charge(rate, { inputTokens: 1, outputTokens: 1 })).toBe(1n)
   })
 
-  it('C6: is exact where floats drift', () => {
+  it('is exact where floats drift', () => {
     const rate = rateOf({ input_token: '0.10', output_token: '0.20' }, 1)
 
     expect(charge(rate, { inputTokens: 1, outputTokens: 1 })).toBe(300_000_000n)
     expect(charge(rateOf({ input_token: '1' }, 3), { inputTokens: 3_000_000 })).toBe(1_000_000_000_000_000n)
   })
 
-  it('C6: charges fractions of a second as they are written', () => {
+  it('charges fractions of a second as they are written', () => {
     const rate = rateOf({ video_second: '0.10' }, 1)
 
     expect(charge(rate, { videoSeconds: 5.04 })).toBe(504_000_000n)
@@ -173,7 +173,7 @@ describe('charge', () => {
     expect(charge(rateOf({ character: '0.10' }, 10_000), { characters: 7 })).toBe(70_000n)
   })
 
-  it('C9: costs what the model that answered costs', () => {
+  it('costs what the model that answered costs', () => {
     const prices = definePrices({
       currency: 'USD',
       prices: [
@@ -203,7 +203,7 @@ describe('charge', () => {
     ['pictures of a model that is priced by tokens but reported none', { output_token: '1' }, { images: 1 }],
     ['video without a price', { image: '1' }, { videoSeconds: 5 }],
     ['characters without a price', { video_second: '1' }, { characters: 5 }],
-  ] as const)('C11: finds no amount for %s', (_case, amounts, usage) => {
+  ] as const)('finds no amount for %s', (_case, amounts, usage) => {
     expect(charge(rateOf(amounts), usage)).toBeUndefined()
   })
 
@@ -228,14 +228,14 @@ describe('charge', () => {
   })
 
   it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    'S29: throws for a count of %s rather than crediting',
+    'throws for a count of %s rather than crediting',
     (count) => {
       expect(() => charge(CHAT, { inputTokens: count })).toThrow(RangeError)
       expect(() => charge(rateOf({ image: '1' }), { images: count })).toThrow(RangeError)
     },
   )
 
-  it('C6: equals the sum of exact fractions, whatever the prices', () => {
+  it('equals the sum of exact fractions, whatever the prices', () => {
     const price = fc.record({
       micros: fc.bigInt({ min: 0n, max: 10n ** 10n }),
       per: fc.integer({ min: 1, max: 3_000_000 }),
@@ -259,7 +259,7 @@ describe('charge', () => {
     )
   })
 
-  it('D5: a rate made again from its prices charges the same', () => {
+  it('a rate made again from its prices charges the same', () => {
     const again = createRate(CHAT.model, JSON.parse(JSON.stringify(CHAT.prices)) as MeterPrice[])
 
     expect(again).toEqual(CHAT)

@@ -26,7 +26,7 @@ describe('a price that JSON holds as a number', () => {
     else expect(decimalAmount(dollars, from, wanted)).toEqual({ amount, per })
   })
 
-  test('C6: becomes decimal text without any drift: read back, it is the same number', () => {
+  test('becomes decimal text without any drift: read back, it is the same number', () => {
     fc.assert(
       fc.property(price, fc.constantFrom(0, 6), (dollars, wanted) => {
         const { amount, per } = decimalAmount(dollars, 0, wanted)

@@ -29,7 +29,7 @@ describe('plausibleUsage', () => {
     expect(plausibleUsage(usage, { hold, limits })).toEqual({ usage, implausible: [] })
   })
 
-  it('A6: keeps zero zero and absent absent', () => {
+  it('keeps zero zero and absent absent', () => {
     expect(plausibleUsage({ inputTokens: 0, outputTokens: 0, images: 0 }, { hold, limits })).toEqual({
       usage: { inputTokens: 0, outputTokens: 0, images: 0 },
       implausible: [],
@@ -39,7 +39,7 @@ describe('plausibleUsage', () => {
   })
 
   it.each([-1, 1.5, '12', 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, 10n, {}, true])(
-    'S29: puts the hold in place of %s and names the field',
+    'puts the hold in place of %s and names the field',
     (value) => {
       const reported = { inputTokens: value, outputTokens: value }
 
@@ -51,7 +51,7 @@ describe('plausibleUsage', () => {
   )
 
   it.each([-1, 1.5, '12', 2 ** 31, Number.NaN])(
-    'S29: does so for every other field, and drops what was not held: %s',
+    'does so for every other field, and drops what was not held: %s',
     (value) => {
       for (const field of FIELDS) {
         if (field === 'videoSeconds' && value === 1.5) continue
@@ -63,7 +63,7 @@ describe('plausibleUsage', () => {
     },
   )
 
-  it.each([undefined, null, 7, 'usage', [1, 2]])('S29: takes the hold when the report is %j', (reported) => {
+  it.each([undefined, null, 7, 'usage', [1, 2]])('takes the hold when the report is %j', (reported) => {
     expect(plausibleUsage(reported, { hold, limits })).toEqual({ usage: hold, implausible: ['usage'] })
   })
 
@@ -103,7 +103,7 @@ describe('plausibleUsage', () => {
     })
   })
 
-  it('S29: never throws, and what it gives can always be charged', () => {
+  it('never throws, and what it gives can always be charged', () => {
     const rate = createRate(
       'example',
       METERS.map((meter) => ({ meter, amount: '0.5', per: 1_000 })),

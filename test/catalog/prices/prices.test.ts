@@ -98,7 +98,7 @@ describe('quote', () => {
   const secondPrice = (fields: Record<string, string>) =>
     prices.quote('v', fields)?.prices.find((price) => price.meter === 'video_second')?.amount
 
-  it('C11: knows no rate for a model without a price', () => {
+  it('knows no rate for a model without a price', () => {
     expect(prices.quote('gp-6', {})).toBeUndefined()
     expect(prices.quote('constructor', {})).toBeUndefined()
   })
@@ -116,14 +116,14 @@ describe('quote', () => {
   })
 
   it.each([{}, { resolution: '480p' }, { resolution: '1080P' }, { Resolution: '720p' }, { audio: 'true' }])(
-    'C11: refuses %j when some meter has rows and none of them holds',
+    'refuses %j when some meter has rows and none of them holds',
     (fields) => {
       expect(prices.quote('v', fields)).toBeUndefined()
       expect(prices.quote('v', fields)).toBeUndefined()
     },
   )
 
-  it('S38: reads no condition from the prototype of the fields', () => {
+  it('reads no condition from the prototype of the fields', () => {
     const inherited: Record<string, string> = Object.create({ resolution: '720p' })
 
     expect(prices.quote('v', inherited)).toBeUndefined()

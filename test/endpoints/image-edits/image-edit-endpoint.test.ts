@@ -84,7 +84,7 @@ describe('an edit request', () => {
     }
   })
 
-  it('S30: is refused for a billion pictures', () => {
+  it('is refused for a billion pictures', () => {
     expect(refusal(() => edit(gp2, { n: '1e9' }))).toMatchObject({ status: 400, param: 'n' })
     expect(refusal(() => edit(gp2, { n: '1000000000' }))).toMatchObject({ status: 400, param: 'n' })
     expect(refusal(() => edit(gp2, { n: '-5' }))).toMatchObject({ status: 400, param: 'n' })

@@ -4,7 +4,7 @@ import { refusal } from '../images/openai-image-facts.ts'
 import { fieldPart, picturePart } from './edit-parts.ts'
 
 describe('the form of an edit', () => {
-  it('F14: takes pictures under every name that clients give them, in order', () => {
+  it('takes pictures under every name that clients give them, in order', () => {
     const names = ['image', 'image[]', 'image[]', 'image[0]', 'image[12]']
 
     const { images } = new ImageEditForm(names.map((name) => picturePart(name)))
@@ -33,7 +33,7 @@ describe('the form of an edit', () => {
     })
   })
 
-  it('F14: keeps the form itself, with what nobody here knows', () => {
+  it('keeps the form itself, with what nobody here knows', () => {
     const parts = [
       fieldPart('input_fidelity', 'high'),
       picturePart('markup'),
@@ -48,7 +48,7 @@ describe('the form of an edit', () => {
     expect(form.images).toEqual([])
   })
 
-  it('S38: is not touched by parts called after what every object has', () => {
+  it('is not touched by parts called after what every object has', () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
 
     const form = new ImageEditForm([

@@ -54,7 +54,7 @@ describe('requests that pass, as they came', () => {
     ['a previous answer', { previous_interaction_id: 'v1_abc' }],
     ['no storing', { store: false }],
     ['tools, which are sifted later', { tools: [{ type: 'google_search' }, { google_search: {} }] }],
-    ['fields that are not known (F8)', { labels: { team: 'a' }, n: 1, generation_config: { seed: 7 } }],
+    ['fields that are not known', { labels: { team: 'a' }, n: 1, generation_config: { seed: 7 } }],
     ['background false', { background: false }],
     ...['512px', '1K', '2K', '4K'].map((size): [string, object, ModelName] => [
       `${size} on 3.1-flash`,
@@ -102,7 +102,7 @@ describe('requests that pass, as they came', () => {
   })
 })
 
-describe('requests that are refused with 400 naming the field (S30)', () => {
+describe('requests that are refused with 400 naming the field', () => {
   test.each<[string, object, string, ModelName?]>([
     ['no input', { input: undefined }, 'input'],
     ['an empty text', { input: '' }, 'input'],
@@ -145,11 +145,7 @@ describe('requests that are refused with 400 naming the field (S30)', () => {
         model,
       ]),
     ),
-    [
-      'a ratio named like a member of objects (S38)',
-      format({ aspect_ratio: 'constructor' }),
-      'response_format.aspect_ratio',
-    ],
+    ['a ratio named like a member of objects', format({ aspect_ratio: 'constructor' }), 'response_format.aspect_ratio'],
     ['temperature above 2', { generation_config: { temperature: 2.1 } }, 'generation_config.temperature'],
     ['temperature below 0', { generation_config: { temperature: -0.1 } }, 'generation_config.temperature'],
     ['temperature as text', { generation_config: { temperature: '1' } }, 'generation_config.temperature'],
@@ -177,7 +173,7 @@ describe('requests that are refused with 400 naming the field (S30)', () => {
       'generation_config.image_config',
     ],
     ['the size in camel case', format({ imageSize: '4K' }), 'response_format.imageSize'],
-    ['a foreign id in camel case (S21)', { previousInteractionId: 'v1_a' }, 'previousInteractionId'],
+    ['a foreign id in camel case', { previousInteractionId: 'v1_a' }, 'previousInteractionId'],
     ['settings in camel case', { generationConfig: {} }, 'generationConfig'],
     ['15 references on 3.1-flash', { input: [text, ...Array(15).fill(picture)] }, 'input'],
     ['15 references on 3-pro', { input: [text, ...Array(15).fill(picture)] }, 'input', 'pro'],
@@ -200,7 +196,7 @@ describe('requests that are refused with 400 naming the field (S30)', () => {
     expect(error.message).toBe('input[0].data: must be base64 without a data: URI prefix')
   })
 
-  test('20 MB of base64 are checked in linear time, good or bad (E2)', () => {
+  test('20 MB of base64 are checked in linear time, good or bad', () => {
     const good = 'QUJD'.repeat(5_000_000)
     const began = process.cpuUsage()
 
@@ -297,7 +293,7 @@ describe('what the gateway reads from a request', () => {
     })
   })
 
-  test('addresses of pictures are named with their place (S8)', () => {
+  test('addresses of pictures are named with their place', () => {
     const request = parse({
       input: [text, picture, { type: 'image', mime_type: 'image/png', uri: 'http://127.0.0.1/x' }],
     })

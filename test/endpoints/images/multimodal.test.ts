@@ -178,13 +178,13 @@ describe('the multimodal image request', () => {
       /does not take it/,
     ],
     ...[0, 2, 1.5, 1e9, '1', null].map((n): [string, unknown, string, RegExp] => [
-      `S30: n of ${JSON.stringify(n)}`,
+      `n of ${JSON.stringify(n)}`,
       body('qw-image-2.0', [text()], { n }),
       'parameters.n',
       /exactly 1/,
     ]),
     ...[-1, 2_147_483_648, 1.5, '7'].map((seed): [string, unknown, string, RegExp] => [
-      `S30: a seed of ${JSON.stringify(seed)}`,
+      `a seed of ${JSON.stringify(seed)}`,
       body('qw-image-2.0', [text()], { seed }),
       'parameters.seed',
       /./,
@@ -221,7 +221,7 @@ describe('the multimodal image request', () => {
     expect(error.message).toMatch(message)
   })
 
-  it('S38: members called constructor or toString are unknown fields like others, and fill in nothing', () => {
+  it('members called constructor or toString are unknown fields like others, and fill in nothing', () => {
     const value = JSON.parse('{"constructor":{"size":"1*1"},"toString":1}') as object
     const request = parse({ ...body('qw-image-edit', [image(), text()], value), ...value })
 

@@ -72,7 +72,7 @@ describe('a request for text to image', () => {
     expect(refusal(() => parse(fields))).toMatchObject({ status: 400, type: 'invalid_request_error', param })
   })
 
-  it('S30: is refused for a billion pictures and for minus five', () => {
+  it('is refused for a billion pictures and for minus five', () => {
     expect(refusal(() => parse({ n: 1e9 }))).toMatchObject({ status: 400, param: 'n', code: 'invalid_request' })
     expect(refusal(() => parse({ n: -5 }))).toMatchObject({ status: 400, param: 'n', code: 'invalid_request' })
   })

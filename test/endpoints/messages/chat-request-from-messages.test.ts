@@ -43,7 +43,7 @@ test('a plain request keeps its fields, and gets no others', () => {
   })
 })
 
-describe('F11 a field without an equivalent is named, never lost in silence', () => {
+describe('a field without an equivalent is named, never lost in silence', () => {
   test.each([
     ['top_k', { top_k: 5 }],
     ['context_management', { context_management: { edits: [] } }],
@@ -101,7 +101,7 @@ describe('system text', () => {
   })
 })
 
-describe('F3 F5 calls and results', () => {
+describe('calls and results', () => {
   const calls = {
     role: 'assistant',
     content: [
@@ -171,7 +171,7 @@ describe('F3 F5 calls and results', () => {
   })
 })
 
-describe('F10 state in signatures', () => {
+describe('state in signatures', () => {
   test('of a call goes back to the call behind it', () => {
     const thinking = { type: 'thinking', thinking: '', signature: carriedSignature(extra) }
     const call = { type: 'tool_use', id: 'a', name: 'first', input: {} }
@@ -198,7 +198,7 @@ describe('F10 state in signatures', () => {
     })
   })
 
-  test('S38 state that no gateway wrote is refused', () => {
+  test('state that no gateway wrote is refused', () => {
     const state = Buffer.from('{"google":{"__proto__":{"polluted":1}}}').toString('base64url')
     const content = [{ type: 'thinking', thinking: '', signature: `signalbox:${state}` }]
 

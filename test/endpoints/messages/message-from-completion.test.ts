@@ -90,7 +90,7 @@ describe('the input of a call', () => {
     expect(message.content[0]?.['input']).toEqual(input)
   })
 
-  test.each([10, 57, 58, 59, 60, 64, 100_000])('S37 nested %i deep can be sent back', (depth) => {
+  test.each([10, 57, 58, 59, 60, 64, 100_000])('nested %i deep can be sent back', (depth) => {
     const json = `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`
     const { content } = messageOf({ tool_calls: [callOf(json)] })
 

@@ -105,7 +105,7 @@ test('a second call goes out as it arrives once the arguments of the first are w
   })
 })
 
-describe('F10 what another vendor wants back', () => {
+describe('what another vendor wants back', () => {
   const extra = { google: { thought_signature: 'c2ln' } }
 
   test('stands in the signature of the thinking in front of its call', () => {
@@ -199,7 +199,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.constant<Step>(['redacted', (to) => to.thinkingBlock({ type: 'redacted_thinking', data: 'D' })]),
 )
 
-describe('F1 the blocks of a stream', () => {
+describe('the blocks of a stream', () => {
   test('are numbered without a gap, open one at a time and closed, whatever a decoder calls', () => {
     fc.assert(
       fc.property(fc.array(anyStep, { maxLength: 30 }), fc.array(anyStep, { maxLength: 3 }), (steps, late) => {

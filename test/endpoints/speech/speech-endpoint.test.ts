@@ -91,7 +91,7 @@ describe('the voice', () => {
   })
 })
 
-test('S38 names of fields that could not stand in a header are not reported, nor are too many', () => {
+test('names of fields that could not stand in a header are not reported, nor are too many', () => {
   const odd = { 'line\nbreak': 1, ['x'.repeat(65)]: 1, naïve: 1, '': 1 }
   const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`field_${index}`, index]))
 

@@ -5,7 +5,7 @@ import { CLIP, PICTURE, parse, refusal, SOUND } from './support/parsed-video.ts'
 describe('addresses', () => {
   const inline = 'data:image/png;base64,iVBORw0KGgo='
 
-  it('D13: lists every address that somebody fetches from, with its place', () => {
+  it('lists every address that somebody fetches from, with its place', () => {
     const input = {
       prompt: 'x',
       media: [
@@ -24,7 +24,7 @@ describe('addresses', () => {
     ])
   })
 
-  it('D13: lists those of 2.6 too', () => {
+  it('lists those of 2.6 too', () => {
     const r2v = parse('wv2.6-r2v', { input: { prompt: 'x', reference_urls: [CLIP, PICTURE] } })
 
     expect(videoEndpoint.callerUrls?.(parse('wv2.6-i2v'))).toEqual([
@@ -51,7 +51,7 @@ describe('addresses', () => {
     ['wv2.7-i2v', { media: [PICTURE] }, 'input.media[0]'],
     ['wv2.7-i2v', { media: [{ type: 'first_clip', url: inline }] }, 'input.media[0].url'],
     ['wv2.7-i2v', { media: [{ type: 'first_frame', url: 'javascript:alert(1)' }] }, 'input.media[0].url'],
-  ])('D13: that are none are refused: %s %j', (model, input, param) => {
+  ])('that are none are refused: %s %j', (model, input, param) => {
     expect(refusal(model, { input })).toMatchObject({ code: 'invalid_request', param })
   })
 

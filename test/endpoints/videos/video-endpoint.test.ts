@@ -78,7 +78,7 @@ describe('a video request', () => {
     ['parameters.duration', { parameters: { duration: '5' } }],
     ['parameters.resolution', { model: 'wv2.6-i2v', parameters: { resolution: 720 } }],
     ['parameters.size', { parameters: { size: '1000*1000' } }],
-  ])('S30: a bad %s is refused before money is held: %j', (param, fields) => {
+  ])('a bad %s is refused before money is held: %j', (param, fields) => {
     const model = 'model' in fields ? fields.model : 'wv2.6-t2v'
 
     expect(refusal(model, fields)).toMatchObject({ code: 'invalid_request', param })
@@ -88,7 +88,7 @@ describe('a video request', () => {
     ['wv2.5-t2v-preview', 6, '5 or 10 seconds'],
     ['wv2.6-r2v', 11, '2 to 10 seconds'],
     ['wv2.7-i2v', 16, '2 to 15 seconds'],
-  ])('S30: %s does not render %i seconds', (model, duration, offered) => {
+  ])('%s does not render %i seconds', (model, duration, offered) => {
     expect(refusal(model, { duration }).message).toBe(`duration: ${model} renders ${offered}`)
   })
 
@@ -111,7 +111,7 @@ describe('a video request', () => {
     })
   })
 
-  it('S38: to a model that is called like a member of every object finds no protocol there', () => {
+  it('to a model that is called like a member of every object finds no protocol there', () => {
     const model = defineModel({ id: 'constructor', kind: 'video', vendor: 'any', protocol: 'constructor' })
 
     expect(videoEndpoint.parse({ model: 'constructor', input: {} }, model).resolution).toBe('720p')

@@ -5,7 +5,7 @@ import { memoryLedger } from '../../../src/stores/memory/memory-ledger.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
 
 describe('memory ledger', () => {
-  it('A15, B1, C6: agrees with a simple model over random histories, to the nano-dollar, with or without a short journal', async () => {
+  it('agrees with a simple model over random histories, to the nano-dollar, with or without a short journal', async () => {
     await fc.assert(
       fc.asyncProperty(
         ledgerHistories({ maxLength: 120 }),
@@ -28,7 +28,7 @@ describe('memory ledger', () => {
     expect(ledger.account('account_1')).toMatchObject({ balance: 400n, held: 100n })
   })
 
-  it('G1: sums old journal lines up in one, so that a busy account does not grow for ever', () => {
+  it('sums old journal lines up in one, so that a busy account does not grow for ever', () => {
     const ledger = memoryLedger({ maxJournalLines: 10, maxOutcomes: 10 })
     ledger.createAccount({ id: 'account_1' }, 1)
     ledger.credit({ creditId: 'credit_1', accountId: 'account_1', amount: 1_000_000n, description: 'start' }, 1)

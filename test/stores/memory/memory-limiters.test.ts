@@ -93,7 +93,7 @@ describe('memory rate limiter', () => {
     expect(takeOne(limiter, 'requests', 6, NOW_MS).allowed).toBe(false)
   })
 
-  it('B11: keeps memory bounded over a million distinct keys, and drained buckets stay drained', async () => {
+  it('keeps memory bounded over a million distinct keys, and drained buckets stay drained', async () => {
     const limiter = memoryRateLimiter({ maxBuckets: 1_000 })
     limiter.take([{ bucket: 'tokens:busy', amount: 60, perMinute: 60 }], NOW_MS)
     const bytesBefore = await usedBytes()
@@ -105,7 +105,7 @@ describe('memory rate limiter', () => {
     expect(grownBytes).toBeLessThan(10 * 1024 * 1024)
   })
 
-  it('B11: drops buckets that are full again before any that are not', () => {
+  it('drops buckets that are full again before any that are not', () => {
     const limiter = memoryRateLimiter({ maxBuckets: 50 })
     for (let index = 0; index < 50; index++) takeOne(limiter, `requests:old_${index}`, 60, NOW_MS)
     const later = NOW_MS + 61_000

@@ -22,7 +22,7 @@ describe('memory tasks', () => {
     expect(interactions.find('account_1', 'v1_1', NOW_MS)).toBeUndefined()
   })
 
-  it('G1: drops the tasks that ended first beyond the number allowed, and never an open one', () => {
+  it('drops the tasks that ended first beyond the number allowed, and never an open one', () => {
     const store = memoryStore({ maxFinishedTasks: 2 })
     for (const id of ['task_1', 'task_2', 'task_3', 'task_4', 'task_5']) {
       store.tasks.insert(exampleTask({ id, upstreamId: `upstream_${id}`, createdAtMs: NOW_MS }))
@@ -35,7 +35,7 @@ describe('memory tasks', () => {
     expect(store.tasks.find('account_1', 'upstream_task_4')).toBeUndefined()
   })
 
-  it('G1: drops the oldest messages that wait no more beyond the number allowed, and never a pending one', () => {
+  it('drops the oldest messages that wait no more beyond the number allowed, and never a pending one', () => {
     const store = memoryStore({ maxFinishedDeliveries: 1 })
     store.tasks.insert(exampleTask())
     for (const id of ['msg_1', 'msg_2', 'msg_3']) {
@@ -54,7 +54,7 @@ describe('memory tasks', () => {
     expect(store.webhooks.resend('account_1', 'msg_2', NOW_MS)).toBe(false)
   })
 
-  it('G1: drops the oldest conversations beyond the number allowed', () => {
+  it('drops the oldest conversations beyond the number allowed', () => {
     const { interactions } = memoryStore({ maxInteractions: 2 })
     const record = { accountId: 'account_1', vendor: 'gemini', vendorKey: 'f', upstreamId: 'u', model: 'm' }
     const times = { createdAtMs: NOW_MS, expiresAtMs: NOW_MS + 60_000 }

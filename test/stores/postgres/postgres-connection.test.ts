@@ -88,7 +88,7 @@ describe('connection to PostgreSQL', () => {
     expect(client.release.mock.calls).toEqual([[]])
   })
 
-  test('E11: listens for errors of pool and connections once each, so that none ends the process', async () => {
+  test('listens for errors of pool and connections once each, so that none ends the process', async () => {
     const { pool, client } = poolOf(async () => ({ rows: [] }))
 
     const connections = [postgresConnection(pool, 1_000), postgresConnection(pool, 1_000)]

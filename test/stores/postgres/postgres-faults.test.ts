@@ -35,7 +35,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
     return () => schemas.dispose(store)
   })
 
-  test('B7d: an account that somebody keeps locked fails in time, holds nothing, and stops no other account', async () => {
+  test('an account that somebody keeps locked fails in time, holds nothing, and stops no other account', async () => {
     const pool = new pg.Pool({ connectionString: server.url })
     const { ledger } = postgresStore({ pool, schema, statementTimeoutMs: 300 })
     const locker = await schemas.pool.connect()
@@ -53,7 +53,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
     await pool.end()
   })
 
-  test('E11: a connection that the server ends while idle harms nobody', async () => {
+  test('a connection that the server ends while idle harms nobody', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 })
     const { ledger } = postgresStore({ pool, schema })
     await ledger.account('account_1')
@@ -85,7 +85,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
     await pool.end()
   })
 
-  test('B7d: a server that is not there rejects every call, and starting too', async () => {
+  test('a server that is not there rejects every call, and starting too', async () => {
     const port = await freePort()
     const pool = new pg.Pool({ host: '127.0.0.1', port, user: 'postgres' })
     const away = postgresStore({ pool })

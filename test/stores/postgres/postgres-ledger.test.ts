@@ -75,7 +75,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     await expect(schemas.pool.query(again)).rejects.toThrow('entries_charged_once')
   })
 
-  test('D2: 100 racers on one hold, settling, voiding and sweeping, have one winner', async () => {
+  test('100 racers on one hold, settling, voiding and sweeping, have one winner', async () => {
     await fund(store, 1_000n)
     await store.ledger.reserve(reservation({ amount: 400n, expiresAtMs: NOW_MS - 1 }), NOW_MS - 60_000)
     const race = [

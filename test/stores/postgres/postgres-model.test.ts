@@ -19,7 +19,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL against the 
   afterAll(() => schemas.end())
 
   test(
-    'B1: random histories keep every account exact to the nano-dollar',
+    'random histories keep every account exact to the nano-dollar',
     async () => {
       const histories = ledgerHistories({ minLength: isLong ? 100 : 0, maxLength: 100 })
       const property = fc.asyncProperty(histories, async (history) => {

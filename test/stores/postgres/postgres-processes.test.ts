@@ -54,7 +54,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     return all
   }
 
-  test('B1: 4 processes admit exactly 137 of 2,000 parallel reservations with money for 137', async () => {
+  test('4 processes admit exactly 137 of 2,000 parallel reservations with money for 137', async () => {
     await credit(137n * 50n + 49n)
     const programs = await workers(4, { task: 'reserve-many' })
 
@@ -64,7 +64,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     expect(await store.ledger.account('account_1')).toMatchObject({ balance: 49n, held: 137n * 50n })
   })
 
-  test('B7: 4 processes that sweep at the same time expire each hold once', async () => {
+  test('4 processes that sweep at the same time expire each hold once', async () => {
     await credit(1_000_000n)
     const holds = Array.from({ length: 300 }, (_, index) => `hold_${index}`)
     const hold = { accountId: 'account_1', keyId: 'key_1', amount: 100n, expiresAtMs: NOW_MS - 1 }
@@ -79,7 +79,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     expect(await store.ledger.account('account_1')).toMatchObject({ balance: 1_000_000n, held: 0n })
   })
 
-  test('D2: 4 processes take each of 300 due tasks once, and no more than their common budget', async () => {
+  test('4 processes take each of 300 due tasks once, and no more than their common budget', async () => {
     for (let index = 0; index < 300; index++) {
       await store.tasks.insert(exampleTask({ id: `task_${index}`, nextPollAtMs: NOW_MS }))
     }
@@ -103,7 +103,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     expect(rows).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }])
   })
 
-  test('B7: kill -9 loses none of the reservations that were acknowledged', async () => {
+  test('kill -9 loses none of the reservations that were acknowledged', async () => {
     await credit(1_000_000n)
     const acknowledged: string[] = []
 

@@ -65,7 +65,7 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL restarted 
     await server.stop()
   })
 
-  test('B7d: no vendor is called without a hold, and requests succeed within 5 s after it is back', async () => {
+  test('no vendor is called without a hold, and requests succeed within 5 s after it is back', async () => {
     const load = new Load(gateway)
     await load.more(load.answered, 40)
     await server.halt()

@@ -37,7 +37,7 @@ describe.skipIf(server.missing !== undefined)('tasks on PostgreSQL', () => {
   }
 
   test.each([{ kind: 'void' }, { kind: 'settle', amount: 10n, description: 'video' }] as const)(
-    'D2: a change with resolution $kind waits for the account before it touches the key, as reserving does',
+    'a change with resolution $kind waits for the account before it touches the key, as reserving does',
     async (resolve) => {
       const claim = exampleClaim()
       await fundedLedger(store, 1_000n)
@@ -63,7 +63,7 @@ describe.skipIf(server.missing !== undefined)('tasks on PostgreSQL', () => {
     },
   )
 
-  test('G1: forgets expired conversations as new ones come', async () => {
+  test('forgets expired conversations as new ones come', async () => {
     for (let index = 0; index < 30; index++) await store.interactions.save(interaction(index, NOW_MS + 10))
     for (let index = 30; index < 45; index++) await store.interactions.save(interaction(index, NOW_MS + 10_000))
 

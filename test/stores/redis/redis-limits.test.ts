@@ -94,7 +94,7 @@ describe.skipIf(server.missing !== undefined)('limits on Redis', () => {
     }
   })
 
-  it('B11: leaves no key on the server that does not expire by itself', async () => {
+  it('leaves no key on the server that does not expire by itself', async () => {
     const { rateLimiter, concurrencyLimiter } = freshLimits()
     const nowMs = Date.now()
     await rateLimiter.take([requests(), { bucket: 'tokens:key_1', amount: 50, perMinute: 60 }], nowMs)

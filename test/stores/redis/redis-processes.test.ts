@@ -18,7 +18,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one Redis', 
     startProgram = await compileProgram(join(import.meta.dirname, 'support/limits-process.ts'))
   })
 
-  test('B8: 4 processes together get one limit, within 1 %', async () => {
+  test('4 processes together get one limit, within 1 %', async () => {
     const job = {
       url: server.url,
       prefix: `test:${randomUUID()}:`,

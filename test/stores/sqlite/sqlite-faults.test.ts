@@ -142,7 +142,7 @@ for (const engine of testEngines) {
       locker.close()
     })
 
-    it('B7d: fails clearly when the lock is not to be had in time, and has done nothing', async () => {
+    it('fails clearly when the lock is not to be had in time, and has done nothing', async () => {
       const path = await seededPath()
       const locker = engine.open(path)
       const database = engine.open(path)
@@ -160,7 +160,7 @@ for (const engine of testEngines) {
       locker.close()
     })
 
-    it('B7d: says that the disk is full, acknowledges nothing that is lost, and goes on when there is room', async () => {
+    it('says that the disk is full, acknowledges nothing that is lost, and goes on when there is room', async () => {
       const path = await seededPath()
       const database = engine.open(path)
       const store = sqliteStore({ database })

@@ -6,7 +6,7 @@ import { temporaryPaths } from './support/temporary-folder.ts'
 const newPath = temporaryPaths()
 const CHAT = '/v1/chat/completions'
 
-it('B13: charges a chat once, replays it under its Idempotency-Key, and still knows both after a restart', async () => {
+it('charges a chat once, replays it under its Idempotency-Key, and still knows both after a restart', async () => {
   const path = newPath()
   const first = await startGateway({ store: sqliteStore({ path }) })
   const body = chatBody('chat-relayed', 'hello')

@@ -119,7 +119,7 @@ for (const engine of testEngines) {
     }
 
     it(
-      'A15, B1: does what is asked at once as if it were asked one after the other',
+      'does what is asked at once as if it were asked one after the other',
       async () => {
         await fc.assert(
           fc.asyncProperty(waveLists, async (waves) => {
@@ -154,7 +154,7 @@ for (const engine of testEngines) {
       })
     })
 
-    it('A15: charges nothing for a hold that another process has ended, and charges the others', async () => {
+    it('charges nothing for a hold that another process has ended, and charges the others', async () => {
       await withStore(async ({ ledger }, _database, path) => {
         const holds = ['hold_1', 'hold_2', 'hold_3']
         // The fourth stays open: what it holds must not make good for the one that is gone.
@@ -184,7 +184,7 @@ for (const engine of testEngines) {
       })
     })
 
-    it('B1: takes the balance anew for every group, since other processes spend from it too', async () => {
+    it('takes the balance anew for every group, since other processes spend from it too', async () => {
       await withStore(async ({ ledger }, _database, path) => {
         const reserve = (holdId: string) => reserveStep([holdId, 'account_1', 400n, NOW_MS])
         expect(await reserve('hold_1')(ledger)).toEqual({ status: 'held' })

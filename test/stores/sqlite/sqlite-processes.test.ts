@@ -32,7 +32,7 @@ function numberAfter(word: string, processes: readonly StoreProcess[]): number[]
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 describe('sqlite store shared by processes', () => {
-  it('B1: admits exactly 137 of 2,000 requests of 4 processes with money for 137', { timeout: 120_000 }, async () => {
+  it('admits exactly 137 of 2,000 requests of 4 processes with money for 137', { timeout: 120_000 }, async () => {
     const path = newPath()
     const store = await fundedStore(path, 137n * 50n + 49n)
     const processes = ['a', 'b', 'c', 'd'].map((name) => startProcess('reserve', path, name, '500', '50'))
@@ -55,7 +55,7 @@ describe('sqlite store shared by processes', () => {
     database.close()
   })
 
-  it('A15, D2: ends each of 100 holds once when 4 processes settle all of them', { timeout: 120_000 }, async () => {
+  it('ends each of 100 holds once when 4 processes settle all of them', { timeout: 120_000 }, async () => {
     const path = newPath()
     const store = await fundedStore(path, 10_000n)
     const holds = Array.from({ length: 100 }, (_, index) => `hold_${index}`)
@@ -71,7 +71,7 @@ describe('sqlite store shared by processes', () => {
 
   const kills = isLong ? 10 : 3
   const acknowledgements = isLong ? 4_000 : 900
-  const title = `B7: loses none of ${acknowledgements} acknowledged reservations over ${kills} kills (SIGKILL)`
+  const title = `loses none of ${acknowledgements} acknowledged reservations over ${kills} kills (SIGKILL)`
   it(title, { timeout: 300_000 }, async () => {
     const path = newPath()
     const store = await fundedStore(path, 10_000_000n)

@@ -74,7 +74,7 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     }
 
     it(
-      'A15, B1, C6: agrees with a simple model over random histories, to the nano-dollar',
+      'agrees with a simple model over random histories, to the nano-dollar',
       async () => {
         await fc.assert(
           fc.asyncProperty(
@@ -187,7 +187,7 @@ describe('sqlite store', () => {
     database.close()
   })
 
-  it('G1: forgets ended holds, refusals, counters and keys once their time is over', async () => {
+  it('forgets ended holds, refusals, counters and keys once their time is over', async () => {
     const database = defaultEngine.open(newPath())
     const store = await started(sqliteStore({ database }))
     const claim = { accountId: 'account_1', key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 1_000 }

@@ -55,7 +55,7 @@ describe('tasks on SQLite', () => {
     old.close()
   })
 
-  it('G1: forgets expired conversations as new ones come', async () => {
+  it('forgets expired conversations as new ones come', async () => {
     const save = (index: number, createdAtMs: number) => {
       const record = { accountId: 'account_1', vendor: 'gemini', vendorKey: 'f', upstreamId: 'u', model: 'm' }
       return store.interactions.save({ ...record, id: `v1_${index}`, createdAtMs, expiresAtMs: createdAtMs + 10 })
@@ -90,7 +90,7 @@ describe('tasks on SQLite', () => {
     expect(countOf('deliveries')).toBe(0)
   })
 
-  it('D2: shares 60 tasks out among three connections to one file, none twice, no more than the budget', async () => {
+  it('shares 60 tasks out among three connections to one file, none twice, no more than the budget', async () => {
     for (let index = 0; index < 60; index++) {
       await store.tasks.insert(exampleTask({ id: `task_${index}`, nextPollAtMs: NOW_MS }))
     }

@@ -87,7 +87,7 @@ describe('a picture of DashScope', () => {
     expect(Number(new URL(link).searchParams.get('Expires'))).toBe(NOW_MS / 1000 + 86_400)
   })
 
-  test('S8: opens without a key, and is a file of the right type and size', async () => {
+  test('opens without a key, and is a file of the right type and size', async () => {
     const [link = ''] = linksOf(await post(body('qwen-image-max', undefined, { size: '1280*720' })))
     const response = await fetch(link)
     const bytes = Buffer.from(await response.arrayBuffer())

@@ -168,7 +168,7 @@ describe('a video task of DashScope', () => {
     expect(statuses).toEqual(['PENDING', 'RUNNING', 'RUNNING', 'SUCCEEDED'])
   })
 
-  test('D8: is another one each time, so that a submission sent twice shows', async () => {
+  test('is another one each time, so that a submission sent twice shows', async () => {
     const ids = [await submitted(request('wan2.7-t2v')), await submitted(request('wan2.7-t2v'))]
 
     expect(new Set(ids).size).toBe(2)
@@ -212,7 +212,7 @@ describe('a video task of DashScope', () => {
     expect(record.usage.SR).toBe(tier)
   })
 
-  test('D3: renders 1080P when the size stands in the field of the other protocol', async () => {
+  test('renders 1080P when the size stands in the field of the other protocol', async () => {
     const legacy = await ended(request('wan2.6-t2v', {}, { resolution: '720P' }))
     const newer = await ended(request('wan2.7-t2v', {}, { size: '1280*720' }))
 
@@ -313,7 +313,7 @@ describe('marks in the prompt', () => {
         ratio: '0:0',
       },
     ],
-  ])('S29: %s on %s makes it report this usage', async (mark, model, usage) => {
+  ])('%s on %s makes it report this usage', async (mark, model, usage) => {
     expect((await ended(marked(mark, model))).usage).toEqual(usage)
   })
 
@@ -337,7 +337,7 @@ describe('marks in the prompt', () => {
     })
   })
 
-  test('D3: set the seconds that were rendered and those that were given', async () => {
+  test('set the seconds that were rendered and those that were given', async () => {
     const record = await ended(marked('[[video:seconds=10]] [[video:input=5]]'))
     const fraction = await ended(marked('[[video:seconds=6.5]]'))
 
@@ -362,7 +362,7 @@ describe('marks in the prompt', () => {
     ['[[video:missing-field]]', 'wan2.7-i2v', 'InvalidParameter', 'Field required: input.media'],
     ['[[video:missing-field]]', 'wan2.6-i2v', 'InvalidParameter', 'Field required: input.img_url'],
     ['[[video:missing-field]]', 'wan2.6-r2v', 'InvalidParameter', 'Field required: input.reference_urls'],
-  ])('D1: %s lets a task of %s fail', async (mark, model, code, message) => {
+  ])('%s lets a task of %s fail', async (mark, model, code, message) => {
     const id = await submitted(marked(mark, model))
     clock.advance(2999)
     const running = await query(id)
@@ -378,7 +378,7 @@ describe('marks in the prompt', () => {
     })
   })
 
-  test('D9: let a task be unknown from the start, or run for ever', async () => {
+  test('let a task be unknown from the start, or run for ever', async () => {
     const unknown = await submitted(marked('[[video:unknown]]'))
     const stuck = await submitted(marked('[[video:stuck]]'))
     expect((await query(unknown)).json.output).toEqual({ task_id: unknown, task_status: 'UNKNOWN' })
@@ -698,7 +698,7 @@ describe('faults', () => {
     expect(limited.headers.get('retry-after')).toBe('7')
   })
 
-  test('D8: leave a task behind when the answer to its submission is lost', async () => {
+  test('leave a task behind when the answer to its submission is lost', async () => {
     await expect(submit(marked('[[fault:reset]]'))).rejects.toThrow()
 
     expect((await call('GET', '/api/v1/tasks/')).json.total).toBe(1)

@@ -172,7 +172,7 @@ describe('the stream decoder', () => {
     expect(decoder.failure?.message).not.toContain('secret')
   })
 
-  it('A17: is not complete when the body ends before message_stop', () => {
+  it('is not complete when the body ends before message_stop', () => {
     expect(decode(written([start, finish('end_turn')])).decoder.isComplete).toBe(false)
   })
 
@@ -181,7 +181,7 @@ describe('the stream decoder', () => {
   })
 })
 
-describe('F1: any legal sequence of events', () => {
+describe('any legal sequence of events', () => {
   const pieces = fc.array(fc.constantFrom('', '{"q":', '"å⛅"', '}'), { maxLength: 3 })
   const block = fc.oneof(
     fc.record({ kind: fc.constant('text' as const), pieces }),

@@ -53,7 +53,7 @@ const REFUSED: Readonly<Record<string, unknown>> = {
 const fieldsBy = (rule: (typeof CHAT_FIELDS)[Field]): Field[] =>
   (Object.keys(CHAT_FIELDS) as Field[]).filter((field) => CHAT_FIELDS[field] === rule)
 
-describe('F11: every field of a chat request is mapped, dropped and reported, or refused', () => {
+describe('every field of a chat request is mapped, dropped and reported, or refused', () => {
   it.each(fieldsBy('mapped'))('maps %s', (field) => {
     const [request, expected] = MAPPED[field] ?? [{}, { missing: field }]
 
@@ -86,7 +86,7 @@ describe('F11: every field of a chat request is mapped, dropped and reported, or
     },
   )
 
-  it.each(['thinking_budget', 'constructor', 'toString', 'top_k'])('F8: reports the unknown field %s', (field) => {
+  it.each(['thinking_budget', 'constructor', 'toString', 'top_k'])('reports the unknown field %s', (field) => {
     expect(translated({ [field]: 1 }).dropped).toEqual([field])
   })
 

@@ -32,7 +32,7 @@ describe('turns of a conversation', () => {
     ])
   })
 
-  it('F5: puts the results of parallel calls into one user turn, before the text, in the order of the calls', () => {
+  it('puts the results of parallel calls into one user turn, before the text, in the order of the calls', () => {
     const { messages } = translatedMessages([
       { role: 'user', content: 'Go' },
       { role: 'assistant', tool_calls: [call('a'), call('b')] },
@@ -243,7 +243,7 @@ describe('system messages', () => {
 describe('reasoning that comes back', () => {
   const signed = { type: 'thinking', thinking: 'Hm.', signature: 'EqQB' } as const
 
-  it('F10: thinking blocks stand first in their turn, unchanged, those without text too', () => {
+  it('thinking blocks stand first in their turn, unchanged, those without text too', () => {
     const hidden = { type: 'thinking', thinking: '', signature: 'EqQC' } as const
     const { messages } = translatedMessages([
       { role: 'user', content: 'Go' },
@@ -273,7 +273,7 @@ describe('reasoning that comes back', () => {
   })
 })
 
-describe('F11: members of a message without an equivalent', () => {
+describe('members of a message without an equivalent', () => {
   it.each(['name', 'audio', 'function_call'])('report %s', (field) => {
     const { dropped } = translated({ messages: [{ role: 'user', content: 'Hi', [field]: 'x' }] })
 
@@ -294,7 +294,7 @@ describe('tool call arguments', () => {
     )
   })
 
-  it('S37: refuses arguments that nest too deep', () => {
+  it('refuses arguments that nest too deep', () => {
     expect(() => translatedMessages(withArguments(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`))).toThrow(
       expect.objectContaining({ code: 'json_too_deep' }),
     )
@@ -308,7 +308,7 @@ describe('tool call arguments', () => {
   })
 })
 
-describe('F3: no call and no result is lost', () => {
+describe('no call and no result is lost', () => {
   const ids = fc.constantFrom('a', 'b', 'c', 'd:1', '')
   const message: fc.Arbitrary<Partial<ChatMessage>> = fc.oneof(
     fc.record({ role: fc.constant('user' as const), content: fc.constantFrom('Hi', '', ' ') }),

@@ -45,7 +45,7 @@ describe('golden answers of Anthropic', () => {
   })
 })
 
-describe('E1: golden streams of Anthropic, in every cut', () => {
+describe('golden streams of Anthropic, in every cut', () => {
   const cases = streamNames.flatMap((name) => CUTS.map((cut) => [name, cut] as const))
 
   it.each(cases)('reads %s fed %s as exactly its calls', (name, cut) => {
@@ -64,7 +64,7 @@ describe('E1: golden streams of Anthropic, in every cut', () => {
   })
 })
 
-describe('C2: a streamed answer and a whole one', () => {
+describe('a streamed answer and a whole one', () => {
   it.each(answerFiles)('have the same usage, finish reason and tool calls: %s', (file) => {
     const answer = readJson<AnswerFixture>(ANSWERS, file)
     const bytes = readFileSync(new URL(file.replace('.json', '.sse'), STREAMS))

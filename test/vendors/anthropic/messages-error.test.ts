@@ -85,7 +85,7 @@ describe('errors of Anthropic', () => {
     expect(failure(502, body)).toMatchObject({ kind: 'unavailable', ...expected })
   })
 
-  it('S11: removes credentials from the text', () => {
+  it('removes credentials from the text', () => {
     const text = `key ${KEY} or sk-ant-api03-abcDEF_123-xyz or Bearer abc.def is bad`
 
     const { message } = failure(400, envelope('invalid_request_error', text))

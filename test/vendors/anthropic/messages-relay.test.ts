@@ -30,7 +30,7 @@ function callOf(text: string, headers: Record<string, string> = {}): VendorCall<
 
 const HEAD = '"max_tokens": 10,\n "messages": [{"role":"user","content":"née 日本 model: \\"cl-test\\""}]'
 
-describe('F8 a request', () => {
+describe('a request', () => {
   test('goes out with nothing changed but the value of model, whatever else stands in it', () => {
     const text = `{ "unheard_of": {"model":"cl-test"}, ${HEAD},\n "n": 1.0, "model" : "cl-test" }\n`
 
@@ -72,7 +72,7 @@ describe('F8 a request', () => {
     expect(wire.headers).not.toContain('anthropic-beta')
   })
 
-  test('S1 sets no other header of the vendor', () => {
+  test('sets no other header of the vendor', () => {
     const headers = {
       'anthropic-workspace-id': 'wrkspc_1',
       'x-api-key': 'sk-caller',
@@ -98,7 +98,7 @@ describe('F8 a request', () => {
   })
 })
 
-describe("F10 thinking blocks that carry another vendor's state", () => {
+describe("thinking blocks that carry another vendor's state", () => {
   const carried = { type: 'thinking', thinking: 'Hm.', signature: carriedSignature() }
   const own = { type: 'thinking', thinking: 'Ah.', signature: 'EqQBCkgIBxABGAI' }
   const text = { type: 'text', text: 'Hello' }
@@ -133,7 +133,7 @@ describe('a whole answer', () => {
   const answer = `{ "id":"msg_1","type":"message","role":"assistant", "model": "claude-test-20260101","content":[{"type":"text","text":"\\"model\\":\\"x\\" 日本"}],
   "stop_reason":"end_turn","diagnostics":null,"usage":{"input_tokens":41,"cache_creation_input_tokens":8,"cache_read_input_tokens":2048,"output_tokens":63,"output_tokens_details":{"thinking_tokens":0}} }`
 
-  test('C1 A6 comes back with nothing changed but its model, and with all input counted once', () => {
+  test('comes back with nothing changed but its model, and with all input counted once', () => {
     const call = callOf(`{"model":"cl-test",${HEAD}}`)
     const body = operation().fromWire(cutInThree(answer), call)
 

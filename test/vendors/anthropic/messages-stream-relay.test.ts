@@ -44,7 +44,7 @@ function fed(text: string, cut: Cut = 'whole', stream = relay()): { given: strin
   return { given: given.toString('utf8'), stream }
 }
 
-describe.each(CUTS)('E1 a stream fed %s', (cut) => {
+describe.each(CUTS)('a stream fed %s', (cut) => {
   test('comes out byte for byte but for its model, pings and events unknown to us included', () => {
     const { given, stream } = fed(START + REST, cut)
 
@@ -52,7 +52,7 @@ describe.each(CUTS)('E1 a stream fed %s', (cut) => {
     expect(stream).toMatchObject({ isComplete: true, failure: undefined, hasContent: true, outputTokensSeen: 1 })
   })
 
-  test('C2 counts what the whole answer would', () => {
+  test('counts what the whole answer would', () => {
     expect(fed(START + REST, cut).stream.usage).toEqual({
       inputTokens: 2097,
       cachedInputTokens: 2048,
@@ -97,7 +97,7 @@ test('the start alone is no content, so that an error behind it still has its ow
   expect(stream.hasContent).toBe(false)
 })
 
-test('A17 a stream that is cut is not whole, and a torn event does not go out', () => {
+test('a stream that is cut is not whole, and a torn event does not go out', () => {
   const text = START + REST
   const { given, stream } = fed(text.slice(0, text.indexOf('"text_delta"')))
 
@@ -123,7 +123,7 @@ test('an event that is not JSON ends the stream', () => {
   })
 })
 
-test('E2 a line of 20 MB passes, and one above the limit is an error', () => {
+test('a line of 20 MB passes, and one above the limit is an error', () => {
   const delta = `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${'a'.repeat(20 * 1024 * 1024)}"}}\n\n`
   const chunks = cutBytes(Buffer.from(delta), 'whole').flatMap((bytes) =>
     Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, place) =>
@@ -140,7 +140,7 @@ test('E2 a line of 20 MB passes, and one above the limit is an error', () => {
   expect(narrow.failure).toMatchObject({ kind: 'invalid_response' })
 })
 
-test('S11 an error event loses the keys in its text', () => {
+test('an error event loses the keys in its text', () => {
   const { stream } = fed(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"bad sk-ant-canary-0123456789"}}\n\n',
   )

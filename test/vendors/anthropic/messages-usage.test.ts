@@ -7,7 +7,7 @@ import {
 } from '../../../src/vendors/anthropic/messages-usage.ts'
 
 describe('usage of Anthropic', () => {
-  it('C1: counts fresh, written and read input once each', () => {
+  it('counts fresh, written and read input once each', () => {
     const usage = usageFrom({
       input_tokens: 41,
       cache_creation_input_tokens: 100,
@@ -60,14 +60,14 @@ describe('usage of Anthropic', () => {
     expect(latestUsage(start, end)).toMatchObject({ cacheWriteTokens: 5_000, cacheWrite1hTokens: forAnHour })
   })
 
-  it('A6: keeps zeros and leaves out what is absent or null', () => {
+  it('keeps zeros and leaves out what is absent or null', () => {
     expect(usageFrom({ input_tokens: 0, cache_read_input_tokens: null, output_tokens: 0 })).toEqual({
       inputTokens: 0,
       outputTokens: 0,
     })
   })
 
-  it('A6: a later zero replaces an earlier count, a later null does not', () => {
+  it('a later zero replaces an earlier count, a later null does not', () => {
     const start = readMessagesUsage({ input_tokens: 9, cache_read_input_tokens: 5, output_tokens: 1 })
     const end = readMessagesUsage({ input_tokens: null, cache_read_input_tokens: 0, output_tokens: 0 })
 
@@ -78,7 +78,7 @@ describe('usage of Anthropic', () => {
     expect(usageFrom(value)).toBeUndefined()
   })
 
-  it.each([-1, 1.5, 2 ** 31, Number.NaN])('S29: passes %d on without a throw, for settling to judge', (value) => {
+  it.each([-1, 1.5, 2 ** 31, Number.NaN])('passes %d on without a throw, for settling to judge', (value) => {
     expect(usageFrom({ input_tokens: value, output_tokens: value })).toEqual({
       inputTokens: value,
       outputTokens: value,

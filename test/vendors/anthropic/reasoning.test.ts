@@ -73,7 +73,7 @@ describe('reasoning_effort', () => {
     expect(translated(TOOL_LOOP).body.thinking).toEqual({ type: 'adaptive' })
   })
 
-  it('F10: takes a budget in a tool loop that begins with its thinking block', () => {
+  it('takes a budget in a tool loop that begins with its thinking block', () => {
     const messages = (TOOL_LOOP['messages'] as Record<string, unknown>[]).map((message) =>
       message['role'] === 'assistant'
         ? { ...message, thinking_blocks: [{ type: 'thinking', thinking: 'Hm.', signature: 'EqQB' }] }

@@ -43,7 +43,7 @@ describe('dashscope chat requests', () => {
       ['tools', { tools: [] }, {}],
     ]
   for (const [field, sent, expected, dropped = []] of rows) {
-    it(`F11: sends ${JSON.stringify(sent)} as ${JSON.stringify(expected)}, reporting ${dropped.join() || 'nothing'}`, () => {
+    it(`sends ${JSON.stringify(sent)} as ${JSON.stringify(expected)}, reporting ${dropped.join() || 'nothing'}`, () => {
       const wire = chat.toWire(callFromText<ChatRequest>(JSON.stringify({ model: 'qwen-plus', messages: [], ...sent })))
 
       expect(DASHSCOPE_FIELDS).toHaveProperty(field)
@@ -52,7 +52,7 @@ describe('dashscope chat requests', () => {
     })
   }
 
-  it('F11: every other known field passes, and so do values and fields that only the vendor can judge', () => {
+  it('every other known field passes, and so do values and fields that only the vendor can judge', () => {
     const special = Object.entries(DASHSCOPE_FIELDS).flatMap(([field, rule]) => (rule === 'pass' ? [] : [field]))
     expect(special.sort()).toEqual(['frequency_penalty', 'max_completion_tokens', 'messages', 'tools'])
     const passing = Object.keys(DASHSCOPE_FIELDS).filter((field) => !special.includes(field) && field !== 'model')
@@ -97,7 +97,7 @@ describe('dashscope answers', () => {
   })
 
   for (const cut of CUTS) {
-    it(`E1: relays a stream whose model stands behind the choices, ${cut}`, () => {
+    it(`relays a stream whose model stands behind the choices, ${cut}`, () => {
       const bytes = fixture(import.meta.url, 'text.sse')
       const relay = chat.relay!.stream!(streamCall)
 

@@ -19,7 +19,7 @@ describe('dashscope embeddings', () => {
     })
   })
 
-  it('F11: asks for numbers when the caller wants base64, and leaves that to translation', () => {
+  it('asks for numbers when the caller wants base64, and leaves that to translation', () => {
     const wantsBase64 = callFromText<EmbeddingsRequest>(
       '{"model":"text-embedding-v4","input":"a","encoding_format":"base64"}',
     )

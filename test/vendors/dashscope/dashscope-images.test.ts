@@ -177,7 +177,7 @@ describe('a multimodal request on its way to DashScope', () => {
     )
   })
 
-  it('E2: 20 MB of prompt, or of members, go through in linear time', () => {
+  it('20 MB of prompt, or of members, go through in linear time', () => {
     const long = `{"model":"qw-image-max","input":{"messages":[{"role":"user","content":[{"text":"${'\\"x'.repeat(7_000_000)}"}]}]}}`
     const many = `{"model":"qw-image-max",${INPUT},"list":[${'{"a":"b"},'.repeat(2_000_000)}0]}`
     for (const json of [long, many]) {
@@ -204,7 +204,7 @@ describe('an answer of DashScope', () => {
   const answer = (choices: unknown, usage?: unknown) =>
     Buffer.from(JSON.stringify({ request_id: '41d0', output: { choices }, usage }, null, 1))
 
-  it('S8: passes byte for byte, its links unread', () => {
+  it('passes byte for byte, its links unread', () => {
     const body = answer([choice(URL_1)], { image_count: 1, width: 1024, height: 1536 })
     const chunks = [body.subarray(0, 50), body.subarray(50)]
 
@@ -218,9 +218,9 @@ describe('an answer of DashScope', () => {
     ['image_count', [choice(URL_1)], { image_count: 1 }, 1],
     ['output_image_count, of newer models', [choice(URL_1)], { output_image_count: 1, output_width: 1024 }, 1],
     ['a count of more than is seen', [choice(URL_1)], { image_count: 2 }, 2],
-    ['A6: a count of 0', [choice(URL_1)], { image_count: 0 }, 0],
-    ['S29: a count that cannot be, for the meter to judge', [choice(URL_1)], { image_count: -1 }, -1],
-    ['S29: a count that is text, which counts as unsaid', [choice(URL_1)], { image_count: '12' }, 1],
+    ['a count of 0', [choice(URL_1)], { image_count: 0 }, 0],
+    ['a count that cannot be, for the meter to judge', [choice(URL_1)], { image_count: -1 }, -1],
+    ['a count that is text, which counts as unsaid', [choice(URL_1)], { image_count: '12' }, 1],
     ['no usage', [choice(URL_1)], undefined, 1],
     ['usage without a count, and two pictures in one choice', [choice(URL_1, URL_2)], { width: 1 }, 2],
     ['no usage, and two choices with a picture each', [choice(URL_1), choice(URL_2)], null, 2],

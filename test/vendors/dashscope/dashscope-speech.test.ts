@@ -65,8 +65,8 @@ const STREAM = [
 describe('a stream', () => {
   test.each([
     ['whole', STREAM.length],
-    ['E1 byte by byte', 1],
-    ['E1 in pieces of seven', 7],
+    ['byte by byte', 1],
+    ['in pieces of seven', 7],
     ['with CRLF', -1],
   ])('%s is read to its samples, tokens and end', (_name, step) => {
     const { decoder, samples } = decoding()
@@ -147,7 +147,7 @@ describe('a stream', () => {
     expect(decoder.isComplete).toBe(false)
   })
 
-  test('A6 with a token count of 0 keeps the 0, and one that is no count is none', () => {
+  test('with a token count of 0 keeps the 0, and one that is no count is none', () => {
     const zero = decoding().decoder
     zero.push(Buffer.from('data:{"output":{},"usage":{"input_tokens":0,"output_tokens":0}}\n\n'))
     const odd = decoding().decoder

@@ -123,7 +123,7 @@ describe('a report about a video task', () => {
     [{ duration: '12' }, Number.NaN],
     [{ duration: {} }, Number.NaN],
     [{ output_video_duration: 5, input_video_duration: '5' }, Number.NaN],
-  ])('S29: lets absurd seconds through as such, and never takes them for silence: %j', (usage, videoSeconds) => {
+  ])('lets absurd seconds through as such, and never takes them for silence: %j', (usage, videoSeconds) => {
     expect(succeeded(usage)?.billed).toEqual({ videoSeconds })
   })
 
@@ -172,7 +172,7 @@ describe('a report about a video task', () => {
     expect(reportOf({ task_status: 'RUNNING', ...failure })?.error).toBeUndefined()
   })
 
-  it('S11: holds no key of the operator', () => {
+  it('holds no key of the operator', () => {
     const report = reportOf({ task_status: 'FAILED', code: 'X', message: `bad key ${API_KEY}` })
 
     expect(report?.error?.message).toBe('bad key [redacted]')

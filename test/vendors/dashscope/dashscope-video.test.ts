@@ -187,7 +187,7 @@ describe('a video submission', () => {
     // Which of two members counts is the reader's choice: the one that was checked is sent.
     ['{"duration":15,"duration":5}', '{"duration":5,"size":"1280*720"}'],
     ['{"duration":15,"\\u0064uration":5}', '{"duration":5,"size":"1280*720"}'],
-  ])('S38: says each parameter once: %s', (parameters, expected) => {
+  ])('says each parameter once: %s', (parameters, expected) => {
     const text = sentText(submit(`{"model":"wv2.6-t2v","input":{"prompt":"x"},"parameters":${parameters}}`))
 
     expect(text).toBe(`{"model":"wan2.6-t2v","input":{"prompt":"x"},"parameters":${expected}}`)

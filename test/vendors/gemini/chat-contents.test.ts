@@ -18,7 +18,7 @@ function call(id: string, name = 'look_up', argumentsText = '{}') {
 }
 
 describe('tool turns', () => {
-  test('results stand right behind their calls even when a user message came between (F5)', () => {
+  test('results stand right behind their calls even when a user message came between', () => {
     const contents = contentsOf([
       { role: 'user', content: 'go' },
       { role: 'assistant', tool_calls: [call('a'), call('b')] },
@@ -86,7 +86,7 @@ describe('tool turns', () => {
     ['broken JSON', '{"a":', { output: '{"a":' }],
     ['an object with a 19-digit id', '{"id":1234567890123456789}', { output: '{"id":1234567890123456789}' }],
     [
-      'an object nested too deep (S37)',
+      'an object nested too deep',
       `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}`,
       { output: `{"a":${'['.repeat(10_000)}${']'.repeat(10_000)}}` },
     ],
@@ -160,7 +160,7 @@ describe('turns', () => {
   })
 })
 
-describe('thought signatures (F10)', () => {
+describe('thought signatures', () => {
   test('older models get no placeholder', () => {
     const contents = contentsOf([
       { role: 'user', content: 'go' },
@@ -243,7 +243,7 @@ function messagesOf(steps: readonly Step[]): ChatMessage[] {
 }
 
 describe('any tool conversation', () => {
-  test('keeps every call and every result, in turns the vendor takes (F3)', () => {
+  test('keeps every call and every result, in turns the vendor takes', () => {
     fc.assert(
       fc.property(
         fc.array(step, { minLength: 1, maxLength: 8 }),

@@ -83,7 +83,7 @@ describe('golden streams', () => {
     })
   }
 
-  test('the same answer has the same usage whole and streamed (C1, C2)', () => {
+  test('the same answer has the same usage whole and streamed', () => {
     const usageMetadata = {
       promptTokenCount: 100,
       toolUsePromptTokenCount: 7,
@@ -108,7 +108,7 @@ describe('golden streams', () => {
 describe('how a stream ends', () => {
   const piece = event({ candidates: [{ content: { parts: [{ text: 'Half an ans' }] }, index: 0 }] })
 
-  test('without a finish reason it was cut (A17)', () => {
+  test('without a finish reason it was cut', () => {
     const { decoder } = decodeText(piece)
 
     expect(decoder.isComplete).toBe(false)
@@ -207,7 +207,7 @@ describe('failures inside a stream', () => {
     expect(calls).toEqual([])
   })
 
-  test('the key never stands in the text of a failure (S11)', () => {
+  test('the key never stands in the text of a failure', () => {
     const { decoder } = decodeText(
       event({ error: { code: 400, message: 'bad key test-key-0001', status: 'INVALID_ARGUMENT' } }),
     )

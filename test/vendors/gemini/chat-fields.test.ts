@@ -58,7 +58,7 @@ function modelFor(field: string): string {
   return field === 'reasoning_effort' ? 'gemini-2.5-flash' : 'gemini-2.0-flash'
 }
 
-describe('every field of a chat request is mapped, refused, or dropped by name (F11)', () => {
+describe('every field of a chat request is mapped, refused, or dropped by name', () => {
   test.each(Object.entries(CHAT_FIELDS))('%s is %s', (field, rule) => {
     const upstream = modelFor(field)
     const companions = COMPANIONS[field] ?? {}

@@ -11,7 +11,7 @@ function read(body: unknown) {
 }
 
 describe('golden answers', () => {
-  test('thoughts, text and calls each find their place, signatures included (F10)', () => {
+  test('thoughts, text and calls each find their place, signatures included', () => {
     const answer = read(fixture('thinking-and-tools'))
 
     expect(answer?.completion).toEqual({
@@ -57,7 +57,7 @@ describe('golden answers', () => {
     expect(answer?.usage).toEqual({ inputTokens: 130, cachedInputTokens: 64, outputTokens: 75, reasoningTokens: 45 })
   })
 
-  test('several candidates become choices, with their log probabilities; zeros of usage are kept (A6)', () => {
+  test('several candidates become choices, with their log probabilities; zeros of usage are kept', () => {
     const answer = read(fixture('several-candidates'))
 
     expect(answer?.completion.choices).toEqual([
@@ -115,7 +115,7 @@ describe('golden answers', () => {
     expect(answer?.usage).toEqual({ inputTokens: 14, outputTokens: 0 })
   })
 
-  test('a signature goes through an answer and back into the next request unchanged (F10)', () => {
+  test('a signature goes through an answer and back into the next request unchanged', () => {
     const message = read(fixture('thinking-and-tools'))?.completion.choices[0]?.message
     const next = chatCall(
       { messages: [{ role: 'user', content: 'Weather?' }, ...(message === undefined ? [] : [message])] },

@@ -13,7 +13,7 @@ interface GoldenRequest {
 const REQUESTS = new URL('./fixtures/requests/', import.meta.url)
 
 describe('golden requests', () => {
-  test.each(readdirSync(REQUESTS))('%s goes out exactly as recorded, with what was left out named (F11)', (file) => {
+  test.each(readdirSync(REQUESTS))('%s goes out exactly as recorded, with what was left out named', (file) => {
     const golden = JSON.parse(readFileSync(new URL(file, REQUESTS), 'utf8')) as GoldenRequest
     const call = chatCall(golden.request, { upstream: golden.model })
 

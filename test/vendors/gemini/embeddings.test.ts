@@ -30,7 +30,7 @@ describe('requests for embeddings', () => {
     })
   })
 
-  test('what the vendor lacks is reported (F11)', () => {
+  test('what the vendor lacks is reported', () => {
     const call = embeddingsCall({ user: 'user-1', input_type: 'query', dimensions: null })
 
     expect(operation?.toWire(call).dropped).toEqual(['user', 'input_type'])
@@ -65,7 +65,7 @@ describe('answers with embeddings', () => {
     })
   })
 
-  test('usage that is not told is not invented, and a zero is kept (A6)', () => {
+  test('usage that is not told is not invented, and a zero is kept', () => {
     const call = embeddingsCall({ input }, 'gemini-embedding-2')
 
     expect(operation?.fromWire(two([1], [1]), call)?.usage).toBeUndefined()

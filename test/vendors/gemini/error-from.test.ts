@@ -132,7 +132,7 @@ describe('envelopes', () => {
   })
 })
 
-describe('redaction (S11)', () => {
+describe('redaction', () => {
   test.each([
     ['the configured key', 'my-own-secret-key'],
     ['a Google key', 'AIzaSyA-1234567890abcdefghijklmnopqrstu'],

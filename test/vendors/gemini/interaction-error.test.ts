@@ -44,7 +44,7 @@ describe('a previous interaction that the vendor does not have', () => {
     [404, 'not_found', 'Interaction v1_upstream was not found.'],
     [404, 'not_found', 'Could not find interaction v1_upstream'],
     [400, 'invalid_request', 'The previous interaction has expired.'],
-  ])('HTTP %i %s "%s" is the caller\u2019s 404, in the words of the gateway (S20)', (status, code, message) => {
+  ])('HTTP %i %s "%s" is the caller\u2019s 404, in the words of the gateway', (status, code, message) => {
     expect(vendor.errorFrom(jsonAnswer(envelope(code, message), status), NOW_MS)).toEqual({
       kind: 'caller',
       status: 404,

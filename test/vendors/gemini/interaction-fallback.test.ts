@@ -73,7 +73,7 @@ describe('an interaction as generateContent', () => {
     )
   })
 
-  test('what has no equivalent is left out and reported (F11)', () => {
+  test('what has no equivalent is left out and reported', () => {
     const { json, dropped } = sent({
       store: true,
       tools: [{ type: 'google_search' }],
@@ -250,7 +250,7 @@ describe('a whole answer of generateContent', () => {
     expect(operation.fromWire(bodyChunks(body), interactionCall())).toBeUndefined()
   })
 
-  test('20 MB are rebuilt in linear time (E2)', () => {
+  test('20 MB are rebuilt in linear time', () => {
     const parts = [{ inlineData: { mimeType: 'image/jpeg', data: 'QUJD'.repeat(5_000_000) } }]
     const chunks = bodyChunks({ candidates: [{ content: { parts }, finishReason: 'STOP' }] })
     const durationMs = processorMs(() => {
@@ -281,7 +281,7 @@ describe('a streamed answer of generateContent', () => {
     return stream
   }
 
-  test.each(CUTS)('becomes the events of an interaction, however it is cut: %s (E1)', (cut) => {
+  test.each(CUTS)('becomes the events of an interaction, however it is cut: %s', (cut) => {
     const stream = open()
 
     expect(feed(stream, cutBytes(Buffer.from(whole), cut))).toBe(
@@ -307,7 +307,7 @@ describe('a streamed answer of generateContent', () => {
     expect(stream).toMatchObject({ isComplete: true, isRefusal: true })
   })
 
-  test('without a finish reason it was cut, and no end is made up (A17)', () => {
+  test('without a finish reason it was cut, and no end is made up', () => {
     const stream = open()
     const given = feed(stream, [Buffer.from(piece([text as object, picture as object]))])
 
@@ -338,7 +338,7 @@ describe('a streamed answer of generateContent', () => {
     expect(stream.failure).toMatchObject({ kind: 'invalid_response' })
   })
 
-  test('20 MB in one line pass in linear time, in small reads (E2)', () => {
+  test('20 MB in one line pass in linear time, in small reads', () => {
     const large = { inlineData: { mimeType: 'image/jpeg', data: 'QUJD'.repeat(5_000_000) } }
     const bytes = Buffer.from(piece([large], { finishReason: 'STOP' }))
     const chunks = Array.from({ length: Math.ceil(bytes.length / 16_384) }, (_, index) =>

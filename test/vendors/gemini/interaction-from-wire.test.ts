@@ -149,7 +149,7 @@ describe('usage', () => {
       { inputTokens: 2270, inputImageTokens: 2240, images: 1 },
     ],
     [
-      'zeros, which are statements (A6)',
+      'zeros, which are statements',
       {
         total_input_tokens: 0,
         total_output_tokens: 0,
@@ -159,7 +159,7 @@ describe('usage', () => {
       },
       { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0, outputImageTokens: 0, images: 1 },
     ],
-    ['numbers as text (S29)', { total_input_tokens: '5', total_output_tokens: 4 }, { outputTokens: 4, images: 1 }],
+    ['numbers as text', { total_input_tokens: '5', total_output_tokens: 4 }, { outputTokens: 4, images: 1 }],
   ])('%s', (_case, reported, expected) => {
     expect(read({ ...answer, usage: reported }).relayed?.usage).toEqual(expected)
   })
@@ -248,7 +248,7 @@ describe('refusals', () => {
     expect(json).toMatchObject({ error: { code: 'x' }, steps: [{ error: { code: 8 } }] })
   })
 
-  test('no key stands in its text (S11)', () => {
+  test('no key stands in its text', () => {
     const { json } = read({
       ...blocked,
       errors: [{ code: 'quota', message: 'key test-key-0001 or AIzaSyA-1234567890' }],
@@ -270,7 +270,7 @@ test.each<[string, unknown]>([
   expect(operation.fromWire(bodyChunks(body), interactionCall())).toBeUndefined()
 })
 
-describe('large pictures (E2)', () => {
+describe('large pictures', () => {
   const data = 'QUJD'.repeat(5_000_000)
 
   test.each<[string, object]>([

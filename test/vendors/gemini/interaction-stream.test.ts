@@ -58,7 +58,7 @@ const whole = events(created(), update(), ...steps, completed()) + DONE
 const shown = events(created(undefined, PUBLIC), update(), ...steps, completed({}, undefined, PUBLIC)) + DONE
 
 describe('a streamed interaction', () => {
-  test.each(CUTS)('passes with the caller\u2019s model, however it is cut: %s (E1)', (cut) => {
+  test.each(CUTS)('passes with the caller\u2019s model, however it is cut: %s', (cut) => {
     const stream = open()
 
     expect(feed(stream, cutBytes(Buffer.from(whole), cut))).toBe(shown)
@@ -210,7 +210,7 @@ describe('how a stream ends', () => {
     )
   })
 
-  test('without the last status it was cut, and no end mark is made up (A17)', () => {
+  test('without the last status it was cut, and no end mark is made up', () => {
     const { stream, text } = read(`${events(created(), delta(picture))}event: step.delta\ndata: {"del`)
 
     expect(stream).toMatchObject({ isComplete: false, failure: undefined })
@@ -284,7 +284,7 @@ describe('failures inside a stream', () => {
     expect(read(events(created()) + text).stream.failure).toMatchObject({ kind: 'invalid_response', status: 0 })
   })
 
-  test('no key stands in its text (S11)', () => {
+  test('no key stands in its text', () => {
     const { stream } = read(events({ error: { code: 'x', message: 'key test-key-0001' }, event_type: 'error' }))
 
     expect(stream.failure?.message).toBe('key [redacted]')
@@ -295,7 +295,7 @@ describe('failures inside a stream', () => {
   })
 })
 
-describe('large pictures (E2)', () => {
+describe('large pictures', () => {
   const data = 'QUJD'.repeat(5_000_000)
 
   test('20 MB in one line pass in linear time, in small reads', () => {

@@ -75,7 +75,7 @@ describe('an interaction on the wire', () => {
     expect(JSON.parse(String(wire.body))).toMatchObject({ model: 'gemini-nano-banana-2.1' })
   })
 
-  test('a caller\u2019s id never goes out as it is (S21)', () => {
+  test('a caller\u2019s id never goes out as it is', () => {
     for (const options of [{}, { hasConversation: false }]) {
       expect(() => sent({ previous_interaction_id: 'v1_foreign' }, options)).toThrow(
         expect.objectContaining({ code: 'unsupported_parameter', status: 400, param: 'previous_interaction_id' }),
@@ -109,7 +109,7 @@ describe('an interaction on the wire', () => {
     expect(call.request).toEqual(before)
   })
 
-  test('20 MB of reference pictures are written in linear time (E2)', () => {
+  test('20 MB of reference pictures are written in linear time', () => {
     const data = 'QUJD'.repeat(5_000_000)
     const call = interactionCall({ input: [{ type: 'image', mime_type: 'image/png', data }] })
     let body = ''
@@ -123,7 +123,7 @@ describe('an interaction on the wire', () => {
   })
 })
 
-describe('web-search tools are removed and named (F11)', () => {
+describe('web-search tools are removed and named', () => {
   const ownFunction = {
     type: 'function',
     name: 'google_search',

@@ -3,7 +3,7 @@ import { functionParameters, openApiSchema } from '../../../src/vendors/gemini/o
 
 const convert = (schema: unknown) => openApiSchema(schema, 'tools[0].function.parameters')
 
-describe('keywords that the vendor refuses (F9)', () => {
+describe('keywords that the vendor refuses', () => {
   test.each<[keyword: string, schema: unknown, expected: object]>([
     [
       '$schema and $id',
@@ -152,7 +152,7 @@ describe('keywords that the vendor refuses (F9)', () => {
   })
 })
 
-describe('references (F9)', () => {
+describe('references', () => {
   test('$ref is replaced by what it points to, and what stands beside it counts', () => {
     const schema = {
       type: 'object',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { usageFrom } from '../../../src/vendors/gemini/usage-from.ts'
 
-describe('usage of Gemini answers (C1, A6)', () => {
+describe('usage of Gemini answers', () => {
   test.each([
     ['nothing', undefined, undefined],
     ['an empty object', {}, {}],

@@ -44,7 +44,7 @@ describe('openaiCompatible', () => {
     expect(vendor).toMatchObject({ id: 'local', displayName: 'local' })
   })
 
-  it('F11: passes every field, and removes extensions from the history unless the server wants them', () => {
+  it('passes every field, and removes extensions from the history unless the server wants them', () => {
     const call = callFromText<ChatRequest>(REASONED)
 
     expect(bodyOf(vendorWith().chat!.toWire(call).body)).toEqual({

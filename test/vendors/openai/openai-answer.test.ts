@@ -74,7 +74,7 @@ describe('openai whole answers, relayed', () => {
     ['a choice without a message', '{"id":"c","choices":[{"index":0}]}'],
     ['null', 'null'],
   ] as const) {
-    it(`A10: does not take ${what} for an answer, and reports no usage for it`, () => {
+    it(`does not take ${what} for an answer, and reports no usage for it`, () => {
       expect(chat.relay!.body([Buffer.from(body)], call)).toBeUndefined()
       expect(chat.fromWire(wireAnswer(body), call)).toBeUndefined()
     })
@@ -136,7 +136,7 @@ describe('openai answers, translated', () => {
   })
 
   for (const cut of CUTS) {
-    it(`E1: reads a streamed text ${cut}`, () => {
+    it(`reads a streamed text ${cut}`, () => {
       const writer = recordingWriter()
       const decoder = chat.decoder(call, writer)
 
@@ -165,7 +165,7 @@ describe('openai answers, translated', () => {
     })
   }
 
-  it('C2: a stream and a whole answer of the same call give the same usage', () => {
+  it('a stream and a whole answer of the same call give the same usage', () => {
     const relay = chat.relay!.stream!(call)
     const decoder = chat.decoder(call, recordingWriter())
 
@@ -176,7 +176,7 @@ describe('openai answers, translated', () => {
     expect(decoder.usage).toEqual(relay.usage)
   })
 
-  it('A17: a stream that was cut is not complete and gives no finish', () => {
+  it('a stream that was cut is not complete and gives no finish', () => {
     const writer = recordingWriter()
     const decoder = chat.decoder(call, writer)
     const bytes = wire('openai-text.sse')

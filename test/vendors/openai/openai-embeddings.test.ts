@@ -46,7 +46,7 @@ describe('openai embedding answers, relayed', () => {
     }
   })
 
-  it('A6: reports a usage of zero as zero', () => {
+  it('reports a usage of zero as zero', () => {
     const text = `{"object":"list","data":${VECTORS},"model":"m","usage":{"prompt_tokens":0,"total_tokens":0}}`
 
     expect(embeddings.relay!.body([Buffer.from(text)], floatCall)?.usage).toEqual({ inputTokens: 0 })
@@ -77,7 +77,7 @@ describe('openai embedding answers, relayed', () => {
     expect(relayed?.usage).toEqual({ inputTokens: 3 })
   })
 
-  it('A10: does not pass an answer on that holds fewer or more vectors than there were inputs', () => {
+  it('does not pass an answer on that holds fewer or more vectors than there were inputs', () => {
     for (const data of ['{"embedding":[1]}', '{"embedding":[1]},{"embedding":[1]},{"embedding":[1]}']) {
       expect(
         embeddings.relay!.body([Buffer.from(`{"object":"list","data":[${data}],"model":"te-3"}`)], floatCall),
@@ -135,7 +135,7 @@ describe('openai embedding answers, relayed', () => {
     ['a list that is empty', '{"object":"list","data":[],"model":"m"}'],
     ['nothing', ''],
   ] as const) {
-    it(`A10: does not take ${what} for an answer`, () => {
+    it(`does not take ${what} for an answer`, () => {
       expect(embeddings.relay!.body([Buffer.from(text)], floatCall)).toBeUndefined()
       expect(embeddings.fromWire(wireAnswer(text), floatCall)).toBeUndefined()
     })
@@ -172,7 +172,7 @@ describe('openai embedding answers, translated', () => {
     expect(embeddings.fromWire(wireAnswer({ data: [{ embedding: [1] }] }), call)?.vectors).toEqual([[1]])
   })
 
-  it('S29: never throws on nonsense usage', () => {
+  it('never throws on nonsense usage', () => {
     for (const [usage, expected] of [
       [{ prompt_tokens: -1 }, { inputTokens: -1 }],
       [{ prompt_tokens: '12', total_tokens: 1.5 }, { inputTokens: 1.5 }],

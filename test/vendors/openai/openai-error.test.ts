@@ -91,7 +91,7 @@ describe('openai failures', () => {
     'Header was: Bearer abc.def-ghi.',
     'Key another-secret-key is blocked.',
   ]) {
-    it(`S11: redacts the credential in: ${text}`, () => {
+    it(`redacts the credential in: ${text}`, () => {
       for (const body of [envelope('invalid_value', text), { error: text }, text, { detail: text }]) {
         const { message } = failure(400, body)
 

@@ -46,7 +46,7 @@ describe('a whole image answer', () => {
     })
   })
 
-  it('A6: reports a usage of zero as zero', () => {
+  it('reports a usage of zero as zero', () => {
     const usage = '{"input_tokens":0,"input_tokens_details":{"image_tokens":0},"output_tokens":0}'
 
     expect(read(`{"data":[],"usage":${usage}}`)?.usage).toEqual({
@@ -70,7 +70,7 @@ describe('a whole image answer', () => {
     })
   })
 
-  it('S29: passes numbers on as they are, for the check that follows', () => {
+  it('passes numbers on as they are, for the check that follows', () => {
     expect(read('{"data":[{}],"usage":{"input_tokens":-1,"output_tokens":1.5}}')?.usage).toMatchObject({
       inputTokens: -1,
       outputTokens: 1.5,
@@ -98,13 +98,13 @@ describe('a whole image answer', () => {
     expect(read('{"error":null,"data":[{"b64_json":"AA"}]}')?.usage).toEqual({ images: 1 })
   })
 
-  it('S8: passes links on and fetches none', () => {
+  it('passes links on and fetches none', () => {
     const text = '{"data":[{"url":"http://169.254.169.254/latest"}]}'
 
     expect(Buffer.concat(read(text)?.chunks ?? []).toString()).toBe(text)
   })
 
-  it('E2: passes 20 MB of base64 in linear time, in one piece and in many', () => {
+  it('passes 20 MB of base64 in linear time, in one piece and in many', () => {
     const body = Buffer.from(
       `{"data":[{"b64_json":"${'A\\/'.repeat(7 * 1024 * 1024)}"}],"usage":{"input_tokens":1,"output_tokens":2}}`,
     )

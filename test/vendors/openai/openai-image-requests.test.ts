@@ -63,7 +63,7 @@ describe('text to image at OpenAI', () => {
   it.each([
     ['a member twice', '{"model":"gp-image-2","prompt":"a","quality":"low","quality":"hd"}'],
     ['an escaped name', '{"model":"gp-image-2","prompt":"a","qualit\\u0079":"hd"}'],
-  ])('S38: leaves no doubt about what counts when there is %s', (_, text) => {
+  ])('leaves no doubt about what counts when there is %s', (_, text) => {
     expect(JSON.parse(sent(text).text)).toEqual({ model: 'gpt-image-2', prompt: 'a', quality: 'high' })
     expect(sent(text).text.match(/qualit/g)).toHaveLength(1)
   })
@@ -96,7 +96,7 @@ describe('an edit at OpenAI, as a form', () => {
     return { fields, dropped: wire.dropped }
   }
 
-  it('F14: keeps names, file names, types, order and unknown fields, and copies no file', async () => {
+  it('keeps names, file names, types, order and unknown fields, and copies no file', async () => {
     const form = [
       field('prompt', 'é\r\n"x"'),
       file('image[]', 'a "b" é.png', 'image/png'),
@@ -208,7 +208,7 @@ describe('an edit at OpenAI, as JSON', () => {
     )
   })
 
-  it('E2: is written in linear time with 20 MB of pictures in it', () => {
+  it('is written in linear time with 20 MB of pictures in it', () => {
     const picture = 'A'.repeat(20 * 1024 * 1024)
     const text = `{"images":[{"image_url":"data:image/png;base64,${picture}"}],"response_format":"url","model":"gp-image-2","prompt":"a"}`
     const call = jsonCall<ImageEditRequest>(text)

@@ -31,7 +31,7 @@ function feed(stream: AnswerStream, text: string, cut: Cut = 'whole'): string {
 
 describe('a stream of pictures', () => {
   it.each(CUTS.flatMap((cut) => [[cut, ''] as const, [cut, DONE] as const]))(
-    'E1: passes untouched, its usage read (%s, end mark: %j)',
+    'passes untouched, its usage read (%s, end mark: %j)',
     (cut, end) => {
       const stream = opened()
       const text = `: hello\n\n${PARTIAL}${PARTIAL}${COMPLETED}${end}`
@@ -87,7 +87,7 @@ describe('a stream of pictures', () => {
     expect(stream).toMatchObject({ isComplete: true, usage: USED })
   })
 
-  it('A17: is not whole when it ends before a finished picture, end mark or not', () => {
+  it('is not whole when it ends before a finished picture, end mark or not', () => {
     for (const text of [PARTIAL, PARTIAL + DONE, '']) {
       const stream = opened()
       expect(feed(stream, text)).toBe(text)
@@ -95,7 +95,7 @@ describe('a stream of pictures', () => {
     }
   })
 
-  it('A17: leaves a torn last event out', () => {
+  it('leaves a torn last event out', () => {
     const stream = opened()
 
     expect(feed(stream, PARTIAL + COMPLETED.slice(0, 90))).toBe(PARTIAL)
@@ -127,7 +127,7 @@ describe('a stream of pictures', () => {
     }
   })
 
-  it('S11: shows no key of the operator in the text of a failure', () => {
+  it('shows no key of the operator in the text of a failure', () => {
     const stream = opened()
 
     feed(
@@ -167,7 +167,7 @@ describe('a stream of pictures', () => {
     expect(stream.failure).toMatchObject({ kind: 'invalid_response', message: expect.stringMatching(/too large/) })
   })
 
-  it('E2: passes a line of 20 MB in linear time', () => {
+  it('passes a line of 20 MB in linear time', () => {
     const line = Buffer.from(
       `data: {"b64_json":"${'A'.repeat(20 * 1024 * 1024)}","type":"image_edit.completed",${USAGE}}\n\n`,
     )

@@ -42,7 +42,7 @@ describe('openai chat requests', () => {
     expect(wireText(text, 'gpt-4o')).toBe(text.replace('"model" : "gp-4o"', '"model" : "gpt-4o"'))
   })
 
-  it('E10: always asks for usage in streams, by the smallest edit', () => {
+  it('always asks for usage in streams, by the smallest edit', () => {
     const plain = `{"model":"gpt-4o","stream":true,${HI}}`
     const cases: [text: string, expected: unknown][] = [
       [plain, `{"stream_options":{"include_usage":true},${plain.slice(1)}`],
@@ -128,7 +128,7 @@ describe('openai chat requests', () => {
 })
 
 describe('openai fields', () => {
-  it('F11: every known field has a rule: all pass, but the history and, on reasoning models, max_tokens', () => {
+  it('every known field has a rule: all pass, but the history and, on reasoning models, max_tokens', () => {
     const special = (table: object) =>
       Object.entries(table).flatMap(([field, rule]) => (rule === 'pass' ? [] : [field]))
 
@@ -141,7 +141,7 @@ describe('openai fields', () => {
     [{ max_tokens: 9, max_completion_tokens: 5 }, { max_completion_tokens: 5 }],
     [{ max_completion_tokens: 5 }, { max_completion_tokens: 5 }],
   ] as const) {
-    it(`F11: sends ${JSON.stringify(request)} to a reasoning model as ${JSON.stringify(expected)}`, () => {
+    it(`sends ${JSON.stringify(request)} to a reasoning model as ${JSON.stringify(expected)}`, () => {
       const text = JSON.stringify({ model: 'gpt-5', messages: [], ...request })
 
       expect(bodyOf(chat.toWire(callFromText<ChatRequest>(text)).body)).toEqual({

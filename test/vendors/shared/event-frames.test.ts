@@ -42,7 +42,7 @@ describe('EventFrames', () => {
     expect(frames.rest()).toBeUndefined()
   })
 
-  it('E2: keeps no more than the cap', () => {
+  it('keeps no more than the cap', () => {
     const frames = new EventFrames(10)
 
     frames.take(Buffer.from('data: 1234567'))

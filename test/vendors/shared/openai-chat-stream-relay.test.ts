@@ -52,7 +52,7 @@ describe('OpenAIChatStreamRelay', () => {
         ['openai-text.sse', '\n'],
         ['openai-text-crlf.sse', '\r\n'],
       ] as const) {
-        it(`E1 E10: passes ${name} through with only the model changed, and keeps the usage chunk to itself`, () => {
+        it(`passes ${name} through with only the model changed, and keeps the usage chunk to itself`, () => {
           const wire = fixture(import.meta.url, name)
           const relay = relayFor()
 
@@ -77,7 +77,7 @@ describe('OpenAIChatStreamRelay', () => {
         })
       }
 
-      it('E9 E10: forwards the usage chunk with empty choices when the caller asked for it', () => {
+      it('forwards the usage chunk with empty choices when the caller asked for it', () => {
         const wire = fixture(import.meta.url, 'openai-tools.sse')
         const relay = relayFor({ stream_options: { include_usage: true } })
 
@@ -193,7 +193,7 @@ describe('OpenAIChatStreamRelay', () => {
     expect(relayed).not.toContain('usage')
   })
 
-  it('A17: leaves a stream that was cut incomplete and invents no end', () => {
+  it('leaves a stream that was cut incomplete and invents no end', () => {
     for (const tail of ['', 'data: {"id":"chatcmpl-1","choi', data(chunk({ content: 'more' }))]) {
       const relay = relayFor()
 
@@ -205,7 +205,7 @@ describe('OpenAIChatStreamRelay', () => {
     }
   })
 
-  it('A17: ends a stream without an end mark only when every choice asked for gave a finish reason', () => {
+  it('ends a stream without an end mark only when every choice asked for gave a finish reason', () => {
     const ended = Buffer.from(data(FIRST) + data(chunk({}, 'stop')))
     const one = relayFor()
     const two = relayFor({ n: 2 })
@@ -238,7 +238,7 @@ describe('OpenAIChatStreamRelay', () => {
     expect(relay.isComplete).toBe(true)
   })
 
-  it('A10: turns an error event into a failure, gives what came before it, and counts none of its text', () => {
+  it('turns an error event into a failure, gives what came before it, and counts none of its text', () => {
     for (const error of [
       data({ error: { message: 'The server is overloaded.', type: 'server_error', code: null } }),
       `event: error\n${data({ code: 'InternalError', message: 'The server is overloaded.' })}`,
@@ -295,7 +295,7 @@ describe('OpenAIChatStreamRelay', () => {
     expect(relay.atBoundary).toBe(true)
   })
 
-  it('E2: a 20 MB data line passes in linear time', () => {
+  it('a 20 MB data line passes in linear time', () => {
     const relay = relayFor()
     relay.push(Buffer.from(data(FIRST)))
     const wire = Buffer.from(data(chunk({ content: 'A'.repeat(20_000_000) })))
@@ -309,7 +309,7 @@ describe('OpenAIChatStreamRelay', () => {
     expect((spent.user + spent.system) / 1e6).toBeLessThan(3)
   })
 
-  it('E2: an event above the cap fails clearly, after what came before it', () => {
+  it('an event above the cap fails clearly, after what came before it', () => {
     const relay = relayFor({}, 1000)
 
     const given = textOf([relay.push(Buffer.from(`${data(FIRST)}data: {"id":"${'x'.repeat(2000)}`))])
@@ -320,7 +320,7 @@ describe('OpenAIChatStreamRelay', () => {
     expect(relay.end()).toBeUndefined()
   })
 
-  it('S29: passes nonsense usage on without throwing', () => {
+  it('passes nonsense usage on without throwing', () => {
     const relay = relayFor()
 
     feed(relay, [

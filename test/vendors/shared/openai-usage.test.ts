@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { openaiUsage } from '../../../src/vendors/shared/openai-usage.ts'
 
 describe('openaiUsage', () => {
-  it('C1: takes prompt tokens as a total that already includes cached and cache-written tokens', () => {
+  it('takes prompt tokens as a total that already includes cached and cache-written tokens', () => {
     const wire = {
       prompt_tokens: 100,
       completion_tokens: 9,
@@ -17,7 +17,7 @@ describe('openaiUsage', () => {
     })
   })
 
-  it('C1: reads cache writes under the name that other servers of the dialect use', () => {
+  it('reads cache writes under the name that other servers of the dialect use', () => {
     expect(openaiUsage({ prompt_tokens: 5, prompt_tokens_details: { cache_creation_input_tokens: 4 } })).toEqual({
       inputTokens: 5,
       cacheWriteTokens: 4,
@@ -32,20 +32,20 @@ describe('openaiUsage', () => {
     ['reasoningTokens', (value: unknown) => ({ completion_tokens_details: { reasoning_tokens: value } })],
   ] as const
   for (const [field, wireWith] of paths) {
-    it(`A6: keeps a zero of ${field}, and leaves it out when unsaid`, () => {
+    it(`keeps a zero of ${field}, and leaves it out when unsaid`, () => {
       expect(openaiUsage(wireWith(0))).toEqual({ [field]: 0 })
       expect(openaiUsage(wireWith(undefined))).toEqual({})
       expect(openaiUsage(wireWith(null))).toEqual({})
     })
 
-    it(`S29: passes any number of ${field} on and ignores what is none`, () => {
+    it(`passes any number of ${field} on and ignores what is none`, () => {
       for (const number of [-1, 1.5, 2 ** 31, Number.NaN])
         expect(openaiUsage(wireWith(number))).toEqual({ [field]: number })
       for (const other of ['12', [], {}, true]) expect(openaiUsage(wireWith(other))).toEqual({})
     })
   }
 
-  it('S29: never throws on what is no usage at all', () => {
+  it('never throws on what is no usage at all', () => {
     for (const value of [undefined, null, 7, 'x', []]) expect(openaiUsage(value)).toBeUndefined()
     expect(openaiUsage({ prompt_tokens_details: null, completion_tokens_details: 'x' })).toEqual({})
   })

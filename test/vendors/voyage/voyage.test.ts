@@ -21,7 +21,7 @@ describe('voyage requests', () => {
     ],
   ]
   for (const [sent, expected, dropped = []] of rows) {
-    it(`F11: sends ${JSON.stringify(sent)} as ${JSON.stringify(expected)}, reporting ${dropped.join() || 'nothing'}`, () => {
+    it(`sends ${JSON.stringify(sent)} as ${JSON.stringify(expected)}, reporting ${dropped.join() || 'nothing'}`, () => {
       const text = JSON.stringify({ model: 'vy-4', input: ['red', 'blue'], ...sent })
 
       const wire = embeddings.toWire(callFromText<EmbeddingsRequest>(text, { upstream: 'voyage-4' }))
@@ -31,7 +31,7 @@ describe('voyage requests', () => {
     })
   }
 
-  it('F11: has a rule for every field of the embedding request', () => {
+  it('has a rule for every field of the embedding request', () => {
     expect(Object.keys(VOYAGE_RULES).sort()).toEqual(['dimensions', 'encoding_format', 'input', 'model', 'user'])
   })
 
@@ -99,7 +99,7 @@ describe('voyage answers', () => {
     })
   }
 
-  it('S11: redacts its own kinds of keys', () => {
+  it('redacts its own kinds of keys', () => {
     const { message } = vendor.errorFrom(wireAnswer({ detail: 'Bad key pa-abcdefghijklmnopqrstu.' }, 400), NOW_MS)
 
     expect(message).toBe('Bad key [redacted]')
