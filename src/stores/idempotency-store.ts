@@ -10,7 +10,7 @@ export interface IdempotencyClaim {
   readonly key: string
   /** Digest of the method, path and body. */
   readonly fingerprint: string
-  /** Unix milliseconds at which the key is forgotten. */
+  /** Unix milliseconds at which the key expires. */
   readonly expiresAtMs: number
 }
 

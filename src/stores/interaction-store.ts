@@ -15,7 +15,7 @@ export interface InteractionRecord {
   readonly model: string
   /** Unix milliseconds. */
   readonly createdAtMs: number
-  /** Unix milliseconds after which it reads as unknown and may be forgotten. */
+  /** Unix milliseconds after which it reads as unknown and may be purged. */
   readonly expiresAtMs: number
 }
 

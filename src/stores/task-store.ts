@@ -97,14 +97,14 @@ export interface TaskChange {
   readonly delivery?: NewDelivery | undefined
 }
 
-/** Which tasks to take, and for how long. */
+/** Which tasks to lease, and for how long. */
 export interface DueQuery {
   readonly vendorAccount: string
   readonly nowMs: number
-  /** Others do not take the same task before this moment, unless it was changed. Unix milliseconds. */
+  /** Others do not lease the same task before this moment, unless it was changed. Unix milliseconds. */
   readonly leaseUntilMs: number
   readonly limit: number
-  /** At most so many tasks of one vendor account are taken in one window of time, by all processes together. */
+  /** At most so many tasks of one vendor account are leased in one window of time, by all processes together. */
   readonly budget: { readonly takes: number; readonly windowMs: number }
   /** Only this task, due or not. */
   readonly id?: string | undefined
@@ -134,18 +134,18 @@ export interface TaskStore {
   change(change: TaskChange, nowMs: number): MaybePromise<boolean>
   /** Removes a task in state `submitting` that the vendor refused, voids its hold and frees the Idempotency-Key. */
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
-  /** Takes tasks in state `queued` or `in_progress` whose time to ask has come, longest overdue first. */
-  takeDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
-  /** Takes open tasks of any vendor account whose deadline has passed. */
-  takeOverdue(query: {
+  /** Leases tasks in state `queued` or `in_progress` whose time to ask has come, longest overdue first. */
+  leaseDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
+  /** Leases open tasks of any vendor account whose deadline has passed. */
+  leaseExpired(query: {
     readonly nowMs: number
     readonly leaseUntilMs: number
     readonly limit: number
   }): MaybePromise<readonly TaskRecord[]>
   /**
-   * Forgets tasks that have ended and were last changed at or before `changedUntilMs`, and the messages about them: at most
+   * Deletes tasks that have ended and were last changed at or before `changedUntilMs`, and the messages about them: at most
    * `limit`, the oldest first. An open task stays, and so does one with a message that waits for delivery.
-   * @returns how many tasks were forgotten.
+   * @returns how many tasks were deleted.
    */
-  forget(query: { readonly changedUntilMs: number; readonly limit: number }): MaybePromise<number>
+  purge(query: { readonly changedUntilMs: number; readonly limit: number }): MaybePromise<number>
 }

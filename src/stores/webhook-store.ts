@@ -47,8 +47,8 @@ export interface WebhookSecret {
 
 /** Messages that wait for delivery, and the secrets that sign them. Every method is atomic. */
 export interface WebhookStore {
-  /** Takes pending messages whose time has come, longest overdue first; others do not take them before `leaseUntilMs`. */
-  takeDue(query: {
+  /** Leases pending messages whose time has come, longest overdue first; others do not lease them before `leaseUntilMs`. */
+  leaseDue(query: {
     readonly nowMs: number
     readonly leaseUntilMs: number
     readonly limit: number

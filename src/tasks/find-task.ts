@@ -27,7 +27,7 @@ export async function upToDate(context: StageContext, task: TaskRecord, wake: Wa
   const { vendorAccount, id } = task
   try {
     const query = { vendorAccount, id, nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: 1, budget }
-    const [taken] = await context.store.tasks.takeDue(query)
+    const [taken] = await context.store.tasks.leaseDue(query)
     return taken === undefined ? task : await refreshTask(context, taken, wake)
   } catch (error) {
     // The record as it was found is still an answer.

@@ -133,7 +133,7 @@ export class TaskWorker {
 
   async #take(account: string, budget: VideoOperation['pollBudget']): Promise<readonly TaskRecord[]> {
     const nowMs = this.#context.clock.now()
-    return await this.#context.store.tasks.takeDue({
+    return await this.#context.store.tasks.leaseDue({
       vendorAccount: account,
       nowMs,
       leaseUntilMs: nowMs + TASK_LEASE_MS,
@@ -156,7 +156,7 @@ export class TaskWorker {
     const { clock, store } = this.#context
     const nowMs = clock.now()
     if (nowMs < this.#overdueAtMs) return
-    const tasks = await store.tasks.takeOverdue({ nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: OVERDUE_BATCH })
+    const tasks = await store.tasks.leaseExpired({ nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: OVERDUE_BATCH })
     if (tasks.length < OVERDUE_BATCH) this.#overdueAtMs = nowMs + OVERDUE_INTERVAL_MS
     for (const task of tasks) this.#track(this.#expire(task))
   }
@@ -166,7 +166,7 @@ export class TaskWorker {
     const nowMs = clock.now()
     if (nowMs < this.#forgettingAtMs || !Number.isFinite(this.#retentionMs)) return
     const query = { changedUntilMs: nowMs - this.#retentionMs, limit: FORGETTING_BATCH }
-    const count = await store.tasks.forget(query)
+    const count = await store.tasks.purge(query)
     if (count < FORGETTING_BATCH) this.#forgettingAtMs = nowMs + FORGETTING_INTERVAL_MS
   }
 

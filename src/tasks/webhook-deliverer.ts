@@ -113,7 +113,7 @@ export class WebhookDeliverer {
     const limit = Math.min(BATCH, this.#queue.room(nowMs))
     if (limit === 0) return true
     try {
-      const taken = await store.webhooks.takeDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
+      const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
       if (!this.#isRunning) return false
       const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
       for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })

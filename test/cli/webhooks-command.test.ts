@@ -133,7 +133,7 @@ describe('signalbox webhooks resend', () => {
     expect(lines).toEqual(['msg_late is due now; a running gateway sends it within 5 seconds'])
     const nowMs = Date.now()
     const due = await withGatewayStore(async ({ webhooks }) =>
-      webhooks.takeDue({ nowMs, leaseUntilMs: nowMs + 1, limit: 5 }),
+      webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + 1, limit: 5 }),
     )
     expect(due.map(({ id, attempts }) => [id, attempts.length])).toEqual([['msg_late', 1]])
     expect(await json('resend', 'acct_one', 'msg_late')).toEqual({

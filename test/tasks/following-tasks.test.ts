@@ -134,7 +134,7 @@ describe('how often the vendor is asked', () => {
     const { vendorAccount } = await bench.task(id)
     const nowMs = bench.clock.now()
     const budget = { takes: 20, windowMs: 250 }
-    await bench.store.tasks.takeDue({ vendorAccount, nowMs, leaseUntilMs: nowMs + 90_000, limit: 1, budget, id })
+    await bench.store.tasks.leaseDue({ vendorAccount, nowMs, leaseUntilMs: nowMs + 90_000, limit: 1, budget, id })
 
     await bench.pass(60_000, 5_000)
 

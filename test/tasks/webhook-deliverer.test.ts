@@ -146,12 +146,12 @@ describe('a crowd of messages', () => {
 describe('a store that fails', () => {
   test('is reported and asked again within 5 seconds', async () => {
     let faults = 1
-    const takeDue: WebhookStore['takeDue'] = (query) => {
+    const leaseDue: WebhookStore['leaseDue'] = (query) => {
       if (faults-- > 0) throw new Error('the database restarts')
-      return bench.webhooks.takeDue(query)
+      return bench.webhooks.leaseDue(query)
     }
     bench.queue('msg_one', `${receiver.origin}/hook`)
-    bench.deliverer({}, { takeDue }).start()
+    bench.deliverer({}, { leaseDue }).start()
     await new Promise((resolve) => setImmediate(resolve))
 
     bench.clock.advance(5_000)

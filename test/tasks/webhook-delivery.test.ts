@@ -45,7 +45,7 @@ describe('a message', () => {
 
     expect(attempt).toEqual({ atMs: bench.clock.now(), durationMs: 0, status: 299 })
     expect(await bench.delivery('msg_one')).toMatchObject({ state: 'delivered', attempts: [attempt] })
-    expect(bench.webhooks.takeDue({ nowMs: Number.MAX_SAFE_INTEGER, leaseUntilMs: 0, limit: 1 })).toEqual([])
+    expect(bench.webhooks.leaseDue({ nowMs: Number.MAX_SAFE_INTEGER, leaseUntilMs: 0, limit: 1 })).toEqual([])
   })
 
   test('is found without a wake within 5 seconds when another process queued it', async () => {
@@ -184,7 +184,7 @@ describe('a receiver that fails', () => {
         ...{ status: 410, error: 'answered with status 410', attempts: 1 },
       },
     ])
-    expect(bench.webhooks.takeDue({ nowMs: Number.MAX_SAFE_INTEGER, leaseUntilMs: 0, limit: 1 })).toEqual([])
+    expect(bench.webhooks.leaseDue({ nowMs: Number.MAX_SAFE_INTEGER, leaseUntilMs: 0, limit: 1 })).toEqual([])
   })
 
   test.each([301, 302, 303, 307, 308])('is not followed by a redirect of status %i', async (status) => {

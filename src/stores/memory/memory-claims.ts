@@ -1,5 +1,5 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
-import { MapCursor } from './map-cursor.ts'
+import { MapCursor } from './map-scans.ts'
 
 /** Bounds of what is kept for replay. */
 export interface MemoryClaimsOptions {

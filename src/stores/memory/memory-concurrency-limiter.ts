@@ -1,5 +1,5 @@
 import type { ConcurrencyLimiter } from '../rate-limiter.ts'
-import { MapCursor } from './map-cursor.ts'
+import { MapCursor } from './map-scans.ts'
 
 interface Bucket {
   /** Expiry of each lease, by lease id. */

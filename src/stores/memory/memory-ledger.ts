@@ -1,9 +1,18 @@
 import { formatDollars } from '../../core/money.ts'
-import { assertAmount, MAX_AMOUNT } from '../amount.ts'
-import type { Account, Ledger, LedgerEntry, Reservation, ReserveResult, Resolution } from '../ledger.ts'
+import {
+  type Account,
+  assertAmount,
+  type Ledger,
+  type LedgerEntry,
+  MAX_AMOUNT,
+  type Reservation,
+  type ReserveResult,
+  type Resolution,
+  type SpendingLimit,
+} from '../ledger.ts'
+import { MapCursor } from './map-scans.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryJournal } from './memory-journal.ts'
-import { MemorySpending, type SpendingCounter } from './memory-spending.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** How much a memory ledger remembers. */
@@ -115,15 +124,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const existing = accounts.get(id)
       if (existing !== undefined) return snapshot(existing)
       const journal = new MemoryJournal(id, maxJournalLines)
-      const account: MutableAccount = {
-        id,
-        balance: 0n,
-        held: 0n,
-        tier,
-        spendingCap,
-        createdAtMs: nowMs,
-        journal,
-      }
+      const account: MutableAccount = { id, balance: 0n, held: 0n, tier, spendingCap, createdAtMs: nowMs, journal }
       accounts.set(id, account)
       return snapshot(account)
     },
@@ -208,4 +209,54 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
 function snapshot({ id, balance, held, tier, spendingCap, createdAtMs }: MutableAccount): Account {
   return { id, balance, held, tier, spendingCap, createdAtMs }
+}
+
+/** What was charged and is held in one period. A hold keeps the counters it counts in, to correct them when it ends. */
+interface SpendingCounter {
+  spent: bigint
+  expiresAtMs: number
+}
+
+const SWEPT_PER_COUNT = 2
+
+/** Counters of spending limits in this process. */
+class MemorySpending {
+  readonly #counters = new Map<string, SpendingCounter>()
+  readonly #cursor = new MapCursor(this.#counters)
+
+  /** Name of the first counter that an amount would take beyond its limit. Nothing is counted. Zero always fits. */
+  exceeded(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): string | undefined {
+    if (amount === 0n) return undefined
+    return limits.find(({ counter, limit }) => this.#spent(counter, nowMs) + amount > limit)?.counter
+  }
+
+  /** Counts an amount in all of the counters, and gives them. */
+  count(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): readonly SpendingCounter[] {
+    const counters = limits.map(({ counter: name, expiresAtMs }) => {
+      const counter = this.#live(name, expiresAtMs, nowMs)
+      counter.spent += amount
+      counter.expiresAtMs = Math.max(counter.expiresAtMs, expiresAtMs)
+      return counter
+    })
+    for (let step = 0; step < SWEPT_PER_COUNT; step++) {
+      const next = this.#cursor.next()
+      if (next !== undefined && next[1].expiresAtMs <= nowMs) this.#counters.delete(next[0])
+    }
+    return counters
+  }
+
+  #spent(name: string, nowMs: number): bigint {
+    const counter = this.#counters.get(name)
+    return counter === undefined || counter.expiresAtMs <= nowMs ? 0n : counter.spent
+  }
+
+  #live(name: string, expiresAtMs: number, nowMs: number): SpendingCounter {
+    const existing = this.#counters.get(name)
+    if (existing !== undefined && existing.expiresAtMs > nowMs) return existing
+    // A new object: a hold of the expired counter must not correct this one.
+    const counter = { spent: 0n, expiresAtMs }
+    this.#counters.delete(name)
+    this.#counters.set(name, counter)
+    return counter
+  }
 }

@@ -1,5 +1,5 @@
 import type { BucketState, RateDecision, RateLimiter, RateTake } from '../rate-limiter.ts'
-import { MapCursor } from './map-cursor.ts'
+import { MapCursor } from './map-scans.ts'
 
 /** How much a memory rate limiter remembers. */
 export interface MemoryRateLimiterOptions {

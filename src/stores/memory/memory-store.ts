@@ -1,12 +1,18 @@
 import type { GatewayStore } from '../gateway-store.ts'
+import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
+import type { KeyRecord, KeyStore } from '../key-store.ts'
+import { MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
-import { memoryIdempotency } from './memory-idempotency.ts'
-import { type MemoryInteractionsOptions, memoryInteractions } from './memory-interactions.ts'
-import { memoryKeys } from './memory-keys.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
 import { memoryTasks } from './memory-tasks.ts'
 import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts'
+
+/** Bounds of what is kept of conversations. */
+export interface MemoryInteractionsOptions {
+  /** Most records kept, the oldest are dropped first; 100,000 when absent. */
+  readonly maxInteractions?: number | undefined
+}
 
 /** Bounds of a memory store. */
 export interface MemoryStoreOptions
@@ -28,11 +34,87 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   return {
     ledger,
     keys: memoryKeys(),
-    idempotency: memoryIdempotency(claims),
+    idempotency: {
+      claim: (claim, nowMs) => claims.claim(claim, nowMs),
+      complete: (claim, answer) => claims.complete(claim, answer),
+      release: (claim) => claims.release(claim),
+    },
     interactions: memoryInteractions(options),
     tasks: memoryTasks({ table, ledger, claims, webhooks }),
     webhooks,
     start: async () => {},
     close: async () => {},
   }
+}
+
+/** API keys in this process; answers at once. */
+function memoryKeys(): KeyStore {
+  const byHash = new Map<string, KeyRecord>()
+
+  function change(keyId: string, changed: (record: KeyRecord) => KeyRecord): boolean {
+    for (const record of byHash.values()) {
+      if (record.id !== keyId) continue
+      byHash.set(record.hash, changed(record))
+      return true
+    }
+    return false
+  }
+
+  return {
+    findByHash: (hash) => byHash.get(hash),
+    insert(record) {
+      if (!byHash.has(record.hash)) byHash.set(record.hash, record)
+    },
+    list: (accountId) =>
+      [...byHash.values()]
+        .filter((record) => accountId === undefined || record.accountId === accountId)
+        .sort((one, other) => one.createdAtMs - other.createdAtMs),
+    revoke: (keyId, nowMs) => change(keyId, (record) => ({ ...record, revokedAtMs: record.revokedAtMs ?? nowMs })),
+    expire: (keyId, expiresAtMs) =>
+      change(keyId, (record) => ({
+        ...record,
+        expiresAtMs: Math.min(record.expiresAtMs ?? expiresAtMs, expiresAtMs),
+      })),
+  }
+}
+
+const SWEPT_PER_SAVE = 2
+
+/** Owners of conversations in this process; answers at once. */
+function memoryInteractions(options: MemoryInteractionsOptions = {}): InteractionStore {
+  const maxInteractions = options.maxInteractions ?? 100_000
+  const records = new Map<string, InteractionRecord>()
+  const cursor = new MapCursor(records)
+  let newestMs = Number.NEGATIVE_INFINITY
+
+  function sweep(): void {
+    for (let count = 0; count < SWEPT_PER_SAVE; count++) {
+      const next = cursor.next()
+      if (next !== undefined && next[1].expiresAtMs <= newestMs) records.delete(next[0])
+    }
+    if (records.size <= maxInteractions) return
+    const [oldest] = records.keys()
+    if (oldest !== undefined) records.delete(oldest)
+  }
+
+  return {
+    save(record) {
+      const name = nameOf(record.accountId, record.id)
+      records.delete(name)
+      records.set(name, record)
+      // Saving tells no time of its own; a record is made now.
+      newestMs = Math.max(newestMs, record.createdAtMs)
+      sweep()
+    },
+
+    find(accountId, id, nowMs) {
+      const record = records.get(nameOf(accountId, id))
+      return record === undefined || record.expiresAtMs <= nowMs ? undefined : record
+    },
+  }
+}
+
+/** The length keeps account and id apart, whatever characters they hold. */
+function nameOf(accountId: string, id: string): string {
+  return `${accountId.length}:${accountId}${id}`
 }

@@ -1,9 +1,7 @@
-import { assertAmount } from '../amount.ts'
-import type { Ledger } from '../ledger.ts'
+import { assertAmount, type Ledger } from '../ledger.ts'
 import type { TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
-import { longestOverdue } from './longest-overdue.ts'
+import { longestOverdue } from './map-scans.ts'
 import type { MemoryClaims } from './memory-claims.ts'
-import { MemoryPollBudget } from './memory-poll-budget.ts'
 import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
 import type { MemoryWebhooks } from './memory-webhooks.ts'
 
@@ -18,7 +16,7 @@ export interface MemoryTasksParts {
 
 /** Tasks in this process; answers at once. */
 export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksParts): TaskStore {
-  const budgets = new MemoryPollBudget()
+  const budgets = new PollBudget()
 
   function endHold({ holdId }: TaskRecord, resolve: TaskChange['resolve'], nowMs: number): void {
     if (holdId === undefined || resolve === undefined) return
@@ -54,7 +52,7 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
       return true
     },
 
-    takeDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
+    leaseDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
       const left = Math.min(limit, budgets.left(vendorAccount, budget, nowMs))
       const timeOf = (entry: TaskEntry): number | undefined => {
         if (entry.leaseUntilMs > nowMs) return undefined
@@ -65,21 +63,21 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
       return lease(taken, leaseUntilMs)
     },
 
-    takeOverdue({ nowMs, leaseUntilMs, limit }) {
+    leaseExpired({ nowMs, leaseUntilMs, limit }) {
       const timeOf = (entry: TaskEntry): number | undefined =>
         entry.leaseUntilMs > nowMs ? undefined : entry.record.deadlineAtMs
       return lease(longestOverdue(table.open(), timeOf, nowMs, limit), leaseUntilMs)
     },
 
-    forget({ changedUntilMs, limit }) {
+    purge({ changedUntilMs, limit }) {
       const timeOf = ({ record }: TaskEntry): number | undefined =>
         webhooks.isAnyPending(record.id) ? undefined : record.updatedAtMs
-      const forgotten = longestOverdue(table.finished(), timeOf, changedUntilMs, limit)
-      for (const entry of forgotten) {
+      const purged = longestOverdue(table.finished(), timeOf, changedUntilMs, limit)
+      for (const entry of purged) {
         table.remove(entry)
-        webhooks.forget(entry.record.id)
+        webhooks.purge(entry.record.id)
       }
-      return forgotten.length
+      return purged.length
     },
   }
 }
@@ -104,5 +102,30 @@ function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
     nextPollAtMs: set.nextPollAtMs ?? task.nextPollAtMs,
     deadlineAtMs: set.deadlineAtMs ?? task.deadlineAtMs,
     details: set.details ?? task.details,
+  }
+}
+
+interface Window {
+  startMs: number
+  taken: number
+}
+
+/** How many tasks of each vendor account were leased in the window of time that runs. */
+class PollBudget {
+  readonly #windows = new Map<string, Window>()
+
+  /** What may still be leased. */
+  left(vendorAccount: string, budget: { readonly takes: number; readonly windowMs: number }, nowMs: number): number {
+    const startMs = Math.floor(nowMs / budget.windowMs) * budget.windowMs
+    const window = this.#windows.get(vendorAccount)
+    return budget.takes - (window?.startMs === startMs ? window.taken : 0)
+  }
+
+  count(vendorAccount: string, taken: number, windowMs: number, nowMs: number): void {
+    if (taken === 0) return
+    const startMs = Math.floor(nowMs / windowMs) * windowMs
+    const window = this.#windows.get(vendorAccount)
+    if (window?.startMs === startMs) window.taken += taken
+    else this.#windows.set(vendorAccount, { startMs, taken })
   }
 }

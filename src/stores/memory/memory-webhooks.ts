@@ -1,5 +1,5 @@
 import type { NewDelivery, WebhookDelivery, WebhookSecret, WebhookStore } from '../webhook-store.ts'
-import { longestOverdue } from './longest-overdue.ts'
+import { longestOverdue } from './map-scans.ts'
 
 /** Bounds of what is kept of messages. */
 export interface MemoryWebhooksOptions {
@@ -13,8 +13,8 @@ export interface MemoryWebhooks extends WebhookStore {
   add(delivery: NewDelivery): void
   /** Does a message about a task wait for delivery? */
   isAnyPending(taskId: string): boolean
-  /** Forgets the messages about a task, of which none waits for delivery. */
-  forget(taskId: string): void
+  /** Deletes the messages about a task, of which none waits for delivery. */
+  purge(taskId: string): void
 }
 
 interface Entry {
@@ -67,16 +67,16 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
 
     isAnyPending: (taskId) => [...(byTask.get(taskId) ?? [])].some(({ delivery }) => delivery.state === 'pending'),
 
-    forget(taskId) {
+    purge(taskId) {
       for (const entry of [...(byTask.get(taskId) ?? [])]) drop(entry)
     },
 
-    takeDue({ nowMs, leaseUntilMs, limit }) {
+    leaseDue({ nowMs, leaseUntilMs, limit }) {
       const timeOf = (entry: Entry): number | undefined =>
         entry.leaseUntilMs > nowMs ? undefined : entry.delivery.nextAttemptAtMs
-      const taken = longestOverdue(pending, timeOf, nowMs, limit)
-      for (const entry of taken) entry.leaseUntilMs = leaseUntilMs
-      return taken.map((entry) => entry.delivery)
+      const due = longestOverdue(pending, timeOf, nowMs, limit)
+      for (const entry of due) entry.leaseUntilMs = leaseUntilMs
+      return due.map((entry) => entry.delivery)
     },
 
     record(id, { attempt, state, nextAttemptAtMs }) {

@@ -1,5 +1,5 @@
-import { assertAmount } from '../amount.ts'
 import type { KeyRecord, KeyStore } from '../key-store.ts'
+import { assertAmount } from '../ledger.ts'
 import type { KeyScopes } from '../principal.ts'
 import type { RateLimits } from '../rate-limiter.ts'
 import { capOf, optionalTimeOf, timeOf, timeParameter } from './column-values.ts'

@@ -1,19 +1,31 @@
 import { formatDollars } from '../../core/money.ts'
-import { assertAmount } from '../amount.ts'
-import type { Account, Ledger, LedgerEntry, Reservation } from '../ledger.ts'
-import { answerParameters, OUTCOME_COLUMNS, reserveResultOf } from './claim-outcome.ts'
-import { amountOf, capOf, timeOf, timeParameter } from './column-values.ts'
+import {
+  type Account,
+  assertAmount,
+  type Ledger,
+  type LedgerEntry,
+  type Reservation,
+  type ReserveResult,
+} from '../ledger.ts'
+import {
+  amountOf,
+  answerParameters,
+  capOf,
+  OUTCOME_COLUMNS,
+  reserveResultOf,
+  timeOf,
+  timeParameter,
+} from './column-values.ts'
 import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
-import { reserveQueue } from './reserve-queue.ts'
-import { taskRequestOf } from './task-columns.ts'
+import { taskRequestOf } from './postgres-tasks.ts'
 
 /** How long the end of a hold is remembered after its deadline, in milliseconds: a day. */
 const END_RETENTION_MS = 24 * 60 * 60 * 1000
 /** The same for refusals, of which a caller without money can cause any number: an hour. */
 const REFUSAL_RETENTION_MS = 60 * 60 * 1000
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
-const FORGOTTEN_PER_ROUND = 2_000
-const MAX_FORGETTING_ROUNDS = 25
+const PURGED_PER_ROUND = 2_000
+const MAX_PURGE_ROUNDS = 25
 /** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
 const OUT_OF_RANGE = '22003'
 const ACCOUNT_COLUMNS = 'id, balance::text, held::text, tier, cap_amount::text, cap_period, created_at_ms::text'
@@ -42,11 +54,11 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
     return row!['count'] === 1
   }
 
-  async function forget(now: string): Promise<void> {
-    const values = [now, REFUSAL_RETENTION_MS, END_RETENTION_MS, FORGOTTEN_PER_ROUND]
-    for (let round = 0; round < MAX_FORGETTING_ROUNDS; round++) {
+  async function purge(now: string): Promise<void> {
+    const values = [now, REFUSAL_RETENTION_MS, END_RETENTION_MS, PURGED_PER_ROUND]
+    for (let round = 0; round < MAX_PURGE_ROUNDS; round++) {
       const [row] = await run(`SELECT ${schema}.forget($1, $2, $3, $4) AS count`, values)
-      if (row!['count'] !== FORGOTTEN_PER_ROUND) return
+      if (row!['count'] !== PURGED_PER_ROUND) return
     }
   }
 
@@ -121,7 +133,7 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
     async expire(nowMs, limit) {
       const now = timeParameter(nowMs)
       const [row] = await run(`SELECT ${schema}.expire_holds($1, $2) AS count`, [now, limit])
-      await forget(now)
+      await purge(now)
       return row!['count'] as number
     },
 
@@ -183,4 +195,59 @@ function entryOf(row: PostgresRow): LedgerEntry {
     description: missing === 0n ? description : `${formatDollars(missing)} USD not covered: ${description}`,
     createdAtMs: timeOf(row['created_at_ms']),
   }
+}
+
+/** Judges reservations of one account, in order, in one round trip; one outcome for each. */
+export type ReserveBatch = (
+  accountId: string,
+  reservations: readonly Reservation[],
+  nowMs: number,
+) => Promise<readonly ReserveResult[]>
+
+interface Waiting {
+  readonly reservation: Reservation
+  readonly nowMs: number
+  readonly resolve: (result: ReserveResult) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Most reservations in one round trip. */
+const MAX_BATCH = 100
+
+/**
+ * Combines reservations: those of one account that come in the same turn, or while an earlier round trip of that account is
+ * under way, share the next one. They would wait for each other's lock on the account's row anyway. Accounts do not wait
+ * for each other.
+ */
+export function reserveQueue(judge: ReserveBatch): (reservation: Reservation, nowMs: number) => Promise<ReserveResult> {
+  const queues = new Map<string, Waiting[]>()
+
+  async function work(accountId: string, queue: Waiting[]): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.splice(0, MAX_BATCH)
+      try {
+        const nowMs = batch.reduce((latest, waiting) => Math.max(latest, waiting.nowMs), batch[0]!.nowMs)
+        const reservations = batch.map((waiting) => waiting.reservation)
+        const results = await judge(accountId, reservations, nowMs)
+        for (const [index, waiting] of batch.entries()) waiting.resolve(results[index]!)
+      } catch (error) {
+        for (const waiting of batch) waiting.reject(error)
+      }
+    }
+    queues.delete(accountId)
+  }
+
+  return (reservation, nowMs) =>
+    new Promise((resolve, reject) => {
+      const { accountId } = reservation
+      const waiting = { reservation, nowMs, resolve, reject }
+      const queue = queues.get(accountId)
+      if (queue !== undefined) {
+        queue.push(waiting)
+        return
+      }
+      const fresh = [waiting]
+      queues.set(accountId, fresh)
+      queueMicrotask(() => void work(accountId, fresh))
+    })
 }

@@ -1,11 +1,23 @@
 import type { GatewayStore } from '../gateway-store.ts'
+import type { IdempotencyStore } from '../idempotency-store.ts'
+import type { InteractionStore } from '../interaction-store.ts'
+import {
+  answerParameters,
+  claimResultOf,
+  OUTCOME_COLUMNS,
+  textParameter,
+  timeOf,
+  timeParameter,
+} from './column-values.ts'
 import { migrate, quoteIdentifier } from './migrations/migrate.ts'
-import { postgresConnection } from './postgres-connection.ts'
-import { postgresIdempotency } from './postgres-idempotency.ts'
-import { postgresInteractions } from './postgres-interactions.ts'
+import {
+  type PostgresConnection,
+  type PostgresPool,
+  type PostgresTransactions,
+  postgresConnection,
+} from './postgres-connection.ts'
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
-import type { PostgresPool, PostgresTransactions } from './postgres-pool.ts'
 import { postgresTasks } from './postgres-tasks.ts'
 import { postgresWebhooks } from './postgres-webhooks.ts'
 
@@ -15,7 +27,7 @@ export type {
   PostgresResult,
   PostgresSession,
   PostgresTransactions,
-} from './postgres-pool.ts'
+} from './postgres-connection.ts'
 
 /** Where the store keeps its tables. */
 export interface PostgresStoreOptions {
@@ -72,5 +84,85 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
       await migration.transaction((session) => migrate(session, schema))
     },
     close: () => connection.close(),
+  }
+}
+
+/** Idempotency keys in PostgreSQL, the same ones that the ledger claims. */
+function postgresIdempotency({ run }: PostgresConnection, schema: string): IdempotencyStore {
+  return {
+    async claim({ accountId, key, fingerprint, expiresAtMs }, nowMs) {
+      const [row] = await run(`SELECT ${OUTCOME_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5) AS o`, [
+        accountId,
+        key,
+        fingerprint,
+        timeParameter(expiresAtMs),
+        timeParameter(nowMs),
+      ])
+      return claimResultOf(row!)
+    },
+
+    async complete({ accountId, key, fingerprint }, answer) {
+      const values = [accountId, key, fingerprint, ...answerParameters(answer)]
+      await run(`SELECT ${schema}.complete_claim($1, $2, $3, $4, $5, $6)`, values)
+    },
+
+    async release({ accountId, key, fingerprint }) {
+      await run(`SELECT ${schema}.release_claim($1, $2, $3)`, [accountId, key, fingerprint])
+    },
+  }
+}
+
+const PURGED_PER_SAVE = 2
+
+/** Owners of conversations in PostgreSQL. */
+function postgresInteractions({ run }: PostgresConnection, schema: string): InteractionStore {
+  return {
+    async save(record) {
+      // What has expired goes as new comes, so that nothing else need run for it.
+      await run(
+        `WITH purged AS (
+          DELETE FROM ${schema}.interactions WHERE (account_id, id) IN (
+            SELECT account_id, id FROM ${schema}.interactions
+            WHERE expires_at_ms <= $7 AND (account_id, id) <> ($1, $2)
+            ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
+          )
+        )
+        INSERT INTO ${schema}.interactions
+          (account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (account_id, id) DO UPDATE SET
+          vendor = excluded.vendor, vendor_key = excluded.vendor_key, upstream_id = excluded.upstream_id,
+          model = excluded.model, created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms`,
+        [
+          record.accountId,
+          record.id,
+          record.vendor,
+          record.vendorKey,
+          record.upstreamId,
+          record.model,
+          timeParameter(record.createdAtMs),
+          timeParameter(record.expiresAtMs),
+        ],
+      )
+    },
+
+    async find(accountId, id, nowMs) {
+      const [row] = await run(
+        `SELECT vendor, vendor_key, upstream_id, model, created_at_ms::text, expires_at_ms::text
+        FROM ${schema}.interactions WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
+        [accountId, textParameter(id), timeParameter(nowMs)],
+      )
+      if (row === undefined) return undefined
+      return {
+        id,
+        accountId,
+        vendor: row['vendor'] as string,
+        vendorKey: row['vendor_key'] as string,
+        upstreamId: row['upstream_id'] as string,
+        model: row['model'] as string,
+        createdAtMs: timeOf(row['created_at_ms']),
+        expiresAtMs: timeOf(row['expires_at_ms']),
+      }
+    },
   }
 }

@@ -1,9 +1,12 @@
-import { assertAmount } from '../amount.ts'
-import type { TaskStore } from '../task-store.ts'
-import { answerParameters } from './claim-outcome.ts'
-import { isStorable, textParameter, timeParameter } from './column-values.ts'
-import type { PostgresConnection } from './postgres-connection.ts'
-import { deliveryRequestOf, setRequestOf, TASK_COLUMNS, taskOf } from './task-columns.ts'
+import { assertAmount } from '../ledger.ts'
+import type { TaskChange, TaskDetails, TaskRecord, TaskState, TaskStore } from '../task-store.ts'
+import type { NewDelivery } from '../webhook-store.ts'
+import { answerParameters, isStorable, textParameter, timeOf, timeParameter } from './column-values.ts'
+import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
+
+/** Columns of a task `t`, as {@link taskOf} needs them. */
+const TASK_COLUMNS = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
+  t.created_at_ms::text, t.updated_at_ms::text, t.next_poll_at_ms::text, t.deadline_at_ms::text, t.details`
 
 /** Tasks in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
 export function postgresTasks({ run }: PostgresConnection, schema: string): TaskStore {
@@ -91,7 +94,7 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       return row!['discarded'] as boolean
     },
 
-    async takeDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
+    async leaseDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
       if (limit <= 0 || !isStorable(id ?? '')) return []
       const rows = await run(
         `SELECT ${TASK_COLUMNS} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7)
@@ -109,7 +112,7 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       return rows.map(taskOf)
     },
 
-    async takeOverdue({ nowMs, leaseUntilMs, limit }) {
+    async leaseExpired({ nowMs, leaseUntilMs, limit }) {
       const rows = await run(
         `SELECT ${TASK_COLUMNS} FROM ${schema}.take_overdue_tasks($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,
         [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
@@ -117,10 +120,68 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       return rows.map(taskOf)
     },
 
-    async forget({ changedUntilMs, limit }) {
+    async purge({ changedUntilMs, limit }) {
       const values = [timeParameter(changedUntilMs), Math.max(0, limit)]
       const [row] = await run(`SELECT ${schema}.forget_tasks($1, $2) AS count`, values)
       return row!['count'] as number
     },
+  }
+}
+
+function taskOf(row: PostgresRow): TaskRecord {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    keyId: row['key_id'] as string,
+    state: row['state'] as TaskState,
+    upstreamId: (row['upstream_id'] as string | null) ?? undefined,
+    vendorAccount: row['vendor_account'] as string,
+    holdId: (row['hold_id'] as string | null) ?? undefined,
+    createdAtMs: timeOf(row['created_at_ms']),
+    updatedAtMs: timeOf(row['updated_at_ms']),
+    nextPollAtMs: timeOf(row['next_poll_at_ms']),
+    deadlineAtMs: timeOf(row['deadline_at_ms']),
+    details: JSON.parse(row['details'] as string) as TaskDetails,
+  }
+}
+
+/** A task as the function `reserve_with_tasks` reads it. */
+export function taskRequestOf(task: TaskRecord): object {
+  const { id, accountId, keyId, holdId, createdAtMs } = task
+  return {
+    id,
+    account: accountId,
+    key: keyId,
+    hold: holdId,
+    created: timeParameter(createdAtMs),
+    ...setRequestOf(task),
+  }
+}
+
+/** New values as the function `change_task` reads them. Members that are undefined are left out of JSON text. */
+function setRequestOf(set: TaskChange['set']): object {
+  const time = (timeMs: number | undefined) => (timeMs === undefined ? undefined : timeParameter(timeMs))
+  return {
+    state: set.state,
+    upstream: set.upstreamId,
+    vendor_account: set.vendorAccount,
+    updated: time(set.updatedAtMs),
+    next_poll: time(set.nextPollAtMs),
+    deadline: time(set.deadlineAtMs),
+    // Text inside of the JSON: kept to the byte, where jsonb would refuse U+0000.
+    details: set.details === undefined ? undefined : JSON.stringify(set.details),
+  }
+}
+
+/** A message as the function `change_task` reads it. */
+function deliveryRequestOf(delivery: NewDelivery): object {
+  return {
+    id: delivery.id,
+    account: delivery.accountId,
+    task: delivery.taskId,
+    url: delivery.url,
+    body: delivery.body,
+    created: timeParameter(delivery.createdAtMs),
+    next_attempt: timeParameter(delivery.nextAttemptAtMs),
   }
 }

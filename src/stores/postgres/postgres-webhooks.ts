@@ -9,7 +9,7 @@ const MAX_ATTEMPTS_KEPT = 50
 /** Messages and secrets in PostgreSQL. Tasks queue the messages, in the transaction of their change. */
 export function postgresWebhooks({ run }: PostgresConnection, schema: string): WebhookStore {
   return {
-    async takeDue({ nowMs, leaseUntilMs, limit }) {
+    async leaseDue({ nowMs, leaseUntilMs, limit }) {
       const rows = await run(
         `SELECT ${COLUMNS} FROM ${schema}.take_due_deliveries($1, $2, $3) WITH ORDINALITY AS d ORDER BY d.ordinality`,
         [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],

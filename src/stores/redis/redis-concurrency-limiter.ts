@@ -1,11 +1,10 @@
 import type { Clock } from '../../core/clock.ts'
-import { MapCursor } from '../memory/map-cursor.ts'
+import { MapCursor } from '../memory/map-scans.ts'
 import { memoryConcurrencyLimiter } from '../memory/memory-concurrency-limiter.ts'
 import type { ConcurrencyLimiter, Lease } from '../rate-limiter.ts'
-import { bucketKey } from './bucket-key.ts'
-import { localShare } from './local-share.ts'
 import type { RedisLink } from './redis-link.ts'
-import { ACQUIRE, ENTER, RELEASE, RENEW } from './redis-scripts.ts'
+import { localShare } from './redis-rate-limiter.ts'
+import { ACQUIRE, bucketKey, ENTER, RELEASE, RENEW } from './redis-scripts.ts'
 
 /** What the concurrency limiter is made of. */
 export interface RedisConcurrencyLimiterOptions {
@@ -26,7 +25,7 @@ interface KnownLease extends Lease {
   expiresAtMs: number
 }
 
-// Leases end by themselves, so what is forgotten beyond this number is only late.
+// Leases end by themselves, so what is dropped beyond this number is only late.
 const MAX_OWED = 10_000
 
 /**

@@ -2,14 +2,12 @@ import { type Clock, systemClock } from '../../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../../core/events.ts'
 import { type Logger, silentLogger } from '../../core/logger.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../rate-limiter.ts'
-import { bucketKey } from './bucket-key.ts'
-import { type RedisClient, scriptRunner } from './redis-client.ts'
 import { redisConcurrencyLimiter } from './redis-concurrency-limiter.ts'
-import { redisLink } from './redis-link.ts'
+import { type RedisClient, redisLink, scriptRunner } from './redis-link.ts'
 import { redisRateLimiter } from './redis-rate-limiter.ts'
-import { PROBE } from './redis-scripts.ts'
+import { bucketKey, PROBE } from './redis-scripts.ts'
 
-export type { NamedClient, RedisClient, RowClient } from './redis-client.ts'
+export type { NamedClient, RedisClient, RowClient } from './redis-link.ts'
 
 /** Options of `redisLimits`. */
 export interface RedisLimitsOptions {
@@ -99,8 +97,8 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
       tell({ type: 'limits-recovered', degradedMs })
     },
   })
-  const mayHaveForgotten = (): boolean => clock.now() - wentUpAtMs < REMEMBERED_MS
-  const rateLimiter = redisRateLimiter({ link, prefix, expectedInstances, mayHaveForgotten })
+  const mayHaveLostBuckets = (): boolean => clock.now() - wentUpAtMs < REMEMBERED_MS
+  const rateLimiter = redisRateLimiter({ link, prefix, expectedInstances, mayHaveLostBuckets })
   const concurrencyLimiter = redisConcurrencyLimiter({ link, prefix, expectedInstances, clock })
   return { rateLimiter, concurrencyLimiter, close: () => link.close() }
 }

@@ -1,9 +1,7 @@
 import { memoryRateLimiter } from '../memory/memory-rate-limiter.ts'
 import type { BucketState, RateLimiter, RateTake } from '../rate-limiter.ts'
-import { bucketKey } from './bucket-key.ts'
-import { localTake } from './local-share.ts'
 import type { RedisLink } from './redis-link.ts'
-import { ADJUST, TAKE } from './redis-scripts.ts'
+import { ADJUST, bucketKey, TAKE } from './redis-scripts.ts'
 
 /** What the rate limiter is made of. */
 export interface RedisRateLimiterOptions {
@@ -11,7 +9,7 @@ export interface RedisRateLimiterOptions {
   readonly prefix: string
   readonly expectedInstances: number
   /** True for a while after the server came back, when it may have lost its buckets. */
-  readonly mayHaveForgotten: () => boolean
+  readonly mayHaveLostBuckets: () => boolean
 }
 
 const MINUTE_MS = 60_000
@@ -33,7 +31,7 @@ export function redisRateLimiter(options: RedisRateLimiterOptions): RateLimiter 
   }
 
   function knownLevel(take: RateTake, nowMs: number): number {
-    if (!options.mayHaveForgotten()) return 0
+    if (!options.mayHaveLostBuckets()) return 0
     const resetMs = local.take([{ ...shareOf(take), amount: 0 }], nowMs).buckets[0]?.resetMs ?? 0
     return (resetMs / MINUTE_MS) * take.perMinute
   }
@@ -74,5 +72,20 @@ export function redisRateLimiter(options: RedisRateLimiterOptions): RateLimiter 
       if (reply === undefined) local.adjust(shareOf(take), nowMs)
       else assume(take, reply[0] ?? 0, nowMs)
     },
+  }
+}
+
+/** What one of several processes may grant by itself: an even part, rounded down, at least one. */
+export function localShare(limit: number, expectedInstances: number): number {
+  const share = limit / expectedInstances
+  return share >= 1 ? Math.floor(share) : Math.min(limit, 1)
+}
+
+/** The take as one process judges it by itself. */
+function localTake(take: RateTake, expectedInstances: number): RateTake {
+  return {
+    ...take,
+    perMinute: localShare(take.perMinute, expectedInstances),
+    burst: localShare(take.burst ?? take.perMinute, expectedInstances),
   }
 }

@@ -1,6 +1,11 @@
-import { rollBack } from './roll-back.ts'
-import type { SqliteDatabase, SqliteStatement } from './sqlite-database.ts'
-import { explained, isBusy, SqliteStoreError } from './sqlite-store-error.ts'
+import {
+  explained,
+  isBusy,
+  rollBack,
+  type SqliteDatabase,
+  type SqliteStatement,
+  SqliteStoreError,
+} from './sqlite-database.ts'
 
 /** Most operations in one transaction, so that the event loop is never kept for longer than some milliseconds. */
 const MAX_OPERATIONS = 512
@@ -8,14 +13,18 @@ const MAX_OPERATIONS = 512
 /** The lock is asked for again after a random time up to this. */
 const MAX_RETRY_DELAY_MS = 5
 
-/** Writes that operations keep back inside their transaction, so that equal ones go to the database together. */
-export interface KeptBackWrites {
-  /** A transaction has begun; without `mayKeepBack` every operation writes at once. */
-  begin(mayKeepBack: boolean): void
-  /** Writes what was kept back. When it throws, the transaction must be undone. */
+/** Writes that operations buffer inside their transaction, so that several go to the database together. */
+export interface WriteBuffer {
+  /** Writes what was buffered. When it throws, the transaction is undone. */
   flush(): void
-  /** The transaction was committed or undone. */
-  end(isCommitted: boolean): void
+  /** Drops what was buffered: the operations that buffered it are undone. */
+  discard(): void
+}
+
+/** How long to wait for the lock, and what errors call the database. */
+export interface GroupCommitOptions {
+  readonly label: string
+  readonly busyTimeoutMs: number
 }
 
 interface Waiting {
@@ -25,20 +34,20 @@ interface Waiting {
 }
 
 /**
- * Writes together what waits together: the operations of one turn of the event loop share one transaction, and so one
- * flush of the disk. None is resolved before all of them are on the disk. An operation that throws is undone and rejected
- * alone: the group is then rolled back and done again with a savepoint for each, which costs too much to be the rule.
- * While another process writes, the group waits without blocking this one.
+ * Group commit: the operations of one turn of the event loop share one transaction, and so one flush of the disk. None is
+ * resolved before all of them are on the disk. An operation that throws is undone and rejected alone: the group is rolled
+ * back and done again with a savepoint for each, which costs too much to be the rule. While another process writes, the
+ * group waits without blocking this one.
  */
 export class GroupCommit {
   readonly #database: SqliteDatabase
   readonly #label: string
   readonly #busyTimeoutMs: number
-  readonly #keptBack: KeptBackWrites
+  readonly #buffer: WriteBuffer
   readonly #begin: SqliteStatement
   readonly #savepoint: SqliteStatement
   readonly #release: SqliteStatement
-  readonly #undo: SqliteStatement
+  readonly #rollBackTo: SqliteStatement
   readonly #commit: SqliteStatement
   #waiting: Waiting[] = []
   #isScheduled = false
@@ -47,19 +56,15 @@ export class GroupCommit {
   #busySinceMs: number | undefined
   #idle: (() => void)[] = []
 
-  constructor(
-    database: SqliteDatabase,
-    { label, busyTimeoutMs }: { readonly label: string; readonly busyTimeoutMs: number },
-    keptBack: KeptBackWrites,
-  ) {
+  constructor(database: SqliteDatabase, { label, busyTimeoutMs }: GroupCommitOptions, buffer: WriteBuffer) {
     this.#database = database
     this.#label = label
     this.#busyTimeoutMs = busyTimeoutMs
-    this.#keptBack = keptBack
+    this.#buffer = buffer
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#savepoint = database.prepare('SAVEPOINT signalbox_operation')
     this.#release = database.prepare('RELEASE signalbox_operation')
-    this.#undo = database.prepare('ROLLBACK TO signalbox_operation')
+    this.#rollBackTo = database.prepare('ROLLBACK TO signalbox_operation')
     this.#commit = database.prepare('COMMIT')
   }
 
@@ -87,14 +92,14 @@ export class GroupCommit {
     this.#isScheduled = true
     const run = (): void => {
       this.#isScheduled = false
-      this.#flush()
+      this.#writeGroup()
     }
     if (delayMs === undefined) setImmediate(run)
     else setTimeout(run, delayMs)
   }
 
-  #flush(): void {
-    if (this.#waiting.length > 0 && this.#lock()) this.#commitGroup(this.#waiting.splice(0, MAX_OPERATIONS))
+  #writeGroup(): void {
+    if (this.#waiting.length > 0 && this.#lock()) this.#runGroup(this.#waiting.splice(0, MAX_OPERATIONS))
     if (this.#waiting.length > 0) {
       this.#schedule()
       return
@@ -118,94 +123,85 @@ export class GroupCommit {
         return false
       }
       this.#busySinceMs = undefined
-      rejectAll(this.#waiting.splice(0), explained(error, this.#label))
+      this.#rejectAll(this.#waiting.splice(0), error)
       return false
     }
   }
 
-  #commitGroup(group: readonly Waiting[]): void {
-    if (this.#needsSavepoints) {
-      this.#needsSavepoints = false
-      this.#commitOneByOne(group)
-      return
-    }
-    this.#keptBack.begin(true)
-    let values: unknown[]
+  #runGroup(group: readonly Waiting[]): void {
+    const hasSavepoints = this.#needsSavepoints
+    this.#needsSavepoints = false
+    let answers: readonly (() => void)[]
     try {
-      values = group.map(({ operation }) => operation())
-      this.#keptBack.flush()
-    } catch {
-      // Which one it was, and why, comes out when the group is done again.
-      this.#undoAll()
+      answers = group.map((waiting) => (hasSavepoints ? this.#runAlone(waiting) : answerOf(waiting)))
+      this.#buffer.flush()
+    } catch (error) {
+      this.#undo()
+      if (hasSavepoints) {
+        this.#rejectAll(group, error)
+        return
+      }
+      // Which operation it was, and why, comes out when the group is done again.
       this.#needsSavepoints = true
       this.#waiting.unshift(...group)
       return
     }
-    this.#commitAnd(group, () => {
-      for (const [index, { resolve }] of group.entries()) resolve(values[index])
-    })
-  }
-
-  #commitOneByOne(group: readonly Waiting[]): void {
-    const answers: (() => void)[] = []
-    this.#keptBack.begin(false)
-    try {
-      for (const waiting of group) answers.push(this.#attempt(waiting))
-    } catch (error) {
-      this.#undoAll()
-      rejectAll(group, explained(error, this.#label))
-      return
-    }
-    this.#commitAnd(group, () => {
-      for (const answer of answers) answer()
-    })
-  }
-
-  #commitAnd(group: readonly Waiting[], answer: () => void): void {
     try {
       this.#commit.run()
     } catch (error) {
-      this.#undoAll()
-      rejectAll(group, explained(error, this.#label))
+      this.#undo()
+      this.#rejectAll(group, error)
       return
     }
-    this.#keptBack.end(true)
-    answer()
+    for (const answer of answers) answer()
   }
 
-  #undoAll(): void {
-    rollBack(this.#database)
-    this.#keptBack.end(false)
-  }
-
-  #attempt({ operation, resolve, reject }: Waiting): () => void {
+  /** Runs an operation so that it is undone alone when it throws. */
+  #runAlone(waiting: Waiting): () => void {
     this.#savepoint.run()
     try {
-      const value = operation()
+      const answer = answerOf(waiting)
+      this.#buffer.flush()
       this.#release.run()
-      return () => resolve(value)
+      return answer
     } catch (error) {
+      this.#buffer.discard()
       try {
-        this.#undo.run()
+        this.#rollBackTo.run()
         this.#release.run()
       } catch {
         // SQLite has given up the whole transaction, so the others are undone too, for the same reason.
         throw error
       }
-      return () => reject(explained(error, this.#label))
+      return () => waiting.reject(explained(error, this.#label))
     }
+  }
+
+  #undo(): void {
+    rollBack(this.#database)
+    this.#buffer.discard()
+  }
+
+  #rejectAll(group: readonly Waiting[], error: unknown): void {
+    const reason = explained(error, this.#label)
+    for (const { reject } of group) reject(reason)
   }
 }
 
-function rejectAll(group: readonly Waiting[], error: unknown): void {
-  for (const { reject } of group) reject(error)
+/** Runs an operation; gives what tells its caller, for after the commit. */
+function answerOf({ operation, resolve }: Waiting): () => void {
+  const value = operation()
+  return () => resolve(value)
 }
 
 /**
  * Runs something that needs no group, again and again while another connection holds the lock, for `busyTimeoutMs` at most.
  * @throws SqliteStoreError
  */
-export async function whenUnlocked<Value>(run: () => Value, label: string, busyTimeoutMs: number): Promise<Value> {
+export async function retryOnBusy<Value>(
+  run: () => Value,
+  { label, busyTimeoutMs }: GroupCommitOptions,
+): Promise<Value> {
   const startedAtMs = performance.now()
   while (true) {
     try {

@@ -1,8 +1,13 @@
-import { assertAmount, MAX_AMOUNT } from '../amount.ts'
-import type { Account, Ledger, LedgerEntry } from '../ledger.ts'
+import type { KeyRecord, KeyStore } from '../key-store.ts'
+import { type Account, assertAmount, type Ledger, type LedgerEntry, MAX_AMOUNT } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
-import { prepareExact, type SqliteDatabase } from './sqlite-database.ts'
-import { wholeMilliseconds } from './whole-milliseconds.ts'
+import {
+  prepareExact,
+  type SqliteDatabase,
+  type Synchronous,
+  wholeMilliseconds,
+  wholeMillisecondsOrNull,
+} from './sqlite-database.ts'
 
 interface AccountRow {
   readonly id: string
@@ -25,13 +30,9 @@ interface EntryRow {
 }
 
 /** Accounts, credits and journal, inside the transaction of whoever calls. */
-export interface SqliteAccounts {
-  create(...parameters: Parameters<Ledger['createAccount']>): Account
-  update(...parameters: Parameters<Ledger['updateAccount']>): Account | undefined
-  find(accountId: string): Account | undefined
-  credit(...parameters: Parameters<Ledger['credit']>): boolean
-  entries(accountId: string, limit: number): readonly LedgerEntry[]
-}
+export type SqliteAccounts = Synchronous<
+  Pick<Ledger, 'account' | 'createAccount' | 'credit' | 'entries' | 'updateAccount'>
+>
 
 /** Prepares the statements of {@link SqliteAccounts}. */
 export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
@@ -57,29 +58,29 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
      WHERE account_id = ? ORDER BY id DESC LIMIT ?`,
   )
 
-  function find(accountId: string): Account | undefined {
+  function account(accountId: string): Account | undefined {
     const row = select.get(accountId) as AccountRow | undefined
     return row === undefined ? undefined : accountOf(row)
   }
 
   return {
-    find,
-    create({ id, tier = 'paid', spendingCap }, nowMs) {
+    account,
+    createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
       insert.run(id, tier, spendingCap?.amount ?? null, spendingCap?.period ?? null, wholeMilliseconds(nowMs))
-      return find(id)!
+      return account(id)!
     },
-    update(accountId, { tier, spendingCap }) {
+    updateAccount(accountId, { tier, spendingCap }) {
       if (tier !== undefined) setTier.run(tier, accountId)
       if (spendingCap !== undefined) setCap.run(spendingCap?.amount ?? null, spendingCap?.period ?? null, accountId)
-      return find(accountId)
+      return account(accountId)
     },
     credit({ creditId, accountId, amount, description }, nowMs) {
-      const account = find(accountId)
-      if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
+      const found = account(accountId)
+      if (found === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
       assertAmount(amount)
       if (amount === 0n) throw new RangeError('a credit must be above zero')
       if (selectCredit.get(creditId) !== undefined) return false
-      if (account.balance + account.held + amount > MAX_AMOUNT)
+      if (found.balance + found.held + amount > MAX_AMOUNT)
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
       addMoney.run(amount, accountId)
       insertCredit.run(accountId, amount, creditId, description, wholeMilliseconds(nowMs))
@@ -101,7 +102,7 @@ function accountOf(row: AccountRow): Account {
 }
 
 /** The cap in two columns that are null together. */
-export function spendingCapOf(row: Pick<AccountRow, 'cap_amount' | 'cap_period'>): SpendingCap | undefined {
+function spendingCapOf(row: Pick<AccountRow, 'cap_amount' | 'cap_period'>): SpendingCap | undefined {
   return row.cap_amount === null || row.cap_period === null
     ? undefined
     : { amount: row.cap_amount, period: row.cap_period }
@@ -116,5 +117,87 @@ function entryOf(row: EntryRow): LedgerEntry {
     holdId: row.hold_id ?? undefined,
     description: row.description,
     createdAtMs: Number(row.created_at_ms),
+  }
+}
+
+interface KeyRow {
+  readonly id: string
+  readonly account_id: string
+  readonly hash: string
+  readonly label: string
+  readonly scopes: string
+  readonly limits: string | null
+  readonly cap_amount: bigint | null
+  readonly cap_period: 'day' | 'month' | null
+  readonly created_at_ms: bigint
+  readonly expires_at_ms: bigint | null
+  readonly revoked_at_ms: bigint | null
+}
+
+/** API keys, inside the transaction of whoever calls. */
+export type SqliteKeys = Synchronous<KeyStore>
+
+/** Prepares the statements of {@link SqliteKeys}. */
+export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
+  const selectByHash = prepareExact(database, 'SELECT * FROM signalbox_keys WHERE hash = ?')
+  const selectAll = prepareExact(database, 'SELECT * FROM signalbox_keys ORDER BY created_at_ms, rowid')
+  const selectByAccount = prepareExact(
+    database,
+    'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, rowid',
+  )
+  const insert = database.prepare(
+    `INSERT INTO signalbox_keys (id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
+       created_at_ms, expires_at_ms, revoked_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (hash) DO NOTHING`,
+  )
+  const revoke = database.prepare('UPDATE signalbox_keys SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?')
+  const expire = database.prepare(
+    'UPDATE signalbox_keys SET expires_at_ms = min(ifnull(expires_at_ms, ?), ?) WHERE id = ?',
+  )
+
+  return {
+    findByHash(hash) {
+      const row = selectByHash.get(hash) as KeyRow | undefined
+      return row === undefined ? undefined : keyOf(row)
+    },
+    insert(record) {
+      insert.run(
+        record.id,
+        record.accountId,
+        record.hash,
+        record.label,
+        JSON.stringify(record.scopes),
+        record.limits === undefined ? null : JSON.stringify(record.limits),
+        record.spendingCap?.amount ?? null,
+        record.spendingCap?.period ?? null,
+        wholeMilliseconds(record.createdAtMs),
+        wholeMillisecondsOrNull(record.expiresAtMs),
+        wholeMillisecondsOrNull(record.revokedAtMs),
+      )
+    },
+    list(accountId) {
+      const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
+      return (rows as KeyRow[]).map(keyOf)
+    },
+    revoke: (keyId, nowMs) => Number(revoke.run(wholeMilliseconds(nowMs), keyId).changes) > 0,
+    expire(keyId, expiresAtMs) {
+      const timeMs = wholeMilliseconds(expiresAtMs)
+      return Number(expire.run(timeMs, timeMs, keyId).changes) > 0
+    },
+  }
+}
+
+function keyOf(row: KeyRow): KeyRecord {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    hash: row.hash,
+    label: row.label,
+    scopes: JSON.parse(row.scopes) as KeyRecord['scopes'],
+    limits: row.limits === null ? undefined : (JSON.parse(row.limits) as KeyRecord['limits']),
+    spendingCap: spendingCapOf(row),
+    createdAtMs: Number(row.created_at_ms),
+    expiresAtMs: row.expires_at_ms === null ? undefined : Number(row.expires_at_ms),
+    revokedAtMs: row.revoked_at_ms === null ? undefined : Number(row.revoked_at_ms),
   }
 }

@@ -1,5 +1,4 @@
-import type { SqliteDatabase } from './sqlite-database.ts'
-import { SqliteStoreError } from './sqlite-store-error.ts'
+import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 
 /**
  * Oldest SQLite that is trusted with money. Versions before it can damage a database in WAL mode when two connections write

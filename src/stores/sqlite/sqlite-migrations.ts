@@ -1,5 +1,82 @@
-import { RETENTION_MIGRATION } from './sqlite-retention-migration.ts'
-import { TASK_MIGRATION } from './sqlite-task-migration.ts'
+import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+
+/** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
+const TASK_MIGRATION = `
+CREATE TABLE signalbox_tasks (
+  id              TEXT NOT NULL UNIQUE,
+  account_id      TEXT NOT NULL,
+  key_id          TEXT NOT NULL,
+  state           TEXT NOT NULL
+    CHECK (state IN ('submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled')),
+  upstream_id     TEXT,
+  vendor_account  TEXT NOT NULL,
+  hold_id         TEXT,
+  created_at_ms   INTEGER NOT NULL,
+  updated_at_ms   INTEGER NOT NULL,
+  next_poll_at_ms INTEGER NOT NULL,
+  deadline_at_ms  INTEGER NOT NULL,
+  lease_until_ms  INTEGER NOT NULL DEFAULT 0,
+  details         TEXT NOT NULL
+) STRICT;
+CREATE INDEX signalbox_tasks_by_account ON signalbox_tasks (account_id, created_at_ms, id);
+CREATE INDEX signalbox_tasks_by_upstream ON signalbox_tasks (account_id, upstream_id) WHERE upstream_id IS NOT NULL;
+CREATE INDEX signalbox_tasks_due ON signalbox_tasks (vendor_account, next_poll_at_ms)
+  WHERE state IN ('queued', 'in_progress');
+CREATE INDEX signalbox_tasks_by_deadline ON signalbox_tasks (deadline_at_ms)
+  WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress');
+CREATE INDEX signalbox_tasks_by_hold ON signalbox_tasks (hold_id)
+  WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress');
+
+-- How many tasks all processes together took in the window that begins then.
+CREATE TABLE signalbox_poll_budgets (
+  vendor_account  TEXT PRIMARY KEY,
+  window_start_ms INTEGER NOT NULL,
+  taken           INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE signalbox_deliveries (
+  id                 TEXT NOT NULL UNIQUE,
+  account_id         TEXT NOT NULL,
+  task_id            TEXT NOT NULL,
+  url                TEXT NOT NULL,
+  body               TEXT NOT NULL,
+  state              TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'failed', 'disabled')),
+  attempts           TEXT NOT NULL DEFAULT '[]',
+  created_at_ms      INTEGER NOT NULL,
+  next_attempt_at_ms INTEGER NOT NULL,
+  lease_until_ms     INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX signalbox_deliveries_by_task ON signalbox_deliveries (task_id);
+CREATE INDEX signalbox_deliveries_due ON signalbox_deliveries (next_attempt_at_ms) WHERE state = 'pending';
+
+CREATE TABLE signalbox_webhook_secrets (
+  number        INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id    TEXT NOT NULL,
+  secret        TEXT NOT NULL,
+  expires_at_ms INTEGER,
+  UNIQUE (account_id, secret)
+) STRICT;
+
+CREATE TABLE signalbox_interactions (
+  account_id    TEXT NOT NULL,
+  id            TEXT NOT NULL,
+  vendor        TEXT NOT NULL,
+  vendor_key    TEXT NOT NULL,
+  upstream_id   TEXT NOT NULL,
+  model         TEXT NOT NULL,
+  created_at_ms INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX signalbox_interactions_by_expiry ON signalbox_interactions (expires_at_ms);
+`
+
+/** What finds tasks to be purged, and when a message was asked for again; 0: never. */
+const RETENTION_MIGRATION = `
+CREATE INDEX signalbox_ended_tasks ON signalbox_tasks (updated_at_ms)
+  WHERE state IN ('completed', 'failed', 'cancelled');
+ALTER TABLE signalbox_deliveries ADD COLUMN resent_at_ms INTEGER NOT NULL DEFAULT 0;
+`
 
 /**
  * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
@@ -106,3 +183,44 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   TASK_MIGRATION,
   RETENTION_MIGRATION,
 ]
+
+/**
+ * Brings the schema up to date in one transaction; of many processes at once one does it, and the others find it done.
+ * @throws SqliteStoreError `schema_too_new` when newer code has written the database, which is left as it is.
+ */
+export function migrate(database: SqliteDatabase, label: string, steps: readonly string[] = MIGRATIONS): void {
+  // Read first: a database that is up to date is not locked, one that is too new not touched.
+  if (versionOf(database, label, steps.length) === steps.length) return
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    const version = versionOf(database, label, steps.length)
+    database.exec(`CREATE TABLE IF NOT EXISTS signalbox_migrations (
+      version       INTEGER PRIMARY KEY,
+      applied_at_ms INTEGER NOT NULL
+    ) STRICT`)
+    const record = database.prepare('INSERT INTO signalbox_migrations (version, applied_at_ms) VALUES (?, ?)')
+    for (const [index, step] of steps.entries()) {
+      if (index < version) continue
+      database.exec(step)
+      record.run(index + 1, Date.now())
+    }
+    database.exec('COMMIT')
+  } catch (error) {
+    rollBack(database)
+    throw error
+  }
+}
+
+function versionOf(database: SqliteDatabase, label: string, known: number): number {
+  const table = database
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name = 'signalbox_migrations'")
+    .get()
+  if (table === undefined) return 0
+  const row = database.prepare('SELECT max(version) AS version FROM signalbox_migrations').get()
+  const version = Number((row as { readonly version: number | bigint | null }).version ?? 0)
+  if (version <= known) return version
+  throw new SqliteStoreError(
+    'schema_too_new',
+    `${label} has schema version ${version}, and this version of signalbox knows ${known} only: update signalbox`,
+  )
+}

@@ -1,29 +1,34 @@
-import { GroupCommit, whenUnlocked } from './group-commit.ts'
-import { type SqliteAccounts, sqliteAccounts } from './sqlite-accounts.ts'
-import { type SqliteClaims, sqliteClaims } from './sqlite-claims.ts'
+import type { GatewayStore } from '../gateway-store.ts'
+import { assertAmount, type Ledger } from '../ledger.ts'
+import type { TaskStore } from '../task-store.ts'
+import type { WebhookStore } from '../webhook-store.ts'
+import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
+import { type SqliteAccounts, type SqliteKeys, sqliteAccounts, sqliteKeys } from './sqlite-accounts.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
-import { sqliteForgetting } from './sqlite-forgetting.ts'
-import { SqliteHoldBatch } from './sqlite-hold-batch.ts'
-import { type SqliteHolds, sqliteHolds } from './sqlite-holds.ts'
-import { type SqliteInteractions, sqliteInteractions } from './sqlite-interactions.ts'
-import { type SqliteKeyTable, sqliteKeyTable } from './sqlite-key-table.ts'
-import { sqliteSpending } from './sqlite-spending.ts'
-import { sqliteTaskInsert } from './sqlite-task-rows.ts'
-import { type SqliteTaskTaking, sqliteTaskTaking } from './sqlite-task-taking.ts'
-import { type SqliteTasks, sqliteTasks } from './sqlite-tasks.ts'
+import {
+  type SqliteClaims,
+  type SqliteInteractions,
+  sqliteClaims,
+  sqliteInteractions,
+  sqlitePurge,
+  sqliteSpending,
+} from './sqlite-expiring.ts'
+import { SqliteHolds } from './sqlite-holds.ts'
+import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
+
+/** Steps of purging after one sweep at most: with 500 rows a step, more than a busy gateway makes between two sweeps. */
+const MAX_PURGE_STEPS = 40
 
 /** Every table of an open database but that of holds, by synchronous calls. */
 export interface SqliteTables {
   readonly accounts: SqliteAccounts
   readonly claims: SqliteClaims
-  readonly keys: SqliteKeyTable
-  readonly forgetting: ReturnType<typeof sqliteForgetting>
+  readonly keys: SqliteKeys
   readonly interactions: SqliteInteractions
-  readonly insertTask: ReturnType<typeof sqliteTaskInsert>
   readonly tasks: SqliteTasks
-  readonly taskTaking: SqliteTaskTaking
   readonly webhooks: SqliteWebhooks
+  readonly purge: ReturnType<typeof sqlitePurge>
 }
 
 /** An open database whose schema is up to date. */
@@ -38,40 +43,145 @@ export interface SqliteSession {
   drained(): Promise<void>
 }
 
-/** How a session behaves, and what its errors call the database. */
-export interface SqliteSessionOptions {
-  readonly label: string
-  readonly busyTimeoutMs: number
-}
-
 /** Prepares all statements on a database that is open and migrated. */
-export function sqliteSession(database: SqliteDatabase, { label, busyTimeoutMs }: SqliteSessionOptions): SqliteSession {
+export function sqliteSession(database: SqliteDatabase, options: GroupCommitOptions): SqliteSession {
   const claims = sqliteClaims(database)
   const insertTask = sqliteTaskInsert(database)
   const webhooks = sqliteWebhooks(database)
-  const eachHold = sqliteHolds(database, { claims, spending: sqliteSpending(database), insertTask })
+  const holds = new SqliteHolds(database, { claims, spending: sqliteSpending(database), insertTask })
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
     claims,
-    keys: sqliteKeyTable(database),
-    forgetting: sqliteForgetting(database),
+    keys: sqliteKeys(database),
     interactions: sqliteInteractions(database),
-    insertTask,
-    tasks: sqliteTasks(database, { holds: eachHold, claims, webhooks }),
-    taskTaking: sqliteTaskTaking(database),
+    tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks }),
     webhooks,
+    purge: sqlitePurge(database),
   }
-  const holds = new SqliteHoldBatch(database, eachHold)
-  const group = new GroupCommit(database, { label, busyTimeoutMs }, holds)
+  const group = new GroupCommit(database, options, holds)
   return {
     write: (operation) =>
       group.write(() => {
-        // In the order of the calls: it may read what earlier operations of the group have kept back.
+        // It may read what earlier operations of the group have buffered.
         holds.flush()
         return operation(tables)
       }),
     writeHolds: (operation) => group.write(() => operation(holds)),
-    read: (operation) => whenUnlocked(() => operation(tables), label, busyTimeoutMs),
+    read: (operation) => retryOnBusy(() => operation(tables), options),
     drained: () => group.drained(),
+  }
+}
+
+/** The contracts on a session. Amounts are checked before anything is queued. */
+export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'start' | 'close'> {
+  return {
+    ledger: ledgerOn(session),
+    keys: {
+      findByHash: async (hash) => session().read(({ keys }) => keys.findByHash(hash)),
+      async insert(record) {
+        if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
+        return session().write(({ keys }) => keys.insert(record))
+      },
+      list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
+      revoke: async (keyId, nowMs) => session().write(({ keys }) => keys.revoke(keyId, nowMs)),
+      expire: async (keyId, expiresAtMs) => session().write(({ keys }) => keys.expire(keyId, expiresAtMs)),
+    },
+    idempotency: {
+      claim: async (claim, nowMs) => session().write(({ claims }) => claims.claim(claim, nowMs)),
+      complete: async (claim, answer) => session().write(({ claims }) => claims.complete(claim, answer)),
+      release: async (claim) => session().write(({ claims }) => claims.release(claim)),
+    },
+    interactions: {
+      save: async (record) => session().write(({ interactions }) => interactions.save(record)),
+      find: async (accountId, id, nowMs) =>
+        session().read(({ interactions }) => interactions.find(accountId, id, nowMs)),
+    },
+    tasks: tasksOn(session),
+    webhooks: webhooksOn(session),
+  }
+}
+
+function ledgerOn(session: () => SqliteSession): Ledger {
+  return {
+    async createAccount(account, nowMs) {
+      if (account.spendingCap !== undefined) assertAmount(account.spendingCap.amount)
+      return session().write(({ accounts }) => accounts.createAccount(account, nowMs))
+    },
+    async updateAccount(accountId, change) {
+      if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
+      return session().write(({ accounts }) => accounts.updateAccount(accountId, change))
+    },
+    account: async (accountId) => session().read(({ accounts }) => accounts.account(accountId)),
+    credit: async (credit, nowMs) => session().write(({ accounts }) => accounts.credit(credit, nowMs)),
+    reserve: (reservation, nowMs) =>
+      asAsync(() => {
+        assertAmount(reservation.amount)
+        return session().writeHolds((holds) => holds.reserve(reservation, nowMs))
+      }),
+    settle: (settlement, nowMs) =>
+      asAsync(() => {
+        assertAmount(settlement.amount)
+        return session().writeHolds((holds) => holds.settle(settlement, nowMs))
+      }),
+    void: async (holdId, nowMs) => session().writeHolds((holds) => holds.void(holdId, nowMs)),
+    async expire(nowMs, limit) {
+      const count = await session().writeHolds((holds) => holds.expire(nowMs, limit))
+      // Steps of their own, so that other writers and the event loop get their turn in between.
+      for (let step = 0; step < MAX_PURGE_STEPS; step++) {
+        if (await session().write(({ purge }) => purge(nowMs))) break
+      }
+      return count
+    },
+    entries: async (accountId, limit) => session().read(({ accounts }) => accounts.entries(accountId, limit)),
+  }
+}
+
+/** Reads before it leases and purges: while there is nothing to do, no other writer waits for this one. */
+function tasksOn(session: () => SqliteSession): TaskStore {
+  return {
+    insert: async (task) => session().write(({ tasks }) => tasks.insert(task)),
+    find: async (accountId, id) => session().read(({ tasks }) => tasks.find(accountId, id)),
+    list: async (accountId, page) => session().read(({ tasks }) => tasks.list(accountId, page)),
+    async change(change, nowMs) {
+      if (change.resolve?.kind === 'settle') assertAmount(change.resolve.amount)
+      return session().write(({ tasks }) => tasks.change(change, nowMs))
+    },
+    discard: async (id, claim, nowMs) => session().write(({ tasks }) => tasks.discard(id, claim, nowMs)),
+    async leaseDue(query) {
+      const isAnyDue = await session().read(({ tasks }) => tasks.isAnyDue(query))
+      return isAnyDue ? session().write(({ tasks }) => tasks.leaseDue(query)) : []
+    },
+    async leaseExpired(query) {
+      const isAnyExpired = await session().read(({ tasks }) => tasks.isAnyExpired(query.nowMs))
+      return isAnyExpired ? session().write(({ tasks }) => tasks.leaseExpired(query)) : []
+    },
+    async purge(query) {
+      const isAny = await session().read(({ tasks }) => tasks.isAnyToPurge(query.changedUntilMs))
+      return isAny ? session().write(({ tasks }) => tasks.purge(query)) : 0
+    },
+  }
+}
+
+function webhooksOn(session: () => SqliteSession): WebhookStore {
+  return {
+    async leaseDue(query) {
+      const isAnyDue = await session().read(({ webhooks }) => webhooks.isAnyDue(query.nowMs))
+      return isAnyDue ? session().write(({ webhooks }) => webhooks.leaseDue(query)) : []
+    },
+    record: async (id, outcome) => session().write(({ webhooks }) => webhooks.record(id, outcome)),
+    list: async (accountId, taskId) => session().read(({ webhooks }) => webhooks.list(accountId, taskId)),
+    resend: async (accountId, id, nowMs) => session().write(({ webhooks }) => webhooks.resend(accountId, id, nowMs)),
+    secrets: async (accountId, nowMs) => session().read(({ webhooks }) => webhooks.secrets(accountId, nowMs)),
+    replaceSecret: async (accountId, secret, overlapUntilMs) =>
+      session().write(({ webhooks }) => webhooks.replaceSecret(accountId, secret, overlapUntilMs)),
+  }
+}
+
+/** What an `async` function does, without its own promise and turns of the queue around the one that it returns. */
+function asAsync<Value>(run: () => Promise<Value>): Promise<Value> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
   }
 }

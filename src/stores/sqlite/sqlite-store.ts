@@ -1,19 +1,12 @@
-import { assertAmount } from '../amount.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import type { IdempotencyStore } from '../idempotency-store.ts'
-import type { KeyStore } from '../key-store.ts'
-import { whenUnlocked } from './group-commit.ts'
-import { migrate } from './migrate.ts'
-import type { SqliteDatabase } from './sqlite-database.ts'
+import { retryOnBusy } from './group-commit.ts'
+import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
-import { sqliteLedger } from './sqlite-ledger.ts'
-import { type SqliteSession, sqliteSession } from './sqlite-session.ts'
-import { explained, SqliteStoreError } from './sqlite-store-error.ts'
-import { sqliteTaskStores } from './sqlite-task-stores.ts'
+import { migrate } from './sqlite-migrations.ts'
+import { type SqliteSession, sqliteSession, storesOn } from './sqlite-session.ts'
 
-export type { SqliteDatabase, SqliteStatement, SqlValue } from './sqlite-database.ts'
-export type { SqliteFault } from './sqlite-store-error.ts'
-export { SqliteStoreError } from './sqlite-store-error.ts'
+export type { SqliteDatabase, SqliteFault, SqliteStatement, SqlValue } from './sqlite-database.ts'
+export { SqliteStoreError } from './sqlite-database.ts'
 
 /** Where the database is, and how long to wait for it. */
 export type SqliteStoreOptions = (
@@ -49,7 +42,7 @@ export type SqliteStoreOptions = (
 export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   const label =
     options.path === undefined ? 'the given SQLite database' : `the SQLite database ${JSON.stringify(options.path)}`
-  const busyTimeoutMs = options.busyTimeoutMs ?? 5_000
+  const waiting = { label, busyTimeoutMs: options.busyTimeoutMs ?? 5_000 }
   let database: SqliteDatabase | undefined
   let session: SqliteSession | undefined
   let starting: Promise<void> | undefined
@@ -65,9 +58,9 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
     const connection = options.database ?? (await openFile(options.path, label))
     try {
       if (options.database !== undefined) assertTrustedEngine(connection)
-      await whenUnlocked(() => configure(connection, label), label, busyTimeoutMs)
-      await whenUnlocked(() => migrate(connection, label), label, busyTimeoutMs)
-      session = await whenUnlocked(() => sqliteSession(connection, { label, busyTimeoutMs }), label, busyTimeoutMs)
+      await retryOnBusy(() => configure(connection, label), waiting)
+      await retryOnBusy(() => migrate(connection, label), waiting)
+      session = await retryOnBusy(() => sqliteSession(connection, waiting), waiting)
       database = connection
     } catch (error) {
       if (options.database === undefined) connection.close()
@@ -76,10 +69,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   }
 
   return {
-    ledger: sqliteLedger(opened),
-    keys: keysOn(opened),
-    idempotency: idempotencyOn(opened),
-    ...sqliteTaskStores(opened),
+    ...storesOn(opened),
     start() {
       if (isClosed) return Promise.reject(new SqliteStoreError('closed', `${label} was closed`))
       starting ??= open().catch((error: unknown) => {
@@ -134,25 +124,4 @@ function configure(database: SqliteDatabase, label: string): void {
   database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864')
   // 16 MiB of log before it is copied into the file, not 4: pages that change with every request are copied less often.
   database.exec('PRAGMA wal_autocheckpoint = 4000')
-}
-
-function keysOn(session: () => SqliteSession): KeyStore {
-  return {
-    findByHash: async (hash) => session().read(({ keys }) => keys.findByHash(hash)),
-    async insert(record) {
-      if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
-      return session().write(({ keys }) => keys.insert(record))
-    },
-    list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
-    revoke: async (keyId, nowMs) => session().write(({ keys }) => keys.revoke(keyId, nowMs)),
-    expire: async (keyId, expiresAtMs) => session().write(({ keys }) => keys.expire(keyId, expiresAtMs)),
-  }
-}
-
-function idempotencyOn(session: () => SqliteSession): IdempotencyStore {
-  return {
-    claim: async (claim, nowMs) => session().write(({ claims }) => claims.claim(claim, nowMs)),
-    complete: async (claim, answer) => session().write(({ claims }) => claims.complete(claim, answer)),
-    release: async (claim) => session().write(({ claims }) => claims.release(claim)),
-  }
 }

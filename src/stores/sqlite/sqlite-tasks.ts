@@ -1,32 +1,94 @@
-import type { IdempotencyClaim } from '../idempotency-store.ts'
-import type { TaskChange, TaskPage, TaskRecord, TaskStore } from '../task-store.ts'
-import type { SqliteClaims } from './sqlite-claims.ts'
-import type { SqliteDatabase, SqliteStatement } from './sqlite-database.ts'
+import type { DueQuery, TaskChange, TaskDetails, TaskRecord, TaskState, TaskStore } from '../task-store.ts'
+import {
+  type SqliteDatabase,
+  type SqliteStatement,
+  type Synchronous,
+  wholeMilliseconds,
+  wholeMillisecondsOrNull,
+} from './sqlite-database.ts'
+import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
-import { type TaskRow, taskOf } from './sqlite-task-rows.ts'
 import type { SqliteWebhooks } from './sqlite-webhooks.ts'
-import { wholeMillisecondsOrNull } from './whole-milliseconds.ts'
 
-/** Records of tasks and their changes, inside the transaction of whoever calls. */
-export interface SqliteTasks {
-  find(accountId: string, id: string): TaskRecord | undefined
-  list(accountId: string, page: Parameters<TaskStore['list']>[1]): TaskPage
-  change(change: TaskChange, nowMs: number): boolean
-  discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): boolean
-  /** Is there anything to forget? */
-  isAnyToForget(changedUntilMs: number): boolean
-  forget(query: Parameters<TaskStore['forget']>[0]): number
+/** A row of the tasks' table. */
+export interface TaskRow {
+  readonly id: string
+  readonly account_id: string
+  readonly key_id: string
+  readonly state: TaskState
+  readonly upstream_id: string | null
+  readonly vendor_account: string
+  readonly hold_id: string | null
+  readonly created_at_ms: number
+  readonly updated_at_ms: number
+  readonly next_poll_at_ms: number
+  readonly deadline_at_ms: number
+  readonly details: string
+}
+
+/** Prepares the writing down of a task; one of the same id stays as it is. */
+export function sqliteTaskInsert(database: SqliteDatabase): (task: TaskRecord) => void {
+  const insert = database.prepare(
+    `INSERT INTO signalbox_tasks (id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
+       created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+  )
+  return (task) => {
+    insert.run(
+      task.id,
+      task.accountId,
+      task.keyId,
+      task.state,
+      task.upstreamId ?? null,
+      task.vendorAccount,
+      task.holdId ?? null,
+      wholeMilliseconds(task.createdAtMs),
+      wholeMilliseconds(task.updatedAtMs),
+      wholeMilliseconds(task.nextPollAtMs),
+      wholeMilliseconds(task.deadlineAtMs),
+      JSON.stringify(task.details),
+    )
+  }
+}
+
+export function taskOf(row: TaskRow): TaskRecord {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    keyId: row.key_id,
+    state: row.state,
+    upstreamId: row.upstream_id ?? undefined,
+    vendorAccount: row.vendor_account,
+    holdId: row.hold_id ?? undefined,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    nextPollAtMs: row.next_poll_at_ms,
+    deadlineAtMs: row.deadline_at_ms,
+    details: JSON.parse(row.details) as TaskDetails,
+  }
+}
+
+/** Long jobs, inside the transaction of whoever calls. */
+export interface SqliteTasks extends Synchronous<TaskStore> {
+  /** Is there anything to lease, budget aside? */
+  isAnyDue(query: DueQuery): boolean
+  isAnyExpired(nowMs: number): boolean
+  isAnyToPurge(changedUntilMs: number): boolean
 }
 
 /** What a change of a task changes too. */
 export interface SqliteTasksParts {
   readonly holds: SqliteHolds
   readonly claims: SqliteClaims
+  readonly insertTask: (task: TaskRecord) => void
   readonly webhooks: SqliteWebhooks
 }
 
 /** Prepares the statements of {@link SqliteTasks}. */
-export function sqliteTasks(database: SqliteDatabase, { holds, claims, webhooks }: SqliteTasksParts): SqliteTasks {
+export function sqliteTasks(
+  database: SqliteDatabase,
+  { holds, claims, insertTask, webhooks }: SqliteTasksParts,
+): SqliteTasks {
   const selectById = database.prepare('SELECT * FROM signalbox_tasks WHERE account_id = ? AND id = ?')
   const selectByUpstreamId = database.prepare(
     'SELECT * FROM signalbox_tasks WHERE account_id = ? AND upstream_id = ? ORDER BY created_at_ms DESC LIMIT 1',
@@ -69,6 +131,10 @@ export function sqliteTasks(database: SqliteDatabase, { holds, claims, webhooks 
   }
 
   return {
+    ...sqliteTaskLeases(database),
+
+    insert: insertTask,
+
     find(accountId, id) {
       const row = selectById.get(accountId, id) ?? selectByUpstreamId.get(accountId, id)
       return row === undefined ? undefined : taskOf(row as TaskRow)
@@ -110,9 +176,9 @@ export function sqliteTasks(database: SqliteDatabase, { holds, claims, webhooks 
       return true
     },
 
-    isAnyToForget: (changedUntilMs) => selectEnded.get(changedUntilMs, 1) !== undefined,
+    isAnyToPurge: (changedUntilMs) => selectEnded.get(changedUntilMs, 1) !== undefined,
 
-    forget({ changedUntilMs, limit }) {
+    purge({ changedUntilMs, limit }) {
       const rows = selectEnded.all(changedUntilMs, Math.max(0, limit)) as Pick<TaskRow, 'id'>[]
       for (const { id } of rows) {
         removeDeliveries.run(id)
@@ -134,4 +200,65 @@ function preparePage(database: SqliteDatabase, hasAfter: boolean, hasBefore: boo
      ${hasAfter ? bound('newer', '<') : ''} ${hasBefore ? bound('older', '>') : ''}
      WHERE tasks.account_id = ? ORDER BY tasks.created_at_ms ${direction}, tasks.id ${direction} LIMIT ?`,
   )
+}
+
+/** How processes share tasks out among themselves. */
+function sqliteTaskLeases(
+  database: SqliteDatabase,
+): Pick<SqliteTasks, 'isAnyDue' | 'isAnyExpired' | 'leaseDue' | 'leaseExpired'> {
+  const selectDue = database.prepare(
+    `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND state IN ('queued', 'in_progress')
+       AND next_poll_at_ms <= ? AND lease_until_ms <= ? ORDER BY next_poll_at_ms LIMIT ?`,
+  )
+  const selectOne = database.prepare(
+    `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND id = ? AND state IN ('queued', 'in_progress')
+       AND lease_until_ms <= ? LIMIT ?`,
+  )
+  const selectExpired = database.prepare(
+    `SELECT * FROM signalbox_tasks WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress')
+       AND deadline_at_ms <= ? AND lease_until_ms <= ? ORDER BY deadline_at_ms LIMIT ?`,
+  )
+  const lease = database.prepare('UPDATE signalbox_tasks SET lease_until_ms = ? WHERE id = ?')
+  // A process whose clock lags a little counts in the window that others opened. One that begins later than the next was
+  // opened by a clock that was wrong.
+  const openWindow = database.prepare(
+    `INSERT INTO signalbox_poll_budgets (vendor_account, window_start_ms, taken) VALUES (?, ?, 0)
+     ON CONFLICT (vendor_account) DO UPDATE SET window_start_ms = excluded.window_start_ms, taken = 0
+     WHERE window_start_ms < excluded.window_start_ms OR window_start_ms > excluded.window_start_ms + ?`,
+  )
+  const selectTaken = database.prepare('SELECT taken FROM signalbox_poll_budgets WHERE vendor_account = ?')
+  const countTaken = database.prepare('UPDATE signalbox_poll_budgets SET taken = taken + ? WHERE vendor_account = ?')
+
+  function due({ vendorAccount, nowMs, id }: DueQuery, limit: number): TaskRow[] {
+    const rows =
+      id === undefined
+        ? selectDue.all(vendorAccount, nowMs, nowMs, limit)
+        : selectOne.all(vendorAccount, id, nowMs, limit)
+    return rows as TaskRow[]
+  }
+
+  function leased(rows: readonly TaskRow[], leaseUntilMs: number): readonly TaskRecord[] {
+    for (const { id } of rows) lease.run(wholeMilliseconds(leaseUntilMs), id)
+    return rows.map(taskOf)
+  }
+
+  return {
+    isAnyDue: (query) => due(query, 1).length > 0,
+
+    leaseDue(query) {
+      const { vendorAccount, nowMs, leaseUntilMs, limit, budget } = query
+      const startMs = wholeMilliseconds(Math.floor(nowMs / budget.windowMs) * budget.windowMs)
+      openWindow.run(vendorAccount, startMs, budget.windowMs)
+      const { taken } = selectTaken.get(vendorAccount) as { readonly taken: number }
+      const rows = due(query, Math.max(0, Math.min(limit, budget.takes - taken)))
+      if (rows.length > 0) countTaken.run(rows.length, vendorAccount)
+      return leased(rows, leaseUntilMs)
+    },
+
+    isAnyExpired: (nowMs) => selectExpired.get(nowMs, nowMs, 1) !== undefined,
+
+    leaseExpired({ nowMs, leaseUntilMs, limit }) {
+      return leased(selectExpired.all(nowMs, nowMs, Math.max(0, limit)) as TaskRow[], leaseUntilMs)
+    },
+  }
 }

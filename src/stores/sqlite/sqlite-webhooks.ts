@@ -1,6 +1,5 @@
 import type { DeliveryAttempt, DeliveryState, NewDelivery, WebhookDelivery, WebhookStore } from '../webhook-store.ts'
-import type { SqliteDatabase } from './sqlite-database.ts'
-import { wholeMilliseconds } from './whole-milliseconds.ts'
+import { type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
 interface DeliveryRow {
   readonly id: string
@@ -22,17 +21,11 @@ interface SecretRow {
 
 const MAX_ATTEMPTS_KEPT = 50
 
-type SyncWebhookStore = {
-  readonly [Method in keyof WebhookStore]: (
-    ...parameters: Parameters<WebhookStore[Method]>
-  ) => Awaited<ReturnType<WebhookStore[Method]>>
-}
-
 /** Messages and secrets, inside the transaction of whoever calls. */
-export interface SqliteWebhooks extends SyncWebhookStore {
+export interface SqliteWebhooks extends Synchronous<WebhookStore> {
   /** Queues a message; one of the same id stays as it is. */
   add(delivery: NewDelivery): void
-  /** Is there anything to take? */
+  /** Is there anything to lease? */
   isAnyDue(nowMs: number): boolean
 }
 
@@ -75,7 +68,7 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
 
     isAnyDue: (nowMs) => selectDue.get(nowMs, nowMs, 1) !== undefined,
 
-    takeDue({ nowMs, leaseUntilMs, limit }) {
+    leaseDue({ nowMs, leaseUntilMs, limit }) {
       const rows = selectDue.all(nowMs, nowMs, Math.max(0, limit)) as DeliveryRow[]
       for (const { id } of rows) lease.run(wholeMilliseconds(leaseUntilMs), id)
       return rows.map(deliveryOf)

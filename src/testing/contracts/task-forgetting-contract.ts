@@ -17,7 +17,7 @@ export function describeTaskForgetting(
   const idsOf = async ({ tasks }: TaskContractStore) =>
     (await tasks.list(ACCOUNT_ID, { limit: 100 })).tasks.map(({ id }) => id).sort()
   const forget = ({ tasks }: TaskContractStore, changedUntilMs: number, limit = 100) =>
-    tasks.forget({ changedUntilMs, limit })
+    tasks.purge({ changedUntilMs, limit })
 
   describe('task store contract: forgetting', () => {
     check('forgets tasks that ended by then, in every final state, and no open one', async (store) => {

@@ -24,10 +24,10 @@ export function describeTaskTaking(
   const dueIds = async ({ tasks }: TaskContractStore, query: Partial<DueQuery> = {}) => {
     const nowMs = query.nowMs ?? EXAMPLE_NOW_MS
     const defaults = { vendorAccount: 'dashscope:1', nowMs, leaseUntilMs: nowMs + LEASE_MS, limit: 100 }
-    return idsOf(await tasks.takeDue({ ...defaults, budget: { takes: 100, windowMs: 1_000 }, ...query }))
+    return idsOf(await tasks.leaseDue({ ...defaults, budget: { takes: 100, windowMs: 1_000 }, ...query }))
   }
   const overdueIds = async ({ tasks }: TaskContractStore, nowMs = EXAMPLE_NOW_MS, limit = 100) =>
-    idsOf(await tasks.takeOverdue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }))
+    idsOf(await tasks.leaseExpired({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }))
 
   describe('task store contract: asking vendors', () => {
     check('takes what is due, longest overdue first, at most as many as asked, whole', async (store) => {
@@ -38,7 +38,7 @@ export function describeTaskTaking(
       expect(await dueIds(store, { limit: 2 })).toEqual(['task_4', 'task_2'])
       const rest = { nowMs: EXAMPLE_NOW_MS, leaseUntilMs: EXAMPLE_NOW_MS + LEASE_MS, limit: 9 }
       const budget = { takes: 100, windowMs: 1_000 }
-      expect(await store.tasks.takeDue({ ...rest, vendorAccount: 'dashscope:1', budget })).toEqual([dueTask()])
+      expect(await store.tasks.leaseDue({ ...rest, vendorAccount: 'dashscope:1', budget })).toEqual([dueTask()])
     })
 
     check('takes tasks of the vendor account only, and in a state that a vendor is asked about', async (store) => {

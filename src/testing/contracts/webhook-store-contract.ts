@@ -171,7 +171,7 @@ async function queue({ tasks }: TaskContractStore, delivery: NewDelivery): Promi
 }
 
 async function take({ webhooks }: TaskContractStore, nowMs: number, limit = 10) {
-  return webhooks.takeDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
+  return webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
 }
 
 function attempt(overrides: Partial<DeliveryAttempt> = {}): DeliveryAttempt {

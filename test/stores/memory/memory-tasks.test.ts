@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { longestOverdue } from '../../../src/stores/memory/longest-overdue.ts'
+import { longestOverdue } from '../../../src/stores/memory/map-scans.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { TaskPage, TaskState } from '../../../src/stores/task-store.ts'
 import type { WebhookDelivery } from '../../../src/stores/webhook-store.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Reservation, ReserveResult } from '../../../src/stores/ledger.ts'
-import { type ReserveBatch, reserveQueue } from '../../../src/stores/postgres/reserve-queue.ts'
+import { type ReserveBatch, reserveQueue } from '../../../src/stores/postgres/postgres-ledger.ts'
 
 const HELD: ReserveResult = { status: 'held' }
 

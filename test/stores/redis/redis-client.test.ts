@@ -2,7 +2,7 @@ import type { Cluster } from 'ioredis'
 import type { Cluster as ValkeyCluster } from 'iovalkey'
 import type { RedisClusterType } from 'redis'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { type RedisClient, scriptRunner } from '../../../src/stores/redis/redis-client.ts'
+import { type RedisClient, scriptRunner } from '../../../src/stores/redis/redis-link.ts'
 import { ENTER, TAKE } from '../../../src/stores/redis/redis-scripts.ts'
 
 const NO_SCRIPT = new Error('NOSCRIPT No matching script. Please use EVAL.')

@@ -56,8 +56,8 @@ test('tasks and messages keep times with a fraction to the millisecond', async (
   } as const
   const delivery = exampleDelivery({ id: 'msg_1', taskId: 'task_1', createdAtMs: NOW_MS, nextAttemptAtMs: NOW_MS })
   const changed = await store.tasks.change({ id: 'task_1', from: ['submitting'], set, delivery }, NOW_MS)
-  const overdue = await store.tasks.takeOverdue({ nowMs: NOW_MS + 10, leaseUntilMs: NOW_MS + 90, limit: 5 })
-  const messages = await store.webhooks.takeDue({ nowMs: NOW_MS, leaseUntilMs: NOW_MS + 90, limit: 5 })
+  const overdue = await store.tasks.leaseExpired({ nowMs: NOW_MS + 10, leaseUntilMs: NOW_MS + 90, limit: 5 })
+  const messages = await store.webhooks.leaseDue({ nowMs: NOW_MS, leaseUntilMs: NOW_MS + 90, limit: 5 })
   const attempt = { atMs: NOW_MS, durationMs: 1.5, error: 'no' }
   await store.webhooks.record('msg_1', { attempt, state: 'pending', nextAttemptAtMs: NOW_MS + 5_000.5 })
 

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
-import { migrate } from '../../../src/stores/sqlite/migrate.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
-import { MIGRATIONS } from '../../../src/stores/sqlite/sqlite-migrations.ts'
+import { MIGRATIONS, migrate } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import type { TaskChange } from '../../../src/stores/task-store.ts'
 import {
@@ -100,7 +99,7 @@ describe('tasks on SQLite', () => {
     const query = { vendorAccount: 'dashscope:1', nowMs: NOW_MS, leaseUntilMs: NOW_MS + 30_000, limit: 4, budget }
     const takers = Array.from({ length: 10 }, () => [store, ...others]).flat()
 
-    const taken = (await Promise.all(takers.map(async ({ tasks }) => tasks.takeDue(query)))).flat()
+    const taken = (await Promise.all(takers.map(async ({ tasks }) => tasks.leaseDue(query)))).flat()
 
     expect(taken).toHaveLength(50)
     expect(new Set(taken.map(({ id }) => id)).size).toBe(50)

@@ -45,8 +45,8 @@ export class FailingStore {
         list: (...args) => this.#at('list tasks', () => tasks.list(...args)),
         change: (change, nowMs) => this.#at(momentOf(change), () => tasks.change(change, nowMs)),
         discard: (...args) => this.#at('undo the submission', () => tasks.discard(...args)),
-        takeDue: (query) => this.#at('take due tasks', () => tasks.takeDue(query)),
-        takeOverdue: (query) => this.#at('take overdue tasks', () => tasks.takeOverdue(query)),
+        leaseDue: (query) => this.#at('take due tasks', () => tasks.leaseDue(query)),
+        leaseExpired: (query) => this.#at('take overdue tasks', () => tasks.leaseExpired(query)),
       },
     }
   }

@@ -1,12 +1,7 @@
-import type { PostgresSession } from '../postgres-pool.ts'
-import { CLAIM_FUNCTIONS } from './claim-functions.ts'
-import { RESERVE_FUNCTIONS } from './reserve-functions.ts'
-import { RESOLVE_FUNCTIONS } from './resolve-functions.ts'
-import { RETENTION } from './retention.ts'
-import { TABLES } from './tables.ts'
-import { TASK_FUNCTIONS } from './task-functions.ts'
-import { TASK_TABLES } from './task-tables.ts'
-import { WEBHOOK_FUNCTIONS } from './webhook-functions.ts'
+import type { PostgresSession } from '../postgres-connection.ts'
+import { CLAIM_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
+import { TABLES, TASK_TABLES } from './tables.ts'
+import { RETENTION, TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
 
 /** Forward only: the statements of version n stand at index n − 1, and what was released is never changed. */
 const MIGRATIONS: readonly (readonly string[])[] = [

@@ -47,7 +47,7 @@ async function takeTasks(): Promise<void> {
   const ids: string[] = []
   for (let count = -1; count !== ids.length; ) {
     count = ids.length
-    const taken = await Promise.all([1, 2, 3].map(async () => store.tasks.takeDue(query)))
+    const taken = await Promise.all([1, 2, 3].map(async () => store.tasks.leaseDue(query)))
     ids.push(...taken.flat().map(({ id }) => id))
   }
   report(ids)
