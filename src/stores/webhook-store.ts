@@ -29,6 +29,9 @@ export interface DeliveryAttempt {
 /** `disabled`: the receiver said that it is gone for good (410). `failed`: the last attempt of the schedule failed. */
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'disabled'
 
+/** Attempts that a store keeps of each message. */
+export const MAX_ATTEMPTS_KEPT = 50
+
 /** A message and what became of it. */
 export interface WebhookDelivery extends NewDelivery {
   readonly state: DeliveryState

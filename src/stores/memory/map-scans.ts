@@ -52,3 +52,8 @@ export function longestOverdue<Entry>(
   keepLongest()
   return waiting.map(({ entry }) => entry)
 }
+
+/** Key of what belongs to an account. The length keeps account and id apart, whatever characters they hold. */
+export function accountKey(accountId: string, id: string): string {
+  return `${accountId.length}:${accountId}${id}`
+}

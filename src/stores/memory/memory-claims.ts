@@ -1,5 +1,5 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
-import { MapCursor } from './map-scans.ts'
+import { accountKey, MapCursor } from './map-scans.ts'
 
 /** Bounds of what is kept for replay. */
 export interface MemoryClaimsOptions {
@@ -41,7 +41,7 @@ export class MemoryClaims {
 
   /** What claiming would find, without claiming. */
   peek(claim: IdempotencyClaim, nowMs: number): ClaimResult {
-    const entry = this.#entries.get(nameOf(claim))
+    const entry = this.#entries.get(accountKey(claim.accountId, claim.key))
     if (entry === undefined || entry.expiresAtMs <= nowMs) return CLAIMED
     if (entry.fingerprint !== claim.fingerprint) return MISMATCH
     return entry.answer === undefined ? IN_FLIGHT : { status: 'replay', answer: entry.answer }
@@ -50,7 +50,7 @@ export class MemoryClaims {
   claim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
     const found = this.peek(claim, nowMs)
     if (found !== CLAIMED) return found
-    const name = nameOf(claim)
+    const name = accountKey(claim.accountId, claim.key)
     this.#drop(name)
     this.#entries.set(name, { fingerprint: claim.fingerprint, expiresAtMs: claim.expiresAtMs, answer: undefined })
     this.#sweep(nowMs)
@@ -58,7 +58,7 @@ export class MemoryClaims {
   }
 
   complete(claim: IdempotencyClaim, answer: StoredAnswer): void {
-    const name = nameOf(claim)
+    const name = accountKey(claim.accountId, claim.key)
     const entry = this.#entries.get(name)
     // A key that expired meanwhile may belong to another request by now.
     if (entry === undefined || entry.answer !== undefined || entry.fingerprint !== claim.fingerprint) return
@@ -73,7 +73,7 @@ export class MemoryClaims {
   }
 
   release(claim: IdempotencyClaim): void {
-    const name = nameOf(claim)
+    const name = accountKey(claim.accountId, claim.key)
     const entry = this.#entries.get(name)
     if (entry !== undefined && entry.answer === undefined && entry.fingerprint === claim.fingerprint) this.#drop(name)
   }
@@ -90,9 +90,4 @@ export class MemoryClaims {
     this.#answerBytes -= this.#answered.get(name) ?? 0
     this.#answered.delete(name)
   }
-}
-
-/** The length keeps account and key apart, whatever characters they hold. */
-function nameOf({ accountId, key }: IdempotencyClaim): string {
-  return `${accountId.length}:${accountId}${key}`
 }

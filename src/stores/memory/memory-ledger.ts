@@ -1,4 +1,5 @@
 import { formatDollars } from '../../core/money.ts'
+import type { StoredAnswer } from '../idempotency-store.ts'
 import {
   type Account,
   assertAmount,
@@ -73,8 +74,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
   function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
     lineCount += 1
-    const { kind, amount, holdId, description, createdAtMs } = line
-    account.journal.append({ number: lineCount, kind, amount, holdId, description, createdAtMs })
+    account.journal.append({ number: lineCount, ...line })
   }
 
   function decide(reservation: Reservation, nowMs: number): ReserveResult {
@@ -107,15 +107,21 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     outcomes = new Map()
   }
 
+  function end(holdId: string, hold: OpenHold, charged: bigint, answer?: StoredAnswer): void {
+    const { account, amount, counters, claim } = hold
+    openHolds.delete(holdId)
+    account.held -= amount
+    account.balance += amount - charged
+    for (const counter of counters) counter.spent += charged - amount
+    if (claim === undefined) return
+    if (answer === undefined) claims.release(claim)
+    else claims.complete(claim, answer)
+  }
+
   function voidHold(holdId: string): Resolution {
     const hold = openHolds.get(holdId)
     if (hold === undefined) return UNRESOLVED
-    const { account, counters, claim } = hold
-    openHolds.delete(holdId)
-    account.held -= hold.amount
-    account.balance += hold.amount
-    for (const counter of counters) counter.spent -= hold.amount
-    if (claim !== undefined) claims.release(claim)
+    end(holdId, hold, 0n)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
 
@@ -169,22 +175,15 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       assertAmount(amount)
       const hold = openHolds.get(holdId)
       if (hold === undefined) return UNRESOLVED
-      const { account, counters, claim } = hold
-      openHolds.delete(holdId)
+      const { account } = hold
       const available = account.balance + hold.amount
       const shortfall = amount > available ? amount - available : 0n
       const charged = amount - shortfall
-      account.held -= hold.amount
-      account.balance = available - charged
-      for (const counter of counters) counter.spent += charged - hold.amount
+      end(holdId, hold, charged, answer)
       write(account, { kind: 'charge', amount: -charged, holdId, description, createdAtMs: nowMs })
       if (shortfall > 0n) {
         const missing = `${formatDollars(shortfall)} USD not covered: ${description}`
         write(account, { kind: 'shortfall', amount: 0n, holdId, description: missing, createdAtMs: nowMs })
-      }
-      if (claim !== undefined) {
-        if (answer === undefined) claims.release(claim)
-        else claims.complete(claim, answer)
       }
       return { resolved: true, charged, shortfall }
     },

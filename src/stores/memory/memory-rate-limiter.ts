@@ -28,9 +28,7 @@ interface Bucket {
 
 const MINUTE_MS = 60_000
 const SWEPT_PER_TAKE = 2
-/**
- * A full bucket that is in use is kept for a while, so that it is not made anew with every request.
- */
+/** A full bucket that is in use is kept for a while, so that it is not made anew with every request. */
 const IDLE_MS = 60_000
 const EVICTION_SAMPLE = 8
 /** Takes are whole numbers, so a millionth of one is rounding error of the division by time. */

@@ -1,7 +1,7 @@
 import type { GatewayStore } from '../gateway-store.ts'
 import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
 import type { KeyRecord, KeyStore } from '../key-store.ts'
-import { MapCursor } from './map-scans.ts'
+import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
@@ -23,8 +23,8 @@ export interface MemoryStoreOptions
     Omit<MemoryLedgerOptions, 'claims' | 'tasks'> {}
 
 /**
- * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and for hosts that keep no money
- * here. Nothing survives the process, and no second process sees it.
+ * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
+ * for hosts that keep no money here. Nothing survives the process, and no second process sees it.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const claims = new MemoryClaims(options)
@@ -99,7 +99,7 @@ function memoryInteractions(options: MemoryInteractionsOptions = {}): Interactio
 
   return {
     save(record) {
-      const name = nameOf(record.accountId, record.id)
+      const name = accountKey(record.accountId, record.id)
       records.delete(name)
       records.set(name, record)
       // Saving tells no time of its own; a record is made now.
@@ -108,13 +108,8 @@ function memoryInteractions(options: MemoryInteractionsOptions = {}): Interactio
     },
 
     find(accountId, id, nowMs) {
-      const record = records.get(nameOf(accountId, id))
+      const record = records.get(accountKey(accountId, id))
       return record === undefined || record.expiresAtMs <= nowMs ? undefined : record
     },
   }
-}
-
-/** The length keeps account and id apart, whatever characters they hold. */
-function nameOf(accountId: string, id: string): string {
-  return `${accountId.length}:${accountId}${id}`
 }

@@ -1,4 +1,10 @@
-import type { NewDelivery, WebhookDelivery, WebhookSecret, WebhookStore } from '../webhook-store.ts'
+import {
+  MAX_ATTEMPTS_KEPT,
+  type NewDelivery,
+  type WebhookDelivery,
+  type WebhookSecret,
+  type WebhookStore,
+} from '../webhook-store.ts'
 import { longestOverdue } from './map-scans.ts'
 
 /** Bounds of what is kept of messages. */
@@ -21,8 +27,6 @@ interface Entry {
   delivery: WebhookDelivery
   leaseUntilMs: number
 }
-
-const MAX_ATTEMPTS_KEPT = 50
 
 /** Messages and secrets in this process; answers at once. */
 export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebhooks {

@@ -1,27 +1,7 @@
 import type { ClaimResult, StoredAnswer } from '../idempotency-store.ts'
 import type { ReserveResult } from '../ledger.ts'
-import type { SpendingCap } from '../principal.ts'
+import { answerOf, answerValues } from '../sql-rows.ts'
 import type { PostgresRow } from './postgres-connection.ts'
-
-/**
- * Reads and writes of columns. 64-bit integers are asked for as text and read with BigInt, because a host may have told its
- * client library to read them as floats.
- */
-
-/** Text of a whole amount as nano-dollars. */
-export function amountOf(column: unknown): bigint {
-  return BigInt(column as string)
-}
-
-/** Text of a 64-bit integer as Unix milliseconds. */
-export function timeOf(column: unknown): number {
-  return Number(column)
-}
-
-/** The same for a column that may be null. */
-export function optionalTimeOf(column: unknown): number | undefined {
-  return column === null ? undefined : Number(column)
-}
 
 /** Unix milliseconds as a parameter. Clocks may give fractions; the column holds whole numbers. */
 export function timeParameter(timeMs: number): string {
@@ -36,11 +16,6 @@ export function isStorable(text: string): boolean {
 /** A text to look for that a caller chose, as a parameter: null, which equals nothing, where no column can hold it. */
 export function textParameter(text: string): string | null {
   return isStorable(text) ? text : null
-}
-
-/** A spending cap from its two columns. */
-export function capOf(amount: unknown, period: unknown): SpendingCap | undefined {
-  return amount === null ? undefined : { amount: amountOf(amount), period: period as SpendingCap['period'] }
 }
 
 /** Columns of the type `outcome`, as both readers below need them. */
@@ -62,15 +37,5 @@ export function reserveResultOf(row: PostgresRow): ReserveResult {
 
 /** Status, headers and body as three parameters; nulls for no answer. */
 export function answerParameters(answer: StoredAnswer | undefined): unknown[] {
-  if (answer === undefined) return [null, null, null]
-  const { buffer, byteOffset, byteLength } = answer.body
-  return [answer.status, JSON.stringify(answer.headers), Buffer.from(buffer, byteOffset, byteLength)]
-}
-
-function answerOf(row: PostgresRow): StoredAnswer {
-  return {
-    status: row['answer_status'] as number,
-    headers: JSON.parse(row['answer_headers'] as string) as string[],
-    body: row['answer_body'] as Uint8Array,
-  }
+  return answer === undefined ? [null, null, null] : answerValues(answer)
 }

@@ -7,19 +7,12 @@ import {
   type Reservation,
   type ReserveResult,
 } from '../ledger.ts'
-import {
-  amountOf,
-  answerParameters,
-  capOf,
-  OUTCOME_COLUMNS,
-  reserveResultOf,
-  timeOf,
-  timeParameter,
-} from './column-values.ts'
+import { ACCOUNT_COLUMNS, accountOf, capValues, entryOf } from '../sql-rows.ts'
+import { answerParameters, OUTCOME_COLUMNS, reserveResultOf, timeParameter } from './column-values.ts'
 import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
 
-/** How long the end of a hold is remembered after its deadline, in milliseconds: a day. */
+/** How long the end of a hold is kept after its deadline, in milliseconds: a day. */
 const END_RETENTION_MS = 24 * 60 * 60 * 1000
 /** The same for refusals, of which a caller without money can cause any number: an hour. */
 const REFUSAL_RETENTION_MS = 60 * 60 * 1000
@@ -28,7 +21,8 @@ const PURGED_PER_ROUND = 2_000
 const MAX_PURGE_ROUNDS = 25
 /** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
 const OUT_OF_RANGE = '22003'
-const ACCOUNT_COLUMNS = 'id, balance::text, held::text, tier, cap_amount::text, cap_period, created_at_ms::text'
+/** Columns of an account, 64-bit integers as text: a host may have told its client library to read them as floats. */
+const SELECTED = 'id, balance::text, held::text, tier, cap_amount::text, cap_period, created_at_ms::text'
 
 /**
  * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip; the functions it
@@ -45,13 +39,8 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
   })
 
   async function account(accountId: string): Promise<Account | undefined> {
-    const [row] = await run(`SELECT ${ACCOUNT_COLUMNS} FROM ${schema}.accounts WHERE id = $1`, [accountId])
+    const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.accounts WHERE id = $1`, [accountId])
     return row === undefined ? undefined : accountOf(row)
-  }
-
-  async function endHold(holdId: string): Promise<boolean> {
-    const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided') AS count`, [holdId])
-    return row!['count'] === 1
   }
 
   async function purge(now: string): Promise<void> {
@@ -65,16 +54,11 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
   return {
     async createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
       if (spendingCap !== undefined) assertAmount(spendingCap.amount)
-      const values = [
-        id,
-        tier,
-        spendingCap === undefined ? null : String(spendingCap.amount),
-        spendingCap?.period ?? null,
-        timeParameter(nowMs),
-      ]
-      const insert = `INSERT INTO ${schema}.accounts (id, tier, cap_amount, cap_period, created_at_ms)
-        VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING RETURNING ${ACCOUNT_COLUMNS}`
-      const [row] = await run(insert, values)
+      const [row] = await run(
+        `INSERT INTO ${schema}.accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (id) DO NOTHING RETURNING ${SELECTED}`,
+        [id, tier, ...capValues(spendingCap), timeParameter(nowMs)],
+      )
       return row === undefined ? (await account(id))! : accountOf(row)
     },
 
@@ -85,14 +69,8 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
           tier = coalesce($2, tier),
           cap_amount = CASE WHEN $3 THEN $4 ELSE cap_amount END,
           cap_period = CASE WHEN $3 THEN $5 ELSE cap_period END
-        WHERE id = $1 RETURNING ${ACCOUNT_COLUMNS}`,
-        [
-          accountId,
-          tier ?? null,
-          spendingCap !== undefined,
-          spendingCap ? String(spendingCap.amount) : null,
-          spendingCap?.period ?? null,
-        ],
+        WHERE id = $1 RETURNING ${SELECTED}`,
+        [accountId, tier ?? null, spendingCap !== undefined, ...capValues(spendingCap)],
       )
       return row === undefined ? undefined : accountOf(row)
     },
@@ -125,10 +103,17 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
         [holdId, String(amount), description, timeParameter(nowMs), ...answerParameters(answer)],
       )
       if (row!['charged'] === null) return { resolved: false, charged: 0n, shortfall: 0n }
-      return { resolved: true, charged: amountOf(row!['charged']), shortfall: amountOf(row!['shortfall']) }
+      return {
+        resolved: true,
+        charged: BigInt(row!['charged'] as string),
+        shortfall: BigInt(row!['shortfall'] as string),
+      }
     },
 
-    void: async (holdId) => ({ resolved: await endHold(holdId), charged: 0n, shortfall: 0n }),
+    async void(holdId) {
+      const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided') AS count`, [holdId])
+      return { resolved: row!['count'] === 1, charged: 0n, shortfall: 0n }
+    },
 
     async expire(nowMs, limit) {
       const now = timeParameter(nowMs)
@@ -143,7 +128,7 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
         FROM ${schema}.entries e WHERE account_id = $1 ORDER BY e.id DESC LIMIT $2`,
         [accountId, Math.max(0, limit)],
       )
-      return rows.map(entryOf)
+      return rows.map(withMissing)
     },
   }
 }
@@ -160,41 +145,21 @@ function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits =
       most: String(limit.limit),
       expires: timeParameter(limit.expiresAtMs),
     })),
-    ...(claim === undefined
-      ? {}
-      : {
-          claim_account: claim.accountId,
-          claim_key: claim.key,
-          claim_fingerprint: claim.fingerprint,
-          claim_expires: timeParameter(claim.expiresAtMs),
-        }),
-    ...(task === undefined ? {} : { task: taskRequestOf(task) }),
+    // Members that are undefined are left out of JSON text.
+    claim_account: claim?.accountId,
+    claim_key: claim?.key,
+    claim_fingerprint: claim?.fingerprint,
+    claim_expires: claim && timeParameter(claim.expiresAtMs),
+    task: task && taskRequestOf(task),
   }
 }
 
-function accountOf(row: PostgresRow): Account {
-  return {
-    id: row['id'] as string,
-    balance: amountOf(row['balance']),
-    held: amountOf(row['held']),
-    tier: row['tier'] as Account['tier'],
-    spendingCap: capOf(row['cap_amount'], row['cap_period']),
-    createdAtMs: timeOf(row['created_at_ms']),
-  }
-}
-
-function entryOf(row: PostgresRow): LedgerEntry {
-  const missing = amountOf(row['missing'])
-  const description = row['description'] as string
-  return {
-    id: `entry_${row['id'] as string}`,
-    accountId: row['account_id'] as string,
-    kind: row['kind'] as LedgerEntry['kind'],
-    amount: amountOf(row['amount']),
-    holdId: (row['hold_id'] as string | null) ?? undefined,
-    description: missing === 0n ? description : `${formatDollars(missing)} USD not covered: ${description}`,
-    createdAtMs: timeOf(row['created_at_ms']),
-  }
+function withMissing(row: PostgresRow): LedgerEntry {
+  const entry = entryOf(row)
+  const missing = BigInt(row['missing'] as string)
+  return missing === 0n
+    ? entry
+    : { ...entry, description: `${formatDollars(missing)} USD not covered: ${entry.description}` }
 }
 
 /** Judges reservations of one account, in order, in one round trip; one outcome for each. */
@@ -242,12 +207,11 @@ export function reserveQueue(judge: ReserveBatch): (reservation: Reservation, no
       const { accountId } = reservation
       const waiting = { reservation, nowMs, resolve, reject }
       const queue = queues.get(accountId)
-      if (queue !== undefined) {
-        queue.push(waiting)
-        return
+      if (queue !== undefined) queue.push(waiting)
+      else {
+        const fresh = [waiting]
+        queues.set(accountId, fresh)
+        queueMicrotask(() => void work(accountId, fresh))
       }
-      const fresh = [waiting]
-      queues.set(accountId, fresh)
-      queueMicrotask(() => void work(accountId, fresh))
     })
 }

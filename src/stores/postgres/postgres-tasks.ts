@@ -1,11 +1,12 @@
 import { assertAmount } from '../ledger.ts'
-import type { TaskChange, TaskDetails, TaskRecord, TaskState, TaskStore } from '../task-store.ts'
+import { TASK_COLUMNS, taskOf, taskValues } from '../sql-rows.ts'
+import type { TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
 import type { NewDelivery } from '../webhook-store.ts'
-import { answerParameters, isStorable, textParameter, timeOf, timeParameter } from './column-values.ts'
-import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
+import { answerParameters, isStorable, textParameter, timeParameter } from './column-values.ts'
+import type { PostgresConnection } from './postgres-connection.ts'
 
 /** Columns of a task `t`, as {@link taskOf} needs them. */
-const TASK_COLUMNS = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
+const SELECTED = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
   t.created_at_ms::text, t.updated_at_ms::text, t.next_poll_at_ms::text, t.deadline_at_ms::text, t.details`
 
 /** Tasks in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
@@ -13,29 +14,15 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
   return {
     async insert(task) {
       await run(
-        `INSERT INTO ${schema}.tasks (id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
-          created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details)
+        `INSERT INTO ${schema}.tasks (${TASK_COLUMNS})
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING`,
-        [
-          task.id,
-          task.accountId,
-          task.keyId,
-          task.state,
-          task.upstreamId ?? null,
-          task.vendorAccount,
-          task.holdId ?? null,
-          timeParameter(task.createdAtMs),
-          timeParameter(task.updatedAtMs),
-          timeParameter(task.nextPollAtMs),
-          timeParameter(task.deadlineAtMs),
-          JSON.stringify(task.details),
-        ],
+        taskValues(task, timeParameter),
       )
     },
 
     async find(accountId, id) {
       const [row] = await run(
-        `SELECT ${TASK_COLUMNS} FROM ${schema}.tasks t WHERE t.account_id = $1 AND (t.id = $2 OR t.upstream_id = $2)
+        `SELECT ${SELECTED} FROM ${schema}.tasks t WHERE t.account_id = $1 AND (t.id = $2 OR t.upstream_id = $2)
         ORDER BY t.id = $2 DESC, t.created_at_ms DESC LIMIT 1`,
         [accountId, textParameter(id)],
       )
@@ -56,7 +43,7 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       }
       const direction = isBackwards ? 'ASC' : 'DESC'
       const rows = await run(
-        `SELECT ${TASK_COLUMNS} FROM ${schema}.tasks t
+        `SELECT ${SELECTED} FROM ${schema}.tasks t
         WHERE t.account_id = $1 ${bound(after, '<')} ${bound(before, '>')}
         ORDER BY t.created_at_ms ${direction}, t.id ${direction} LIMIT $2`,
         values,
@@ -97,7 +84,7 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
     async leaseDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
       if (limit <= 0 || !isStorable(id ?? '')) return []
       const rows = await run(
-        `SELECT ${TASK_COLUMNS} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7)
+        `SELECT ${SELECTED} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7)
           WITH ORDINALITY AS t ORDER BY t.ordinality`,
         [
           vendorAccount,
@@ -114,7 +101,7 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
 
     async leaseExpired({ nowMs, leaseUntilMs, limit }) {
       const rows = await run(
-        `SELECT ${TASK_COLUMNS} FROM ${schema}.take_overdue_tasks($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,
+        `SELECT ${SELECTED} FROM ${schema}.take_overdue_tasks($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,
         [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
       )
       return rows.map(taskOf)
@@ -125,23 +112,6 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       const [row] = await run(`SELECT ${schema}.forget_tasks($1, $2) AS count`, values)
       return row!['count'] as number
     },
-  }
-}
-
-function taskOf(row: PostgresRow): TaskRecord {
-  return {
-    id: row['id'] as string,
-    accountId: row['account_id'] as string,
-    keyId: row['key_id'] as string,
-    state: row['state'] as TaskState,
-    upstreamId: (row['upstream_id'] as string | null) ?? undefined,
-    vendorAccount: row['vendor_account'] as string,
-    holdId: (row['hold_id'] as string | null) ?? undefined,
-    createdAtMs: timeOf(row['created_at_ms']),
-    updatedAtMs: timeOf(row['updated_at_ms']),
-    nextPollAtMs: timeOf(row['next_poll_at_ms']),
-    deadlineAtMs: timeOf(row['deadline_at_ms']),
-    details: JSON.parse(row['details'] as string) as TaskDetails,
   }
 }
 

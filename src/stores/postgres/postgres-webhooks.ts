@@ -1,11 +1,10 @@
-import type { DeliveryAttempt, DeliveryState, WebhookDelivery, WebhookStore } from '../webhook-store.ts'
-import { optionalTimeOf, textParameter, timeOf, timeParameter } from './column-values.ts'
+import { deliveryOf, optionalTimeOf } from '../sql-rows.ts'
+import { type DeliveryAttempt, MAX_ATTEMPTS_KEPT, type WebhookDelivery, type WebhookStore } from '../webhook-store.ts'
+import { textParameter, timeParameter } from './column-values.ts'
 import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
 
 const COLUMNS = `d.id, d.account_id, d.task_id, d.url, d.body, d.state, array_to_json(d.attempts)::text AS attempts,
   d.created_at_ms::text, d.next_attempt_at_ms::text, d.resent_at_ms::text`
-const MAX_ATTEMPTS_KEPT = 50
-
 /** Messages and secrets in PostgreSQL. Tasks queue the messages, in the transaction of their change. */
 export function postgresWebhooks({ run }: PostgresConnection, schema: string): WebhookStore {
   return {
@@ -14,7 +13,7 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
         `SELECT ${COLUMNS} FROM ${schema}.take_due_deliveries($1, $2, $3) WITH ORDINALITY AS d ORDER BY d.ordinality`,
         [timeParameter(nowMs), timeParameter(leaseUntilMs), Math.max(0, limit)],
       )
-      return rows.map(deliveryOf)
+      return rows.map(withAttempts)
     },
 
     async record(id, { attempt, state, nextAttemptAtMs }) {
@@ -36,7 +35,7 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
         ORDER BY d.created_at_ms, d.id`,
         [accountId, textParameter(taskId)],
       )
-      return rows.map(deliveryOf)
+      return rows.map(withAttempts)
     },
 
     async resend(accountId, id, nowMs) {
@@ -67,19 +66,10 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
   }
 }
 
-function deliveryOf(row: PostgresRow): WebhookDelivery {
+function withAttempts(row: PostgresRow): WebhookDelivery {
   const attempts = JSON.parse(row['attempts'] as string) as string[]
-  const resentAtMs = timeOf(row['resent_at_ms'])
-  return {
-    id: row['id'] as string,
-    accountId: row['account_id'] as string,
-    taskId: row['task_id'] as string,
-    url: row['url'] as string,
-    body: row['body'] as string,
-    createdAtMs: timeOf(row['created_at_ms']),
-    nextAttemptAtMs: timeOf(row['next_attempt_at_ms']),
-    state: row['state'] as DeliveryState,
-    attempts: attempts.map((attempt) => JSON.parse(attempt) as DeliveryAttempt),
-    resentAtMs: resentAtMs === 0 ? undefined : resentAtMs,
-  }
+  return deliveryOf(
+    row,
+    attempts.map((attempt) => JSON.parse(attempt) as DeliveryAttempt),
+  )
 }

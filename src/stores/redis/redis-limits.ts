@@ -22,7 +22,7 @@ export interface RedisLimitsOptions {
   readonly expectedInstances?: number | undefined
   /** Longest time that a request waits for the server. Default 50. */
   readonly deadlineMs?: number | undefined
-  /** Told `limits-degraded` and `limits-recovered`. */
+  /** Receives `limits-degraded` and `limits-recovered`. */
   readonly onEvent?: EventListener | undefined
   /** Default: silent. */
   readonly logger?: Logger | undefined
@@ -44,8 +44,8 @@ const REMEMBERED_MS = 60_000
  * Limits shared by all processes that use one server, Redis 5 or later or one that speaks like it. Every decision is one
  * script on the server, by the server's clock; the `nowMs` that callers give only says how long leases live.
  *
- * A server that errs or does not answer within the deadline is left alone until it answers again. Meanwhile each process
- * keeps its part of the limits by itself: nothing waits, and with `expectedInstances` right no more than the limit passes.
+ * After an error or a missed deadline the server is not asked until it answers a probe. Meanwhile each process keeps its
+ * part of the limits by itself: nothing waits, and with `expectedInstances` right no more than the limit passes.
  *
  * @example
  * const limits = redisLimits({ client: new Redis(process.env.REDIS_URL), expectedInstances: 4 })
@@ -71,7 +71,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   const run = scriptRunner(client)
   let wentUpAtMs = Number.NEGATIVE_INFINITY
 
-  function tell(event: GatewayEvent): void {
+  function emit(event: GatewayEvent): void {
     try {
       options.onEvent?.(event)
     } catch (error) {
@@ -87,14 +87,14 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
     probeKey: (failedKey) => bucketKey(prefix, `probe:${tagOf(failedKey)}`),
     onDown({ reason, error }) {
       logger.warn('shared limits cannot be reached; limits are kept by this process', { reason, error })
-      tell({ type: 'limits-degraded', reason, error })
+      emit({ type: 'limits-degraded', reason, error })
     },
     onUp(degradedMs) {
       wentUpAtMs = clock.now()
       // Sent before any request can ask, so that the server counts what is under way.
       void concurrencyLimiter.reconcile()
       logger.info('limits are shared again', { degradedMs })
-      tell({ type: 'limits-recovered', degradedMs })
+      emit({ type: 'limits-recovered', degradedMs })
     },
   })
   const mayHaveLostBuckets = (): boolean => clock.now() - wentUpAtMs < REMEMBERED_MS

@@ -61,7 +61,7 @@ function numbersOf(reply: unknown): number[] {
   return numbers
 }
 
-/** Why the server is left alone for a while. */
+/** Why the server is not asked for a while. */
 export interface LinkFailure {
   readonly reason: 'deadline' | 'error'
   readonly error: unknown
@@ -82,7 +82,7 @@ export interface RedisLinkOptions {
 
 /** The way to a server that may be slow or gone. */
 export interface RedisLink {
-  /** False while the server is left alone; calls then give undefined at once. */
+  /** False while the server is not asked; calls then give undefined at once. */
   readonly isUp: boolean
   /** What the script returned; undefined when the server did not give it in time. Never rejects. A late reply is ignored. */
   call(script: Script, keys: readonly string[], args: readonly string[]): Promise<readonly number[] | undefined>

@@ -41,8 +41,7 @@ interface Waiting {
  */
 export class GroupCommit {
   readonly #database: SqliteDatabase
-  readonly #label: string
-  readonly #busyTimeoutMs: number
+  readonly #options: GroupCommitOptions
   readonly #buffer: WriteBuffer
   readonly #begin: SqliteStatement
   readonly #savepoint: SqliteStatement
@@ -56,10 +55,9 @@ export class GroupCommit {
   #busySinceMs: number | undefined
   #idle: (() => void)[] = []
 
-  constructor(database: SqliteDatabase, { label, busyTimeoutMs }: GroupCommitOptions, buffer: WriteBuffer) {
+  constructor(database: SqliteDatabase, options: GroupCommitOptions, buffer: WriteBuffer) {
     this.#database = database
-    this.#label = label
-    this.#busyTimeoutMs = busyTimeoutMs
+    this.#options = options
     this.#buffer = buffer
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#savepoint = database.prepare('SAVEPOINT signalbox_operation')
@@ -118,7 +116,7 @@ export class GroupCommit {
     } catch (error) {
       const nowMs = performance.now()
       this.#busySinceMs ??= nowMs
-      if (isBusy(error) && nowMs - this.#busySinceMs < this.#busyTimeoutMs) {
+      if (isBusy(error) && nowMs - this.#busySinceMs < this.#options.busyTimeoutMs) {
         this.#schedule(Math.random() * MAX_RETRY_DELAY_MS)
         return false
       }
@@ -173,7 +171,7 @@ export class GroupCommit {
         // SQLite has given up the whole transaction, so the others are undone too, for the same reason.
         throw error
       }
-      return () => waiting.reject(explained(error, this.#label))
+      return () => waiting.reject(explained(error, this.#options.label))
     }
   }
 
@@ -183,7 +181,7 @@ export class GroupCommit {
   }
 
   #rejectAll(group: readonly Waiting[], error: unknown): void {
-    const reason = explained(error, this.#label)
+    const reason = explained(error, this.#options.label)
     for (const { reject } of group) reject(reason)
   }
 }

@@ -1,33 +1,16 @@
-import type { KeyRecord, KeyStore } from '../key-store.ts'
-import { type Account, assertAmount, type Ledger, type LedgerEntry, MAX_AMOUNT } from '../ledger.ts'
-import type { SpendingCap } from '../principal.ts'
+import type { KeyStore } from '../key-store.ts'
+import { type Account, assertAmount, type Ledger, MAX_AMOUNT } from '../ledger.ts'
 import {
-  prepareExact,
-  type SqliteDatabase,
-  type Synchronous,
-  wholeMilliseconds,
-  wholeMillisecondsOrNull,
-} from './sqlite-database.ts'
-
-interface AccountRow {
-  readonly id: string
-  readonly balance: bigint
-  readonly held: bigint
-  readonly tier: Account['tier']
-  readonly cap_amount: bigint | null
-  readonly cap_period: SpendingCap['period'] | null
-  readonly created_at_ms: bigint
-}
-
-interface EntryRow {
-  readonly id: bigint
-  readonly account_id: string
-  readonly kind: LedgerEntry['kind']
-  readonly amount: bigint
-  readonly hold_id: string | null
-  readonly description: string
-  readonly created_at_ms: bigint
-}
+  ACCOUNT_COLUMNS,
+  accountOf,
+  capValues,
+  entryOf,
+  KEY_COLUMNS,
+  keyOf,
+  keyValues,
+  type SqlRow,
+} from '../sql-rows.ts'
+import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
 /** Accounts, credits and journal, inside the transaction of whoever calls. */
 export type SqliteAccounts = Synchronous<
@@ -36,13 +19,9 @@ export type SqliteAccounts = Synchronous<
 
 /** Prepares the statements of {@link SqliteAccounts}. */
 export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
-  const select = prepareExact(
-    database,
-    'SELECT id, balance, held, tier, cap_amount, cap_period, created_at_ms FROM signalbox_accounts WHERE id = ?',
-  )
+  const select = prepareExact(database, `SELECT balance, held, ${ACCOUNT_COLUMNS} FROM signalbox_accounts WHERE id = ?`)
   const insert = database.prepare(
-    `INSERT INTO signalbox_accounts (id, tier, cap_amount, cap_period, created_at_ms) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (id) DO NOTHING`,
+    `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
   const setTier = database.prepare('UPDATE signalbox_accounts SET tier = ? WHERE id = ?')
   const setCap = database.prepare('UPDATE signalbox_accounts SET cap_amount = ?, cap_period = ? WHERE id = ?')
@@ -59,19 +38,19 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
   )
 
   function account(accountId: string): Account | undefined {
-    const row = select.get(accountId) as AccountRow | undefined
+    const row = select.get(accountId) as SqlRow | undefined
     return row === undefined ? undefined : accountOf(row)
   }
 
   return {
     account,
     createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
-      insert.run(id, tier, spendingCap?.amount ?? null, spendingCap?.period ?? null, wholeMilliseconds(nowMs))
+      insert.run(id, tier, ...capValues(spendingCap), wholeMilliseconds(nowMs))
       return account(id)!
     },
     updateAccount(accountId, { tier, spendingCap }) {
       if (tier !== undefined) setTier.run(tier, accountId)
-      if (spendingCap !== undefined) setCap.run(spendingCap?.amount ?? null, spendingCap?.period ?? null, accountId)
+      if (spendingCap !== undefined) setCap.run(...capValues(spendingCap), accountId)
       return account(accountId)
     },
     credit({ creditId, accountId, amount, description }, nowMs) {
@@ -86,52 +65,8 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
       insertCredit.run(accountId, amount, creditId, description, wholeMilliseconds(nowMs))
       return true
     },
-    entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as EntryRow[]).map(entryOf),
+    entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as SqlRow[]).map(entryOf),
   }
-}
-
-function accountOf(row: AccountRow): Account {
-  return {
-    id: row.id,
-    balance: row.balance,
-    held: row.held,
-    tier: row.tier,
-    spendingCap: spendingCapOf(row),
-    createdAtMs: Number(row.created_at_ms),
-  }
-}
-
-/** The cap in two columns that are null together. */
-function spendingCapOf(row: Pick<AccountRow, 'cap_amount' | 'cap_period'>): SpendingCap | undefined {
-  return row.cap_amount === null || row.cap_period === null
-    ? undefined
-    : { amount: row.cap_amount, period: row.cap_period }
-}
-
-function entryOf(row: EntryRow): LedgerEntry {
-  return {
-    id: `entry_${row.id}`,
-    accountId: row.account_id,
-    kind: row.kind,
-    amount: row.amount,
-    holdId: row.hold_id ?? undefined,
-    description: row.description,
-    createdAtMs: Number(row.created_at_ms),
-  }
-}
-
-interface KeyRow {
-  readonly id: string
-  readonly account_id: string
-  readonly hash: string
-  readonly label: string
-  readonly scopes: string
-  readonly limits: string | null
-  readonly cap_amount: bigint | null
-  readonly cap_period: 'day' | 'month' | null
-  readonly created_at_ms: bigint
-  readonly expires_at_ms: bigint | null
-  readonly revoked_at_ms: bigint | null
 }
 
 /** API keys, inside the transaction of whoever calls. */
@@ -146,9 +81,7 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, rowid',
   )
   const insert = database.prepare(
-    `INSERT INTO signalbox_keys (id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
-       created_at_ms, expires_at_ms, revoked_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (hash) DO NOTHING`,
+    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 11)}) ON CONFLICT (hash) DO NOTHING`,
   )
   const revoke = database.prepare('UPDATE signalbox_keys SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?')
   const expire = database.prepare(
@@ -157,47 +90,18 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
 
   return {
     findByHash(hash) {
-      const row = selectByHash.get(hash) as KeyRow | undefined
+      const row = selectByHash.get(hash) as SqlRow | undefined
       return row === undefined ? undefined : keyOf(row)
     },
-    insert(record) {
-      insert.run(
-        record.id,
-        record.accountId,
-        record.hash,
-        record.label,
-        JSON.stringify(record.scopes),
-        record.limits === undefined ? null : JSON.stringify(record.limits),
-        record.spendingCap?.amount ?? null,
-        record.spendingCap?.period ?? null,
-        wholeMilliseconds(record.createdAtMs),
-        wholeMillisecondsOrNull(record.expiresAtMs),
-        wholeMillisecondsOrNull(record.revokedAtMs),
-      )
-    },
+    insert: (record) => void insert.run(...keyValues(record, wholeMilliseconds)),
     list(accountId) {
       const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
-      return (rows as KeyRow[]).map(keyOf)
+      return (rows as SqlRow[]).map(keyOf)
     },
     revoke: (keyId, nowMs) => Number(revoke.run(wholeMilliseconds(nowMs), keyId).changes) > 0,
     expire(keyId, expiresAtMs) {
       const timeMs = wholeMilliseconds(expiresAtMs)
       return Number(expire.run(timeMs, timeMs, keyId).changes) > 0
     },
-  }
-}
-
-function keyOf(row: KeyRow): KeyRecord {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    hash: row.hash,
-    label: row.label,
-    scopes: JSON.parse(row.scopes) as KeyRecord['scopes'],
-    limits: row.limits === null ? undefined : (JSON.parse(row.limits) as KeyRecord['limits']),
-    spendingCap: spendingCapOf(row),
-    createdAtMs: Number(row.created_at_ms),
-    expiresAtMs: row.expires_at_ms === null ? undefined : Number(row.expires_at_ms),
-    revokedAtMs: row.revoked_at_ms === null ? undefined : Number(row.revoked_at_ms),
   }
 }

@@ -123,28 +123,17 @@ export class SqliteStoreError extends Error {
   }
 }
 
-/** Primary result codes (SQLite, "Result and Error Codes") by the name that better-sqlite3 reports. */
-const CODE_BY_NAME: Readonly<Record<string, number>> = {
-  SQLITE_BUSY: 5,
-  SQLITE_LOCKED: 6,
-  SQLITE_READONLY: 8,
-  SQLITE_IOERR: 10,
-  SQLITE_CORRUPT: 11,
-  SQLITE_FULL: 13,
-  SQLITE_CANTOPEN: 14,
-  SQLITE_NOTADB: 26,
-}
-
-const FAULT_BY_CODE: ReadonlyMap<number, readonly [SqliteFault, string]> = new Map([
-  [5, ['locked', 'is locked by another process']],
-  [6, ['locked', 'is locked by another statement']],
-  [8, ['read_only', 'cannot be written: the file or its folder is read-only']],
-  [10, ['io', 'could not be read or written by the operating system']],
-  [11, ['corrupt', 'is damaged; restore it from a backup']],
-  [13, ['full', 'cannot grow: the disk or the database is full']],
-  [14, ['cannot_open', 'cannot be opened: the folder must exist and be writable']],
-  [26, ['corrupt', 'is not a SQLite database, or its beginning is damaged']],
-])
+/** Primary result codes (SQLite, "Result and Error Codes"), with the name that better-sqlite3 reports. */
+const FAULTS: readonly (readonly [code: number, name: string, fault: SqliteFault, words: string])[] = [
+  [5, 'SQLITE_BUSY', 'locked', 'is locked by another process'],
+  [6, 'SQLITE_LOCKED', 'locked', 'is locked by another statement'],
+  [8, 'SQLITE_READONLY', 'read_only', 'cannot be written: the file or its folder is read-only'],
+  [10, 'SQLITE_IOERR', 'io', 'could not be read or written by the operating system'],
+  [11, 'SQLITE_CORRUPT', 'corrupt', 'is damaged; restore it from a backup'],
+  [13, 'SQLITE_FULL', 'full', 'cannot grow: the disk or the database is full'],
+  [14, 'SQLITE_CANTOPEN', 'cannot_open', 'cannot be opened: the folder must exist and be writable'],
+  [26, 'SQLITE_NOTADB', 'corrupt', 'is not a SQLite database, or its beginning is damaged'],
+]
 
 /** Primary result code of an engine's error; undefined for anything else. */
 function primaryCode(error: unknown): number | undefined {
@@ -153,7 +142,8 @@ function primaryCode(error: unknown): number | undefined {
   if (typeof errcode === 'number') return errcode & 0xff
   if (typeof code !== 'string' || !code.startsWith('SQLITE_')) return undefined
   // Extended names continue the primary one: SQLITE_BUSY_SNAPSHOT.
-  return CODE_BY_NAME[code.split('_', 2).join('_')] ?? 1
+  const primaryName = code.split('_', 2).join('_')
+  return FAULTS.find(([, name]) => name === primaryName)?.[0] ?? 1
 }
 
 /** Does another connection hold the lock? Such a call changed nothing and may be tried again. */
@@ -165,7 +155,7 @@ export function isBusy(error: unknown): boolean {
 export function explained(error: unknown, label: string): unknown {
   const code = primaryCode(error)
   if (code === undefined) return error
-  const [fault, words] = FAULT_BY_CODE.get(code) ?? ['failed', 'refused a statement']
+  const [, , fault, words] = FAULTS.find(([known]) => known === code) ?? [1, '', 'failed', 'refused a statement']
   const said = error instanceof Error ? error.message : String(error)
   return new SqliteStoreError(fault, `${label} ${words} (${said})`, error)
 }

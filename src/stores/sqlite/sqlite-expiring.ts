@@ -1,26 +1,23 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
-import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
+import type { InteractionStore } from '../interaction-store.ts'
 import type { SpendingLimit } from '../ledger.ts'
-import { prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
-
-interface ClaimRow {
-  readonly fingerprint: string
-  readonly answer_status: bigint | null
-  readonly answer_headers: string | null
-  readonly answer_body: Uint8Array | null
-}
+import {
+  answerOf,
+  answerValues,
+  INTERACTION_COLUMNS,
+  interactionOf,
+  interactionValues,
+  type SqlRow,
+} from '../sql-rows.ts'
+import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
 /** Idempotency keys, inside the transaction of whoever calls. */
-export interface SqliteClaims {
-  /** What claiming would find, without claiming. */
-  peek(claim: IdempotencyClaim, nowMs: number): ClaimResult
-  claim(claim: IdempotencyClaim, nowMs: number): ClaimResult
-  complete(claim: Omit<IdempotencyClaim, 'expiresAtMs'>, answer: StoredAnswer): void
-  release(claim: Omit<IdempotencyClaim, 'expiresAtMs'>): void
-}
+export type SqliteClaims = ReturnType<typeof sqliteClaims>
+
+type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs'>
 
 /** Prepares the statements of {@link SqliteClaims}. */
-export function sqliteClaims(database: SqliteDatabase): SqliteClaims {
+export function sqliteClaims(database: SqliteDatabase) {
   const select = prepareExact(
     database,
     `SELECT fingerprint, answer_status, answer_headers, answer_body FROM signalbox_idempotency
@@ -39,55 +36,36 @@ export function sqliteClaims(database: SqliteDatabase): SqliteClaims {
      WHERE account_id = ? AND key = ? AND fingerprint = ? AND answer_status IS NULL`,
   )
 
+  /** What claiming would find, without claiming. */
   function peek({ accountId, key, fingerprint }: IdempotencyClaim, nowMs: number): ClaimResult {
-    const row = select.get(accountId, key, nowMs) as ClaimRow | undefined
+    const row = select.get(accountId, key, nowMs) as SqlRow | undefined
     if (row === undefined) return { status: 'claimed' }
-    if (row.fingerprint !== fingerprint) return { status: 'mismatch' }
-    return row.answer_status === null ? { status: 'in_flight' } : { status: 'replay', answer: answerOf(row) }
+    if (row['fingerprint'] !== fingerprint) return { status: 'mismatch' }
+    return row['answer_status'] === null ? { status: 'in_flight' } : { status: 'replay', answer: answerOf(row) }
   }
 
   return {
     peek,
-    claim(claim, nowMs) {
+    claim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
       const found = peek(claim, nowMs)
       if (found.status === 'claimed')
         insert.run(claim.accountId, claim.key, claim.fingerprint, wholeMilliseconds(claim.expiresAtMs))
       return found
     },
-    complete({ accountId, key, fingerprint }, { status, headers, body }) {
-      complete.run(status, JSON.stringify(headers), bufferOf(body), accountId, key, fingerprint)
+    complete({ accountId, key, fingerprint }: ClaimName, answer: StoredAnswer): void {
+      complete.run(...answerValues(answer), accountId, key, fingerprint)
     },
-    release({ accountId, key, fingerprint }) {
+    release({ accountId, key, fingerprint }: ClaimName): void {
       release.run(accountId, key, fingerprint)
     },
   }
 }
 
-function answerOf(row: ClaimRow): StoredAnswer {
-  return {
-    status: Number(row.answer_status),
-    headers: JSON.parse(row.answer_headers ?? '[]') as string[],
-    body: row.answer_body ?? new Uint8Array(),
-  }
-}
-
-/** The same bytes as a Buffer, which is the one byte array that every engine binds. */
-function bufferOf(bytes: Uint8Array): Uint8Array {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
 /** Counters of spending limits, inside the transaction of whoever calls. */
-export interface SqliteSpending {
-  /** Name of the first counter that an amount would take beyond its limit. Nothing is counted. Zero always fits. */
-  exceeded(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): string | undefined
-  /** Counts a hold in all of the counters. */
-  count(holdId: string, limits: readonly SpendingLimit[], amount: bigint, nowMs: number): void
-  /** Corrects the counters of a hold that ends by the difference between charge and hold. */
-  correct(holdId: string, difference: bigint): void
-}
+export type SqliteSpending = ReturnType<typeof sqliteSpending>
 
 /** Prepares the statements of {@link SqliteSpending}. */
-export function sqliteSpending(database: SqliteDatabase): SqliteSpending {
+export function sqliteSpending(database: SqliteDatabase) {
   const selectSpent = prepareExact(
     database,
     'SELECT spent FROM signalbox_counters WHERE name = ? AND expires_at_ms > ?',
@@ -107,14 +85,16 @@ export function sqliteSpending(database: SqliteDatabase): SqliteSpending {
   )
 
   return {
-    exceeded(limits, amount, nowMs) {
+    /** Name of the first counter that an amount would take beyond its limit. Nothing is counted. Zero always fits. */
+    exceeded(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): string | undefined {
       if (amount === 0n) return undefined
       return limits.find(({ counter, limit }) => {
         const row = selectSpent.get(counter, nowMs) as { readonly spent: bigint } | undefined
         return (row?.spent ?? 0n) + amount > limit
       })?.counter
     },
-    count(holdId, limits, amount, nowMs) {
+    /** Counts a hold in all of the counters. */
+    count(holdId: string, limits: readonly SpendingLimit[], amount: bigint, nowMs: number): void {
       const counters = new Map(limits.map((limit) => [limit.counter, limit.expiresAtMs]))
       for (const [counter, expiresAtMs] of counters) {
         purge.run(counter, nowMs)
@@ -122,21 +102,11 @@ export function sqliteSpending(database: SqliteDatabase): SqliteSpending {
         link.run(holdId, row.id)
       }
     },
-    correct(holdId, difference) {
+    /** Corrects the counters of a hold that ends by the difference between charge and hold. */
+    correct(holdId: string, difference: bigint): void {
       if (difference !== 0n) correct.run(difference, holdId)
     },
   }
-}
-
-interface InteractionRow {
-  readonly account_id: string
-  readonly id: string
-  readonly vendor: string
-  readonly vendor_key: string
-  readonly upstream_id: string
-  readonly model: string
-  readonly created_at_ms: number
-  readonly expires_at_ms: number
 }
 
 const PURGED_PER_SAVE = 2
@@ -147,9 +117,7 @@ export type SqliteInteractions = Synchronous<InteractionStore>
 /** Prepares the statements of {@link SqliteInteractions}. */
 export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions {
   const replace = database.prepare(
-    `INSERT OR REPLACE INTO signalbox_interactions
-       (account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT OR REPLACE INTO signalbox_interactions (${INTERACTION_COLUMNS}) VALUES (${listOf('?', 8)})`,
   )
   const purge = database.prepare(
     `DELETE FROM signalbox_interactions WHERE (account_id, id) IN
@@ -163,41 +131,19 @@ export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions
     save(record) {
       // What has expired goes as new comes, so that nothing else need run for it.
       purge.run(record.createdAtMs)
-      replace.run(
-        record.accountId,
-        record.id,
-        record.vendor,
-        record.vendorKey,
-        record.upstreamId,
-        record.model,
-        wholeMilliseconds(record.createdAtMs),
-        wholeMilliseconds(record.expiresAtMs),
-      )
+      replace.run(...interactionValues(record, wholeMilliseconds))
     },
     find(accountId, id, nowMs) {
-      const row = select.get(accountId, id, nowMs) as InteractionRow | undefined
-      return row === undefined ? undefined : recordOf(row)
+      const row = select.get(accountId, id, nowMs) as SqlRow | undefined
+      return row === undefined ? undefined : interactionOf(row)
     },
-  }
-}
-
-function recordOf(row: InteractionRow): InteractionRecord {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    vendor: row.vendor,
-    vendorKey: row.vendor_key,
-    upstreamId: row.upstream_id,
-    model: row.model,
-    createdAtMs: row.created_at_ms,
-    expiresAtMs: row.expires_at_ms,
   }
 }
 
 /** Rows of each kind that one step deletes at most. */
 const ROWS_PER_STEP = 500
 
-/** The outcome of a reservation is remembered for an hour after its deadline, so that reserving it again is seen. */
+/** The outcome of a reservation is kept for an hour after its deadline, so that reserving it again is seen. */
 const OUTCOME_RETENTION_MS = 60 * 60 * 1000
 
 /**

@@ -30,9 +30,9 @@ export type SqliteStoreOptions = (
 
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in one SQLite file, for one machine: several processes
- * may share the file, and what was acknowledged survives a crash of process and machine. The file must not be on a network drive (SQLite, "Write-Ahead
- * Logging"), and a process must not open it with another copy of SQLite as well, such as another package's: the two copies
- * do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
+ * may share the file, and what was acknowledged survives a crash of process and machine. The file must not be on a network
+ * drive (SQLite, "Write-Ahead Logging"), and a process must not open it with another copy of SQLite as well, such as another
+ * package's: two copies do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
  *
  * `start()` and every method reject with {@link SqliteStoreError} when the database cannot be used.
  *

@@ -1,5 +1,7 @@
-import type { DueQuery, TaskChange, TaskDetails, TaskRecord, TaskState, TaskStore } from '../task-store.ts'
+import { type SqlRow, TASK_COLUMNS, taskOf, taskValues } from '../sql-rows.ts'
+import type { DueQuery, TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
 import {
+  listOf,
   type SqliteDatabase,
   type SqliteStatement,
   type Synchronous,
@@ -10,62 +12,12 @@ import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
 import type { SqliteWebhooks } from './sqlite-webhooks.ts'
 
-/** A row of the tasks' table. */
-export interface TaskRow {
-  readonly id: string
-  readonly account_id: string
-  readonly key_id: string
-  readonly state: TaskState
-  readonly upstream_id: string | null
-  readonly vendor_account: string
-  readonly hold_id: string | null
-  readonly created_at_ms: number
-  readonly updated_at_ms: number
-  readonly next_poll_at_ms: number
-  readonly deadline_at_ms: number
-  readonly details: string
-}
-
 /** Prepares the writing down of a task; one of the same id stays as it is. */
 export function sqliteTaskInsert(database: SqliteDatabase): (task: TaskRecord) => void {
   const insert = database.prepare(
-    `INSERT INTO signalbox_tasks (id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
-       created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    `INSERT INTO signalbox_tasks (${TASK_COLUMNS}) VALUES (${listOf('?', 12)}) ON CONFLICT (id) DO NOTHING`,
   )
-  return (task) => {
-    insert.run(
-      task.id,
-      task.accountId,
-      task.keyId,
-      task.state,
-      task.upstreamId ?? null,
-      task.vendorAccount,
-      task.holdId ?? null,
-      wholeMilliseconds(task.createdAtMs),
-      wholeMilliseconds(task.updatedAtMs),
-      wholeMilliseconds(task.nextPollAtMs),
-      wholeMilliseconds(task.deadlineAtMs),
-      JSON.stringify(task.details),
-    )
-  }
-}
-
-export function taskOf(row: TaskRow): TaskRecord {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    keyId: row.key_id,
-    state: row.state,
-    upstreamId: row.upstream_id ?? undefined,
-    vendorAccount: row.vendor_account,
-    holdId: row.hold_id ?? undefined,
-    createdAtMs: row.created_at_ms,
-    updatedAtMs: row.updated_at_ms,
-    nextPollAtMs: row.next_poll_at_ms,
-    deadlineAtMs: row.deadline_at_ms,
-    details: JSON.parse(row.details) as TaskDetails,
-  }
+  return (task) => void insert.run(...taskValues(task, wholeMilliseconds))
 }
 
 /** Long jobs, inside the transaction of whoever calls. */
@@ -93,12 +45,10 @@ export function sqliteTasks(
   const selectByUpstreamId = database.prepare(
     'SELECT * FROM signalbox_tasks WHERE account_id = ? AND upstream_id = ? ORDER BY created_at_ms DESC LIMIT 1',
   )
-  const selectPage = {
-    newest: preparePage(database, false, false),
-    after: preparePage(database, true, false),
-    before: preparePage(database, false, true),
-    between: preparePage(database, true, true),
-  }
+  // By whether the page is bounded in front and behind.
+  const selectPage = [false, true].map((hasAfter) =>
+    [false, true].map((hasBefore) => preparePage(database, hasAfter, hasBefore)),
+  )
   const update = database.prepare(
     `UPDATE signalbox_tasks SET
        state = ifnull(?, state), upstream_id = ifnull(?, upstream_id), vendor_account = ifnull(?, vendor_account),
@@ -123,13 +73,6 @@ export function sqliteTasks(
     else holds.settle({ holdId, amount: resolve.amount, description: resolve.description }, nowMs)
   }
 
-  function pageRows(accountId: string, { after, before }: Parameters<TaskStore['list']>[1], count: number): unknown[] {
-    if (after !== undefined && before !== undefined) return selectPage.between.all(after, before, accountId, count)
-    if (after !== undefined) return selectPage.after.all(after, accountId, count)
-    if (before !== undefined) return selectPage.before.all(before, accountId, count)
-    return selectPage.newest.all(accountId, count)
-  }
-
   return {
     ...sqliteTaskLeases(database),
 
@@ -137,12 +80,14 @@ export function sqliteTasks(
 
     find(accountId, id) {
       const row = selectById.get(accountId, id) ?? selectByUpstreamId.get(accountId, id)
-      return row === undefined ? undefined : taskOf(row as TaskRow)
+      return row === undefined ? undefined : taskOf(row as SqlRow)
     },
 
     list(accountId, page) {
       const size = Math.max(0, page.limit)
-      const rows = pageRows(accountId, page, size + 1) as TaskRow[]
+      const bounds = [page.after, page.before].filter((id) => id !== undefined)
+      const select = selectPage[Number(page.after !== undefined)]![Number(page.before !== undefined)]!
+      const rows = select.all(...bounds, accountId, size + 1) as SqlRow[]
       const tasks = rows.slice(0, size).map(taskOf)
       const isBackwards = page.after === undefined && page.before !== undefined
       return { tasks: isBackwards ? tasks.reverse() : tasks, hasMore: rows.length > size }
@@ -159,7 +104,7 @@ export function sqliteTasks(
         set.details === undefined ? null : JSON.stringify(set.details),
         id,
         JSON.stringify(from),
-      ) as Pick<TaskRow, 'hold_id'> | undefined
+      ) as { readonly hold_id: string | null } | undefined
       if (row === undefined) return false
       // Before the hold ends: a key that has its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
@@ -169,7 +114,7 @@ export function sqliteTasks(
     },
 
     discard(id, claim, nowMs) {
-      const row = remove.get(id) as Pick<TaskRow, 'hold_id'> | undefined
+      const row = remove.get(id) as { readonly hold_id: string | null } | undefined
       if (row === undefined) return false
       if (row.hold_id !== null) holds.void(row.hold_id, nowMs)
       if (claim !== undefined) claims.release(claim)
@@ -179,7 +124,7 @@ export function sqliteTasks(
     isAnyToPurge: (changedUntilMs) => selectEnded.get(changedUntilMs, 1) !== undefined,
 
     purge({ changedUntilMs, limit }) {
-      const rows = selectEnded.all(changedUntilMs, Math.max(0, limit)) as Pick<TaskRow, 'id'>[]
+      const rows = selectEnded.all(changedUntilMs, Math.max(0, limit)) as { readonly id: string }[]
       for (const { id } of rows) {
         removeDeliveries.run(id)
         removeEnded.run(id)
@@ -229,17 +174,18 @@ function sqliteTaskLeases(
   const selectTaken = database.prepare('SELECT taken FROM signalbox_poll_budgets WHERE vendor_account = ?')
   const countTaken = database.prepare('UPDATE signalbox_poll_budgets SET taken = taken + ? WHERE vendor_account = ?')
 
-  function due({ vendorAccount, nowMs, id }: DueQuery, limit: number): TaskRow[] {
+  function due({ vendorAccount, nowMs, id }: DueQuery, limit: number): SqlRow[] {
     const rows =
       id === undefined
         ? selectDue.all(vendorAccount, nowMs, nowMs, limit)
         : selectOne.all(vendorAccount, id, nowMs, limit)
-    return rows as TaskRow[]
+    return rows as SqlRow[]
   }
 
-  function leased(rows: readonly TaskRow[], leaseUntilMs: number): readonly TaskRecord[] {
-    for (const { id } of rows) lease.run(wholeMilliseconds(leaseUntilMs), id)
-    return rows.map(taskOf)
+  function leased(rows: readonly SqlRow[], leaseUntilMs: number): readonly TaskRecord[] {
+    const tasks = rows.map(taskOf)
+    for (const { id } of tasks) lease.run(wholeMilliseconds(leaseUntilMs), id)
+    return tasks
   }
 
   return {
@@ -258,7 +204,7 @@ function sqliteTaskLeases(
     isAnyExpired: (nowMs) => selectExpired.get(nowMs, nowMs, 1) !== undefined,
 
     leaseExpired({ nowMs, leaseUntilMs, limit }) {
-      return leased(selectExpired.all(nowMs, nowMs, Math.max(0, limit)) as TaskRow[], leaseUntilMs)
+      return leased(selectExpired.all(nowMs, nowMs, Math.max(0, limit)) as SqlRow[], leaseUntilMs)
     },
   }
 }

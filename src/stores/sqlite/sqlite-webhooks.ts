@@ -1,25 +1,18 @@
-import type { DeliveryAttempt, DeliveryState, NewDelivery, WebhookDelivery, WebhookStore } from '../webhook-store.ts'
+import { deliveryOf, optionalTimeOf, type SqlRow } from '../sql-rows.ts'
+import {
+  type DeliveryAttempt,
+  type DeliveryState,
+  MAX_ATTEMPTS_KEPT,
+  type NewDelivery,
+  type WebhookDelivery,
+  type WebhookStore,
+} from '../webhook-store.ts'
 import { type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-interface DeliveryRow {
-  readonly id: string
-  readonly account_id: string
-  readonly task_id: string
-  readonly url: string
-  readonly body: string
+interface AttemptsRow {
   readonly state: DeliveryState
   readonly attempts: string
-  readonly created_at_ms: number
-  readonly next_attempt_at_ms: number
-  readonly resent_at_ms: number
 }
-
-interface SecretRow {
-  readonly secret: string
-  readonly expires_at_ms: number | null
-}
-
-const MAX_ATTEMPTS_KEPT = 50
 
 /** Messages and secrets, inside the transaction of whoever calls. */
 export interface SqliteWebhooks extends Synchronous<WebhookStore> {
@@ -69,13 +62,13 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     isAnyDue: (nowMs) => selectDue.get(nowMs, nowMs, 1) !== undefined,
 
     leaseDue({ nowMs, leaseUntilMs, limit }) {
-      const rows = selectDue.all(nowMs, nowMs, Math.max(0, limit)) as DeliveryRow[]
+      const rows = selectDue.all(nowMs, nowMs, Math.max(0, limit)) as { readonly id: string }[]
       for (const { id } of rows) lease.run(wholeMilliseconds(leaseUntilMs), id)
-      return rows.map(deliveryOf)
+      return rows.map(withAttempts)
     },
 
     record(id, { attempt, state, nextAttemptAtMs }) {
-      const row = selectAttempts.get(id) as Pick<DeliveryRow, 'state' | 'attempts'> | undefined
+      const row = selectAttempts.get(id) as AttemptsRow | undefined
       if (row === undefined) return
       const attempts = [...(JSON.parse(row.attempts) as DeliveryAttempt[]), attempt].slice(-MAX_ATTEMPTS_KEPT)
       noteAttempt.run(JSON.stringify(attempts), id)
@@ -83,7 +76,7 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
       if (row.state === 'pending' || state === 'delivered') setState.run(state, wholeMilliseconds(nextAttemptAtMs), id)
     },
 
-    list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as DeliveryRow[]).map(deliveryOf),
+    list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as SqlRow[]).map(withAttempts),
 
     resend(accountId, id, nowMs) {
       const atMs = wholeMilliseconds(nowMs)
@@ -91,9 +84,9 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     },
 
     secrets: (accountId, nowMs) =>
-      (selectSecrets.all(accountId, nowMs) as SecretRow[]).map((row) => ({
-        secret: row.secret,
-        expiresAtMs: row.expires_at_ms ?? undefined,
+      (selectSecrets.all(accountId, nowMs) as SqlRow[]).map((row) => ({
+        secret: row['secret'] as string,
+        expiresAtMs: optionalTimeOf(row['expires_at_ms']),
       })),
 
     replaceSecret(accountId, secret, overlapUntilMs) {
@@ -105,17 +98,6 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
   }
 }
 
-function deliveryOf(row: DeliveryRow): WebhookDelivery {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    taskId: row.task_id,
-    url: row.url,
-    body: row.body,
-    createdAtMs: row.created_at_ms,
-    nextAttemptAtMs: row.next_attempt_at_ms,
-    state: row.state,
-    attempts: JSON.parse(row.attempts) as DeliveryAttempt[],
-    resentAtMs: row.resent_at_ms === 0 ? undefined : row.resent_at_ms,
-  }
+function withAttempts(row: SqlRow): WebhookDelivery {
+  return deliveryOf(row, JSON.parse(row['attempts'] as string) as DeliveryAttempt[])
 }

@@ -1,0 +1,176 @@
+import type { StoredAnswer } from './idempotency-store.ts'
+import type { InteractionRecord } from './interaction-store.ts'
+import type { KeyRecord } from './key-store.ts'
+import type { Account, LedgerEntry } from './ledger.ts'
+import type { SpendingCap } from './principal.ts'
+import type { TaskDetails, TaskRecord, TaskState } from './task-store.ts'
+import type { DeliveryAttempt, DeliveryState, WebhookDelivery } from './webhook-store.ts'
+
+/** A row of the SQL drivers, whose columns have the same names. Integers are numbers, bigints, or text of them. */
+export type SqlRow = Readonly<Record<string, unknown>>
+
+/** Makes a parameter of Unix milliseconds. Clocks may give fractions; the columns hold whole numbers. */
+type ToTime<Time> = (timeMs: number) => Time
+
+export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, created_at_ms'
+export const INTERACTION_COLUMNS =
+  'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
+export const KEY_COLUMNS = `id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
+  created_at_ms, expires_at_ms, revoked_at_ms`
+export const TASK_COLUMNS = `id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
+  created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details`
+
+export function accountOf(row: SqlRow): Account {
+  return {
+    id: row['id'] as string,
+    balance: BigInt(row['balance'] as string),
+    held: BigInt(row['held'] as string),
+    tier: row['tier'] as Account['tier'],
+    spendingCap: capOf(row),
+    createdAtMs: Number(row['created_at_ms']),
+  }
+}
+
+export function entryOf(row: SqlRow): LedgerEntry {
+  return {
+    id: `entry_${row['id'] as string}`,
+    accountId: row['account_id'] as string,
+    kind: row['kind'] as LedgerEntry['kind'],
+    amount: BigInt(row['amount'] as string),
+    holdId: (row['hold_id'] as string | null) ?? undefined,
+    description: row['description'] as string,
+    createdAtMs: Number(row['created_at_ms']),
+  }
+}
+
+export function keyOf(row: SqlRow): KeyRecord {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    hash: row['hash'] as string,
+    label: row['label'] as string,
+    scopes: JSON.parse(row['scopes'] as string) as KeyRecord['scopes'],
+    limits: row['limits'] === null ? undefined : (JSON.parse(row['limits'] as string) as KeyRecord['limits']),
+    spendingCap: capOf(row),
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: optionalTimeOf(row['expires_at_ms']),
+    revokedAtMs: optionalTimeOf(row['revoked_at_ms']),
+  }
+}
+
+/** Values of {@link KEY_COLUMNS}. */
+export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (string | null | Time)[] {
+  const { scopes, limits, expiresAtMs, revokedAtMs } = record
+  return [
+    record.id,
+    record.accountId,
+    record.hash,
+    record.label,
+    JSON.stringify(scopes),
+    limits === undefined ? null : JSON.stringify(limits),
+    ...capValues(record.spendingCap),
+    toTime(record.createdAtMs),
+    expiresAtMs === undefined ? null : toTime(expiresAtMs),
+    revokedAtMs === undefined ? null : toTime(revokedAtMs),
+  ]
+}
+
+export function taskOf(row: SqlRow): TaskRecord {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    keyId: row['key_id'] as string,
+    state: row['state'] as TaskState,
+    upstreamId: (row['upstream_id'] as string | null) ?? undefined,
+    vendorAccount: row['vendor_account'] as string,
+    holdId: (row['hold_id'] as string | null) ?? undefined,
+    createdAtMs: Number(row['created_at_ms']),
+    updatedAtMs: Number(row['updated_at_ms']),
+    nextPollAtMs: Number(row['next_poll_at_ms']),
+    deadlineAtMs: Number(row['deadline_at_ms']),
+    details: JSON.parse(row['details'] as string) as TaskDetails,
+  }
+}
+
+/** Values of {@link TASK_COLUMNS}. */
+export function taskValues<Time>(task: TaskRecord, toTime: ToTime<Time>): (string | null | Time)[] {
+  return [
+    task.id,
+    task.accountId,
+    task.keyId,
+    task.state,
+    task.upstreamId ?? null,
+    task.vendorAccount,
+    task.holdId ?? null,
+    toTime(task.createdAtMs),
+    toTime(task.updatedAtMs),
+    toTime(task.nextPollAtMs),
+    toTime(task.deadlineAtMs),
+    JSON.stringify(task.details),
+  ]
+}
+
+export function interactionOf(row: SqlRow): InteractionRecord {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    vendor: row['vendor'] as string,
+    vendorKey: row['vendor_key'] as string,
+    upstreamId: row['upstream_id'] as string,
+    model: row['model'] as string,
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
+}
+
+/** Values of {@link INTERACTION_COLUMNS}. */
+export function interactionValues<Time>(record: InteractionRecord, toTime: ToTime<Time>): (string | Time)[] {
+  const { accountId, id, vendor, vendorKey, upstreamId, model, createdAtMs, expiresAtMs } = record
+  return [accountId, id, vendor, vendorKey, upstreamId, model, toTime(createdAtMs), toTime(expiresAtMs)]
+}
+
+/** @param attempts are kept in a form of its own by each driver. */
+export function deliveryOf(row: SqlRow, attempts: readonly DeliveryAttempt[]): WebhookDelivery {
+  const resentAtMs = Number(row['resent_at_ms'])
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    taskId: row['task_id'] as string,
+    url: row['url'] as string,
+    body: row['body'] as string,
+    createdAtMs: Number(row['created_at_ms']),
+    nextAttemptAtMs: Number(row['next_attempt_at_ms']),
+    state: row['state'] as DeliveryState,
+    attempts,
+    resentAtMs: resentAtMs === 0 ? undefined : resentAtMs,
+  }
+}
+
+export function answerOf(row: SqlRow): StoredAnswer {
+  return {
+    status: Number(row['answer_status']),
+    headers: JSON.parse(row['answer_headers'] as string) as string[],
+    body: row['answer_body'] as Uint8Array,
+  }
+}
+
+/** Status, headers and body of an answer; the body as a Buffer, the one byte array that every engine and client binds. */
+export function answerValues({ status, headers, body }: StoredAnswer): [number, string, Uint8Array] {
+  return [status, JSON.stringify(headers), Buffer.from(body.buffer, body.byteOffset, body.byteLength)]
+}
+
+/** Amount and period of a cap as two values that are null together. */
+export function capValues(cap: SpendingCap | null | undefined): [string | null, string | null] {
+  return cap == null ? [null, null] : [String(cap.amount), cap.period]
+}
+
+export function optionalTimeOf(column: unknown): number | undefined {
+  return column === null ? undefined : Number(column)
+}
+
+function capOf(row: SqlRow): SpendingCap | undefined {
+  const amount = row['cap_amount']
+  return amount === null
+    ? undefined
+    : { amount: BigInt(amount as string), period: row['cap_period'] as SpendingCap['period'] }
+}
