@@ -10,15 +10,16 @@
  */
 
 export { type Catalog, createCatalog } from './catalog/catalog.ts'
-export { defineModel, type ModelDefinition } from './catalog/define-model.ts'
-export type {
-  CatalogModel,
-  ImageAbilities,
-  ModelKind,
-  ModelLimits,
-  ModelRoute,
-  SpeechAbilities,
-  VideoAbilities,
+export {
+  type CatalogModel,
+  defineModel,
+  type ImageAbilities,
+  type ModelDefinition,
+  type ModelKind,
+  type ModelLimits,
+  type ModelRoute,
+  type SpeechAbilities,
+  type VideoAbilities,
 } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'

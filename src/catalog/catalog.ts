@@ -1,5 +1,4 @@
-import { defineModel, type ModelDefinition } from './define-model.ts'
-import type { CatalogModel } from './model.ts'
+import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
 
 /** The models that callers may name. */
 export interface Catalog {

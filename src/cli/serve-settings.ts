@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
-import type { ModelDefinition } from '../catalog/define-model.ts'
+import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import type { PriceFile } from '../catalog/prices/prices.ts'

@@ -1,7 +1,6 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
-import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
-import { MODELS_DEV_PROVIDERS } from '../models/price-list-providers.ts'
+import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../models/built-in-models.ts'
 import type { ImportedPrices } from './imported-prices.ts'
 import type { Meter } from './meter.ts'
 import { type EntryPrice, type PriceEntry, PriceImport } from './price-import.ts'

@@ -1,4 +1,6 @@
-import { IMAGE_MODELS } from '../../catalog/models/image-models.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import type { ImageModels } from '../models/image-models.ts'
@@ -20,7 +22,8 @@ export function image<const Model extends ModelId<ImageModels>>(
   model: Model,
   facts?: ImageModelFacts,
 ): ImageBuilder<Model> {
-  const { protocol, image: abilities } = facts ?? knownModel(IMAGE_MODELS, model) ?? {}
+  const { protocol, image: abilities } =
+    facts ?? knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ?? {}
   const row: ModelFacts = { id: model, limits: {}, ...(abilities === undefined ? {} : { image: abilities }) }
   // Each draft has every step of its shape; the type shows those of the model.
   return draftOf(protocol, row) as never

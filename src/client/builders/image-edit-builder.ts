@@ -1,4 +1,6 @@
-import { IMAGE_MODELS } from '../../catalog/models/image-models.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { checkListedSize } from '../../endpoints/images/openai/image-size.ts'
 import type { EditedImages } from '../gateway-client.ts'
 import { imageEditForm } from '../image-edit-form.ts'
@@ -78,7 +80,7 @@ class ImageEditDraft extends PictureDraft<State> {
   }
   build() {
     const { model, images, mask } = this.state
-    const abilities = knownModel(IMAGE_MODELS, model)?.image
+    const abilities = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)?.image
     const fields = this.checked(abilities, checkListedSize)
     if (images.length === 0) throw builderFault('image', 'is required')
     const most = abilities?.referenceImages?.max

@@ -1,4 +1,4 @@
-import { SPEECH_MODELS } from '../../catalog/models/speech-models.ts'
+import { DASHSCOPE_SPEECH_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { checkSpeechAbilities } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import type { OtherSpeechRequest, SpeechModels } from '../models/speech-models.ts'
@@ -70,7 +70,7 @@ class SpeechDraft extends Draft<State> {
   build(): State {
     const { state } = this
     if (state.input === '') throw builderFault('input', 'needs a text')
-    const known = knownModel(SPEECH_MODELS, state.model)?.speech
+    const known = knownModel(state.model, DASHSCOPE_SPEECH_MODELS)?.speech
     if (known !== undefined) checkSpeechAbilities(state, { id: state.model, limits: {}, speech: known })
     return { ...state }
   }

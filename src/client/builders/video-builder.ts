@@ -1,4 +1,4 @@
-import { VIDEO_MODELS } from '../../catalog/models/video-models.ts'
+import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { buildBody } from '../../endpoints/videos/build-body.ts'
 import { mediaAddresses } from '../../endpoints/videos/media-addresses.ts'
 import { referenceKind } from '../../endpoints/videos/reference-kind.ts'
@@ -25,7 +25,7 @@ export function video<const Model extends ModelId<VideoModels>>(
   model: Model,
   facts?: Omit<VideoModelFacts, 'id'>,
 ): VideoBuilder<Model> {
-  const known = facts ?? knownModel(VIDEO_MODELS, model)
+  const known = facts ?? knownModel(model, DASHSCOPE_VIDEO_MODELS)
   const { protocol, video: abilities } = known ?? {}
   const draft = new VideoDraft({
     model: {
