@@ -25,9 +25,15 @@ export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
 export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
 export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices.ts'
-export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/imported-prices.ts'
-export { definePrices, type PriceFile, type PriceRow, type Prices } from './catalog/prices/prices.ts'
-export { type ReloadablePrices, reloadablePrices } from './catalog/prices/reloadable-prices.ts'
+export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/price-import.ts'
+export {
+  definePrices,
+  type PriceFile,
+  type PriceRow,
+  type Prices,
+  type ReloadablePrices,
+  reloadablePrices,
+} from './catalog/prices/prices.ts'
 export type { ChatChunk, ChatStream } from './client/chat-stream.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'

@@ -1,10 +1,16 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
-import type { ImportedPrices } from './imported-prices.ts'
-import type { Meter } from './meter.ts'
-import { type EntryPrice, type PriceEntry, PriceImport } from './price-import.ts'
-import { dollarsOf, isObject, objectOf } from './price-json.ts'
+import {
+  dollarsOf,
+  type EntryPrice,
+  type ImportedPrices,
+  isObject,
+  objectOf,
+  type PriceEntry,
+  PriceImport,
+} from './price-import.ts'
+import type { Meter } from './rate.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 

@@ -1,10 +1,16 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../models/built-in-models.ts'
-import type { ImportedPrices } from './imported-prices.ts'
-import type { Meter } from './meter.ts'
-import { type EntryPrice, type PriceEntry, PriceImport } from './price-import.ts'
-import { dollarsOf, objectOf } from './price-json.ts'
+import {
+  dollarsOf,
+  type EntryPrice,
+  type ImportedPrices,
+  MILLION_DIGITS,
+  objectOf,
+  type PriceEntry,
+  PriceImport,
+} from './price-import.ts'
+import type { Meter } from './rate.ts'
 
 /** Members of `cost`, in dollars for a million tokens. */
 const FIELDS: Readonly<Record<string, Meter>> = {
@@ -16,8 +22,6 @@ const FIELDS: Readonly<Record<string, Meter>> = {
 }
 
 const TIER_FIELD = /^(?:tiers|context_over_.+)$/
-
-const MILLION_DIGITS = 6
 
 /**
  * Reads the `api.json` of models.dev: providers by id, each with `models` by id, each with `cost` in dollars for a million
