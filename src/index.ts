@@ -34,11 +34,11 @@ export {
   type ReloadablePrices,
   reloadablePrices,
 } from './catalog/prices/prices.ts'
-export type { ChatChunk, ChatStream } from './client/chat-stream.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
+export type { ChatChunk, ChatStream } from './client/streams.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
 export type { Ending, EventListener, GatewayEvent } from './core/events.ts'

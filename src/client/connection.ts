@@ -1,15 +1,25 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { CallScope } from './call-scope.ts'
-import { checkClientOptions } from './check-client-options.ts'
 import { clientClock, pause } from './client-clock.ts'
 import { brokenAnswer, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
-import type { CallOptions, ClientOptions } from './client-options.ts'
-import { isUnsent, reasonOf } from './lost-connection.ts'
-import { retryDelayMs } from './retry-delay.ts'
+import { type CallOptions, type ClientOptions, checkClientOptions } from './client-options.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_MAX_RETRIES = 2
+const FIRST_DELAY_MS = 500
+const LONGEST_DELAY_MS = 8_000
+
+/** A gateway that wants to be left alone for longer than this is not waited for. */
+const LONGEST_RETRY_AFTER_SECONDS = 60
+
+/** What Node calls connections that never came about, so that nothing can have been sent. Browsers do not tell. */
+const UNSENT_CODES: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
 
 /** One call, before it is sent. */
 export interface Call {
@@ -166,4 +176,35 @@ function bodyOf({ body, options }: Call): string | FormData | null {
 /** `crypto.randomUUID` exists on secure pages only. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/**
+ * How long to wait before a call is tried again: what the gateway asked for, else twice as long each time, shortened at
+ * random by up to a quarter. Undefined: not at all. Tried again is whatever `retryable` allows: 408, 429, 5xx, failed
+ * connections, and calls whose first attempt is still being answered. Only a video takes longer to end than a retry waits.
+ */
+export function retryDelayMs(error: GatewayError, attempt: number): number | undefined {
+  if (!error.retryable || error.code === 'task_not_finished') return undefined
+  const { retryAfterSeconds } = error
+  if (retryAfterSeconds !== undefined) {
+    return retryAfterSeconds > LONGEST_RETRY_AFTER_SECONDS ? undefined : retryAfterSeconds * 1000
+  }
+  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (1 - Math.random() / 4)
+}
+
+/** Is it certain that nothing of the request has left? */
+function isUnsent(error: unknown): boolean {
+  return UNSENT_CODES.has(causeOf(error).code)
+}
+
+/** Why a connection failed, to be put behind a message; empty where nobody says. Node hides it below a `fetch failed`. */
+function reasonOf(error: unknown): string {
+  const { code, message } = causeOf(error)
+  const reason = code ?? message
+  return typeof reason === 'string' && reason !== '' ? `: ${reason}` : ''
+}
+
+function causeOf(error: unknown): { readonly code?: unknown; readonly message?: unknown } {
+  const { cause } = (error ?? {}) as { readonly cause?: object | null }
+  return cause ?? {}
 }

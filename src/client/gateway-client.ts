@@ -1,30 +1,32 @@
 import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
 import type { BinaryAnswer } from './binary-answer.ts'
-import type { ChatStream } from './chat-stream.ts'
 import type { CallOptions } from './client-options.ts'
 import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
-import type { ImageStream } from './image-stream.ts'
-import type { MessageStream } from './message-stream.ts'
 import type { Message, MessagePrompt, MessageRequest } from './message-types.ts'
 import type { ChatModels, OtherChatRequest } from './models/chat-models.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from './models/embedding-models.ts'
-import type { ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
-import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from './models/image-models.ts'
+import type {
+  ImageEditModels,
+  ImageModels,
+  OtherImageAnswer,
+  OtherImageEditRequest,
+  OtherImageEvent,
+  OtherImageRequest,
+} from './models/image-models.ts'
 import type { AnswerOf, EventOf, ModelId, RequestOf, StreamOf } from './models/model-request.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
-import type { SpeechStream } from './speech-stream.ts'
+import type { ChatStream, ImageStream, MessageStream, SpeechStream } from './streams.ts'
 import type { Upload } from './upload.ts'
-import type { VideoList, VideoTask } from './video-task.ts'
-import type { WaitOptions } from './wait-for-video.ts'
+import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
 
 /** A model as the gateway lists it. */
 export interface ClientModel {
   readonly id: string
   readonly owned_by: string
   readonly display_name: string
-  /** What it does: `chat`, `image`, `image_edit`, `video`, `embedding`, `speech`. */
+  /** What it does; see `ModelKind`. */
   readonly kinds: readonly string[]
   /** False: its vendor is not configured. */
   readonly available: boolean

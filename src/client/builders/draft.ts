@@ -1,3 +1,4 @@
+import type { ModelDefinition } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 
 /** A request in the making. It never changes: every step gives a new one, so that a half-built request can be shared. */
@@ -24,4 +25,10 @@ export function builderFault(param: string, reason: string): GatewayError {
 export function within(param: string, value: number, [min, max]: readonly [number, number]): number {
   if (value >= min && value <= max) return value
   throw builderFault(param, `must be ${min} to ${max}`)
+}
+
+/** The row of a model that the package knows, by its id or by its vendor's; undefined for a host's own. */
+export function knownModel(id: string, ...lists: readonly (readonly ModelDefinition[])[]): ModelDefinition | undefined {
+  const rows = lists.flat()
+  return rows.find((row) => row.id === id) ?? rows.find((row) => row.aliases?.includes(id) === true)
 }

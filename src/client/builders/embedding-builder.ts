@@ -3,8 +3,7 @@ import { GEMINI_EMBEDDING_MODELS } from '../../catalog/models/gemini-models.ts'
 import { VOYAGE_EMBEDDING_MODELS } from '../../catalog/models/voyage-models.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from '../models/embedding-models.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
-import { builderFault, Draft } from './draft.ts'
-import { knownModel } from './known-model.ts'
+import { builderFault, Draft, knownModel } from './draft.ts'
 
 type FieldsOf<Model> = RequestOf<EmbeddingModels, Model, OtherEmbeddingRequest>
 

@@ -3,16 +3,18 @@ import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { checkListedSize } from '../../endpoints/images/openai/image-size.ts'
 import type { EditedImages } from '../gateway-client.ts'
-import { imageEditForm } from '../image-edit-form.ts'
-import type { ImageEditModels, OtherImageEditRequest } from '../models/image-edit-models.ts'
-import type { OtherImageEvent } from '../models/image-models.ts'
+import type { ImageEditModels, OtherImageEditRequest, OtherImageEvent } from '../models/image-models.ts'
 import type { EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
-import type { Upload } from '../upload.ts'
-import { builderFault } from './draft.ts'
-import { knownModel } from './known-model.ts'
-import { PictureDraft } from './picture-draft.ts'
-import type { PictureFields } from './picture-fields.ts'
-import type { FormatSteps, PartialStreamStep, PictureSteps, StreamField } from './picture-steps.ts'
+import { imageEditForm, type Upload } from '../upload.ts'
+import { builderFault, knownModel } from './draft.ts'
+import {
+  type FormatSteps,
+  type PartialStreamStep,
+  PictureDraft,
+  type PictureFields,
+  type PictureSteps,
+  type StreamField,
+} from './picture-draft.ts'
 
 type FieldsOf<Model> = RequestOf<ImageEditModels, Model, OtherImageEditRequest>
 

@@ -2,8 +2,7 @@ import { DASHSCOPE_SPEECH_MODELS } from '../../catalog/models/dashscope-models.t
 import { checkSpeechAbilities } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import type { OtherSpeechRequest, SpeechModels } from '../models/speech-models.ts'
-import { builderFault, Draft } from './draft.ts'
-import { knownModel } from './known-model.ts'
+import { builderFault, Draft, knownModel } from './draft.ts'
 
 type FieldsOf<Model> = RequestOf<SpeechModels, Model, OtherSpeechRequest>
 

@@ -1,3 +1,5 @@
+import type { INTERACTION_RATIOS, STRIP_RATIOS } from '../../catalog/models/gemini-models.ts'
+
 /** A block of the input: text, a picture as base64 without a `data:` prefix, or the address of one. */
 export type InteractionInput =
   | { readonly type: 'text'; readonly text: string }
@@ -5,10 +7,10 @@ export type InteractionInput =
   | { readonly type: 'image'; readonly mime_type: string; readonly uri: string }
 
 /** Ratios of every model of this shape (Gemini API, "Image generation"). */
-export type InteractionRatio = '1:1' | '2:3' | '3:2' | '3:4' | '4:3' | '4:5' | '5:4' | '9:16' | '16:9' | '21:9'
+export type InteractionRatio = (typeof INTERACTION_RATIOS)[number]
 
 /** Ratios that only some models have. */
-export type WideInteractionRatio = InteractionRatio | '1:4' | '4:1' | '1:8' | '8:1'
+export type WideInteractionRatio = InteractionRatio | (typeof STRIP_RATIOS)[number]
 
 /** A picture in the interactions shape (API specification, "Interactions-style image request"). */
 export interface InteractionImageRequest<Size extends string, Ratio extends string, Config> {

@@ -1,57 +1,10 @@
-/** Voices that every speech model has (Model Studio, speech synthesis). */
-type SharedVoice =
-  | 'Cherry'
-  | 'Ethan'
-  | 'Serena'
-  | 'Chelsie'
-  | 'Momo'
-  | 'Vivian'
-  | 'Moon'
-  | 'Maia'
-  | 'Kai'
-  | 'Nofish'
-  | 'Bella'
-  | 'Eldric Sage'
-  | 'Mia'
-  | 'Mochi'
-  | 'Bellona'
-  | 'Vincent'
-  | 'Bunny'
-  | 'Neil'
-  | 'Elias'
-  | 'Arthur'
-  | 'Nini'
-  | 'Seren'
-  | 'Pip'
-  | 'Stella'
+import type { BASIC_VOICES, SHARED_VOICES } from '../../catalog/models/dashscope-models.ts'
 
-/** Voices that only the basic model has (Model Studio, speech synthesis). */
-type BasicVoice =
-  | 'Jennifer'
-  | 'Ryan'
-  | 'Katerina'
-  | 'Aiden'
-  | 'Dylan'
-  | 'Jada'
-  | 'Sunny'
-  | 'Li'
-  | 'Marcus'
-  | 'Roy'
-  | 'Peter'
-  | 'Eric'
-  | 'Rocky'
-  | 'Kiki'
-  | 'Ebona'
-  | 'Bodega'
-  | 'Sonrisa'
-  | 'Alek'
-  | 'Dolce'
-  | 'Sohee'
-  | 'Ono Anna'
-  | 'Lenn'
-  | 'Emilien'
-  | 'Andre'
-  | 'Radio Gol'
+/** Voices that every speech model has. */
+type SharedVoice = (typeof SHARED_VOICES)[number]
+
+/** Voices that only the basic model has. */
+type BasicVoice = (typeof BASIC_VOICES)[number]
 
 /** Voices of OpenAI's, in whose place the default voice speaks (API specification, "Speech request"). */
 type StandInVoice =

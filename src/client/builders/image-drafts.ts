@@ -1,10 +1,71 @@
 import { checkInteractionAbilities } from '../../endpoints/images/interactions/check-interaction-abilities.ts'
 import type { InteractionBlock, InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
+import { checkAbilities } from '../../endpoints/images/multimodal/check-abilities.ts'
+import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
+import { checkFreeSize } from '../../endpoints/images/openai/image-size.ts'
+import type { OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import { builderFault, Draft, within } from './draft.ts'
-import type { InteractionPicture } from './image-steps.ts'
+import { PictureDraft, type PictureFields } from './picture-draft.ts'
 
-interface State {
+/** A picture in base64, or by its address. */
+export type InteractionPicture =
+  | { readonly mimeType: string; readonly data: string }
+  | { readonly mimeType: string; readonly uri: string }
+
+interface MultimodalState {
+  readonly model: ModelFacts
+  readonly prompt?: string
+  readonly references: readonly string[]
+  readonly parameters: NonNullable<MultimodalImageRequest['parameters']>
+}
+
+/** An image request in the multimodal shape (API specification, "Multimodal image request"). */
+export class MultimodalImageDraft extends Draft<MultimodalState> {
+  prompt(prompt: string): this {
+    return this.with({ prompt })
+  }
+  reference(url: string): this {
+    if (!/^https:\/\//i.test(url))
+      throw builderFault(`references[${this.state.references.length}]`, 'must be an https URL')
+    return this.with({ references: [...this.state.references, url] })
+  }
+  size(size: string): this {
+    return this.#set({ size })
+  }
+  negativePrompt(text: string): this {
+    return this.#set({ negative_prompt: text })
+  }
+  seed(seed: number): this {
+    return this.#set({ seed })
+  }
+  watermark(isOn = true): this {
+    return this.#set({ watermark: isOn })
+  }
+  promptExtend(isOn = true): this {
+    return this.#set({ prompt_extend: isOn })
+  }
+  stream(): never {
+    throw builderFault('stream', 'this shape answers as a whole only')
+  }
+  build(): MultimodalImageRequest {
+    const { model, prompt, references, parameters } = this.state
+    if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
+    const request: MultimodalImageRequest = {
+      model: model.id,
+      input: { messages: [{ role: 'user', content: [...references.map((image) => ({ image })), { text: prompt }] }] },
+      ...(Object.keys(parameters).length === 0 ? {} : { parameters: { ...parameters } }),
+    }
+    if (model.image !== undefined) checkAbilities(request, model.image)
+    return request
+  }
+
+  #set(change: MultimodalState['parameters']): this {
+    return this.with({ parameters: { ...this.state.parameters, ...change } })
+  }
+}
+
+interface InteractionState {
   readonly model: ModelFacts
   readonly prompt?: string
   readonly references: readonly InteractionBlock[]
@@ -17,7 +78,7 @@ interface State {
 }
 
 /** An image request in the interactions shape (API specification, "Interactions-style image request"). */
-export class InteractionImageDraft extends Draft<State> {
+export class InteractionImageDraft extends Draft<InteractionState> {
   prompt(prompt: string): this {
     return this.with({ prompt })
   }
@@ -68,5 +129,21 @@ export class InteractionImageDraft extends Draft<State> {
     }
     checkInteractionAbilities(request, model)
     return request
+  }
+}
+
+interface OpenAIState {
+  readonly model: ModelFacts
+  readonly fields: PictureFields
+}
+
+/** An image request in OpenAI's shape (OpenAI API, "Create image"). */
+export class OpenAIImageDraft extends PictureDraft<OpenAIState> {
+  moderation(moderation: string): this {
+    return this.set({ moderation })
+  }
+  build(): OpenAIImageRequest {
+    const { model } = this.state
+    return { model: model.id, ...this.checked(model.image, checkFreeSize) }
   }
 }
