@@ -141,7 +141,7 @@ export interface ChatCompletions {
   ): Promise<Stream extends true ? ChatStream : ChatCompletion>
 }
 
-/** Videos, which are made while nobody waits on a line. */
+/** Videos, which are made in the background. */
 export interface Videos {
   /** Orders a video. */
   generate<const Model extends ModelId<VideoModels>>(

@@ -1,5 +1,5 @@
 import type { ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
-import type { OpenAnswer } from './connection.ts'
+import type { OpenResponse } from './connection.ts'
 import { type EventStream, eventStream } from './event-stream.ts'
 import type { MessageEvent } from './message-types.ts'
 
@@ -33,32 +33,25 @@ export interface ChatChunk {
 export type ChatStream = EventStream<ChatChunk>
 
 /** Reads a streamed chat, which ends with `[DONE]`. */
-export function chatStream(answer: OpenAnswer): ChatStream {
-  return eventStream<ChatChunk>(answer, {
-    isEnd: ({ data }) => data === '[DONE]',
-    givesEnd: false,
-    isError: (chunk) => 'error' in chunk,
-  })
+export function chatStream(answer: OpenResponse): ChatStream {
+  return eventStream<ChatChunk>(answer)
 }
 
 /** Streamed pictures: iterate them once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export type ImageStream<Event> = EventStream<Event>
 
-/** The names by which the two shapes that stream call their events. */
+/** Where the two shapes that stream name their events. */
 interface NamedEvent {
   readonly type?: unknown
   readonly event_type?: unknown
 }
 
 /**
- * Reads streamed pictures of either shape. The interactions shape ends with `[DONE]`. OpenAI's has no mark of its end, and a
- * vendor may make fewer pictures than were asked for, so it is whole when it ends after a complete one.
+ * Reads streamed pictures of either shape. The interactions shape ends with `[DONE]`. OpenAI's has no end mark, and a vendor
+ * may make fewer pictures than requested, so a stream that ends after a complete picture is complete.
  */
-export function imageStream(answer: OpenAnswer): ImageStream<NamedEvent> {
+export function imageStream(answer: OpenResponse): ImageStream<NamedEvent> {
   return eventStream<NamedEvent>(answer, {
-    isEnd: ({ data }) => data === '[DONE]',
-    givesEnd: false,
-    isError: (event) => 'error' in event,
     isComplete: ({ type, event_type: name = type }) => typeof name === 'string' && name.endsWith('.completed'),
   })
 }
@@ -67,10 +60,9 @@ export function imageStream(answer: OpenAnswer): ImageStream<NamedEvent> {
 export type MessageStream = EventStream<MessageEvent>
 
 /** Reads a streamed message, which ends with `message_stop`. */
-export function messageStream(answer: OpenAnswer): MessageStream {
+export function messageStream(answer: OpenResponse): MessageStream {
   return eventStream<MessageEvent>(answer, {
-    isEnd: ({ event }) => event === 'message_stop',
-    givesEnd: true,
+    endEvent: 'message_stop',
     isError: (event) => (event.type as string) === 'error',
   })
 }
@@ -93,11 +85,8 @@ export type SpeechEvent =
 export type SpeechStream = EventStream<SpeechEvent>
 
 /** Reads speech that comes in events, which end with `speech.audio.done`. */
-export function speechStream(answer: OpenAnswer): SpeechStream {
+export function speechStream(answer: OpenResponse): SpeechStream {
   return eventStream<SpeechEvent>(answer, {
-    isEnd: ({ data }) => data === '[DONE]',
-    givesEnd: false,
-    isError: (event) => 'error' in event,
     isComplete: ({ type }) => type === 'speech.audio.done',
   })
 }

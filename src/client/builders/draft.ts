@@ -1,7 +1,7 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 
-/** A request in the making. It never changes: every step gives a new one, so that a half-built request can be shared. */
+/** An unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
 export abstract class Draft<State extends object> {
   protected readonly state: State
 

@@ -136,54 +136,54 @@ interface State {
 
 class VideoDraft extends Draft<State> {
   prompt(prompt: string): this {
-    return this.#mean({ prompt })
+    return this.#set({ prompt })
   }
   negativePrompt(negativePrompt: string): this {
-    return this.#mean({ negativePrompt })
+    return this.#set({ negativePrompt })
   }
   tier(resolution: string): this {
-    return this.#mean({ resolution })
+    return this.#set({ resolution })
   }
   seconds(seconds: number): this {
     if (!Number.isInteger(seconds)) throw builderFault('seconds', 'must be a whole number')
-    return this.#mean({ seconds })
+    return this.#set({ seconds })
   }
   aspectRatio(aspectRatio: string): this {
-    return this.#mean({ aspectRatio })
+    return this.#set({ aspectRatio })
   }
   seed(seed: number): this {
-    return this.#mean({ seed })
+    return this.#set({ seed })
   }
   watermark(isOn = true): this {
-    return this.#mean({ watermark: isOn })
+    return this.#set({ watermark: isOn })
   }
   promptExtend(isOn = true): this {
-    return this.#mean({ promptExtend: isOn })
+    return this.#set({ promptExtend: isOn })
   }
   audio(url: string): this {
-    return this.#mean({ audio: url })
+    return this.#set({ audio: url })
   }
   firstFrame(url: string): this {
-    return this.#mean({ firstFrame: url })
+    return this.#set({ firstFrame: url })
   }
   lastFrame(url: string): this {
-    return this.#mean({ lastFrame: url })
+    return this.#set({ lastFrame: url })
   }
   firstClip(url: string): this {
-    return this.#mean({ firstClip: url })
+    return this.#set({ firstClip: url })
   }
   shots(shotType: string): this {
-    return this.#mean({ shotType })
+    return this.#set({ shotType })
   }
   mute(): this {
-    return this.#mean({ mute: true })
+    return this.#set({ mute: true })
   }
   reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
     const { references = [] } = this.state.intent
     if (kind === undefined) {
       throw builderFault(`references[${references.length}]`, 'its name does not tell; give kind: image or video')
     }
-    return this.#mean({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
+    return this.#set({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
   }
   webhook(webhookUrl: string): this {
     if (!/^https?:\/\//i.test(webhookUrl) || !URL.canParse(webhookUrl)) {
@@ -199,7 +199,7 @@ class VideoDraft extends Draft<State> {
     return webhookUrl === undefined ? body : { ...body, webhook_url: webhookUrl }
   }
 
-  #mean(change: Partial<VideoIntent>): this {
+  #set(change: Partial<VideoIntent>): this {
     return this.with({ intent: { ...this.state.intent, ...change } })
   }
 }

@@ -30,19 +30,19 @@ export interface InteractionImageRequest<Size extends string, Ratio extends stri
   readonly store?: boolean
 }
 
-/** How a picture is thought of. */
+/** Settings of the generation. */
 export interface InteractionConfig {
   /** 0 to 2. */
   readonly temperature?: number
 }
 
-/** The same, for models that think. */
+/** Settings of the generation, for models that reason. */
 export interface ThinkingInteractionConfig extends InteractionConfig {
   /** Default `minimal`. */
   readonly thinking_level?: 'minimal' | 'high'
 }
 
-/** A step of an answer: pictures and words stand in `model_output`, at times in several. */
+/** A step of an answer: pictures and text are in `model_output` steps, of which there may be several. */
 export interface InteractionStep {
   /** `model_output`, `thought`, and others that a vendor may add. */
   readonly type: string
