@@ -13,7 +13,7 @@ import type {
   OtherImageEvent,
   OtherImageRequest,
 } from './models/image-models.ts'
-import type { AnswerOf, EventOf, ModelId, RequestOf, StreamOf } from './models/model-request.ts'
+import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
@@ -67,11 +67,7 @@ export interface GatewayClient {
   readonly embeddings: {
     /** Makes vectors. With `encoding_format: 'base64'` they travel as base64 and come as `Float32Array`. */
     create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
-      request: { readonly model: Model; readonly encoding_format?: Encoding } & RequestOf<
-        EmbeddingModels,
-        Model,
-        OtherEmbeddingRequest
-      >,
+      request: ModelRequest<EmbeddingModels, Model, OtherEmbeddingRequest> & { readonly encoding_format?: Encoding },
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
   }
@@ -79,11 +75,7 @@ export interface GatewayClient {
     readonly speech: {
       /** Speaks a text. The answer can be read while it is spoken; with `stream_format: 'sse'` it comes in events. */
       create<const Model extends ModelId<SpeechModels>, const Format extends 'audio' | 'sse' = 'audio'>(
-        request: { readonly model: Model; readonly stream_format?: Format } & RequestOf<
-          SpeechModels,
-          Model,
-          OtherSpeechRequest
-        >,
+        request: ModelRequest<SpeechModels, Model, OtherSpeechRequest> & { readonly stream_format?: Format },
         options?: CallOptions,
       ): Promise<Format extends 'sse' ? SpeechStream : BinaryAnswer>
     }
@@ -106,7 +98,7 @@ export interface Images {
     const Model extends ModelId<ImageModels>,
     const Stream extends StreamOf<EventOf<ImageModels, Model, OtherImageEvent>> = false,
   >(
-    request: { readonly model: Model; readonly stream?: Stream } & RequestOf<ImageModels, Model, OtherImageRequest>,
+    request: ModelRequest<ImageModels, Model, OtherImageRequest> & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<
     Stream extends true
@@ -118,8 +110,7 @@ export interface Images {
     const Model extends ModelId<ImageEditModels>,
     const Stream extends StreamOf<EventOf<ImageEditModels, Model, OtherImageEvent>> = false,
   >(
-    request: { readonly model: Model; readonly stream?: Stream } & EditedImages &
-      RequestOf<ImageEditModels, Model, OtherImageEditRequest>,
+    request: ModelRequest<ImageEditModels, Model, OtherImageEditRequest> & EditedImages & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<Stream extends true ? ImageStream<EventOf<ImageEditModels, Model, OtherImageEvent>> : OpenAIImageAnswer>
 }
@@ -136,7 +127,7 @@ export interface EditedImages {
 export interface ChatCompletions {
   /** Asks for an answer; with `stream: true` it comes in chunks. */
   create<const Model extends ModelId<ChatModels>, const Stream extends boolean = false>(
-    request: { readonly model: Model; readonly stream?: Stream } & RequestOf<ChatModels, Model, OtherChatRequest>,
+    request: ModelRequest<ChatModels, Model, OtherChatRequest> & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<Stream extends true ? ChatStream : ChatCompletion>
 }
@@ -145,7 +136,7 @@ export interface ChatCompletions {
 export interface Videos {
   /** Orders a video. */
   generate<const Model extends ModelId<VideoModels>>(
-    request: { readonly model: Model } & RequestOf<VideoModels, Model, OtherVideoRequest>,
+    request: ModelRequest<VideoModels, Model, OtherVideoRequest>,
     options?: CallOptions,
   ): Promise<VideoTask>
   get(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>

@@ -53,26 +53,20 @@ export const DASHSCOPE_VIDEO_MODELS: readonly ModelDefinition[] = /* @__PURE__ *
 export const DASHSCOPE_SPEECH_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ speechModels()
 
 function imageModels(): ModelDefinition[] {
+  const common = { maxImages: 1, answersWithUrls: true }
   const fromText: ImageAbilities = {
+    ...common,
     sizes: MULTIMODAL_SIZES,
     defaultSize: '1024*1024',
     referenceImages: { min: 0, max: 0 },
-    maxImages: 1,
-    answersWithUrls: true,
   }
   const fromTextOrImages: ImageAbilities = { ...fromText, referenceImages: { min: 0, max: 3 } }
-  const fromImages: ImageAbilities = {
-    sizes: MULTIMODAL_SIZES,
-    referenceImages: { min: 1, max: 3 },
-    maxImages: 1,
-    answersWithUrls: true,
-  }
+  const fromImages: ImageAbilities = { ...common, sizes: MULTIMODAL_SIZES, referenceImages: { min: 1, max: 3 } }
   // DashScope, Qwen-Image editing: the first editing model takes neither of the two fields.
   const keepingSize: ImageAbilities = {
+    ...common,
     referenceImages: { min: 1, max: 3 },
-    maxImages: 1,
     refusedFields: ['size', 'prompt_extend'],
-    answersWithUrls: true,
   }
   return [
     qwenImage('2.0', 'Qwen Image 2.0', fromTextOrImages),

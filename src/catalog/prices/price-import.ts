@@ -39,12 +39,23 @@ export interface EntryPrice {
   readonly when?: Readonly<Record<string, string>> | undefined
 }
 
+/** A field of an entry that is no usable price, and why. */
+export interface UnusedField {
+  readonly field: string
+  readonly reason: string
+}
+
+/** Why prices above a context size are not used. */
+export const ABOVE_SIZE = 'holds above a context size only; the price below it is charged at every size'
+
+/** Why a price of something else is not used. */
+export const NO_METER = 'there is no meter for it'
+
 /** An entry of a foreign list, for one model of the catalog. */
 export interface PriceEntry {
   readonly key: string
   readonly prices: readonly EntryPrice[]
-  /** Fields that are no usable prices, and why. */
-  readonly unused: readonly { readonly field: string; readonly reason: string }[]
+  readonly unused: readonly UnusedField[]
 }
 
 interface Candidate {

@@ -21,6 +21,12 @@ export function builderFault(param: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
 }
 
+/** Checks that a text was given. @throws GatewayError `invalid_request` naming the field. */
+export function required(param: string, text: string | undefined): string {
+  if (text === undefined || text === '') throw builderFault(param, 'is required')
+  return text
+}
+
 /** Checks a number against its bounds. @throws GatewayError `invalid_request` naming the field. */
 export function within(param: string, value: number, [min, max]: readonly [number, number]): number {
   if (value >= min && value <= max) return value

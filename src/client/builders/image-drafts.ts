@@ -5,7 +5,7 @@ import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/m
 import { checkFreeSize } from '../../endpoints/images/openai/image-size.ts'
 import type { OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
-import { builderFault, Draft, within } from './draft.ts'
+import { builderFault, Draft, required, within } from './draft.ts'
 import { PictureDraft, type PictureFields } from './picture-draft.ts'
 
 /** A picture in base64, or by its address. */
@@ -49,8 +49,8 @@ export class MultimodalImageDraft extends Draft<MultimodalState> {
     throw builderFault('stream', 'this shape answers as a whole only')
   }
   build(): MultimodalImageRequest {
-    const { model, prompt, references, parameters } = this.state
-    if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
+    const { model, references, parameters } = this.state
+    const prompt = required('prompt', this.state.prompt)
     const request: MultimodalImageRequest = {
       model: model.id,
       input: { messages: [{ role: 'user', content: [...references.map((image) => ({ image })), { text: prompt }] }] },
@@ -112,8 +112,8 @@ export class InteractionImageDraft extends Draft<InteractionState> {
     return this.with({ isStreamed: true })
   }
   build(): InteractionRequest {
-    const { model, prompt, references, format, config, system, previousId, isStored, isStreamed } = this.state
-    if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
+    const { model, references, format, config, system, previousId, isStored, isStreamed } = this.state
+    const prompt = required('prompt', this.state.prompt)
     if (isStored === false && previousId !== undefined) {
       throw builderFault('previous_interaction_id', 'cannot be combined with store false')
     }

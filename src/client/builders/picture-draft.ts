@@ -2,7 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { checkQuality } from '../../endpoints/images/openai/image-quality.ts'
 import type { ImageAbilities } from '../../endpoints/model-facts.ts'
 import type { ImageQuality } from '../models/openai-images.ts'
-import { builderFault, Draft, within } from './draft.ts'
+import { builderFault, Draft, required, within } from './draft.ts'
 
 /** API specification, "Limits". */
 const MAX_PICTURES = 10
@@ -92,8 +92,7 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
     checkSize: (size: string | undefined, abilities: ImageAbilities | undefined) => void,
   ): PictureFields & { readonly prompt: string } {
     const { fields } = this.state
-    const { prompt } = fields
-    if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
+    const prompt = required('prompt', fields.prompt)
     checkSize(fields.size, abilities)
     checkPictureFields(fields, abilities)
     return { ...fields, prompt }

@@ -6,7 +6,7 @@ import type { VideoIntent, VideoReference } from '../../endpoints/videos/video-i
 import type { VideoModelFacts } from '../../endpoints/videos/video-protocol.ts'
 import { videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import type { VideoRequest } from '../../endpoints/videos/video-request.ts'
-import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
+import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
 import { builderFault, Draft, knownModel } from './draft.ts'
 
@@ -15,7 +15,7 @@ const DEFAULT_RESOLUTION = '720p'
 const DEFAULT_SECONDS = 5
 
 /** A video request, ready to be sent. */
-export type BuiltVideo<Model> = RequestOf<VideoModels, Model, OtherVideoRequest> & { readonly model: Model }
+export type BuiltVideo<Model> = ModelRequest<VideoModels, Model, OtherVideoRequest>
 
 type FieldsOf<Model> = RequestOf<VideoModels, Model, OtherVideoRequest>
 

@@ -14,6 +14,9 @@ type MemberOf<Models, Model, Name extends string, Missing, Other> = Model extend
 /** The request of a model, as its map has it; `Other` for ids that the map does not know. */
 export type RequestOf<Models, Model, Other> = MemberOf<Models, Model, 'request', Other, Other>
 
+/** The same with the id of the model: what is sent. */
+export type ModelRequest<Models, Model, Other> = { readonly model: Model } & RequestOf<Models, Model, Other>
+
 /** The answer of a model, as its map has it; `Other` for ids that the map does not know. */
 export type AnswerOf<Models, Model, Other> = MemberOf<Models, Model, 'answer', Other, Other>
 

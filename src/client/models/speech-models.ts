@@ -1,4 +1,5 @@
 import type { BASIC_VOICES, SHARED_VOICES } from '../../catalog/models/dashscope-models.ts'
+import type { OPENAI_VOICES } from '../../endpoints/speech/speech-voice.ts'
 
 /** Voices that every speech model has. */
 type SharedVoice = (typeof SHARED_VOICES)[number]
@@ -7,20 +8,7 @@ type SharedVoice = (typeof SHARED_VOICES)[number]
 type BasicVoice = (typeof BASIC_VOICES)[number]
 
 /** Voices of OpenAI's, in whose place the default voice speaks (API specification, "Speech request"). */
-type StandInVoice =
-  | 'alloy'
-  | 'ash'
-  | 'ballad'
-  | 'coral'
-  | 'echo'
-  | 'fable'
-  | 'onyx'
-  | 'nova'
-  | 'sage'
-  | 'shimmer'
-  | 'verse'
-  | 'marin'
-  | 'cedar'
+type StandInVoice = (typeof OPENAI_VOICES)[number]
 
 /** A speech request but for the model (API specification, "Speech request"). */
 export interface SpeechFields<Voice extends string = string, Format extends string = string> {
