@@ -54,7 +54,9 @@ test('the page lists the built-in models of the endpoints that exist', () => {
 })
 
 test('the page lists every kind of model that a row can have', () => {
-  expect(page).toContain(`| \`kind\` | ${MODEL_KINDS.map((kind) => `\`${kind}\``).join(', ')}, or a list of them |`)
+  expect(page.text).toContain(
+    `| \`kind\` | ${MODEL_KINDS.map((kind) => `\`${kind}\``).join(', ')}, or a list of them |`,
+  )
 })
 
 test('every endpoint that the README names exists, and every endpoint that exists is named there', () => {
