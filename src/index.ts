@@ -10,28 +10,35 @@
  */
 
 export { type Catalog, createCatalog } from './catalog/catalog.ts'
-export { defineModel, type ModelDefinition } from './catalog/define-model.ts'
-export type {
-  CatalogModel,
-  ImageAbilities,
-  ModelKind,
-  ModelLimits,
-  ModelRoute,
-  SpeechAbilities,
-  VideoAbilities,
+export {
+  type CatalogModel,
+  defineModel,
+  type ImageAbilities,
+  type ModelDefinition,
+  type ModelKind,
+  type ModelLimits,
+  type ModelRoute,
+  type SpeechAbilities,
+  type VideoAbilities,
 } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
 export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
 export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices.ts'
-export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/imported-prices.ts'
-export { definePrices, type PriceFile, type PriceRow, type Prices } from './catalog/prices/prices.ts'
-export { type ReloadablePrices, reloadablePrices } from './catalog/prices/reloadable-prices.ts'
-export type { ChatChunk, ChatStream } from './client/chat-stream.ts'
+export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/price-import.ts'
+export {
+  definePrices,
+  type PriceFile,
+  type PriceRow,
+  type Prices,
+  type ReloadablePrices,
+  reloadablePrices,
+} from './catalog/prices/prices.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
+export type { ChatChunk, ChatStream } from './client/streams.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
 export type { Ending, EventListener, GatewayEvent } from './core/events.ts'

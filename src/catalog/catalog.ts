@@ -1,5 +1,4 @@
-import { defineModel, type ModelDefinition } from './define-model.ts'
-import type { CatalogModel } from './model.ts'
+import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
 
 /** The models that callers may name. */
 export interface Catalog {
@@ -11,7 +10,7 @@ export interface Catalog {
 
 /**
  * Builds a catalog from rows; of rows with the same id the last one counts. Such a row replaces the earlier one as a whole,
- * save that it keeps its `protocol` when it names the same vendor and no protocol of its own. An id always wins over an
+ * except that the earlier `protocol` is kept when the row names the same vendor and no protocol. An id always wins over an
  * alias, so a later row may take over a name that was an alias of an earlier one.
  * @throws TypeError when two models claim one alias, an alias is the id of an earlier row, or a fallback is unknown, is
  *   the model itself, or serves none of its kinds.

@@ -30,11 +30,11 @@ export interface ModelRoute {
 export interface CatalogModel extends ModelFacts {
   /** Every kind the model serves; most have one. */
   readonly kinds: readonly ModelKind[]
-  /** Id of the vendor that serves it. */
+  /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
   readonly vendor: string
-  /** The vendor's own id of the model. */
+  /** The vendor's own id of the model. Default: the public id. */
   readonly upstream: string
-  /** Vendors that serve it, in place of the row's own `vendor` and `upstream`. Absent: those alone. */
+  /** Vendors that serve it, in place of the row's own `vendor` and `upstream`. Absent: those alone. Not empty. */
   readonly routes?: readonly ModelRoute[]
   /** Other ids callers may use for it. */
   readonly aliases: readonly string[]
@@ -42,6 +42,48 @@ export interface CatalogModel extends ModelFacts {
   readonly fallbacks: readonly string[]
   /** Unix seconds; informational, as OpenAI's model list has it. */
   readonly created: number
-  /** Name for people. */
+  /** Name for people. Default: the public id. */
   readonly displayName: string
+}
+
+/** The same members, each of which may be absent or undefined. */
+type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
+
+/** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
+export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor'>> {
+  readonly id: string
+  readonly kind: ModelKind | readonly ModelKind[]
+  /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
+  readonly vendor: string
+}
+
+/**
+ * Fills in a model definition's defaults.
+ * @throws RangeError for an empty list of routes, and for a route whose weight is not a positive number or whose priority is
+ *   not a whole number from 0 on.
+ */
+export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel {
+  const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+  return {
+    upstream: members.id,
+    limits: {},
+    aliases: [],
+    fallbacks: [],
+    created: 0,
+    displayName: members.id,
+    ...(given as Partial<CatalogModel> & Pick<CatalogModel, 'id' | 'vendor'>),
+    ...(members.routes === undefined ? {} : { routes: checkedRoutes(members.routes) }),
+    kinds: typeof kind === 'string' ? [kind] : kind,
+  }
+}
+
+function checkedRoutes(routes: readonly ModelRoute[]): readonly ModelRoute[] {
+  if (routes.length === 0) throw new RangeError('the routes of a model must not be an empty list')
+  for (const { weight = 1, priority = 0 } of routes) {
+    if (!(weight > 0 && Number.isFinite(weight)))
+      throw new RangeError(`the weight of a route must be positive: ${weight}`)
+    if (!(Number.isSafeInteger(priority) && priority >= 0))
+      throw new RangeError(`the priority of a route must be a whole number from 0 on: ${priority}`)
+  }
+  return [...routes]
 }

@@ -1,8 +1,20 @@
 import { z } from 'zod'
+import { MODEL_KINDS } from '../core/model-kind.ts'
+import { SPEECH_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from '../endpoints/model-facts.ts'
 import { configurationError } from './configuration-error.ts'
-import type { ModelDefinition } from './define-model.ts'
+import type {
+  ImageAbilities,
+  ModelDefinition,
+  ModelLimits,
+  ModelRoute,
+  SpeechAbilities,
+  VideoAbilities,
+} from './model.ts'
 
-const modelKind = z.enum(['chat', 'embedding', 'image', 'image_edit', 'video', 'speech'])
+/** A schema for each member of an interface. One that is missing, or that the interface does not have, does not compile. */
+type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
+
+const modelKind = z.enum(MODEL_KINDS)
 const name = z
   .string()
   .min(1, 'must not be empty')
@@ -23,7 +35,7 @@ const limits = z.strictObject({
     .union([z.array(count).nonempty(), counts], 'must be a list of sizes, or { "min", "max" }')
     .exactOptional(),
   truncatesDimensions: z.boolean().exactOptional(),
-})
+} satisfies SchemasOf<ModelLimits>)
 
 const words = z.array(z.string().min(1)).nonempty()
 
@@ -37,7 +49,7 @@ const image = z.strictObject({
       maxRatio: z.number().min(1).exactOptional(),
       minPixels: count.exactOptional(),
       maxPixels: count.exactOptional(),
-    })
+    } satisfies SchemasOf<NonNullable<ImageAbilities['freeSize']>>)
     .exactOptional(),
   aspectRatios: words.exactOptional(),
   referenceImages: countsFromZero.exactOptional(),
@@ -48,25 +60,25 @@ const image = z.strictObject({
   answersWithUrls: z.boolean().exactOptional(),
   outputTokens: z.record(z.string(), count).exactOptional(),
   inputTokensPerImage: count.exactOptional(),
-})
+} satisfies SchemasOf<ImageAbilities>)
 
 const video = z.strictObject({
-  task: z.enum(['t2v', 'i2v', 'r2v']),
+  task: z.enum(VIDEO_TASKS),
   resolutions: words,
   durations: z.union([z.array(count).nonempty(), counts], 'must be a list of seconds, or { "min", "max" }'),
   durationsWithReferenceVideo: counts.exactOptional(),
   maxBilledSeconds: count.exactOptional(),
-  geometry: z.enum(['size', 'resolution', 'resolution-ratio']),
+  geometry: z.enum(VIDEO_GEOMETRIES),
   canMute: z.boolean().exactOptional(),
   takesShotType: z.boolean().exactOptional(),
-})
+} satisfies SchemasOf<VideoAbilities>)
 
 const speech = z.strictObject({
   voices: words,
-  formats: z.array(z.enum(['mp3', 'wav'])).nonempty(),
+  formats: z.array(z.enum(SPEECH_FORMATS)).nonempty(),
   takesInstructions: z.boolean(),
   maxCharacters: count,
-})
+} satisfies SchemasOf<SpeechAbilities>)
 
 const route = z.strictObject({
   vendor: name,
@@ -74,14 +86,14 @@ const route = z.strictObject({
   weight: z.number().positive().exactOptional(),
   priority: z.int().nonnegative().exactOptional(),
   when: z.record(z.string(), z.string()).exactOptional(),
-})
+} satisfies SchemasOf<ModelRoute>)
 
 const definitions = z.array(
   z.strictObject({
     id: name,
     kind: z.union(
       [modelKind, z.array(modelKind).nonempty()],
-      `must be one of ${modelKind.options.join(', ')}, or a list of them`,
+      `must be one of ${MODEL_KINDS.join(', ')}, or a list of them`,
     ),
     vendor: name,
     upstream: name.exactOptional(),
@@ -95,7 +107,7 @@ const definitions = z.array(
     fallbacks: z.array(name).exactOptional(),
     created: z.int().nonnegative().exactOptional(),
     displayName: z.string().min(1).max(200).exactOptional(),
-  }),
+  } satisfies SchemasOf<ModelDefinition>),
 )
 
 /**

@@ -1,5 +1,5 @@
-import { brokenAnswer, foreignType } from './client-error.ts'
-import type { OpenAnswer } from './connection.ts'
+import { brokenResponse, foreignType } from './client-error.ts'
+import type { OpenResponse } from './connection.ts'
 
 /** An answer in bytes. Read it once: as a whole, chunk by chunk, or by its stream. */
 export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
@@ -22,12 +22,12 @@ export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
  * Reads an answer in bytes.
  * @throws ClientError for text: a page of something that stands in front of the gateway.
  */
-export function binaryAnswer(answer: OpenAnswer): BinaryAnswer {
+export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
   const { response, requestId, scope, callerSignal } = answer
   const contentType = response.headers.get('content-type') ?? 'application/octet-stream'
   if (contentType.startsWith('text/')) {
     scope.cancel()
-    throw brokenAnswer(`The answer holds no bytes.${foreignType(response, 'octet-stream')}`, answer)
+    throw brokenResponse(`The answer holds no bytes.${foreignType(response, 'octet-stream')}`, answer)
   }
   scope.stopTimer()
   const reader = response.body?.getReader()
@@ -39,42 +39,37 @@ export function binaryAnswer(answer: OpenAnswer): BinaryAnswer {
     } catch (cause) {
       scope.end()
       if (callerSignal?.aborted === true) throw callerSignal.reason
-      throw brokenAnswer('The answer broke off.', answer, cause)
+      throw brokenResponse('The answer broke off.', answer, cause)
     }
   }
-  /** Nobody waits for it: some sources never say that they are done. What has failed cannot be left, and was told. */
-  const cancel = (): void => {
+  /** The cancellation is not awaited, because some sources never settle it; a failed source was reported before. */
+  const release = (): void => {
     scope.end()
     reader?.cancel().catch(() => undefined)
   }
   let isRead = false
-  /** Whoever came second would find nothing, and take it for an empty file. */
-  const begin = (): void => {
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    // A second reader would find nothing, as in an empty file.
     if (isRead) throw new TypeError('An answer in bytes is read once.')
     isRead = true
-  }
-  let isStreamed = false
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        if (!isStreamed) begin()
-        isStreamed = true
-        const chunk = await next()
-        if (chunk === undefined) controller.close()
-        else controller.enqueue(chunk)
-      },
-      cancel,
-    },
-    { highWaterMark: 0 },
-  )
-  async function* chunks(): AsyncGenerator<Uint8Array> {
-    begin()
     try {
       for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
     } finally {
-      cancel()
+      release()
     }
   }
+  const source = chunks()
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { value } = await source.next()
+        if (value === undefined) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel: release,
+    },
+    { highWaterMark: 0 },
+  )
   return {
     contentType,
     requestId,
@@ -91,6 +86,6 @@ export function binaryAnswer(answer: OpenAnswer): BinaryAnswer {
       return whole
     },
     [Symbol.asyncIterator]: chunks,
-    abort: cancel,
+    abort: release,
   }
 }

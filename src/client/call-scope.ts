@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 
-/** The life of one attempt: it ends when the caller's signal says so, when its time is up, or when it is done. */
+/** The abort scope of one attempt: it ends by the caller's signal, by timeout, or when the attempt is done. */
 export class CallScope {
   isTimedOut = false
   readonly #controller = new AbortController()
@@ -21,13 +21,13 @@ export class CallScope {
     return this.#controller.signal
   }
 
-  /** Rejects when the attempt is ended from outside, even if `work` takes no notice of its signal. */
+  /** Rejects when the attempt is aborted, even if `work` ignores its signal. */
   async within<Result>(work: Promise<Result>): Promise<Result> {
     const { signal } = this
     let onAbort: (() => void) | undefined
     const ended = new Promise<never>((_, reject) => {
       onAbort = () => reject(signal.reason)
-      // A signal tells of its end once; who comes later must look.
+      // A signal that is already aborted fires no event.
       if (signal.aborted) onAbort()
       else signal.addEventListener('abort', onAbort, { once: true })
     })
@@ -38,12 +38,12 @@ export class CallScope {
     }
   }
 
-  /** A stream has begun: from now on it may take as long as it likes. */
+  /** A stream has begun: the timeout no longer applies. */
   stopTimer(): void {
     this.#timer.cancel()
   }
 
-  /** The attempt has failed: what is left of it is given up. */
+  /** The attempt has failed: aborts what is left of it. */
   cancel(): void {
     this.end()
     this.#controller.abort()

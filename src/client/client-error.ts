@@ -19,11 +19,11 @@ export class ClientError extends GatewayError {
   }
 }
 
-/** How much of a foreign error page is read for its words, and how many of those are shown. */
+/** How much of a foreign error page is read, and how much of its text is shown. */
 const MAX_PAGE_CHARACTERS = 4_000
 const MAX_SHOWN_CHARACTERS = 200
 
-/** Codes by which the upstream style tells of the gateway's own errors (API specification, "Errors"). */
+/** The gateway's own errors in the upstream style (API specification, "Errors"). */
 const UPSTREAM_CODES: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, ErrorCode>([
   ['InvalidParameter', 'invalid_request'],
   ['Throttling.RateQuota', 'rate_limited'],
@@ -58,8 +58,8 @@ const SHOULD_RETRY: ReadonlyMap<string | null, boolean> = new Map([
 
 /**
  * Reads an error answer, in whatever dialect it came, as the error that the gateway threw.
- * @param facts `isPaidJob`: only the gateway knows whether such a job has begun, so a failure that somebody in between tells of
- *   is final.
+ * @param facts `isPaidJob`: only the gateway knows whether such a job has begun, so a failure reported by a proxy is not
+ *   retried.
  */
 export async function clientError(
   response: Response,
@@ -80,7 +80,7 @@ interface ErrorFacts {
   readonly status: number
   readonly requestId: string | undefined
   readonly retryAfterSeconds?: number | undefined
-  /** The gateway's own word; undefined where it leaves it to the error table. */
+  /** What the gateway says about a retry; undefined: the error table decides. */
   readonly shouldRetry?: boolean | undefined
   readonly isPaidJob?: boolean
   /** Does it stand in an answer that has begun? Default false. */
@@ -95,7 +95,7 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   const param = textOf(inner['param'])
   const type = textOf(inner['type'])
   const known = knownCode(code)
-  // A 503 of a proxy says nothing: some give up waiting with it while the job goes on.
+  // A proxy's 503 proves nothing: some send it on their own timeout while the job goes on.
   const isRefusal = known !== undefined || facts.status < 500
   const isOpen = facts.isPaidJob === true && (facts.hasBegun === true || !isRefusal)
   return new ClientError(known ?? codeOf({ code, type, param, status: facts.status }), {
@@ -114,7 +114,7 @@ export function requestIdOf({ headers }: Response): string | undefined {
   return headers.get('x-request-id') ?? headers.get('request-id') ?? undefined
 }
 
-/** What is said of an answer of another media type than was asked for; empty where it has none, or the right one. */
+/** A hint at an unexpected media type, to append to a message; empty where the type is absent or right. */
 export function foreignType({ headers }: Response, expected: string): string {
   const type = headers.get('content-type')
   if (type === null || type.includes(expected)) return ''
@@ -124,11 +124,11 @@ export function foreignType({ headers }: Response, expected: string): string {
 /** The list of an answer. @throws ClientError where there is none. */
 export function listed<Row>(rows: readonly Row[], requestId: string | undefined): readonly Row[] {
   if (Array.isArray(rows)) return rows
-  throw brokenAnswer('The answer holds no list.', { requestId })
+  throw brokenResponse('The answer holds no list.', { requestId })
 }
 
-/** The connection broke, or what came over it is no answer of a gateway's. A paid job is done by then. */
-export function brokenAnswer(
+/** The connection broke, or the response is not a gateway's. A paid job is not retried: it is done by then. */
+export function brokenResponse(
   message: string,
   { requestId, isPaidJob }: Pick<ErrorFacts, 'requestId' | 'isPaidJob'>,
   cause?: unknown,
@@ -137,7 +137,7 @@ export function brokenAnswer(
   return new ClientError('upstream_invalid_response', { message, requestId, cause, retryable })
 }
 
-/** The code that the gateway itself wrote; undefined for the words of anybody else. */
+/** The gateway's own code; undefined for any other. */
 function knownCode(code: unknown): ErrorCode | undefined {
   if (typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code)) return code as ErrorCode
   return UPSTREAM_CODES.get(code)
@@ -173,7 +173,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Undefined for what is no JSON: nothing that a gateway has written. */
+/** Undefined for a body that is not JSON, which no gateway writes. */
 function parse(body: string): unknown {
   try {
     return JSON.parse(body) as unknown
@@ -182,7 +182,7 @@ function parse(body: string): unknown {
   }
 }
 
-/** Tells of an error answer that is not the gateway's, as proxies write them. */
+/** The message for an error response that is not the gateway's, such as a proxy's. */
 function foreignMessage(response: Response, text: string): string {
   const words = text
     .slice(0, MAX_PAGE_CHARACTERS)

@@ -1,30 +1,40 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { CallScope } from './call-scope.ts'
-import { checkClientOptions } from './check-client-options.ts'
 import { clientClock, pause } from './client-clock.ts'
-import { brokenAnswer, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
-import type { CallOptions, ClientOptions } from './client-options.ts'
-import { isUnsent, reasonOf } from './lost-connection.ts'
-import { retryDelayMs } from './retry-delay.ts'
+import { brokenResponse, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
+import { type CallOptions, type ClientOptions, checkClientOptions } from './client-options.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_MAX_RETRIES = 2
+const FIRST_DELAY_MS = 500
+const LONGEST_DELAY_MS = 8_000
 
-/** One call, before it is sent. */
+/** A longer `Retry-After` is not waited for. */
+const LONGEST_RETRY_AFTER_SECONDS = 60
+
+/** Node's codes of connections that were never made, so nothing was sent. Browsers have none. */
+const UNSENT_CODES: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** One call before it is sent. */
 export interface Call {
   readonly method: 'GET' | 'POST'
   /** Below the base URL: `/chat/completions`. */
   readonly path: string
   /** Sent as JSON, or as a form. */
   readonly body?: object
-  /** Is a vendor paid even if nobody gets the answer? Then it is not tried again while that may have happened. */
+  /** Is a vendor paid even if the answer is lost? Then the call is not retried while that may have happened. */
   readonly isPaidJob?: boolean
   readonly options?: CallOptions | undefined
 }
 
 /** An answer whose head has arrived, with the scope that its body is read in. */
-export interface OpenAnswer {
+export interface OpenResponse {
   readonly response: Response
   readonly isPaidJob: boolean
   readonly requestId: string | undefined
@@ -32,7 +42,7 @@ export interface OpenAnswer {
   readonly callerSignal: AbortSignal | undefined
 }
 
-/** The way to one gateway. */
+/** Sends calls to one gateway. */
 export class Connection {
   readonly clock: Clock
   readonly #options: ClientOptions
@@ -53,11 +63,11 @@ export class Connection {
    * @throws ClientError for an answer that is none, or that breaks off; also what {@link open} throws.
    */
   async json<Answer>(call: Call): Promise<Answer> {
-    return (await this.answer<Answer>(call)).body
+    return (await this.jsonWithId<Answer>(call)).body
   }
 
   /** The same, with the gateway's id of the request. */
-  async answer<Answer>(call: Call): Promise<{ readonly body: Answer; readonly requestId: string | undefined }> {
+  async jsonWithId<Answer>(call: Call): Promise<{ readonly body: Answer; readonly requestId: string | undefined }> {
     const { response, requestId, isPaidJob, scope, callerSignal } = await this.open(call)
     try {
       const body: unknown = await scope.within(response.json())
@@ -68,17 +78,18 @@ export class Connection {
       if (scope.isTimedOut) throw this.#timeout(call, requestId)
       const isWhole = (cause as Error | undefined)?.name === 'SyntaxError'
       const fault = isWhole ? `cannot be read as JSON.${foreignType(response, 'json')}` : 'broke off.'
-      throw brokenAnswer(`The answer ${fault}`, { requestId, isPaidJob }, cause)
+      throw brokenResponse(`The answer ${fault}`, { requestId, isPaidJob }, cause)
     } finally {
       scope.end()
     }
   }
 
   /**
-   * Sends a call, again where that is safe, until the head of a successful answer is there. Whoever gets it ends its scope.
+   * Sends a call, with retries where they are safe, until the head of a successful answer has arrived. The caller ends its
+   * scope.
    * @throws ClientError for error answers, failed connections and timeouts; the reason of the caller's signal.
    */
-  async open(call: Call): Promise<OpenAnswer> {
+  async open(call: Call): Promise<OpenResponse> {
     const { method, options = {} } = call
     const maxRetries = options.maxRetries ?? this.#options.maxRetries ?? DEFAULT_MAX_RETRIES
     const madeUpKey = method === 'POST' && maxRetries > 0 ? randomKey() : undefined
@@ -92,9 +103,9 @@ export class Connection {
       } catch (cause) {
         scope.cancel()
         if (options.signal?.aborted === true) throw options.signal.reason
-        // The gateway charges whoever leaves, so that leaving again would cost again.
+        // A disconnected call is charged, so a retry after a timeout would be charged too.
         if (scope.isTimedOut) throw this.#timeout(call)
-        // Others come from the caller's own callback.
+        // Other errors come from the caller's own callback.
         const isRetried = attempt < maxRetries && GatewayError.isInstance(cause)
         const delayMs = isRetried ? retryDelayMs(cause, attempt) : undefined
         if (delayMs === undefined) throw cause
@@ -106,7 +117,7 @@ export class Connection {
   async #attempt(
     { method, path, options, isPaidJob = false }: Call,
     { headers, body, scope }: { headers: Headers; body: string | FormData | null; scope: CallScope },
-  ): Promise<OpenAnswer> {
+  ): Promise<OpenResponse> {
     const request = new Request(`${this.#baseURL}${path}`, { method, headers, body, signal: scope.signal })
     const response = await this.#reached(isPaidJob, () => scope.within(this.#fetch(request)))
     const requestId = requestIdOf(response)
@@ -135,10 +146,10 @@ export class Connection {
     return headers
   }
 
-  /** Whatever goes wrong on the way is told by one error. */
-  async #reached<Result>(isPaidJob: boolean, way: () => Promise<Result>): Promise<Result> {
+  /** Turns every failure of the connection into one error. */
+  async #reached<Result>(isPaidJob: boolean, exchange: () => Promise<Result>): Promise<Result> {
     try {
-      return await way()
+      return await exchange()
     } catch (cause) {
       const message = `The gateway at ${this.#baseURL} could not be reached${reasonOf(cause)}.`
       throw new ClientError('upstream_unavailable', { message, cause, retryable: !isPaidJob || isUnsent(cause) })
@@ -166,4 +177,35 @@ function bodyOf({ body, options }: Call): string | FormData | null {
 /** `crypto.randomUUID` exists on secure pages only. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/**
+ * How long to wait before a call is tried again: what the gateway asked for, else twice as long each time, shortened at
+ * random by up to a quarter. Undefined: not at all. Tried again is whatever `retryable` allows: 408, 429, 5xx, failed
+ * connections, and calls whose first attempt is still being answered. Only a video takes longer to end than a retry waits.
+ */
+export function retryDelayMs(error: GatewayError, attempt: number): number | undefined {
+  if (!error.retryable || error.code === 'task_not_finished') return undefined
+  const { retryAfterSeconds } = error
+  if (retryAfterSeconds !== undefined) {
+    return retryAfterSeconds > LONGEST_RETRY_AFTER_SECONDS ? undefined : retryAfterSeconds * 1000
+  }
+  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (1 - Math.random() / 4)
+}
+
+/** Is it certain that nothing of the request was sent? */
+function isUnsent(error: unknown): boolean {
+  return UNSENT_CODES.has(causeOf(error).code)
+}
+
+/** Why a connection failed, to append to a message; empty if unknown. Node hides it below a `fetch failed`. */
+function reasonOf(error: unknown): string {
+  const { code, message } = causeOf(error)
+  const reason = code ?? message
+  return typeof reason === 'string' && reason !== '' ? `: ${reason}` : ''
+}
+
+function causeOf(error: unknown): { readonly code?: unknown; readonly message?: unknown } {
+  const { cause } = (error ?? {}) as { readonly cause?: object | null }
+  return cause ?? {}
 }

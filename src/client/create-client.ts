@@ -1,31 +1,27 @@
 import { binaryAnswer } from './binary-answer.ts'
-import { chatStream } from './chat-stream.ts'
 import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
-import { type Call, Connection, type OpenAnswer } from './connection.ts'
+import { type Call, Connection, type OpenResponse } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoPage, VideoReferenceId } from './gateway-client.ts'
-import { imageEditForm } from './image-edit-form.ts'
-import { imageStream } from './image-stream.ts'
-import { messageStream } from './message-stream.ts'
-import { speechStream } from './speech-stream.ts'
-import type { VideoTask } from './video-task.ts'
-import { waitForVideo } from './wait-for-video.ts'
+import { chatStream, imageStream, messageStream, speechStream } from './streams.ts'
+import { imageEditForm } from './upload.ts'
+import { type VideoTask, waitForVideo } from './video-task.ts'
 
 const PICTURES = '/images/generations'
 const EDITS = '/images/edits'
 const SPEECH = '/audio/speech'
 const VIDEOS = '/videos/generations'
 
-/** Vendors are paid for these even if nobody gets the answer. A video is not among them: its key gives its task again. */
+/** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
 const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
 
-/** Whoever waits for minutes shall not lose a video to a restart of the gateway: about 40 seconds of it are borne. */
-const MAX_LOOK_RETRIES = 8
+/** While waiting for a video, a restart of the gateway of about 40 seconds is tolerated. */
+const MAX_POLL_RETRIES = 8
 
 /**
- * The type of such an answer follows from the request, by the interface of the client; the code here only passes it on. It is
- * `never`, which stands in every place, so that the interface needs no assertion.
+ * An answer whose type follows from the request, by the interface of the client. `never` is assignable to all of them, so no
+ * assertion is needed.
  */
 type TypedByRequest = Promise<never>
 
@@ -41,7 +37,7 @@ export function createClient(options: ClientOptions): GatewayClient {
     return { method: 'POST', path, body, isPaidJob: PAID_JOBS.has(path), options: callOptions }
   }
   const post = (...call: Parameters<typeof posted>): TypedByRequest => connection.json<never>(posted(...call))
-  const open = (...call: Parameters<typeof posted>): Promise<OpenAnswer> => connection.open(posted(...call))
+  const open = (...call: Parameters<typeof posted>): Promise<OpenResponse> => connection.open(posted(...call))
 
   return {
     chat: {
@@ -71,9 +67,9 @@ export function createClient(options: ClientOptions): GatewayClient {
       cancel: (video, callOptions) =>
         connection.json<VideoTask>({ method: 'POST', path: `${videoPath(video)}/cancel`, options: callOptions }),
       wait(video, waitOptions = {}) {
-        const maxRetries = options.maxRetries ?? MAX_LOOK_RETRIES
-        const look = (signal: AbortSignal) => get(videoPath(video), { signal, maxRetries })
-        return waitForVideo({ id: videoId(video), look }, connection.clock, waitOptions)
+        const maxRetries = options.maxRetries ?? MAX_POLL_RETRIES
+        const poll = (signal: AbortSignal) => get(videoPath(video), { signal, maxRetries })
+        return waitForVideo({ id: videoId(video), poll }, connection.clock, waitOptions)
       },
       content: async (video, callOptions) =>
         binaryAnswer(
@@ -83,7 +79,7 @@ export function createClient(options: ClientOptions): GatewayClient {
     embeddings: {
       create: async (request, callOptions) => {
         const call = posted('/embeddings', request, callOptions)
-        const { body, requestId } = await connection.answer<EmbeddingsAnswer<number[] | string>>(call)
+        const { body, requestId } = await connection.jsonWithId<EmbeddingsAnswer<number[] | string>>(call)
         return decodedVectors(body, requestId) as never
       },
     },
@@ -103,7 +99,7 @@ export function createClient(options: ClientOptions): GatewayClient {
     },
     models: {
       async list(callOptions) {
-        const { body, requestId } = await connection.answer<{ readonly data: readonly ClientModel[] }>({
+        const { body, requestId } = await connection.jsonWithId<{ readonly data: readonly ClientModel[] }>({
           method: 'GET',
           path: '/models',
           options: callOptions,

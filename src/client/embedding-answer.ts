@@ -1,4 +1,4 @@
-import { brokenAnswer, listed } from './client-error.ts'
+import { brokenResponse, listed } from './client-error.ts'
 
 /** How a vector comes: as plain numbers, or as the 32-bit floats that base64 carries in a third of the bytes. */
 export type VectorOf<Encoding> = Encoding extends 'base64' ? Float32Array : number[]
@@ -32,14 +32,14 @@ function bytesOf(base64: string, requestId: string | undefined): Uint8Array {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
   } catch (cause) {
-    throw brokenAnswer('The answer holds a vector that is no base64.', { requestId }, cause)
+    throw brokenResponse('The answer holds a vector that is no base64.', { requestId }, cause)
   }
 }
 
 /** Base64 of little-endian 32-bit floats, whatever the byte order of this machine. */
 function decodeVector(base64: string, requestId: string | undefined): Float32Array {
   const bytes = bytesOf(base64, requestId)
-  if (bytes.byteLength % 4 !== 0) throw brokenAnswer('The answer holds a vector that is cut off.', { requestId })
+  if (bytes.byteLength % 4 !== 0) throw brokenResponse('The answer holds a vector that is cut off.', { requestId })
   const view = new DataView(bytes.buffer)
   return Float32Array.from({ length: bytes.byteLength / 4 }, (_, index) => view.getFloat32(index * 4, true))
 }

@@ -1,6 +1,6 @@
 import { type ServerSentEvent, sseReader } from '../wire/sse.ts'
-import { brokenAnswer, errorOf, foreignType } from './client-error.ts'
-import type { OpenAnswer } from './connection.ts'
+import { brokenResponse, errorOf, foreignType } from './client-error.ts'
+import type { OpenResponse } from './connection.ts'
 
 /** A streamed answer: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export interface EventStream<Item> extends AsyncIterable<Item> {
@@ -10,15 +10,13 @@ export interface EventStream<Item> extends AsyncIterable<Item> {
   abort(): void
 }
 
-/** How the events of a dialect are read. */
+/** How the events of a dialect are read. Defaults: those of OpenAI's dialect. */
 export interface EventDialect<Item> {
-  /** Is the answer complete with this event? */
-  isEnd(event: ServerSentEvent): boolean
-  /** Is the event that marks the end an item of its own? */
-  readonly givesEnd: boolean
-  /** Is this an event that tells of an error? */
-  isError(item: Item): boolean
-  /** May the body end after this event, without a mark of the end? Default: never. */
+  /** Name of the last event, which is an item of its own. Default: the data `[DONE]` ends the stream and is no item. */
+  readonly endEvent?: string
+  /** Does the event report an error? Default: it has a member `error`. */
+  isError?(item: Item): boolean
+  /** May the body end after this event, without an end mark? Default: never. */
   isComplete?(item: Item): boolean
 }
 
@@ -27,8 +25,12 @@ export interface EventDialect<Item> {
  * @throws ClientError while iterating, for an error event, and for a stream that ends without its end mark; the reason of the
  *   caller's signal.
  */
-export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item>): EventStream<Item> {
+export function eventStream<Item extends object>(
+  answer: OpenResponse,
+  dialect: EventDialect<Item> = {},
+): EventStream<Item> {
   const { response, requestId, isPaidJob, scope, callerSignal } = answer
+  const { endEvent, isError = (item) => 'error' in item, isComplete = () => false } = dialect
   scope.stopTimer()
   const reader = response.body?.getReader()
   const hint = foreignType(response, 'event-stream')
@@ -48,21 +50,21 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
         read(value)
         if (done) events.end()
         for (const event of pending.splice(0)) {
-          const isEnd = dialect.isEnd(event)
-          if (!isEnd || dialect.givesEnd) yield itemOf(event)
-          if (isEnd || isAborted) return
+          if (endEvent === undefined && event.data === '[DONE]') return
+          yield itemOf(event)
+          if (isAborted || (endEvent !== undefined && event.event === endEvent)) return
         }
         if (done && isWhole) return
-        if (done) throw brokenAnswer(`The stream ended before the answer was complete.${hint}`, answer)
+        if (done) throw brokenResponse(`The stream ended before the answer was complete.${hint}`, answer)
       }
     } finally {
-      scope.end()
-      leave()
+      release()
     }
   }
 
-  /** Nobody waits for it: some sources never say that they are done. What has failed cannot be left, and was told. */
-  function leave(): void {
+  /** The cancellation is not awaited, because some sources never settle it; a failed source was reported before. */
+  function release(): void {
+    scope.end()
     reader?.cancel().catch(() => undefined)
   }
 
@@ -72,7 +74,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     } catch (cause) {
       if (isAborted) return { done: true }
       if (callerSignal?.aborted === true) throw callerSignal.reason
-      throw brokenAnswer('The stream broke off.', answer, cause)
+      throw brokenResponse('The stream broke off.', answer, cause)
     }
   }
 
@@ -80,7 +82,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     try {
       if (bytes !== undefined) events.push(bytes)
     } catch (cause) {
-      throw brokenAnswer('The stream holds an event that is too large.', answer, cause)
+      throw brokenResponse('The stream holds an event that is too large.', answer, cause)
     }
   }
 
@@ -89,13 +91,13 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     try {
       item = JSON.parse(data) as Item
     } catch (cause) {
-      throw brokenAnswer('The stream holds an event that is no JSON.', answer, cause)
+      throw brokenResponse('The stream holds an event that is no JSON.', answer, cause)
     }
     if (typeof item !== 'object' || item === null) {
-      throw brokenAnswer('The stream holds an event that is no object.', answer)
+      throw brokenResponse('The stream holds an event that is no object.', answer)
     }
-    if (dialect.isError(item)) throw errorOf(item, { status: 502, requestId, isPaidJob, hasBegun: true })
-    isWhole ||= dialect.isComplete?.(item) === true
+    if (isError(item)) throw errorOf(item, { status: 502, requestId, isPaidJob, hasBegun: true })
+    isWhole ||= isComplete(item)
     return item
   }
 
@@ -104,8 +106,7 @@ export function eventStream<Item>(answer: OpenAnswer, dialect: EventDialect<Item
     [Symbol.asyncIterator]: items,
     abort() {
       isAborted = true
-      scope.end()
-      leave()
+      release()
     },
   }
 }

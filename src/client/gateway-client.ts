@@ -1,30 +1,32 @@
 import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
 import type { BinaryAnswer } from './binary-answer.ts'
-import type { ChatStream } from './chat-stream.ts'
 import type { CallOptions } from './client-options.ts'
 import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
-import type { ImageStream } from './image-stream.ts'
-import type { MessageStream } from './message-stream.ts'
 import type { Message, MessagePrompt, MessageRequest } from './message-types.ts'
 import type { ChatModels, OtherChatRequest } from './models/chat-models.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from './models/embedding-models.ts'
-import type { ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
-import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from './models/image-models.ts'
-import type { AnswerOf, EventOf, ModelId, RequestOf, StreamOf } from './models/model-request.ts'
+import type {
+  ImageEditModels,
+  ImageModels,
+  OtherImageAnswer,
+  OtherImageEditRequest,
+  OtherImageEvent,
+  OtherImageRequest,
+} from './models/image-models.ts'
+import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
-import type { SpeechStream } from './speech-stream.ts'
+import type { ChatStream, ImageStream, MessageStream, SpeechStream } from './streams.ts'
 import type { Upload } from './upload.ts'
-import type { VideoList, VideoTask } from './video-task.ts'
-import type { WaitOptions } from './wait-for-video.ts'
+import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
 
 /** A model as the gateway lists it. */
 export interface ClientModel {
   readonly id: string
   readonly owned_by: string
   readonly display_name: string
-  /** What it does: `chat`, `image`, `image_edit`, `video`, `embedding`, `speech`. */
+  /** What it does; see `ModelKind`. */
   readonly kinds: readonly string[]
   /** False: its vendor is not configured. */
   readonly available: boolean
@@ -65,11 +67,7 @@ export interface GatewayClient {
   readonly embeddings: {
     /** Makes vectors. With `encoding_format: 'base64'` they travel as base64 and come as `Float32Array`. */
     create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
-      request: { readonly model: Model; readonly encoding_format?: Encoding } & RequestOf<
-        EmbeddingModels,
-        Model,
-        OtherEmbeddingRequest
-      >,
+      request: ModelRequest<EmbeddingModels, Model, OtherEmbeddingRequest> & { readonly encoding_format?: Encoding },
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
   }
@@ -77,11 +75,7 @@ export interface GatewayClient {
     readonly speech: {
       /** Speaks a text. The answer can be read while it is spoken; with `stream_format: 'sse'` it comes in events. */
       create<const Model extends ModelId<SpeechModels>, const Format extends 'audio' | 'sse' = 'audio'>(
-        request: { readonly model: Model; readonly stream_format?: Format } & RequestOf<
-          SpeechModels,
-          Model,
-          OtherSpeechRequest
-        >,
+        request: ModelRequest<SpeechModels, Model, OtherSpeechRequest> & { readonly stream_format?: Format },
         options?: CallOptions,
       ): Promise<Format extends 'sse' ? SpeechStream : BinaryAnswer>
     }
@@ -104,7 +98,7 @@ export interface Images {
     const Model extends ModelId<ImageModels>,
     const Stream extends StreamOf<EventOf<ImageModels, Model, OtherImageEvent>> = false,
   >(
-    request: { readonly model: Model; readonly stream?: Stream } & RequestOf<ImageModels, Model, OtherImageRequest>,
+    request: ModelRequest<ImageModels, Model, OtherImageRequest> & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<
     Stream extends true
@@ -116,8 +110,7 @@ export interface Images {
     const Model extends ModelId<ImageEditModels>,
     const Stream extends StreamOf<EventOf<ImageEditModels, Model, OtherImageEvent>> = false,
   >(
-    request: { readonly model: Model; readonly stream?: Stream } & EditedImages &
-      RequestOf<ImageEditModels, Model, OtherImageEditRequest>,
+    request: ModelRequest<ImageEditModels, Model, OtherImageEditRequest> & EditedImages & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<Stream extends true ? ImageStream<EventOf<ImageEditModels, Model, OtherImageEvent>> : OpenAIImageAnswer>
 }
@@ -134,16 +127,16 @@ export interface EditedImages {
 export interface ChatCompletions {
   /** Asks for an answer; with `stream: true` it comes in chunks. */
   create<const Model extends ModelId<ChatModels>, const Stream extends boolean = false>(
-    request: { readonly model: Model; readonly stream?: Stream } & RequestOf<ChatModels, Model, OtherChatRequest>,
+    request: ModelRequest<ChatModels, Model, OtherChatRequest> & { readonly stream?: Stream },
     options?: CallOptions,
   ): Promise<Stream extends true ? ChatStream : ChatCompletion>
 }
 
-/** Videos, which are made while nobody waits on a line. */
+/** Videos, which are made in the background. */
 export interface Videos {
   /** Orders a video. */
   generate<const Model extends ModelId<VideoModels>>(
-    request: { readonly model: Model } & RequestOf<VideoModels, Model, OtherVideoRequest>,
+    request: ModelRequest<VideoModels, Model, OtherVideoRequest>,
     options?: CallOptions,
   ): Promise<VideoTask>
   get(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>

@@ -20,7 +20,6 @@ export type {
   ReasoningEffort,
 } from '../endpoints/chat/chat-request.ts'
 export type { BinaryAnswer } from './binary-answer.ts'
-export type { ChatChunk, ChatStream } from './chat-stream.ts'
 export { ClientError } from './client-error.ts'
 export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'
 export { createClient } from './create-client.ts'
@@ -38,12 +37,12 @@ export type {
   VideoReferenceId,
   Videos,
 } from './gateway-client.ts'
-export type { ImageStream } from './image-stream.ts'
-export type { MessageDelta, MessageEvent, MessageStream } from './message-stream.ts'
 export type {
   CacheControl,
   Message,
   MessageBlock,
+  MessageDelta,
+  MessageEvent,
   MessageImageSource,
   MessageParam,
   MessageParamBlock,
@@ -60,11 +59,13 @@ export type {
   EmbeddingModels,
   OtherEmbeddingRequest,
 } from './models/embedding-models.ts'
-export type { ImageEditModel, ImageEditModels, OtherImageEditRequest } from './models/image-edit-models.ts'
 export type {
+  ImageEditModel,
+  ImageEditModels,
   ImageModel,
   ImageModels,
   OtherImageAnswer,
+  OtherImageEditRequest,
   OtherImageEvent,
   OtherImageRequest,
 } from './models/image-models.ts'
@@ -105,25 +106,22 @@ export type {
   SpeechModels,
 } from './models/speech-models.ts'
 export type {
+  FrameMedia,
   OtherVideoRequest,
+  ReferenceMedia,
   VideoAbility,
+  VideoFields,
   VideoModel,
   VideoModels,
-  VideoTaskKind,
-} from './models/video-models.ts'
-export type {
-  FrameMedia,
-  ReferenceMedia,
-  VideoFields,
   VideoRatio,
+  VideoTaskKind,
   Wan26PictureRequest,
   Wan26ReferenceRequest,
   Wan26TextRequest,
   Wan27PictureRequest,
   Wan27ReferenceRequest,
   Wan27TextRequest,
-} from './models/video-requests.ts'
-export type { SpeechEvent, SpeechStream } from './speech-stream.ts'
+} from './models/video-models.ts'
+export type { ChatChunk, ChatStream, ImageStream, MessageStream, SpeechEvent, SpeechStream } from './streams.ts'
 export type { Upload } from './upload.ts'
-export type { VideoList, VideoStatus, VideoTask } from './video-task.ts'
-export type { VideoProgress, WaitOptions } from './wait-for-video.ts'
+export type { VideoList, VideoProgress, VideoStatus, VideoTask, WaitOptions } from './video-task.ts'

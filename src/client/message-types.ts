@@ -111,3 +111,25 @@ export interface Message {
   readonly stop_sequence: string | null
   readonly usage: MessageUsage
 }
+
+/** A piece of a block (Anthropic API, "Streaming messages"). */
+export type MessageDelta =
+  | { readonly type: 'text_delta'; readonly text: string }
+  | { readonly type: 'input_json_delta'; readonly partial_json: string }
+  | { readonly type: 'thinking_delta'; readonly thinking: string }
+  | { readonly type: 'signature_delta'; readonly signature: string }
+
+/** An event of a streamed message. Vendors may send other types and deltas; pass over what you do not know. */
+export type MessageEvent =
+  | { readonly type: 'message_start'; readonly message: Message }
+  | { readonly type: 'content_block_start'; readonly index: number; readonly content_block: MessageBlock }
+  | { readonly type: 'content_block_delta'; readonly index: number; readonly delta: MessageDelta }
+  | { readonly type: 'content_block_stop'; readonly index: number }
+  | {
+      readonly type: 'message_delta'
+      readonly delta: { readonly stop_reason: StopReason | null; readonly stop_sequence: string | null }
+      /** Totals so far, not additions. */
+      readonly usage: Partial<MessageUsage>
+    }
+  | { readonly type: 'message_stop' }
+  | { readonly type: 'ping' }

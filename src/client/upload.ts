@@ -6,12 +6,39 @@ import { ClientError } from './client-error.ts'
  */
 export type Upload = Blob | Uint8Array | ArrayBuffer | { readonly path: string }
 
+/** What a form of `POST /v1/images/edits` is made of. */
+export interface ImageEditFields {
+  readonly image: Upload | readonly Upload[]
+  readonly mask?: Upload | undefined
+}
+
 /** The first bytes of the formats that pictures are sent in, as Latin-1. */
 const FORMATS = [
   { type: 'image/png', pattern: /^\x89PNG/ },
   { type: 'image/jpeg', pattern: /^\xff\xd8\xff/ },
   { type: 'image/webp', pattern: /^RIFF....WEBP/s },
 ]
+
+/**
+ * Writes an edit as a form (API specification, "Image edit request"): `image` for one picture, `image[]` for each of several.
+ * Fields that are not given stay away.
+ */
+export async function imageEditForm({ image, mask, ...fields }: ImageEditFields): Promise<FormData> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries<unknown>(fields)) {
+    if (value !== undefined && value !== null) form.set(name, String(value))
+  }
+  const images: readonly Upload[] = isList(image) ? image : [image]
+  const field = images.length === 1 ? 'image' : 'image[]'
+  for (const upload of images) form.append(field, await uploadedFile(upload, 'image'))
+  if (mask !== undefined) form.set('mask', await uploadedFile(mask, 'mask'))
+  return form
+}
+
+// Array.isArray does not narrow a readonly array.
+function isList(image: Upload | readonly Upload[]): image is readonly Upload[] {
+  return Array.isArray(image)
+}
 
 /**
  * A file of a form. It keeps the name and media type of a `File`; what has none gets the type by its first bytes.

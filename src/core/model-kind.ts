@@ -1,2 +1,5 @@
+/** The kinds of models. */
+export const MODEL_KINDS = ['chat', 'embedding', 'image', 'image_edit', 'video', 'speech'] as const
+
 /** What a model does; decides the endpoint that serves it. */
-export type ModelKind = 'chat' | 'embedding' | 'image' | 'image_edit' | 'video' | 'speech'
+export type ModelKind = (typeof MODEL_KINDS)[number]

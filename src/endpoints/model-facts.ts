@@ -46,10 +46,16 @@ export interface ImageAbilities {
   readonly inputTokensPerImage?: number
 }
 
+/** What a video is made from. */
+export const VIDEO_TASKS = ['t2v', 'i2v', 'r2v'] as const
+
+/** How a video request names its geometry. */
+export const VIDEO_GEOMETRIES = ['size', 'resolution', 'resolution-ratio'] as const
+
 /** What a model for video can do. Absent means unknown: the matter is then left to the vendor. */
 export interface VideoAbilities {
   /** `t2v` text to video, `i2v` picture to video, `r2v` references to video. */
-  readonly task: 't2v' | 'i2v' | 'r2v'
+  readonly task: (typeof VIDEO_TASKS)[number]
   /** Tiers it renders, as callers write them: `720p`. */
   readonly resolutions: readonly string[]
   /** Seconds it renders: a list of exact values, or a range. */
@@ -58,20 +64,23 @@ export interface VideoAbilities {
   readonly durationsWithReferenceVideo?: { readonly min: number; readonly max: number }
   /** Most seconds that the vendor can bill for one task, references included; reports above it are not believed. */
   readonly maxBilledSeconds?: number
-  /** How the request names its geometry: `size` in pixels, `resolution` as a tier, `resolution` with `ratio`. */
-  readonly geometry: 'size' | 'resolution' | 'resolution-ratio'
+  /** `size` in pixels, `resolution` as a tier, `resolution` with `ratio`. */
+  readonly geometry: (typeof VIDEO_GEOMETRIES)[number]
   /** Can its sound be switched off by `audio: false`? */
   readonly canMute?: boolean
   /** Does it know `shot_type`? */
   readonly takesShotType?: boolean
 }
 
+/** Formats of spoken answers. */
+export const SPEECH_FORMATS = ['mp3', 'wav'] as const
+
 /** What a model for speech can do. */
 export interface SpeechAbilities {
   /** Names of its voices, as its vendor writes them. */
   readonly voices: readonly string[]
   /** Formats of the answer; the first is the one of a request that names none. */
-  readonly formats: readonly ('mp3' | 'wav')[]
+  readonly formats: readonly (typeof SPEECH_FORMATS)[number][]
   /** Does it take `instructions`? */
   readonly takesInstructions: boolean
   /** Most characters of one call at the vendor; longer texts are spoken part by part. */
@@ -85,8 +94,10 @@ export interface ModelFacts {
   /** Wire protocol where a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … */
   readonly protocol?: string
   readonly limits: ModelLimits
+  /** What it can do with pictures. */
   readonly image?: ImageAbilities
+  /** What it can do with video. */
   readonly video?: VideoAbilities
-  /** Absent: any voice and format, instructions, and texts of any length in one call. */
+  /** What it can do with speech. Absent: any voice and format, instructions, and texts of any length in one call. */
   readonly speech?: SpeechAbilities
 }

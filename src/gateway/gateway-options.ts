@@ -1,4 +1,4 @@
-import type { ModelDefinition } from '../catalog/define-model.ts'
+import type { ModelDefinition } from '../catalog/model.ts'
 import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'

@@ -1,5 +1,4 @@
-import type { ModelDefinition } from '../catalog/define-model.ts'
-import type { CatalogModel } from '../catalog/model.ts'
+import type { CatalogModel, ModelDefinition } from '../catalog/model.ts'
 import type { Usage } from '../core/usage.ts'
 import type { AnswerStream, VendorFailure } from '../endpoints/answer-stream.ts'
 import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { defineModel, type ModelDefinition } from '../../src/catalog/define-model.ts'
+import { defineModel, type ModelDefinition } from '../../src/catalog/model.ts'
 
 function chatModel(id: string, overrides: Partial<ModelDefinition> = {}): ModelDefinition {
   return { id, kind: 'chat', vendor: 'openai', ...overrides }

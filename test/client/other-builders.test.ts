@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { IMAGE_MODELS } from '../../src/catalog/models/image-models.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
 import { chat, embedding, GatewayError, image, imageEdit, speech } from '../../src/client/builders/index.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { imagesEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
 
 const PICTURE = 'https://cdn.example.net/a.png'
-const catalog = createCatalog(IMAGE_MODELS)
+const catalog = createCatalog([...DASHSCOPE_IMAGE_MODELS, ...GEMINI_IMAGE_MODELS, ...OPENAI_IMAGE_MODELS])
 
 function faultOf(run: () => unknown): { code: string; param: string | undefined } {
   try {

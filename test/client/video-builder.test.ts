@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
-import { VIDEO_MODELS } from '../../src/catalog/models/video-models.ts'
+import { DASHSCOPE_VIDEO_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GatewayError, video } from '../../src/client/builders/index.ts'
 import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
 
 const CDN = 'https://cdn.example.net'
-const catalog = createCatalog(VIDEO_MODELS)
+const catalog = createCatalog(DASHSCOPE_VIDEO_MODELS)
 
 /** Every step, as callers without types can take them. */
 interface AnySteps {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { METERS } from '../../src/catalog/prices/meter.ts'
+import { METERS } from '../../src/catalog/prices/rate.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 import { titlesIn, titlesOf } from './support/named-tests.ts'
 

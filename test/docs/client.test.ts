@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import * as builders from '../../src/client/builders/index.ts'
+import { retryDelayMs } from '../../src/client/connection.ts'
 import * as entry from '../../src/client/index.ts'
-import { retryDelayMs } from '../../src/client/retry-delay.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/client.md')

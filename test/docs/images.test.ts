@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
-import { IMAGE_MODELS } from '../../src/catalog/models/image-models.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
 import { MAX_PICTURE_SIDE } from '../../src/endpoints/image-edits/given-picture.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
@@ -15,7 +17,7 @@ import { editBody, generation, interaction, multimodal } from '../gateway/image-
 import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/images.md')
-const catalog = createCatalog(IMAGE_MODELS)
+const catalog = createCatalog([...DASHSCOPE_IMAGE_MODELS, ...GEMINI_IMAGE_MODELS, ...OPENAI_IMAGE_MODELS])
 const models = catalog.list()
 
 const SHAPES: Readonly<Record<string, string>> = {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { MODEL_KINDS } from '../../src/core/model-kind.ts'
 import { ENDPOINTS } from '../../src/gateway/routes.ts'
 import { CHAT_FIELDS as ANTHROPIC } from '../../src/vendors/anthropic/chat-fields.ts'
 import { DASHSCOPE_FIELDS } from '../../src/vendors/dashscope/dashscope-field-rules.ts'
@@ -49,6 +50,12 @@ test('the page lists the built-in models of the endpoints that exist', () => {
       model.vendor,
       model.upstream === model.id ? 'the same' : model.upstream,
     ]),
+  )
+})
+
+test('the page lists every kind of model that a row can have', () => {
+  expect(page.text).toContain(
+    `| \`kind\` | ${MODEL_KINDS.map((kind) => `\`${kind}\``).join(', ')}, or a list of them |`,
   )
 })
 

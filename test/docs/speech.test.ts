@@ -1,14 +1,14 @@
 import { readFileSync, statSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { SPEECH_MODELS } from '../../src/catalog/models/speech-models.ts'
+import { DASHSCOPE_SPEECH_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { MAX_INSTRUCTION_CHARACTERS, MAX_SPEECH_CHARACTERS } from '../../src/endpoints/speech/speech-limits.ts'
 import { speechSchema } from '../../src/endpoints/speech/speech-request.ts'
 import { MP3_KILOBITS } from '../../src/wire/mp3-encoder.ts'
 import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/speech.md')
-const models = createCatalog(SPEECH_MODELS).list()
+const models = createCatalog(DASHSCOPE_SPEECH_MODELS).list()
 
 test('the page lists the models with their formats and voices', () => {
   const [, ...rows] = firstTable(section(page, 'Models'))

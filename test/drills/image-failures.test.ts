@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ModelDefinition } from '../../src/catalog/define-model.ts'
+import type { ModelDefinition } from '../../src/catalog/model.ts'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
 import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
 import { CREDIT } from '../gateway/image-error-shapes.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { ModelDefinition } from '../../src/catalog/define-model.ts'
+import type { ModelDefinition } from '../../src/catalog/model.ts'
 import type { PriceRow } from '../../src/catalog/prices/prices.ts'
 import { parseDollars } from '../../src/core/money.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'

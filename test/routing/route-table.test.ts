@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { defineModel, type ModelDefinition } from '../../src/catalog/define-model.ts'
-import type { ModelRoute } from '../../src/catalog/model.ts'
+import { defineModel, type ModelDefinition, type ModelRoute } from '../../src/catalog/model.ts'
 import { parseModelDefinitions } from '../../src/catalog/parse-model-definitions.ts'
 import { catalogForRoutes } from '../../src/routing/catalog-for-routes.ts'
 import { RouteTable } from '../../src/routing/route-table.ts'

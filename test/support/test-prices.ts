@@ -1,4 +1,4 @@
-import { VIDEO_MODELS } from '../../src/catalog/models/video-models.ts'
+import { DASHSCOPE_VIDEO_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
 
 /** Prices that tests calculate with; round numbers of our own, no vendor's. */
@@ -35,7 +35,7 @@ export const testPrices: PriceFile = {
     { model: 'de-2', meter: 'image', amount: '0.016', when: { size: '256x256' } },
     { model: 'de-2', meter: 'image', amount: '0.018', when: { size: '512x512' } },
     { model: 'de-2', meter: 'image', amount: '0.02', when: { size: '1024x1024' } },
-    ...VIDEO_MODELS.flatMap(({ id }) => [
+    ...DASHSCOPE_VIDEO_MODELS.flatMap(({ id }) => [
       { model: id, meter: 'video_second' as const, amount: '0.05', when: { resolution: '480p' } },
       { model: id, meter: 'video_second' as const, amount: '0.10', when: { resolution: '720p' } },
       { model: id, meter: 'video_second' as const, amount: '0.15', when: { resolution: '1080p' } },

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { type ReloadablePrices, reloadablePrices } from '../../src/catalog/prices/reloadable-prices.ts'
+import { type ReloadablePrices, reloadablePrices } from '../../src/catalog/prices/prices.ts'
 import { parseDollars } from '../../src/core/money.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'

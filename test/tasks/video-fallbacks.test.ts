@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ModelDefinition } from '../../src/catalog/define-model.ts'
-import { VIDEO_MODELS } from '../../src/catalog/models/video-models.ts'
+import type { ModelDefinition } from '../../src/catalog/model.ts'
+import { DASHSCOPE_VIDEO_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { parseDollars } from '../../src/core/money.ts'
 import { testPrices } from '../support/test-prices.ts'
 import { CREDIT, type TaskBench, taskBench } from './support/task-bench.ts'
@@ -13,7 +13,7 @@ afterEach(() => bench.close())
 
 /** The built-in row with fallbacks, as a host lists it. */
 function withFallbacks(id: string, fallbacks: readonly string[]): ModelDefinition {
-  return { ...VIDEO_MODELS.find((model) => model.id === id)!, fallbacks }
+  return { ...DASHSCOPE_VIDEO_MODELS.find((model) => model.id === id)!, fallbacks }
 }
 
 /** The price of a second of 720p, by model. */

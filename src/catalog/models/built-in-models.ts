@@ -1,18 +1,34 @@
-import type { ModelDefinition } from '../define-model.ts'
-import { CHAT_MODELS } from './chat-models.ts'
-import { EMBEDDING_MODELS } from './embedding-models.ts'
-import { IMAGE_MODELS } from './image-models.ts'
-import { SPEECH_MODELS } from './speech-models.ts'
-import { VIDEO_MODELS } from './video-models.ts'
+import type { ModelDefinition } from '../model.ts'
+import { ANTHROPIC_CHAT_MODELS } from './anthropic-models.ts'
+import {
+  DASHSCOPE_EMBEDDING_MODELS,
+  DASHSCOPE_IMAGE_MODELS,
+  DASHSCOPE_SPEECH_MODELS,
+  DASHSCOPE_VIDEO_MODELS,
+} from './dashscope-models.ts'
+import { GEMINI_CHAT_MODELS, GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS } from './gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from './openai-models.ts'
+import { VOYAGE_EMBEDDING_MODELS } from './voyage-models.ts'
 
 /**
- * Every model id of the API specification. The vendors' own ids are aliases, and a host may override any row. A row whose
- * release date we do not know for certain has `created` 0.
+ * Every model id of the API specification, in the order of `GET /v1/models`. The vendors' own ids are aliases, and a host may
+ * override any row. `created` is 0 where the release date is not certain.
  */
 export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
-  ...CHAT_MODELS,
-  ...EMBEDDING_MODELS,
-  ...IMAGE_MODELS,
-  ...VIDEO_MODELS,
-  ...SPEECH_MODELS,
+  ...ANTHROPIC_CHAT_MODELS,
+  ...GEMINI_CHAT_MODELS,
+  ...DASHSCOPE_EMBEDDING_MODELS,
+  ...GEMINI_EMBEDDING_MODELS,
+  ...VOYAGE_EMBEDDING_MODELS,
+  ...DASHSCOPE_IMAGE_MODELS,
+  ...GEMINI_IMAGE_MODELS,
+  ...OPENAI_IMAGE_MODELS,
+  ...DASHSCOPE_VIDEO_MODELS,
+  ...DASHSCOPE_SPEECH_MODELS,
 ]
+
+/** What models.dev calls vendors that it does not call as the catalog does: vendor id → provider ids. */
+export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
+  gemini: ['google'],
+  dashscope: ['alibaba'],
+}

@@ -1,10 +1,19 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
-import type { ImportedPrices } from './imported-prices.ts'
-import type { Meter } from './meter.ts'
-import { type EntryPrice, type PriceEntry, PriceImport } from './price-import.ts'
-import { dollarsOf, isObject, objectOf } from './price-json.ts'
+import {
+  ABOVE_SIZE,
+  dollarsOf,
+  type EntryPrice,
+  type ImportedPrices,
+  isObject,
+  NO_METER,
+  objectOf,
+  type PriceEntry,
+  PriceImport,
+  type UnusedField,
+} from './price-import.ts'
+import type { Meter } from './rate.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 
@@ -59,7 +68,7 @@ export function importLitellmPrices(json: unknown, catalog: Catalog = createCata
 
 function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry {
   const prices = new Map<string, EntryPrice>()
-  const unused: { field: string; reason: string }[] = []
+  const unused: UnusedField[] = []
   const add = (field: string, meter: Meter, when?: Readonly<Record<string, string>>): void => {
     const dollars = dollarsOf(key, entry, field)
     const slot = `${meter} ${when === undefined ? '' : JSON.stringify(when)}`
@@ -100,7 +109,7 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
 }
 
 /** The list often gives the price of a picture and of its tokens, which are the same money said twice. */
-function payPicturesOnce(prices: Map<string, EntryPrice>, unused: { field: string; reason: string }[]): void {
+function payPicturesOnce(prices: Map<string, EntryPrice>, unused: UnusedField[]): void {
   const picture = prices.get('image ')
   if (picture === undefined) return
   if (prices.has('output_image_token ')) {
@@ -124,10 +133,9 @@ function isPriceField(field: string): boolean {
 }
 
 function reasonFor(field: string): string {
-  if (/_above_\d+k_tokens/.test(field))
-    return 'holds above a context size only; the price below it is charged at every size'
+  if (/_above_\d+k_tokens/.test(field)) return ABOVE_SIZE
   if (field === 'tiered_pricing') return 'prices by context size cannot be expressed'
   if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
   if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'
-  return 'there is no meter for it'
+  return NO_METER
 }

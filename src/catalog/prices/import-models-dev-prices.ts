@@ -1,11 +1,19 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
-import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
-import { MODELS_DEV_PROVIDERS } from '../models/price-list-providers.ts'
-import type { ImportedPrices } from './imported-prices.ts'
-import type { Meter } from './meter.ts'
-import { type EntryPrice, type PriceEntry, PriceImport } from './price-import.ts'
-import { dollarsOf, objectOf } from './price-json.ts'
+import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../models/built-in-models.ts'
+import {
+  ABOVE_SIZE,
+  dollarsOf,
+  type EntryPrice,
+  type ImportedPrices,
+  MILLION_DIGITS,
+  NO_METER,
+  objectOf,
+  type PriceEntry,
+  PriceImport,
+  type UnusedField,
+} from './price-import.ts'
+import type { Meter } from './rate.ts'
 
 /** Members of `cost`, in dollars for a million tokens. */
 const FIELDS: Readonly<Record<string, Meter>> = {
@@ -17,8 +25,6 @@ const FIELDS: Readonly<Record<string, Meter>> = {
 }
 
 const TIER_FIELD = /^(?:tiers|context_over_.+)$/
-
-const MILLION_DIGITS = 6
 
 /**
  * Reads the `api.json` of models.dev: providers by id, each with `models` by id, each with `cost` in dollars for a million
@@ -66,17 +72,13 @@ function isSoldByToken(model: CatalogModel): boolean {
 
 function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceEntry {
   const prices: EntryPrice[] = []
-  const unused: { field: string; reason: string }[] = []
+  const unused: UnusedField[] = []
   const cost =
     row['cost'] === undefined || row['cost'] === null ? {} : objectOf(`${JSON.stringify(key)}.cost`, row['cost'])
   for (const field of Object.keys(cost)) {
     const meter = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
     if (meter === undefined) {
-      const isTier = TIER_FIELD.test(field)
-      const reason = isTier
-        ? 'holds above a context size only; the price below it is charged at every size'
-        : 'there is no meter for it'
-      unused.push({ field: `cost.${field}`, reason })
+      unused.push({ field: `cost.${field}`, reason: TIER_FIELD.test(field) ? ABOVE_SIZE : NO_METER })
       continue
     }
     const dollars = dollarsOf(key, cost, field)

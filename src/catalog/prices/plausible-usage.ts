@@ -1,29 +1,29 @@
 import type { Usage, UsageField } from '../../core/usage.ts'
 import type { ModelLimits } from '../model.ts'
 
-/** What a vendor's report is measured by. */
+/** What a vendor's report is checked against. */
 export interface UsageBounds {
-  /** The estimate by which money was held; the gateway's own, so it is trusted. */
+  /** The gateway's own estimate, by which money was held; trusted. */
   readonly hold: Usage
   readonly limits: Pick<ModelLimits, 'contextTokens' | 'maxOutputTokens'>
 }
 
-/** A report that can be charged for, and the names of the fields in it that could not be believed. */
+/** A report that can be charged for, and the names of its implausible fields. */
 export interface PlausibleUsage {
   readonly usage: Usage
   /** Fields of {@link Usage}, or `usage` when the report was no object at all. */
   readonly implausible: readonly string[]
 }
 
-/** Highest count believed where the model's own limit is not known. */
+/** Highest plausible count where the model's own limit is not known. */
 export const MAX_PLAUSIBLE_COUNT = 10_000_000
 
-/** Vendors count a little above their own limits, and templates and tools add tokens: twice a limit is still believed. */
+/** Vendors count a little above their own limits, and templates and tools add tokens: twice a limit is plausible. */
 export const LIMIT_SLACK = 2
 
 /**
- * A limit is for one text or one answer, while a call may hold many (a batch of embeddings, `n` choices). The hold knows of
- * them, so up to four times the hold is believed whatever the limit.
+ * A limit is for one text or one answer, while a call may hold many (a batch of embeddings, `n` choices). The hold counts
+ * them, so up to four times the hold is plausible whatever the limit.
  */
 export const HOLD_SLACK = 4
 
@@ -45,9 +45,8 @@ const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
 
 /**
  * Makes a vendor's report safe to charge for. A field that is no number, is negative, fractional (seconds may be) or above
- * what the model can do takes the hold's value, or goes when the hold has none; its name is listed. Zero stays zero, a
- * field that is absent stays absent, and a part larger than its total is cut to the total. Never throws, whatever the
- * vendor sent.
+ * what the model can do is clamped to the hold's value, or dropped when the hold has none; its name is listed. Reported
+ * zeros are kept, absent fields stay absent, and a part larger than its total is cut to the total. Never throws.
  */
 export function plausibleUsage(reported: unknown, bounds: UsageBounds): PlausibleUsage {
   if (typeof reported !== 'object' || reported === null || Array.isArray(reported)) {
@@ -77,7 +76,7 @@ function isPlausible(field: UsageField, value: unknown, bounds: UsageBounds): bo
 }
 
 function ceiling(field: UsageField, { hold, limits }: UsageBounds): number {
-  // No model has a limit of searches, and ten million of them would cost a fortune.
+  // Models have no limit of searches, and MAX_PLAUSIBLE_COUNT of them would be far too expensive.
   if (field === 'webSearches') return (hold.webSearches ?? 0) * HOLD_SLACK
   const total = FIELDS[field] ?? field
   const limit =

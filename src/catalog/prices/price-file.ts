@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseDecimal } from '../../core/money.ts'
 import { configurationError } from '../configuration-error.ts'
-import { METERS, type Meter } from './meter.ts'
+import { METERS, type Meter } from './rate.ts'
 
 /** One price. */
 export interface PriceRow {

@@ -1,10 +1,34 @@
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
-import { decimalAmount } from './decimal-amount.ts'
-import type { ImportedPrices, ReportedPrice, SkippedEntry } from './imported-prices.ts'
-import type { Meter } from './meter.ts'
-import type { PriceRow } from './price-file.ts'
-import { priceError } from './price-json.ts'
+import type { PriceFile, PriceRow } from './price-file.ts'
+import { exactDecimal, type Meter } from './rate.ts'
+
+/** An entry of a foreign price list that gave no price. */
+export interface SkippedEntry {
+  /** Name of the entry in that list. */
+  readonly key: string
+  readonly reason: string
+}
+
+/** A price of a known model that a price file cannot express, or that was not used for another reason. */
+export interface ReportedPrice {
+  /** Public id of the model. */
+  readonly model: string
+  /** Name of the entry in the foreign list. */
+  readonly key: string
+  /** Field of the entry, as written there. */
+  readonly field: string
+  readonly reason: string
+}
+
+/** What an importer made of a foreign price list. Read `reported` before you charge by `file`. */
+export interface ImportedPrices {
+  readonly file: PriceFile
+  /** Entries left out: models that the catalog does not have, other providers' offers, entries without a usable price. */
+  readonly skipped: readonly SkippedEntry[]
+  /** Prices left out of models that stand in `file` or might have. */
+  readonly reported: readonly ReportedPrice[]
+}
 
 /** A price of an entry, not yet of a model. */
 export interface EntryPrice {
@@ -15,12 +39,23 @@ export interface EntryPrice {
   readonly when?: Readonly<Record<string, string>> | undefined
 }
 
+/** A field of an entry that is no usable price, and why. */
+export interface UnusedField {
+  readonly field: string
+  readonly reason: string
+}
+
+/** Why prices above a context size are not used. */
+export const ABOVE_SIZE = 'holds above a context size only; the price below it is charged at every size'
+
+/** Why a price of something else is not used. */
+export const NO_METER = 'there is no meter for it'
+
 /** An entry of a foreign list, for one model of the catalog. */
 export interface PriceEntry {
   readonly key: string
   readonly prices: readonly EntryPrice[]
-  /** Fields that are no usable prices, and why. */
-  readonly unused: readonly { readonly field: string; readonly reason: string }[]
+  readonly unused: readonly UnusedField[]
 }
 
 interface Candidate {
@@ -29,8 +64,8 @@ interface Candidate {
   readonly rows: readonly PriceRow[]
 }
 
-// People read and write prices of tokens and characters by the million.
-const MILLION_DIGITS = 6
+/** Price lists state prices of tokens and characters by the million. */
+export const MILLION_DIGITS = 6
 
 /** Gathers the entries of a foreign price list, model by model. */
 export class PriceImport {
@@ -113,10 +148,83 @@ export class PriceImport {
 /** Why these prices cannot be charged by; undefined when they can. */
 function faultOf(model: CatalogModel, prices: readonly EntryPrice[]): string | undefined {
   if (prices.length === 0) return `no price that can be used for ${model.id}`
-  // Lists write 0 for what their authors do not know, too.
+  // Lists also write 0 for an unknown price.
   if (prices.every(({ dollars }) => dollars === 0))
     return `every price is 0; write down yourself that ${model.id} is free, if it is`
   const has = (meter: Meter) => prices.some((price) => price.meter === meter)
   if (!model.kinds.includes('chat') || has('request') || (has('input_token') && has('output_token'))) return undefined
   return `${model.id} needs a price of input and of output`
+}
+
+/**
+ * Reads an amount of dollars; undefined when the field is absent or null.
+ * @throws TypeError naming entry and field.
+ */
+export function dollarsOf(key: string, entry: Readonly<Record<string, unknown>>, field: string): number | undefined {
+  const value = entry[field]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) throw priceError(key, field, value)
+  return value
+}
+
+/**
+ * Reads a JSON object.
+ * @throws TypeError naming it when it is none.
+ */
+export function objectOf(name: string, value: unknown): Readonly<Record<string, unknown>> {
+  if (!isObject(value)) throw new TypeError(`${name}: must be an object`)
+  return value
+}
+
+/** Is this a JSON object, and neither list nor null? */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The error for a price that is no amount of dollars, naming entry and field. */
+function priceError(key: string, field: string, value: unknown): TypeError {
+  return new TypeError(`${JSON.stringify(key)}.${field}: ${JSON.stringify(value)} is not a price in dollars`)
+}
+
+/** A price as a price row states it. */
+export interface DecimalAmount {
+  /** Dollars for `per` units, as a decimal string. */
+  readonly amount: string
+  /** A power of ten. */
+  readonly per: number
+}
+
+/** Bounds of a price row's `amount` and `per`. */
+const MOST_FRACTION_DIGITS = 18
+const MOST_WHOLE_DIGITS = 15
+const LARGEST_PER_DIGITS = 12
+
+/**
+ * Writes a price that JSON holds as a number, such as `3e-06` dollars for one token, as dollars for `10^perDigits` units:
+ * `{ amount: '3', per: 1000000 }`. The number counts as the shortest decimal that stands for it, which is what the file's
+ * author wrote, and is only ever shifted: nothing is rounded. `per` grows where the digits would not fit otherwise.
+ *
+ * @param fromDigits power of ten of the units that `dollars` is for: 0 for one, 6 for a million.
+ * @param perDigits power of ten wanted for `per`; not below `fromDigits`.
+ * @throws RangeError for negative or infinite numbers, and for those that no price row can hold.
+ */
+export function decimalAmount(dollars: number, fromDigits: number, perDigits: number): DecimalAmount {
+  const { numerator, denominator } = exactDecimal(dollars)
+  const scale = denominator.toString().length - 1
+  for (let digits = perDigits; digits <= LARGEST_PER_DIGITS; digits++) {
+    const amount = shiftedText(numerator, scale - (digits - fromDigits))
+    if (amount !== undefined) return { amount, per: 10 ** digits }
+  }
+  throw new RangeError(`no price can hold ${dollars}`)
+}
+
+/** `numerator / 10^scale` without trailing zeros; undefined when it has too many digits. */
+function shiftedText(numerator: bigint, scale: number): string | undefined {
+  const digits = (scale < 0 ? numerator * 10n ** BigInt(-scale) : numerator).toString()
+  const fractionLength = Math.max(scale, 0)
+  const padded = digits.padStart(fractionLength + 1, '0')
+  const whole = padded.slice(0, padded.length - fractionLength)
+  const fraction = padded.slice(padded.length - fractionLength).replace(/0+$/, '')
+  if (whole.length > MOST_WHOLE_DIGITS || fraction.length > MOST_FRACTION_DIGITS) return undefined
+  return fraction === '' ? whole : `${whole}.${fraction}`
 }

@@ -1,14 +1,10 @@
 import type { BillingFields } from '../../endpoints/endpoint.ts'
 import { SURCHARGE_FIELDS } from '../../endpoints/surcharge-fields.ts'
-import type { Meter } from './meter.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
-import { checkRules, mostSpecificRule, type PriceRule, priceRule } from './price-rules.ts'
-import { createRate, type MeterPrice, type Rate } from './rate.ts'
+import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
-export { charge, highestCharge } from './charge.ts'
-export type { Meter } from './meter.ts'
 export type { PriceFile, PriceRow } from './price-file.ts'
-export type { MeterPrice, Rate } from './rate.ts'
+export { charge, highestCharge, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
 /** A price list ready for use. */
 export interface Prices {
@@ -18,13 +14,23 @@ export interface Prices {
    */
   quote(model: string, billingFields: BillingFields): Rate | undefined
   /**
-   * The list as it was written, for those who want to read it: of one model and meter the row with the most conditions that
-   * hold counts. A list that does not tell its rows is shown by its quotes for the sizes and tiers that the catalog knows.
+   * The rows as written; of one model and meter the matching row with the most conditions counts. Without this method the
+   * gateway's price list shows quotes for the sizes and tiers that the catalog has.
    */
   rows?(): readonly PriceRow[]
 }
 
-// One rate for each combination of values that a list names is small; lists with very many combinations are cut off here.
+/** A price list that can be replaced while the gateway runs. */
+export interface ReloadablePrices extends Required<Prices> {
+  /**
+   * Replaces the whole list at once: a call is charged by the old list or by the new one. Calls in progress keep the prices
+   * of their hold.
+   * @throws TypeError naming row and field when the new list is invalid; the previous list then stays in force.
+   */
+  reload(file: PriceFile): void
+}
+
+// Bounds the memory of a list whose conditions have very many combinations of values.
 const MAX_RATES_KEPT = 1000
 
 /**
@@ -45,6 +51,30 @@ export function definePrices(file: PriceFile): Required<Prices> {
     quotes.set(model, quoteOf(model, [...rules.values()]))
   }
   return { quote: (model, billingFields) => quotes.get(model)?.(billingFields), rows: () => rows }
+}
+
+/**
+ * Prices for `createGateway({ prices })` that may change without a restart.
+ * @throws TypeError as {@link definePrices} does.
+ */
+export function reloadablePrices(initial: PriceFile): ReloadablePrices {
+  let current = definePrices(initial)
+  return {
+    quote: (model, billingFields) => current.quote(model, billingFields),
+    rows: () => current.rows(),
+    reload(file) {
+      current = definePrices(file)
+    },
+  }
+}
+
+/** A row of a price list with its index there. */
+interface PriceRule {
+  readonly index: number
+  readonly meter: Meter
+  readonly price: MeterPrice
+  /** Name and value of every condition. */
+  readonly conditions: ReadonlyMap<string, string>
 }
 
 function quoteOf(
@@ -96,6 +126,76 @@ function rateOf(
     else if (rules[0]?.meter !== 'web_search' || fields['web_search'] === 'true') return undefined
   }
   return createRate(model, prices)
+}
+
+/**
+ * Reads a row as a rule.
+ * @throws TypeError for a price of searches in calls that cannot search.
+ */
+function priceRule(row: PriceRow, index: number): PriceRule {
+  const price = { meter: row.meter, amount: row.amount, per: row.per ?? 1 }
+  const conditions = new Map(Object.entries(row.when ?? {}))
+  // Only a call that may search is charged for searches, and the row is a price for such a call.
+  if (row.meter === 'web_search') {
+    if ((conditions.get('web_search') ?? 'true') !== 'true')
+      throw new TypeError(`prices[${index}]: a price of searches can hold only when web_search is "true"`)
+    conditions.set('web_search', 'true')
+  }
+  return { index, meter: row.meter, price, conditions }
+}
+
+/** The rule among those of one meter that holds for the fields and has the most conditions; undefined when none holds. */
+function mostSpecificRule(rules: readonly PriceRule[], fields: BillingFields): PriceRule | undefined {
+  let best: PriceRule | undefined
+  for (const rule of rules) {
+    if (holds(rule, fields) && (best === undefined || rule.conditions.size > best.conditions.size)) best = rule
+  }
+  return best
+}
+
+function holds(rule: PriceRule, fields: BillingFields): boolean {
+  for (const [name, value] of rule.conditions) {
+    if (!Object.hasOwn(fields, name) || fields[name] !== value) return false
+  }
+  return true
+}
+
+/**
+ * Refuses rules of one model and meter among which a request could not decide.
+ * @throws TypeError naming both rows.
+ */
+function checkRules(model: string, rules: readonly PriceRule[]): void {
+  rules.forEach((rule, position) => {
+    for (const earlier of rules.slice(0, position)) {
+      const both = union(rule.conditions, earlier.conditions)
+      if (both === undefined) continue
+      const { size } = rule.conditions
+      if (both.size === size && both.size === earlier.conditions.size) throw rulesError(model, rule, earlier, 'repeats')
+      const isAmbiguous = size === earlier.conditions.size && !rules.some((other) => isEqual(other.conditions, both))
+      if (isAmbiguous)
+        throw rulesError(model, rule, earlier, 'can hold at the same time as, and is no more specific than,')
+    }
+  })
+}
+
+function rulesError(model: string, rule: PriceRule, earlier: PriceRule, relation: string): TypeError {
+  return new TypeError(
+    `prices[${rule.index}]: the ${rule.meter} price of ${JSON.stringify(model)} ${relation} prices[${earlier.index}]`,
+  )
+}
+
+/** All conditions of both; undefined when no request can meet both. */
+function union(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, string>): Map<string, string> | undefined {
+  const both = new Map(left)
+  for (const [name, value] of right) {
+    if (both.has(name) && both.get(name) !== value) return undefined
+    both.set(name, value)
+  }
+  return both
+}
+
+function isEqual(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, string>): boolean {
+  return left.size === right.size && union(left, right)?.size === left.size
 }
 
 function getOrAdd<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {

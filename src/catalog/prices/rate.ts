@@ -1,5 +1,28 @@
-import { NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
-import type { Meter } from './meter.ts'
+import { type Decimal, divideRoundingUp, NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
+import type { Usage } from '../../core/usage.ts'
+
+/**
+ * What may have a price. Tokens of a kind with a price of its own are charged at it and not again as part of their total;
+ * a kind without one is charged as part of its total. `request` counts one a call.
+ */
+export const METERS = [
+  'input_token',
+  'output_token',
+  'cached_input_token',
+  'cache_write_token',
+  'cache_write_1h_token',
+  'reasoning_token',
+  'image',
+  'input_image_token',
+  'output_image_token',
+  'video_second',
+  'character',
+  'web_search',
+  'request',
+] as const
+
+/** One thing that may have a price. */
+export type Meter = (typeof METERS)[number]
 
 /** The price of one meter. */
 export interface MeterPrice {
@@ -13,7 +36,7 @@ export interface MeterPrice {
 export interface Rate {
   /** Public id of the model. */
   readonly model: string
-  /** The prices as they were written. Plain data: a long job keeps them, and {@link createRate} makes the rate again. */
+  /** The prices as they were written. Plain data: a long job stores them, and {@link createRate} rebuilds the rate. */
   readonly prices: readonly MeterPrice[]
   /** Undefined where there is no price; zero where the price is zero. */
   readonly numerators: Readonly<Record<Meter, bigint | undefined>>
@@ -36,26 +59,121 @@ export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
     fractions.push({ meter: 'cache_write_1h_token', numerator: numerator * 8n, denominator: denominator * 5n })
   }
   const denominator = fractions.reduce((common, fraction) => leastCommonMultiple(common, fraction.denominator), 1n)
-  const numerators: Record<Meter, bigint | undefined> = {
-    input_token: undefined,
-    output_token: undefined,
-    cached_input_token: undefined,
-    cache_write_token: undefined,
-    cache_write_1h_token: undefined,
-    reasoning_token: undefined,
-    image: undefined,
-    input_image_token: undefined,
-    output_image_token: undefined,
-    video_second: undefined,
-    character: undefined,
-    web_search: undefined,
-    request: undefined,
-  }
+  const numerators = Object.fromEntries(METERS.map((meter) => [meter, undefined])) as Record<Meter, bigint | undefined>
   for (const fraction of fractions) {
     numerators[fraction.meter] = fraction.numerator * (denominator / fraction.denominator)
   }
   const pricesTokens = prices.some((price) => price.meter.endsWith('_token'))
   return { model, prices, numerators, denominator, pricesTokens }
+}
+
+/**
+ * What a call costs, in nano-dollars: computed exactly and rounded up once, at the end. Parts of a total that have a price
+ * of their own are taken out of the total in the order cached, cache-written, image (input) and image, reasoning (output),
+ * and never make up more than the total. A rate has a price of searches only for a call that may search; where their number
+ * is not known they count as one.
+ *
+ * Undefined when the call used something that has no price: then no amount is right. Tokens need
+ * no price of their own where the model is sold by the request, picture, second or character and no kind of token is
+ * priced; pictures, seconds and characters need none where there is a price by the request, or tokens that are priced.
+ * @throws RangeError for counts that are negative, fractional or not finite; vendors' reports go through
+ *   `plausibleUsage` first.
+ */
+export function charge(rate: Rate, usage: Usage): bigint | undefined {
+  const price = rate.numerators
+  const totalInput =
+    usage.inputTokens ?? (usage.cachedInputTokens ?? 0) + (usage.cacheWriteTokens ?? 0) + (usage.inputImageTokens ?? 0)
+  const cached = priced(price.cached_input_token, usage.cachedInputTokens, totalInput)
+  const allWritten = usage.cacheWriteTokens ?? 0
+  const allWritten1h = Math.min(usage.cacheWrite1hTokens ?? 0, allWritten)
+  const written1h = priced(price.cache_write_1h_token, allWritten1h, totalInput - cached)
+  const written = priced(price.cache_write_token, allWritten - allWritten1h, totalInput - cached - written1h)
+  const inputImage = priced(price.input_image_token, usage.inputImageTokens, totalInput - cached - written1h - written)
+  const input = totalInput - cached - written1h - written - inputImage
+
+  const totalOutput = usage.outputTokens ?? (usage.outputImageTokens ?? 0) + (usage.reasoningTokens ?? 0)
+  const outputImage = priced(price.output_image_token, usage.outputImageTokens, totalOutput)
+  const reasoning = priced(price.reasoning_token, usage.reasoningTokens, totalOutput - outputImage)
+  const output = totalOutput - outputImage - reasoning
+
+  const images = usage.images ?? 0
+  const characters = usage.characters ?? 0
+  const videoSeconds = usage.videoSeconds ?? 0
+  const webSearches = usage.webSearches ?? 1
+
+  if (!rate.pricesTokens) {
+    const isSoldByUnit =
+      price.request !== undefined ||
+      (price.image !== undefined && images > 0) ||
+      (price.video_second !== undefined && videoSeconds > 0) ||
+      (price.character !== undefined && characters > 0)
+    if ((input > 0 || output > 0) && !isSoldByUnit) return undefined
+  } else if ((input > 0 && price.input_token === undefined) || (output > 0 && price.output_token === undefined)) {
+    return undefined
+  }
+  if (images > 0 || characters > 0 || videoSeconds > 0) {
+    const isSoldOtherwise = price.request !== undefined || (rate.pricesTokens && totalInput + totalOutput > 0)
+    if (images > 0 && price.image === undefined && !isSoldOtherwise) return undefined
+    if (videoSeconds > 0 && price.video_second === undefined && !isSoldOtherwise) return undefined
+    if (characters > 0 && price.character === undefined && !isSoldOtherwise) return undefined
+  }
+
+  const sum =
+    (price.request ?? 0n) +
+    cost(price.input_token, input) +
+    cost(price.cached_input_token, cached) +
+    cost(price.cache_write_token, written) +
+    cost(price.cache_write_1h_token, written1h) +
+    cost(price.input_image_token, inputImage) +
+    cost(price.output_token, output) +
+    cost(price.output_image_token, outputImage) +
+    cost(price.reasoning_token, reasoning) +
+    cost(price.image, images) +
+    cost(price.character, characters) +
+    cost(price.web_search, webSearches)
+  if (videoSeconds === 0 || price.video_second === undefined) return divideRoundingUp(sum, rate.denominator)
+  const seconds = exactDecimal(videoSeconds)
+  return divideRoundingUp(
+    sum * seconds.denominator + price.video_second * seconds.numerator,
+    rate.denominator * seconds.denominator,
+  )
+}
+
+/**
+ * The most that a call can cost whose usage stays within an estimate, in nano-dollars: a part of the input that the estimate
+ * names may turn out to be smaller, and its price may be above or below that of the rest. Undefined as {@link charge} is.
+ */
+export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
+  if (estimate.cacheWriteTokens === undefined) return charge(rate, estimate)
+  const { cacheWriteTokens, cacheWrite1hTokens, ...fresh } = estimate
+  // The amount is linear in each part, so the highest has all of the input in one part.
+  const usages: Usage[] = [fresh, { ...fresh, cacheWriteTokens }]
+  if (cacheWrite1hTokens !== undefined) usages.push(estimate)
+  let highest = 0n
+  for (const usage of usages) {
+    const amount = charge(rate, usage)
+    if (amount === undefined) return undefined
+    if (amount > highest) highest = amount
+  }
+  return highest
+}
+
+const SHORTEST_FORM = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/
+
+/**
+ * A measured number as the decimal that it prints as: 5.04 is 504/100, not the binary fraction that stands for it.
+ * @throws RangeError unless the number is finite and not negative.
+ */
+export function exactDecimal(value: number): Decimal {
+  if (Number.isSafeInteger(value) && value >= 0) return { numerator: BigInt(value), denominator: 1n }
+  const match = SHORTEST_FORM.exec(String(value))
+  if (match === null) throw new RangeError(`not a finite, non-negative number: ${value}`)
+  const fraction = match[2] ?? ''
+  const digits = BigInt(`${match[1]}${fraction}`)
+  const exponent = Number(match[3] ?? 0) - fraction.length
+  return exponent >= 0
+    ? { numerator: digits * 10n ** BigInt(exponent), denominator: 1n }
+    : { numerator: digits, denominator: 10n ** BigInt(-exponent) }
 }
 
 function nanoDollarsPerUnit({ amount, per }: MeterPrice): { numerator: bigint; denominator: bigint } {
@@ -72,4 +190,16 @@ function greatestCommonDivisor(left: bigint, right: bigint): bigint {
 
 function leastCommonMultiple(left: bigint, right: bigint): bigint {
   return (left / greatestCommonDivisor(left, right)) * right
+}
+
+/** How much of a total is charged at a price of its own. */
+function priced(price: bigint | undefined, part: number | undefined, left: number): number {
+  return price === undefined || part === undefined ? 0 : Math.min(part, left)
+}
+
+function cost(price: bigint | undefined, count: number): bigint {
+  if (count === 0) return 0n
+  if (!(count > 0)) throw new RangeError(`not a count: ${count}`)
+  const whole = BigInt(count)
+  return price === undefined ? 0n : price * whole
 }

@@ -1,6 +1,7 @@
+import type { ModelDefinition } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 
-/** A request in the making. It never changes: every step gives a new one, so that a half-built request can be shared. */
+/** An unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
 export abstract class Draft<State extends object> {
   protected readonly state: State
 
@@ -20,8 +21,20 @@ export function builderFault(param: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
 }
 
+/** Checks that a text was given. @throws GatewayError `invalid_request` naming the field. */
+export function required(param: string, text: string | undefined): string {
+  if (text === undefined || text === '') throw builderFault(param, 'is required')
+  return text
+}
+
 /** Checks a number against its bounds. @throws GatewayError `invalid_request` naming the field. */
 export function within(param: string, value: number, [min, max]: readonly [number, number]): number {
   if (value >= min && value <= max) return value
   throw builderFault(param, `must be ${min} to ${max}`)
+}
+
+/** The row of a model that the package knows, by its id or by its vendor's; undefined for a host's own. */
+export function knownModel(id: string, ...lists: readonly (readonly ModelDefinition[])[]): ModelDefinition | undefined {
+  const rows = lists.flat()
+  return rows.find((row) => row.id === id) ?? rows.find((row) => row.aliases?.includes(id) === true)
 }

@@ -1,8 +1,9 @@
-import { EMBEDDING_MODELS } from '../../catalog/models/embedding-models.ts'
+import { DASHSCOPE_EMBEDDING_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { GEMINI_EMBEDDING_MODELS } from '../../catalog/models/gemini-models.ts'
+import { VOYAGE_EMBEDDING_MODELS } from '../../catalog/models/voyage-models.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from '../models/embedding-models.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
-import { builderFault, Draft } from './draft.ts'
-import { knownModel } from './known-model.ts'
+import { builderFault, Draft, knownModel } from './draft.ts'
 
 type FieldsOf<Model> = RequestOf<EmbeddingModels, Model, OtherEmbeddingRequest>
 
@@ -59,7 +60,8 @@ class EmbeddingDraft extends Draft<State> {
 
 /** As the gateway does: what the vendor offers, or a cut of it, unless the specification has closed the sizes. */
 function checkDimensions(model: string, size: number): void {
-  const { dimensions, nativeDimensions = [], truncatesDimensions } = knownModel(EMBEDDING_MODELS, model)?.limits ?? {}
+  const known = knownModel(model, DASHSCOPE_EMBEDDING_MODELS, GEMINI_EMBEDDING_MODELS, VOYAGE_EMBEDDING_MODELS)
+  const { dimensions, nativeDimensions = [], truncatesDimensions } = known?.limits ?? {}
   const sizes = 'max' in nativeDimensions ? [nativeDimensions.max] : nativeDimensions
   if (truncatesDimensions === false && !sizes.includes(size)) {
     throw builderFault('dimensions', `${model} has ${sizes.join(', ')}`)

@@ -1,13 +1,126 @@
-import { IMAGE_MODELS } from '../../catalog/models/image-models.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
-import type { ImageModels } from '../models/image-models.ts'
-import type { ModelId } from '../models/model-request.ts'
-import type { ImageBuilder } from './image-steps.ts'
-import { InteractionImageDraft } from './interaction-image-draft.ts'
-import { knownModel } from './known-model.ts'
-import { MultimodalImageDraft } from './multimodal-image-draft.ts'
-import { OpenAIImageDraft } from './openai-image-draft.ts'
+import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from '../models/image-models.ts'
+import type { InteractionImageAnswer, ThinkingInteractionConfig } from '../models/interaction-images.ts'
+import type { AnswerOf, EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
+import type { MultimodalImageAnswer, MultimodalTextRequest } from '../models/multimodal-images.ts'
+import type { OpenAIImageAnswer } from '../models/openai-images.ts'
+import { knownModel } from './draft.ts'
+import {
+  InteractionImageDraft,
+  type InteractionPicture,
+  MultimodalImageDraft,
+  OpenAIImageDraft,
+} from './image-drafts.ts'
+import type { FormatSteps, PartialStreamStep, PictureSteps, StreamField } from './picture-draft.ts'
+
+type FieldsOf<Model> = RequestOf<ImageModels, Model, OtherImageRequest>
+
+/** An image request, ready to be sent. */
+export type BuiltImage<Model, Stream extends boolean = false> = FieldsOf<Model> & {
+  readonly model: Model
+} & StreamField<Stream>
+
+interface CommonSteps<Model, Stream extends boolean> {
+  prompt(text: string): this
+  /** @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field that is missing or wrong. */
+  build(): BuiltImage<Model, Stream>
+}
+
+/** A size as the model writes it: `1024*1024`, `2K`, `1536x1024`. */
+interface SizeStep<Size> {
+  size(size: Size): this
+}
+
+/** Steps of the multimodal shape (API specification, "Multimodal image request"). */
+interface MultimodalSteps {
+  negativePrompt(text: string): this
+  seed(value: number): this
+  /** Default off. */
+  watermark(isOn?: boolean): this
+}
+
+interface PromptExtendStep {
+  /** Lets the vendor rewrite the prompt; its default is on. */
+  promptExtend(isOn?: boolean): this
+}
+
+interface ReferenceUrlStep {
+  /** A picture to work from: an https URL. */
+  reference(url: string): this
+}
+
+type StepsOfMultimodal<Request> = MultimodalSteps &
+  ('size' extends keyof FieldOf<Request, 'parameters', unknown>
+    ? SizeStep<FieldOf<FieldOf<Request, 'parameters', unknown>, 'size', string>> & PromptExtendStep
+    : unknown) &
+  (MultimodalTextRequest extends Request
+    ? [Request] extends [MultimodalTextRequest]
+      ? unknown
+      : ReferenceUrlStep
+    : ReferenceUrlStep)
+
+/** Steps of the interactions shape (API specification, "Interactions-style image request"). */
+interface InteractionSteps<Format> {
+  /** Default `1K`. */
+  size(size: FieldOf<Format, 'image_size', string>): this
+  aspectRatio(ratio: FieldOf<Format, 'aspect_ratio', string>): this
+  /** A picture to work from. */
+  reference(picture: InteractionPicture): this
+  system(instruction: string): this
+  /** 0 to 2. */
+  temperature(value: number): this
+  /** Goes on from an earlier answer. */
+  continuing(interactionId: string): this
+  /** False: the answer cannot be continued. Default true. */
+  store(isOn: boolean): this
+}
+
+interface ThinkingStep {
+  thinking(level: NonNullable<ThinkingInteractionConfig['thinking_level']>): this
+}
+
+type StepsOfInteraction<Request> = InteractionSteps<FieldOf<Request, 'response_format', unknown>> &
+  ('thinking_level' extends keyof FieldOf<Request, 'generation_config', unknown> ? ThinkingStep : unknown)
+
+/** Steps of OpenAI's shape (OpenAI API, "Create image"). */
+interface OpenAISteps extends PictureSteps, FormatSteps {
+  moderation(level: 'auto' | 'low'): this
+}
+
+type StepsOfOpenAI<Request> = OpenAISteps & SizeStep<FieldOf<Request, 'size', string>>
+
+interface StreamStep<Streaming> {
+  /** Pictures come event by event. */
+  stream(): Streaming
+}
+
+/** Models of the interactions shape have no unfinished pictures to show; some models do not stream. */
+type StepsOfStream<Model> = [EventOf<ImageModels, Model, OtherImageEvent>] extends [never]
+  ? unknown
+  : AnswerOfModel<Model> extends InteractionImageAnswer
+    ? StreamStep<ImageBuilder<Model, true>>
+    : PartialStreamStep<ImageBuilder<Model, true>>
+
+type AnswerOfModel<Model> = AnswerOf<ImageModels, Model, OtherImageAnswer>
+
+/** Builds an image request step by step. A model shows the steps of its shape; an unknown one shows those of all shapes. */
+export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Model, Stream> &
+  StepsOfStream<Model> &
+  (AnswerOfModel<Model> extends MultimodalImageAnswer
+    ? StepsOfMultimodal<FieldsOf<Model>>
+    : AnswerOfModel<Model> extends InteractionImageAnswer
+      ? StepsOfInteraction<FieldsOf<Model>>
+      : AnswerOfModel<Model> extends OpenAIImageAnswer
+        ? StepsOfOpenAI<FieldsOf<Model>>
+        : StepsOfMultimodal<unknown> &
+            StepsOfInteraction<unknown> &
+            ThinkingStep &
+            StepsOfOpenAI<unknown> &
+            PromptExtendStep)
 
 /** What the builder must be told of a model that the package does not know, as its row in the gateway has it. */
 export type ImageModelFacts = Pick<ModelFacts, 'protocol' | 'image'>
@@ -20,7 +133,8 @@ export function image<const Model extends ModelId<ImageModels>>(
   model: Model,
   facts?: ImageModelFacts,
 ): ImageBuilder<Model> {
-  const { protocol, image: abilities } = facts ?? knownModel(IMAGE_MODELS, model) ?? {}
+  const { protocol, image: abilities } =
+    facts ?? knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ?? {}
   const row: ModelFacts = { id: model, limits: {}, ...(abilities === undefined ? {} : { image: abilities }) }
   // Each draft has every step of its shape; the type shows those of the model.
   return draftOf(protocol, row) as never

@@ -1,16 +1,20 @@
-import { IMAGE_MODELS } from '../../catalog/models/image-models.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { checkListedSize } from '../../endpoints/images/openai/image-size.ts'
 import type { EditedImages } from '../gateway-client.ts'
-import { imageEditForm } from '../image-edit-form.ts'
-import type { ImageEditModels, OtherImageEditRequest } from '../models/image-edit-models.ts'
-import type { OtherImageEvent } from '../models/image-models.ts'
+import type { ImageEditModels, OtherImageEditRequest, OtherImageEvent } from '../models/image-models.ts'
 import type { EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
-import type { Upload } from '../upload.ts'
-import { builderFault } from './draft.ts'
-import { knownModel } from './known-model.ts'
-import { PictureDraft } from './picture-draft.ts'
-import type { PictureFields } from './picture-fields.ts'
-import type { FormatSteps, PartialStreamStep, PictureSteps, StreamField } from './picture-steps.ts'
+import { imageEditForm, type Upload } from '../upload.ts'
+import { builderFault, knownModel } from './draft.ts'
+import {
+  type FormatSteps,
+  type PartialStreamStep,
+  PictureDraft,
+  type PictureFields,
+  type PictureSteps,
+  type StreamField,
+} from './picture-draft.ts'
 
 type FieldsOf<Model> = RequestOf<ImageEditModels, Model, OtherImageEditRequest>
 
@@ -78,7 +82,7 @@ class ImageEditDraft extends PictureDraft<State> {
   }
   build() {
     const { model, images, mask } = this.state
-    const abilities = knownModel(IMAGE_MODELS, model)?.image
+    const abilities = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)?.image
     const fields = this.checked(abilities, checkListedSize)
     if (images.length === 0) throw builderFault('image', 'is required')
     const most = abilities?.referenceImages?.max

@@ -1,6 +1,55 @@
+import { GatewayError } from '../../core/errors.ts'
+import { checkQuality } from '../../endpoints/images/openai/image-quality.ts'
 import type { ImageAbilities } from '../../endpoints/model-facts.ts'
-import { builderFault, Draft } from './draft.ts'
-import { checkPictureFields, type PictureFields } from './picture-fields.ts'
+import type { ImageQuality } from '../models/openai-images.ts'
+import { builderFault, Draft, required, within } from './draft.ts'
+
+/** API specification, "Limits". */
+const MAX_PICTURES = 10
+
+/** OpenAI API, "Create image". */
+const MAX_PARTIAL_IMAGES = 3
+
+/** Steps that every model of OpenAI's shape takes, new pictures and edits alike (OpenAI API, "Create image"). */
+export interface PictureSteps {
+  quality(quality: ImageQuality): this
+  /** 1 to 10. */
+  count(pictures: number): this
+  endUser(id: string): this
+}
+
+/** Steps of models that let the format be chosen. */
+export interface FormatSteps {
+  /** `compression` is 0 to 100, and not for `png`. */
+  format(format: 'png' | 'jpeg' | 'webp', compression?: number): this
+  /** `transparent` needs `png` or `webp`. */
+  background(background: 'transparent' | 'opaque' | 'auto'): this
+}
+
+/** The step of models that stream unfinished pictures. */
+export interface PartialStreamStep<Streaming> {
+  /** Pictures come event by event; before each one up to 3 unfinished ones, which cost tokens. Default 0. */
+  stream(partialImages?: 0 | 1 | 2 | 3): Streaming
+}
+
+/** What a request has of `stream`: nothing, unless the step was taken. */
+export type StreamField<Stream extends boolean> = Stream extends true ? { readonly stream: true } : unknown
+
+/** Fields by which both new and edited pictures of OpenAI's shape are described. */
+export interface PictureFields {
+  readonly prompt?: string
+  readonly n?: number
+  readonly size?: string
+  readonly quality?: string
+  readonly output_format?: string
+  readonly output_compression?: number
+  readonly background?: string
+  readonly response_format?: string
+  readonly moderation?: string
+  readonly user?: string
+  readonly stream?: true
+  readonly partial_images?: number
+}
 
 /** What a draft of a picture in OpenAI's shape holds at least. */
 interface PictureState {
@@ -43,8 +92,7 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
     checkSize: (size: string | undefined, abilities: ImageAbilities | undefined) => void,
   ): PictureFields & { readonly prompt: string } {
     const { fields } = this.state
-    const { prompt } = fields
-    if (prompt === undefined || prompt === '') throw builderFault('prompt', 'is required')
+    const prompt = required('prompt', fields.prompt)
     checkSize(fields.size, abilities)
     checkPictureFields(fields, abilities)
     return { ...fields, prompt }
@@ -52,5 +100,28 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
 
   protected set(change: PictureFields): this {
     return this.with({ fields: { ...this.state.fields, ...change } } as Partial<State>)
+  }
+}
+
+/**
+ * Checks fields that depend on the model or on one another, as the gateway does (API specification, "Image edit request").
+ * Sizes are checked apart.
+ * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field.
+ */
+function checkPictureFields(fields: PictureFields, abilities: ImageAbilities | undefined): void {
+  for (const field of abilities?.refusedFields ?? []) {
+    if (!Object.hasOwn(fields, field)) continue
+    throw new GatewayError('unsupported_parameter', { message: `${field}: this model does not take it`, param: field })
+  }
+  if (fields.n !== undefined) within('n', fields.n, [1, abilities?.maxImages ?? MAX_PICTURES])
+  if (fields.partial_images !== undefined) within('partial_images', fields.partial_images, [0, MAX_PARTIAL_IMAGES])
+  checkQuality(fields.quality, abilities)
+  const format = fields.output_format ?? 'png'
+  if (fields.background === 'transparent' && format === 'jpeg') {
+    throw builderFault('background', 'transparent needs output_format png or webp')
+  }
+  if (fields.output_compression !== undefined) {
+    if (format === 'png') throw builderFault('output_compression', 'needs output_format jpeg or webp')
+    within('output_compression', fields.output_compression, [0, 100])
   }
 }

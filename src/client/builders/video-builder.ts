@@ -1,4 +1,4 @@
-import { VIDEO_MODELS } from '../../catalog/models/video-models.ts'
+import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { buildBody } from '../../endpoints/videos/build-body.ts'
 import { mediaAddresses } from '../../endpoints/videos/media-addresses.ts'
 import { referenceKind } from '../../endpoints/videos/reference-kind.ts'
@@ -6,15 +6,104 @@ import type { VideoIntent, VideoReference } from '../../endpoints/videos/video-i
 import type { VideoModelFacts } from '../../endpoints/videos/video-protocol.ts'
 import { videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import type { VideoRequest } from '../../endpoints/videos/video-request.ts'
-import type { ModelId } from '../models/model-request.ts'
-import type { VideoModels } from '../models/video-models.ts'
-import { builderFault, Draft } from './draft.ts'
-import { knownModel } from './known-model.ts'
-import type { VideoBuilder } from './video-steps.ts'
+import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
+import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
+import { builderFault, Draft, knownModel } from './draft.ts'
 
 /** API specification, "Video generation request": what is made when the request does not say. */
 const DEFAULT_RESOLUTION = '720p'
 const DEFAULT_SECONDS = 5
+
+/** A video request, ready to be sent. */
+export type BuiltVideo<Model> = ModelRequest<VideoModels, Model, OtherVideoRequest>
+
+type FieldsOf<Model> = RequestOf<VideoModels, Model, OtherVideoRequest>
+
+/** Steps that every video model takes. */
+interface CommonSteps<Model> {
+  /** References are named `Image 1`, `Video 1`: pictures and videos counted apart, in their order. */
+  prompt(text: string): this
+  negativePrompt(text: string): this
+  /** Default `720p`. */
+  tier(tier: FieldOf<FieldsOf<Model>, 'resolution', string>): this
+  /** Whole seconds; default 5. */
+  seconds(seconds: FieldOf<FieldsOf<Model>, 'duration', number>): this
+  seed(value: number): this
+  /** Off by default, whatever the vendor's default. */
+  watermark(isOn?: boolean): this
+  /** Lets the vendor rewrite the prompt. */
+  promptExtend(isOn?: boolean): this
+  /** Called when the video has ended. */
+  webhook(url: string): this
+  /**
+   * @throws GatewayError naming the step that the model cannot do (`unsupported_parameter`), or the field that is missing or
+   *   wrong (`invalid_request`); `model_not_configured` for a model without a known layout.
+   */
+  build(): BuiltVideo<Model>
+}
+
+interface RatioStep {
+  /** Default `16:9`. */
+  aspectRatio(ratio: VideoRatio): this
+}
+
+interface AudioStep {
+  /** URL of the sound track. */
+  audio(url: string): this
+}
+
+interface FirstFrameStep {
+  /** URL of the picture that the video begins with. */
+  firstFrame(url: string): this
+}
+
+interface LastFrameSteps {
+  /** URL of the picture that the video ends with. */
+  lastFrame(url: string): this
+  /** URL of a video that is continued; its seconds count. */
+  firstClip(url: string): this
+}
+
+interface ReferenceStep<Voice> {
+  /** A picture or video whose subject shall appear. `kind` is needed where the file name does not tell. */
+  reference(url: string, options?: { readonly kind?: 'image' | 'video' } & Voice): this
+}
+
+interface VoiceOption {
+  /** URL of a recording whose voice the subject shall have. */
+  readonly voice?: string
+}
+
+interface ShotsStep {
+  shots(type: 'single' | 'multi'): this
+}
+
+interface MuteStep {
+  /** Without sound. */
+  mute(): this
+}
+
+type RowOf<Model> = Model extends keyof VideoModels ? VideoModels[Model] : unknown
+type KindOf<Model> = FieldOf<RowOf<Model>, 'kind', VideoTaskKind>
+type AbilityOf<Model> = RowOf<Model> extends { readonly ability: infer Ability } ? Ability : VideoAbility
+
+type StepsOfKind<Kind, Ability> = ('t2v' extends Kind ? RatioStep & AudioStep : unknown) &
+  ('i2v' extends Kind ? FirstFrameStep & AudioStep : unknown) &
+  ('r2v' extends Kind ? RatioStep & ReferenceSteps<Ability> : unknown)
+
+/** Where voices are known, a first picture is too. */
+type ReferenceSteps<Ability> = 'voices' extends Ability
+  ? ReferenceStep<VoiceOption> & FirstFrameStep
+  : ReferenceStep<unknown>
+
+type StepsOfAbility<Ability> = ('last_frame' extends Ability ? LastFrameSteps : unknown) &
+  ('shots' extends Ability ? ShotsStep : unknown) &
+  ('mute' extends Ability ? MuteStep : unknown)
+
+/** Builds a video request step by step. A model shows the steps that it can do; an unknown one shows all. */
+export type VideoBuilder<Model> = CommonSteps<Model> &
+  StepsOfKind<KindOf<Model>, AbilityOf<Model>> &
+  StepsOfAbility<AbilityOf<Model>>
 
 /**
  * Begins a video request, which is written in the layout of the model: the same steps give different bodies for a 2.6 and a
@@ -25,7 +114,7 @@ export function video<const Model extends ModelId<VideoModels>>(
   model: Model,
   facts?: Omit<VideoModelFacts, 'id'>,
 ): VideoBuilder<Model> {
-  const known = facts ?? knownModel(VIDEO_MODELS, model)
+  const known = facts ?? knownModel(model, DASHSCOPE_VIDEO_MODELS)
   const { protocol, video: abilities } = known ?? {}
   const draft = new VideoDraft({
     model: {
@@ -47,54 +136,54 @@ interface State {
 
 class VideoDraft extends Draft<State> {
   prompt(prompt: string): this {
-    return this.#mean({ prompt })
+    return this.#set({ prompt })
   }
   negativePrompt(negativePrompt: string): this {
-    return this.#mean({ negativePrompt })
+    return this.#set({ negativePrompt })
   }
   tier(resolution: string): this {
-    return this.#mean({ resolution })
+    return this.#set({ resolution })
   }
   seconds(seconds: number): this {
     if (!Number.isInteger(seconds)) throw builderFault('seconds', 'must be a whole number')
-    return this.#mean({ seconds })
+    return this.#set({ seconds })
   }
   aspectRatio(aspectRatio: string): this {
-    return this.#mean({ aspectRatio })
+    return this.#set({ aspectRatio })
   }
   seed(seed: number): this {
-    return this.#mean({ seed })
+    return this.#set({ seed })
   }
   watermark(isOn = true): this {
-    return this.#mean({ watermark: isOn })
+    return this.#set({ watermark: isOn })
   }
   promptExtend(isOn = true): this {
-    return this.#mean({ promptExtend: isOn })
+    return this.#set({ promptExtend: isOn })
   }
   audio(url: string): this {
-    return this.#mean({ audio: url })
+    return this.#set({ audio: url })
   }
   firstFrame(url: string): this {
-    return this.#mean({ firstFrame: url })
+    return this.#set({ firstFrame: url })
   }
   lastFrame(url: string): this {
-    return this.#mean({ lastFrame: url })
+    return this.#set({ lastFrame: url })
   }
   firstClip(url: string): this {
-    return this.#mean({ firstClip: url })
+    return this.#set({ firstClip: url })
   }
   shots(shotType: string): this {
-    return this.#mean({ shotType })
+    return this.#set({ shotType })
   }
   mute(): this {
-    return this.#mean({ mute: true })
+    return this.#set({ mute: true })
   }
   reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
     const { references = [] } = this.state.intent
     if (kind === undefined) {
       throw builderFault(`references[${references.length}]`, 'its name does not tell; give kind: image or video')
     }
-    return this.#mean({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
+    return this.#set({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
   }
   webhook(webhookUrl: string): this {
     if (!/^https?:\/\//i.test(webhookUrl) || !URL.canParse(webhookUrl)) {
@@ -110,7 +199,7 @@ class VideoDraft extends Draft<State> {
     return webhookUrl === undefined ? body : { ...body, webhook_url: webhookUrl }
   }
 
-  #mean(change: Partial<VideoIntent>): this {
+  #set(change: Partial<VideoIntent>): this {
     return this.with({ intent: { ...this.state.intent, ...change } })
   }
 }

@@ -13,7 +13,14 @@ import type {
   MultimodalPlainEditRequest,
   MultimodalTextRequest,
 } from './multimodal-images.ts'
-import type { OpenAIImageAnswer, OpenAIImageEvent, OpenAIImageRequest } from './openai-images.ts'
+import type {
+  ImageEditRequest,
+  OpenAIImageAnswer,
+  OpenAIImageEditEvent,
+  OpenAIImageEvent,
+  OpenAIImageRequest,
+  PlainImageEditRequest,
+} from './openai-images.ts'
 
 /** A row of {@link ImageModels}. A model that cannot stream has no events. */
 export interface ImageModel<Request, Answer, Event = never> {
@@ -64,5 +71,24 @@ export interface OtherImageEvent {
   readonly type?: string
   /** In the interactions shape. */
   readonly event_type?: string
+  readonly [field: string]: unknown
+}
+
+/** A row of {@link ImageEditModels}. A model that cannot stream has no events. */
+export interface ImageEditModel<Request = ImageEditRequest, Event = OpenAIImageEditEvent> {
+  readonly request: Request
+  readonly event: Event
+}
+
+/** Models on the edits route whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+export interface ImageEditModels {
+  'gp-image-2': ImageEditModel
+  'gp-image-1': ImageEditModel
+  'de-2': ImageEditModel<PlainImageEditRequest, never>
+}
+
+/** A request to a model on the edits route that {@link ImageEditModels} does not know. */
+export interface OtherImageEditRequest {
+  readonly prompt: string
   readonly [field: string]: unknown
 }

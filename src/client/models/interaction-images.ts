@@ -1,3 +1,5 @@
+import type { INTERACTION_RATIOS, STRIP_RATIOS } from '../../catalog/models/gemini-models.ts'
+
 /** A block of the input: text, a picture as base64 without a `data:` prefix, or the address of one. */
 export type InteractionInput =
   | { readonly type: 'text'; readonly text: string }
@@ -5,10 +7,10 @@ export type InteractionInput =
   | { readonly type: 'image'; readonly mime_type: string; readonly uri: string }
 
 /** Ratios of every model of this shape (Gemini API, "Image generation"). */
-export type InteractionRatio = '1:1' | '2:3' | '3:2' | '3:4' | '4:3' | '4:5' | '5:4' | '9:16' | '16:9' | '21:9'
+export type InteractionRatio = (typeof INTERACTION_RATIOS)[number]
 
 /** Ratios that only some models have. */
-export type WideInteractionRatio = InteractionRatio | '1:4' | '4:1' | '1:8' | '8:1'
+export type WideInteractionRatio = InteractionRatio | (typeof STRIP_RATIOS)[number]
 
 /** A picture in the interactions shape (API specification, "Interactions-style image request"). */
 export interface InteractionImageRequest<Size extends string, Ratio extends string, Config> {
@@ -28,19 +30,19 @@ export interface InteractionImageRequest<Size extends string, Ratio extends stri
   readonly store?: boolean
 }
 
-/** How a picture is thought of. */
+/** Settings of the generation. */
 export interface InteractionConfig {
   /** 0 to 2. */
   readonly temperature?: number
 }
 
-/** The same, for models that think. */
+/** Settings of the generation, for models that reason. */
 export interface ThinkingInteractionConfig extends InteractionConfig {
   /** Default `minimal`. */
   readonly thinking_level?: 'minimal' | 'high'
 }
 
-/** A step of an answer: pictures and words stand in `model_output`, at times in several. */
+/** A step of an answer: pictures and text are in `model_output` steps, of which there may be several. */
 export interface InteractionStep {
   /** `model_output`, `thought`, and others that a vendor may add. */
   readonly type: string

@@ -4,26 +4,24 @@
  */
 export type ModelId<Models> = keyof Models | (string & {})
 
-/** The request of a model, as its map has it; `Other` for ids that the map does not know. */
-export type RequestOf<Models, Model, Other> = Model extends keyof Models
-  ? Models[Model] extends { readonly request: infer Request }
-    ? Request
-    : Other
+/** A member of a model's row in a map; `Missing` where the row does not have it, `Other` for ids that the map does not know. */
+type MemberOf<Models, Model, Name extends string, Missing, Other> = Model extends keyof Models
+  ? Models[Model] extends { readonly [Member in Name]: infer Value }
+    ? Value
+    : Missing
   : Other
+
+/** The request of a model, as its map has it; `Other` for ids that the map does not know. */
+export type RequestOf<Models, Model, Other> = MemberOf<Models, Model, 'request', Other, Other>
+
+/** The same with the id of the model: what is sent. */
+export type ModelRequest<Models, Model, Other> = { readonly model: Model } & RequestOf<Models, Model, Other>
 
 /** The answer of a model, as its map has it; `Other` for ids that the map does not know. */
-export type AnswerOf<Models, Model, Other> = Model extends keyof Models
-  ? Models[Model] extends { readonly answer: infer Answer }
-    ? Answer
-    : Other
-  : Other
+export type AnswerOf<Models, Model, Other> = MemberOf<Models, Model, 'answer', Other, Other>
 
 /** The events of a model that streams, as its map has them; `never` for one that does not, `Other` for unknown ids. */
-export type EventOf<Models, Model, Other> = Model extends keyof Models
-  ? Models[Model] extends { readonly event: infer Event }
-    ? Event
-    : never
-  : Other
+export type EventOf<Models, Model, Other> = MemberOf<Models, Model, 'event', never, Other>
 
 /** What `stream` can be: of a model without events, false only. */
 export type StreamOf<Event> = [Event] extends [never] ? false : boolean

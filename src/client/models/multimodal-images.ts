@@ -1,15 +1,7 @@
+import type { MULTIMODAL_SIZES } from '../../catalog/models/dashscope-models.ts'
+
 /** Sizes of the multimodal shape: those of the API specification, and two that the vendor writes differently. */
-export type MultimodalSize =
-  | '1024*1024'
-  | '1664*928'
-  | '1472*1140'
-  | '1472*1104'
-  | '1328*1328'
-  | '1140*1472'
-  | '1104*1472'
-  | '928*1664'
-  | '1280*720'
-  | '720*1280'
+export type MultimodalSize = (typeof MULTIMODAL_SIZES)[number]
 
 interface TextBlock {
   readonly text: string

@@ -48,13 +48,14 @@ interface Encoding {
   readonly background?: 'transparent' | 'opaque' | 'auto'
 }
 
-/** How much of a picture is seen before it is done. */
+/** Whether unfinished pictures are streamed. */
 interface Streaming {
   /** Unfinished pictures that `stream: true` shows before each one; default 0. Each costs tokens. */
   readonly partial_images?: 0 | 1 | 2 | 3
 }
 
-interface Wishes<Size extends string> {
+/** What every picture of OpenAI's shape may be told. */
+interface PictureOptions<Size extends string> {
   readonly prompt: string
   /** 1 to 10. */
   readonly n?: number
@@ -64,19 +65,19 @@ interface Wishes<Size extends string> {
 }
 
 /** Text to image; sizes beside the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
-export interface OpenAIImageRequest extends Wishes<'auto' | `${number}x${number}`>, Encoding, Streaming {
+export interface OpenAIImageRequest extends PictureOptions<'auto' | `${number}x${number}`>, Encoding, Streaming {
   readonly moderation?: 'auto' | 'low'
 }
 
 /** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
 export interface ImageEditRequest
-  extends Wishes<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
+  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
     Encoding,
     Streaming {
   readonly response_format?: 'b64_json'
 }
 
 /** What an edit takes by the older model, which can answer with addresses (API specification, "Image edit request"). */
-export interface PlainImageEditRequest extends Wishes<'auto' | '256x256' | '512x512' | '1024x1024'> {
+export interface PlainImageEditRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
   readonly response_format?: 'b64_json' | 'url'
 }

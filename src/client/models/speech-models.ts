@@ -1,73 +1,14 @@
-/** Voices that every speech model has (Model Studio, speech synthesis). */
-type SharedVoice =
-  | 'Cherry'
-  | 'Ethan'
-  | 'Serena'
-  | 'Chelsie'
-  | 'Momo'
-  | 'Vivian'
-  | 'Moon'
-  | 'Maia'
-  | 'Kai'
-  | 'Nofish'
-  | 'Bella'
-  | 'Eldric Sage'
-  | 'Mia'
-  | 'Mochi'
-  | 'Bellona'
-  | 'Vincent'
-  | 'Bunny'
-  | 'Neil'
-  | 'Elias'
-  | 'Arthur'
-  | 'Nini'
-  | 'Seren'
-  | 'Pip'
-  | 'Stella'
+import type { BASIC_VOICES, SHARED_VOICES } from '../../catalog/models/dashscope-models.ts'
+import type { OPENAI_VOICES } from '../../endpoints/speech/speech-voice.ts'
 
-/** Voices that only the basic model has (Model Studio, speech synthesis). */
-type BasicVoice =
-  | 'Jennifer'
-  | 'Ryan'
-  | 'Katerina'
-  | 'Aiden'
-  | 'Dylan'
-  | 'Jada'
-  | 'Sunny'
-  | 'Li'
-  | 'Marcus'
-  | 'Roy'
-  | 'Peter'
-  | 'Eric'
-  | 'Rocky'
-  | 'Kiki'
-  | 'Ebona'
-  | 'Bodega'
-  | 'Sonrisa'
-  | 'Alek'
-  | 'Dolce'
-  | 'Sohee'
-  | 'Ono Anna'
-  | 'Lenn'
-  | 'Emilien'
-  | 'Andre'
-  | 'Radio Gol'
+/** Voices that every speech model has. */
+type SharedVoice = (typeof SHARED_VOICES)[number]
+
+/** Voices that only the basic model has. */
+type BasicVoice = (typeof BASIC_VOICES)[number]
 
 /** Voices of OpenAI's, in whose place the default voice speaks (API specification, "Speech request"). */
-type StandInVoice =
-  | 'alloy'
-  | 'ash'
-  | 'ballad'
-  | 'coral'
-  | 'echo'
-  | 'fable'
-  | 'onyx'
-  | 'nova'
-  | 'sage'
-  | 'shimmer'
-  | 'verse'
-  | 'marin'
-  | 'cedar'
+type StandInVoice = (typeof OPENAI_VOICES)[number]
 
 /** A speech request but for the model (API specification, "Speech request"). */
 export interface SpeechFields<Voice extends string = string, Format extends string = string> {

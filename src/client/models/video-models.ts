@@ -1,15 +1,7 @@
-import type {
-  VideoFields,
-  Wan26PictureRequest,
-  Wan26ReferenceRequest,
-  Wan26TextRequest,
-  Wan27PictureRequest,
-  Wan27ReferenceRequest,
-  Wan27TextRequest,
-} from './video-requests.ts'
+import type { VideoAbilities } from '../../endpoints/model-facts.ts'
 
 /** What a model makes a video from: a text, a picture, or references. */
-export type VideoTaskKind = 't2v' | 'i2v' | 'r2v'
+export type VideoTaskKind = VideoAbilities['task']
 
 /** What a builder may offer beyond what every model of a kind takes. */
 export type VideoAbility = 'last_frame' | 'voices' | 'shots' | 'mute'
@@ -60,4 +52,124 @@ export interface OtherVideoRequest {
   /** The vendor's own. */
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly [field: string]: unknown
+}
+
+/** Shapes that a video may have. For one that begins with a picture, the picture decides. */
+export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4'
+
+/** The fields that decide the bill, and where the end is told (API specification, "Video generation request"). */
+export interface VideoFields<Tier extends string = string, Seconds extends number = number> {
+  /** Whole seconds; default 5. */
+  readonly duration?: Seconds
+  /** Default `720p`. */
+  readonly resolution?: Tier
+  readonly aspect_ratio?: VideoRatio
+  /** Called when the video has ended. */
+  readonly webhook_url?: string
+}
+
+interface Prompted {
+  readonly prompt: string
+  readonly negative_prompt?: string
+}
+
+interface Settings<Seconds extends number> {
+  /** The same as at the top, where it is filled in when it is missing here. */
+  readonly duration?: Seconds
+  readonly prompt_extend?: boolean
+  readonly watermark?: boolean
+  readonly seed?: number
+}
+
+/** Pixels by tier, for models of the 2.5 and 2.6 layout (DashScope, text-to-video). */
+interface SizesByTier {
+  '480p': '832*480' | '480*832' | '624*624'
+  '720p': '1280*720' | '720*1280' | '960*960' | '1088*832' | '832*1088'
+  '1080p': '1920*1080' | '1080*1920' | '1440*1440' | '1632*1248' | '1248*1632'
+}
+
+interface Wan26Settings<Tier extends keyof SizesByTier, Seconds extends number> extends Settings<Seconds> {
+  /** Agrees with `resolution` and `aspect_ratio`, by which it is chosen when it is missing. */
+  readonly size?: SizesByTier[Tier]
+}
+
+/** `multi` lets the video cut between shots. */
+interface Shots {
+  readonly shot_type?: 'single' | 'multi'
+}
+
+/** False: without sound, and cheaper where the price list says so. */
+interface Sound {
+  readonly audio?: boolean
+}
+
+/** What a model of the 2.6 layout is told beyond size and length: each may know of shots, of sound, or of neither. */
+type Wan26Extras<Knows extends 'shots' | 'sound'> = ('shots' extends Knows ? Shots : unknown) &
+  ('sound' extends Knows ? Sound : unknown)
+
+/** Text to video in the layout of 2.5 and 2.6. */
+export interface Wan26TextRequest<
+  Tier extends keyof SizesByTier,
+  Seconds extends number,
+  Knows extends 'shots' | 'sound' = never,
+> extends VideoFields<Tier, Seconds> {
+  readonly input: Prompted & { readonly audio_url?: string }
+  readonly parameters?: Wan26Settings<Tier, Seconds> & Wan26Extras<Knows>
+}
+
+/** Picture to video in the layout of 2.5 and 2.6. */
+export interface Wan26PictureRequest<
+  Tier extends keyof SizesByTier,
+  Seconds extends number,
+  Knows extends 'shots' | 'sound' = never,
+> extends VideoFields<Tier, Seconds> {
+  readonly input: Partial<Prompted> & { readonly img_url: string; readonly audio_url?: string }
+  readonly parameters?: Wan26Settings<Tier, Seconds> & { readonly resolution?: Uppercase<Tier> } & Wan26Extras<Knows>
+}
+
+/** References to video in the layout of 2.6. */
+export interface Wan26ReferenceRequest<
+  Tier extends keyof SizesByTier,
+  Seconds extends number,
+  Knows extends 'shots' | 'sound' = never,
+> extends VideoFields<Tier, Seconds> {
+  readonly input: Prompted & { readonly reference_urls: readonly string[] }
+  readonly parameters?: Wan26Settings<Tier, Seconds> & Wan26Extras<Knows>
+}
+
+interface Wan27Settings extends Settings<number> {
+  readonly resolution?: '720P' | '1080P'
+}
+
+interface Wan27Shape {
+  readonly ratio?: VideoRatio
+}
+
+/** A picture, clip or sound track that a video of 2.7 begins with, ends with, or follows. Each type at most once. */
+export interface FrameMedia {
+  readonly type: 'first_frame' | 'last_frame' | 'first_clip' | 'driving_audio'
+  readonly url: string
+}
+
+/** A subject of a video of 2.7, with the voice it shall have; or the picture that the video begins with. */
+export type ReferenceMedia =
+  | { readonly type: 'reference_image' | 'reference_video'; readonly url: string; readonly reference_voice?: string }
+  | { readonly type: 'first_frame'; readonly url: string }
+
+/** Text to video in the layout of 2.7. */
+export interface Wan27TextRequest extends VideoFields<'720p' | '1080p'> {
+  readonly input: Prompted & { readonly audio_url?: string }
+  readonly parameters?: Wan27Settings & Wan27Shape
+}
+
+/** Picture to video in the layout of 2.7. */
+export interface Wan27PictureRequest extends VideoFields<'720p' | '1080p'> {
+  readonly input: Partial<Prompted> & { readonly media: readonly FrameMedia[] }
+  readonly parameters?: Wan27Settings
+}
+
+/** References to video in the layout of 2.7. */
+export interface Wan27ReferenceRequest extends VideoFields<'720p' | '1080p'> {
+  readonly input: Prompted & { readonly media: readonly ReferenceMedia[] }
+  readonly parameters?: Wan27Settings & Wan27Shape
 }

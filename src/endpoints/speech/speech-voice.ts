@@ -5,9 +5,10 @@ import type { SpeechAbilities } from '../model-facts.ts'
 export const DEFAULT_VOICE = 'Cherry'
 
 /** OpenAI's voices, which clients written for OpenAI name (OpenAI API, "Create speech", `voice`). */
-const OPENAI_VOICES: ReadonlySet<string> = new Set([
+export const OPENAI_VOICES = [
   ...['alloy', 'ash', 'ballad', 'coral', 'echo', 'fable', 'onyx', 'nova', 'sage', 'shimmer', 'verse', 'marin', 'cedar'],
-])
+] as const
+const STAND_INS: ReadonlySet<string> = new Set(OPENAI_VOICES)
 
 /**
  * The model's own name of the voice that a request asks for. A model without a list of voices leaves the matter to its
@@ -19,7 +20,7 @@ export function speechVoice(asked: unknown, abilities: SpeechAbilities | undefin
   if (asked === undefined || asked === null) return usualVoice(known)
   if (typeof asked !== 'string') throw invalidVoice('expected the name of a voice')
   if (known?.includes(asked) === true) return asked
-  if (OPENAI_VOICES.has(asked)) return usualVoice(known)
+  if (STAND_INS.has(asked)) return usualVoice(known)
   if (known !== undefined) throw invalidVoice(`this model has ${known.join(', ')}`)
   if (asked === '') throw invalidVoice('must not be empty')
   return asked

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MODEL_KINDS } from '../../core/model-kind.ts'
 import { defineTool, LOOKS_UP } from '../tool.ts'
 
 /** The models of `GET /v1/models`, narrowed down. */
@@ -6,14 +7,11 @@ export const listModels = defineTool({
   name: 'list_models',
   title: 'List models',
   description:
-    'Lists the models with their kinds: chat, embedding, image, image_edit, video, speech. Limits and abilities of one ' +
+    `Lists the models with their kinds: ${MODEL_KINDS.join(', ')}. Limits and abilities of one ` +
     'model stand in gateway://catalog/{model}.',
   annotations: LOOKS_UP,
   input: z.object({
-    kind: z
-      .enum(['chat', 'embedding', 'image', 'image_edit', 'video', 'speech'])
-      .optional()
-      .describe('Models of this kind only.'),
+    kind: z.enum(MODEL_KINDS).optional().describe('Models of this kind only.'),
     available_only: z.boolean().optional().describe('Leaves out models whose vendor is not configured. Default true.'),
   }),
   output: z.object({

@@ -1,4 +1,4 @@
-import type { ModelDefinition } from '../../catalog/define-model.ts'
+import type { ModelDefinition } from '../../catalog/model.ts'
 import { activeRules, PASS_ALL } from '../shared/chat-fields.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'

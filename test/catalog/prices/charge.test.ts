@@ -1,9 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { charge, highestCharge } from '../../../src/catalog/prices/charge.ts'
-import type { Meter } from '../../../src/catalog/prices/meter.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
-import { createRate, type MeterPrice, type Rate } from '../../../src/catalog/prices/rate.ts'
+import {
+  charge,
+  createRate,
+  highestCharge,
+  type Meter,
+  type MeterPrice,
+  type Rate,
+} from '../../../src/catalog/prices/rate.ts'
 import { divideRoundingUp } from '../../../src/core/money.ts'
 
 /** Prices for a million units. */

@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { charge } from '../../../src/catalog/prices/charge.ts'
-import { METERS } from '../../../src/catalog/prices/meter.ts'
 import { MAX_PLAUSIBLE_COUNT, plausibleUsage } from '../../../src/catalog/prices/plausible-usage.ts'
-import { createRate } from '../../../src/catalog/prices/rate.ts'
+import { charge, createRate, METERS } from '../../../src/catalog/prices/rate.ts'
 
 const hold = { inputTokens: 100, outputTokens: 50, images: 1, videoSeconds: 4, characters: 30 }
 const limits = { contextTokens: 1_000, maxOutputTokens: 200 }

@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { BUILT_IN_MODELS } from '../../../src/catalog/models/built-in-models.ts'
-import { charge, definePrices, type PriceFile, type PriceRow } from '../../../src/catalog/prices/prices.ts'
+import {
+  charge,
+  definePrices,
+  type PriceFile,
+  type PriceRow,
+  reloadablePrices,
+} from '../../../src/catalog/prices/prices.ts'
 import type { Usage } from '../../../src/core/usage.ts'
 
 const GOOD: PriceRow = { model: 'gp-5', meter: 'input_token', amount: '1.25', per: 1_000_000 }
@@ -132,5 +138,71 @@ describe('quote', () => {
   it('gives the same rate object for fields that come to the same', () => {
     expect(prices.quote('v', { resolution: '720p', other: 'x' })).toBe(prices.quote('v', { resolution: '720p' }))
     expect(prices.quote('gp-5', { anything: 'x' })).toBe(prices.quote('gp-5', {}))
+  })
+})
+
+describe('a price of searches', () => {
+  const pricesWhen = (when: Record<string, string> | undefined) =>
+    definePrices({
+      currency: 'USD',
+      prices: [
+        { model: 'm', meter: 'input_token', amount: '0.000001' },
+        { model: 'm', meter: 'web_search', amount: '0.01', ...(when === undefined ? {} : { when }) },
+      ],
+    })
+
+  it('cannot be given for calls that do not search', () => {
+    expect(() => pricesWhen({ web_search: 'false' })).toThrow(
+      'prices[1]: a price of searches can hold only when web_search',
+    )
+  })
+
+  it.each([[undefined], [{ web_search: 'true' }]])('with the condition %j holds for calls that may search', (when) => {
+    const prices = pricesWhen(when)
+
+    const metersOf = (fields: Record<string, string>) => prices.quote('m', fields)?.prices.map(({ meter }) => meter)
+    expect(metersOf({ web_search: 'true' })).toEqual(['input_token', 'web_search'])
+    expect(metersOf({})).toEqual(['input_token'])
+  })
+})
+
+const priceAt = (amount: string, model = 'our-chat'): PriceFile => ({
+  currency: 'USD',
+  prices: [{ model, meter: 'request', amount }],
+})
+
+describe('prices that can be reloaded', () => {
+  it('are those of the last list', () => {
+    const prices = reloadablePrices(priceAt('1'))
+
+    prices.reload(priceAt('2'))
+
+    expect(prices.quote('our-chat', {})?.prices).toEqual([{ meter: 'request', amount: '2', per: 1 }])
+  })
+
+  it('are replaced as a whole: a model that the new list does not name has no price', () => {
+    const prices = reloadablePrices(priceAt('1'))
+
+    prices.reload(priceAt('2', 'another-chat'))
+
+    expect(prices.quote('our-chat', {})).toBeUndefined()
+  })
+
+  it('stay as they were when the new list is not sound, and the bad row is named', () => {
+    const prices = reloadablePrices(priceAt('1'))
+    const bad = { currency: 'USD', prices: [priceAt('2').prices[0], { model: 'x', meter: 'token', amount: '1' }] }
+
+    expect(() => prices.reload(bad as PriceFile)).toThrow('prices[1].meter: unknown meter "token"')
+
+    expect(prices.quote('our-chat', {})?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
+  })
+
+  it('leave a quote that was given before as it was', () => {
+    const prices = reloadablePrices(priceAt('1'))
+    const quote = prices.quote('our-chat', {})
+
+    prices.reload(priceAt('2'))
+
+    expect(quote?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
   })
 })

@@ -1,4 +1,4 @@
-import type { ModelDefinition } from '../../../src/catalog/define-model.ts'
+import type { ModelDefinition } from '../../../src/catalog/model.ts'
 import type { PriceFile } from '../../../src/catalog/prices/prices.ts'
 import { DRILL_MODEL_KINDS } from './drill-calls.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import { INTERACTIONS_IMAGE_MODELS } from '../../../src/catalog/models/interactions-image-models.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
+import { GEMINI_IMAGE_MODELS } from '../../../src/catalog/models/gemini-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
 import { interactionImageEndpoint as endpoint } from '../../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
 import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
@@ -13,7 +13,7 @@ const MODELS = { flash: FLASH, pro: PRO, '2.5': FLASH_2_5, own: HOSTS_OWN }
 type ModelName = keyof typeof MODELS
 
 function rowOf(id: string): ModelFacts {
-  const row = INTERACTIONS_IMAGE_MODELS.find((model) => model.id === id)
+  const row = GEMINI_IMAGE_MODELS.find((model) => model.id === id)
   if (row === undefined) throw new Error(`no such row: ${id}`)
   return defineModel(row)
 }
@@ -321,12 +321,10 @@ describe('what the gateway reads from a request', () => {
 })
 
 test('the rows of the catalog give the abilities of the specification, and the alias is the same model', () => {
-  expect(
-    INTERACTIONS_IMAGE_MODELS.map(({ id, protocol, image }) => [id, protocol, image?.aspectRatios?.length]),
-  ).toEqual([
+  expect(GEMINI_IMAGE_MODELS.map(({ id, protocol, image }) => [id, protocol, image?.aspectRatios?.length])).toEqual([
     ['gmn-3.1-flash-image-preview', 'interactions', 14],
     ['gmn-3-pro-image-preview', 'interactions', 10],
     ['gmn-2.5-flash-image', 'interactions', 10],
   ])
-  expect(INTERACTIONS_IMAGE_MODELS[2]?.aliases).toContain('gmn-2.5-flash-image-preview')
+  expect(GEMINI_IMAGE_MODELS[2]?.aliases).toContain('gmn-2.5-flash-image-preview')
 })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import { MULTIMODAL_IMAGE_MODELS } from '../../../src/catalog/models/multimodal-image-models.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../../src/catalog/models/dashscope-models.ts'
 import type { GatewayError } from '../../../src/core/errors.ts'
 import { errorBody } from '../../../src/endpoints/error-body.ts'
 import { multimodalImageEndpoint as endpoint } from '../../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
 
-const BUILT_IN = MULTIMODAL_IMAGE_MODELS.map(defineModel)
+const BUILT_IN = DASHSCOPE_IMAGE_MODELS.map(defineModel)
 /** A host's own row, of which nothing is known. */
 const OWN = defineModel({ id: 'own-image', kind: 'image', vendor: 'dashscope', protocol: 'multimodal' })
 

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import type { CatalogModel, ImageAbilities } from '../../../src/catalog/model.ts'
-import { OPENAI_IMAGE_MODELS } from '../../../src/catalog/models/openai-image-models.ts'
+import { type CatalogModel, defineModel, type ImageAbilities } from '../../../src/catalog/model.ts'
+import { OPENAI_IMAGE_MODELS } from '../../../src/catalog/models/openai-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
 
 /** A row of the catalog by its public id. */

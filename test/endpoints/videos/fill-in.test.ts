@@ -1,6 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import type { CatalogModel } from '../../../src/catalog/model.ts'
+import { type CatalogModel, defineModel } from '../../../src/catalog/model.ts'
 import { videoProtocolOf } from '../../../src/endpoints/videos/video-protocols.ts'
 import type { VideoRequest } from '../../../src/endpoints/videos/video-request.ts'
 import { refusalOf, videoModel } from './support/video-model.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
 import { videoEndpoint } from '../../../src/endpoints/videos/video-endpoint.ts'
 import { CLIP, GOOD_INPUT, PICTURE, parse, refusal, SOUND } from './support/parsed-video.ts'
 import { refusalOf } from './support/video-model.ts'

@@ -1,4 +1,4 @@
-import type { ModelDefinition } from '../../../src/catalog/define-model.ts'
+import type { ModelDefinition } from '../../../src/catalog/model.ts'
 import type { PriceFile } from '../../../src/catalog/prices/prices.ts'
 import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
 import { openaiCompatible } from '../../../src/vendors/openai-compatible/openai-compatible.ts'

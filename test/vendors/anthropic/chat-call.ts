@@ -1,5 +1,4 @@
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import type { ModelLimits } from '../../../src/catalog/model.ts'
+import { defineModel, type ModelLimits } from '../../../src/catalog/model.ts'
 import type { ChatMessage, ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { type AnthropicOptions, anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
 import type { MessagesRequest } from '../../../src/vendors/anthropic/messages-request.ts'

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
 import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'

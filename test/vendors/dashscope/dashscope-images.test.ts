@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import { MULTIMODAL_IMAGE_MODELS } from '../../../src/catalog/models/multimodal-image-models.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../../src/catalog/models/dashscope-models.ts'
 import { readCallerJson } from '../../../src/core/json.ts'
 import type { MultimodalImageRequest } from '../../../src/endpoints/images/multimodal/multimodal-image-request.ts'
 import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
@@ -13,7 +13,7 @@ const KEY = 'sk-test-0123456789abcdef'
 const PATH = '/api/v1/services/aigc/multimodal-generation/generation'
 const vendor = dashscope({ apiKey: KEY })
 const multimodal = vendor.images!.multimodal!
-const MODELS = MULTIMODAL_IMAGE_MODELS.map(defineModel)
+const MODELS = DASHSCOPE_IMAGE_MODELS.map(defineModel)
 
 /** A call as it comes in: the request parsed from the caller's bytes. */
 function callOf(json: string): VendorCall<MultimodalImageRequest> {

@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, it, test } from 'vitest'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import type { CatalogModel } from '../../../src/catalog/model.ts'
+import { type CatalogModel, defineModel } from '../../../src/catalog/model.ts'
 import { readCallerJson } from '../../../src/core/json.ts'
 import { videoEndpoint } from '../../../src/endpoints/videos/video-endpoint.ts'
 import type { VideoRequest } from '../../../src/endpoints/videos/video-request.ts'

@@ -1,4 +1,4 @@
-import { defineModel } from '../../../src/catalog/define-model.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import { gemini } from '../../../src/vendors/gemini/gemini.ts'

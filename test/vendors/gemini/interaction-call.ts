@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { defineModel } from '../../../src/catalog/define-model.ts'
-import { INTERACTIONS_IMAGE_MODELS } from '../../../src/catalog/models/interactions-image-models.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
+import { GEMINI_IMAGE_MODELS } from '../../../src/catalog/models/gemini-models.ts'
 import type { InteractionRequest } from '../../../src/endpoints/images/interactions/interaction-request.ts'
 import { type GeminiOptions, gemini } from '../../../src/vendors/gemini/gemini.ts'
 import type { AnswerStream, ImageOperation, RelayedBody, VendorCall } from '../../../src/vendors/vendor.ts'
@@ -22,7 +22,7 @@ export function interactionCall(
   options: { previousUpstreamId?: string; modelId?: string; upstream?: string; hasConversation?: boolean } = {},
 ): VendorCall<InteractionRequest> {
   const publicModel = options.modelId ?? 'gmn-3.1-flash-image-preview'
-  const row = INTERACTIONS_IMAGE_MODELS.find(({ id }) => id === publicModel)
+  const row = GEMINI_IMAGE_MODELS.find(({ id }) => id === publicModel)
   if (row === undefined) throw new Error(`no such model: ${publicModel}`)
   const conversation = { previousUpstreamId: options.previousUpstreamId, freshId: FRESH_ID }
   return {

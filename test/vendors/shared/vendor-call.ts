@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
-import { defineModel } from '../../../src/catalog/define-model.ts'
+import { defineModel } from '../../../src/catalog/model.ts'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import type { VendorCall, WireAnswer } from '../../../src/vendors/vendor.ts'

@@ -1,11 +1,10 @@
-import { defineModel } from '../../../../src/catalog/define-model.ts'
-import type { CatalogModel } from '../../../../src/catalog/model.ts'
-import { VIDEO_MODELS } from '../../../../src/catalog/models/video-models.ts'
+import { type CatalogModel, defineModel } from '../../../../src/catalog/model.ts'
+import { DASHSCOPE_VIDEO_MODELS } from '../../../../src/catalog/models/dashscope-models.ts'
 import { GatewayError } from '../../../../src/core/errors.ts'
 
 /** A row of the catalog by its public id. */
 export function videoModel(id: string): CatalogModel {
-  const definition = VIDEO_MODELS.find((row) => row.id === id)
+  const definition = DASHSCOPE_VIDEO_MODELS.find((row) => row.id === id)
   if (definition === undefined) throw new Error(`no such model: ${id}`)
   return defineModel(definition)
 }

@@ -1,5 +1,4 @@
-import type { ImageAbilities } from '../../endpoints/model-facts.ts'
-import type { ModelDefinition } from '../define-model.ts'
+import type { ImageAbilities, ModelDefinition } from '../model.ts'
 
 /**
  * What the `gp-image-*` models have in common (API specification, "Image edit request"; OpenAI API reference, images).

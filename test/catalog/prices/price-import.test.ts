@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decimalAmount } from '../../../src/catalog/prices/decimal-amount.ts'
+import { decimalAmount } from '../../../src/catalog/prices/price-import.ts'
 import { parseDecimal } from '../../../src/core/money.ts'
 
 /** What JSON holds as a price: any number of dollars that is not absurdly small or large. */

@@ -1,0 +1,92 @@
+import type { ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
+import type { OpenResponse } from './connection.ts'
+import { type EventStream, eventStream } from './event-stream.ts'
+import type { MessageEvent } from './message-types.ts'
+
+/** One chunk of a streamed chat. */
+export interface ChatChunk {
+  readonly id: string
+  readonly object: 'chat.completion.chunk'
+  /** Unix seconds. */
+  readonly created: number
+  readonly model: string
+  /** Empty in the last chunk, which carries the usage when `stream_options.include_usage` asks for it. */
+  readonly choices: readonly {
+    readonly index: number
+    readonly delta: {
+      readonly role?: 'assistant'
+      readonly content?: string | null
+      readonly refusal?: string | null
+      readonly reasoning_content?: string
+      readonly tool_calls?: readonly {
+        readonly index: number
+        readonly id?: string
+        readonly function?: { readonly name?: string; readonly arguments?: string }
+      }[]
+    }
+    readonly finish_reason: FinishReason | null
+  }[]
+  readonly usage?: ChatUsage | null
+}
+
+/** A streamed chat: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+export type ChatStream = EventStream<ChatChunk>
+
+/** Reads a streamed chat, which ends with `[DONE]`. */
+export function chatStream(answer: OpenResponse): ChatStream {
+  return eventStream<ChatChunk>(answer)
+}
+
+/** Streamed pictures: iterate them once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+export type ImageStream<Event> = EventStream<Event>
+
+/** Where the two shapes that stream name their events. */
+interface NamedEvent {
+  readonly type?: unknown
+  readonly event_type?: unknown
+}
+
+/**
+ * Reads streamed pictures of either shape. The interactions shape ends with `[DONE]`. OpenAI's has no end mark, and a vendor
+ * may make fewer pictures than requested, so a stream that ends after a complete picture is complete.
+ */
+export function imageStream(answer: OpenResponse): ImageStream<NamedEvent> {
+  return eventStream<NamedEvent>(answer, {
+    isComplete: ({ type, event_type: name = type }) => typeof name === 'string' && name.endsWith('.completed'),
+  })
+}
+
+/** A streamed message: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+export type MessageStream = EventStream<MessageEvent>
+
+/** Reads a streamed message, which ends with `message_stop`. */
+export function messageStream(answer: OpenResponse): MessageStream {
+  return eventStream<MessageEvent>(answer, {
+    endEvent: 'message_stop',
+    isError: (event) => (event.type as string) === 'error',
+  })
+}
+
+/** An event of streamed speech (OpenAI API, "Speech events"): a piece of the file in base64, and the end. */
+export type SpeechEvent =
+  | { readonly type: 'speech.audio.delta'; readonly audio: string }
+  | {
+      readonly type: 'speech.audio.done'
+      readonly usage: {
+        readonly input_tokens: number
+        readonly output_tokens: number
+        readonly total_tokens: number
+        /** Characters of the text: what is charged for. */
+        readonly characters?: number
+      }
+    }
+
+/** Streamed speech: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+export type SpeechStream = EventStream<SpeechEvent>
+
+/** Reads speech that comes in events, which end with `speech.audio.done`. */
+export function speechStream(answer: OpenResponse): SpeechStream {
+  return eventStream<SpeechEvent>(answer, {
+    isComplete: ({ type }) => type === 'speech.audio.done',
+  })
+}
