@@ -2,9 +2,9 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { TokenCountOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { apiHeaders, modelResource } from './api-request.ts'
-import { chatContents } from './chat-contents.ts'
-import { chatTools } from './chat-tools.ts'
+import { conversationToWire } from './conversation-to-wire.ts'
 import { modelAbilities } from './model-abilities.ts'
+import { toolsToWire } from './tools-to-wire.ts'
 
 /**
  * Counts a chat by `countTokens` (Gemini API, "Counting tokens"). The whole request is given, because contents alone would
@@ -25,13 +25,17 @@ export function countTokens(basePath: string): TokenCountOperation {
 function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, basePath: string): WireRequest {
   const abilities = modelAbilities(model.upstream)
   const dropped = new Set<string>()
-  const { systemInstruction, contents } = chatContents(request.messages, abilities, (field) => void dropped.add(field))
+  const { systemInstruction, contents } = conversationToWire(
+    request.messages,
+    abilities,
+    (field) => void dropped.add(field),
+  )
   const resource = modelResource(model.upstream)
   const generateContentRequest = {
     model: resource,
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...chatTools(request, abilities),
+    ...toolsToWire(request, abilities),
   }
   return {
     path: `${basePath}/${resource.split('/').map(encodeURIComponent).join('/')}:countTokens`,

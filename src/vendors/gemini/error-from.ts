@@ -4,10 +4,8 @@ import { retryAfterSeconds } from '../../wire/headers.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
-import { isBrokenFinish } from './finish-reason.ts'
-import { type GoogleError, googleErrorFrom } from './google-error.ts'
 
-/** Whose matter an error is, by its token (google.rpc codes; Interactions API, "Errors"). */
+/** Error classification by token (google.rpc codes; Interactions API, "Errors"). */
 const KINDS: ReadonlyMap<string, VendorFailure['kind']> = new Map([
   ['INVALID_ARGUMENT', 'caller'],
   ['OUT_OF_RANGE', 'caller'],
@@ -59,6 +57,15 @@ const LOST_INTERACTION = 'interaction_not_found'
 const SPEAKS_OF_FILE = /\bfiles?\b/i
 
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
+
+/** Reasons for which what the model wrote is of no use to anybody; another attempt may do better. */
+const BROKEN_REASONS: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'MALFORMED_RESPONSE',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MISSING_THOUGHT_SIGNATURE',
+])
 
 /**
  * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer nobody can use.
@@ -115,7 +122,7 @@ export function redactKeys(text: string, apiKeys: readonly string[]): string {
 export function brokenCandidate(candidate: unknown): VendorFailure | undefined {
   if (!isJsonObject(candidate)) return undefined
   const { finishReason: reason, finishMessage } = candidate
-  if (!isBrokenFinish(reason)) return undefined
+  if (typeof reason !== 'string' || !BROKEN_REASONS.has(reason)) return undefined
   const explanation = typeof finishMessage === 'string' ? `: ${finishMessage}` : ''
   return { ...invalidResponse(`the model stopped with ${reason}${explanation}`), code: reason }
 }
@@ -161,4 +168,61 @@ function kindByStatus(status: number): VendorFailure['kind'] {
   if (known !== undefined) return known
   if (status >= 400 && status < 500) return 'caller'
   return status >= 500 ? 'unavailable' : 'invalid_response'
+}
+
+/** An error of Google's, whatever envelope it came in. */
+export interface GoogleError {
+  /** The HTTP status that the error itself states, if it states one. */
+  readonly httpStatus: number | undefined
+  /** `INVALID_ARGUMENT`, or in newer APIs a lower-case code such as `invalid_request`. */
+  readonly token: string | undefined
+  readonly message: string
+  /** `ErrorInfo.reason`: `API_KEY_INVALID`. */
+  readonly reasons: readonly string[]
+  /** `QuotaFailure.violations[].quotaId`: which limits were hit. */
+  readonly quotaIds: readonly string[]
+  /** `RetryInfo.retryDelay` in seconds. */
+  readonly retryDelaySeconds: number | undefined
+}
+
+/**
+ * Reads an error body: an object or an array of one, with a code that is a number (`google.rpc.Status`) or a string
+ * (Interactions API). Undefined when the value is no error.
+ */
+export function googleErrorFrom(value: unknown): GoogleError | undefined {
+  const body: unknown = Array.isArray(value) ? value[0] : value
+  const error = isJsonObject(body) ? body['error'] : undefined
+  if (typeof error === 'string') return { ...EMPTY, message: error }
+  if (!isJsonObject(error)) return undefined
+  const { code, status, message } = error
+  const details = (Array.isArray(error['details']) ? error['details'] : []).filter(isJsonObject)
+  return {
+    httpStatus: typeof code === 'number' ? code : undefined,
+    token: typeof status === 'string' ? status : typeof code === 'string' ? code : undefined,
+    message: typeof message === 'string' ? message : '',
+    reasons: details.flatMap((detail) => texts(detail['reason'])),
+    quotaIds: details
+      .flatMap((detail) => (Array.isArray(detail['violations']) ? detail['violations'] : []))
+      .flatMap((violation) => (isJsonObject(violation) ? texts(violation['quotaId']) : [])),
+    retryDelaySeconds: details.map((detail) => seconds(detail['retryDelay'])).find((delay) => delay !== undefined),
+  }
+}
+
+const EMPTY: GoogleError = {
+  httpStatus: undefined,
+  token: undefined,
+  message: '',
+  reasons: [],
+  quotaIds: [],
+  retryDelaySeconds: undefined,
+}
+
+function texts(value: unknown): string[] {
+  return typeof value === 'string' ? [value] : []
+}
+
+/** A duration as protobuf's JSON writes it: `21.5s`. */
+function seconds(value: unknown): number | undefined {
+  const digits = typeof value === 'string' ? /^(\d+(?:\.\d+)?)s$/.exec(value)?.[1] : undefined
+  return digits === undefined ? undefined : Number(digits)
 }

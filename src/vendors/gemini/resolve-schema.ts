@@ -1,6 +1,5 @@
-import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { referencedSchema } from './schema-reference.ts'
+import { invalidParameter } from '../shared/parameter-errors.ts'
 
 /** A JSON Schema as a caller wrote it. */
 export type JsonSchema = Record<string, unknown>
@@ -81,8 +80,37 @@ function followReference(place: SchemaPlace, document: SchemaDocument): SchemaPl
 function countPiece(document: SchemaDocument): void {
   document.piecesLeft -= 1
   if (document.piecesLeft >= 0) return
-  throw new GatewayError('invalid_request', {
-    message: `${document.path}: the schema has more than ${MAX_PIECES} pieces once its references are put in place.`,
-    param: document.path,
-  })
+  const { path } = document
+  throw invalidParameter(
+    path,
+    `${path}: the schema has more than ${MAX_PIECES} pieces once its references are put in place.`,
+  )
+}
+
+/**
+ * What a local JSON pointer (`#`, `#/$defs/Node`) stands for in a schema; undefined for anything else, such as a pointer
+ * into another document. Only own members are followed.
+ */
+function referencedSchema(root: unknown, reference: string): Record<string, unknown> | undefined {
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined
+  let target: unknown = root
+  for (const step of reference.split('/').slice(1)) {
+    const name = memberName(step)
+    if (typeof target !== 'object' || target === null || !Object.hasOwn(target, name)) return undefined
+    target = (target as Record<string, unknown>)[name]
+  }
+  return isJsonObject(target) ? target : undefined
+}
+
+function memberName(step: string): string {
+  return percentDecoded(step).replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // A lone percent sign is part of the name.
+    return text
+  }
 }

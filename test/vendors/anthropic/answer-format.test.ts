@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hasOpenObjects, structuredSchema } from '../../../src/vendors/anthropic/json-schema-cleanup.ts'
+import { hasOpenObjects, schemaToWire } from '../../../src/vendors/anthropic/schema-to-wire.ts'
 import { translated } from './chat-call.ts'
 
 const CLOSED = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
@@ -89,7 +89,7 @@ describe('response_format', () => {
   })
 })
 
-describe('structuredSchema', () => {
+describe('schemaToWire', () => {
   it.each([
     'minimum',
     'maximum',
@@ -106,7 +106,7 @@ describe('structuredSchema', () => {
     'propertyNames',
     'not',
   ])('moves %s into the description', (keyword) => {
-    expect(structuredSchema({ type: 'string', [keyword]: 3 })).toEqual({
+    expect(schemaToWire({ type: 'string', [keyword]: 3 })).toEqual({
       type: 'string',
       description: `(${keyword}: 3)`,
     })
@@ -119,11 +119,11 @@ describe('structuredSchema', () => {
       additionalProperties: false,
     }
 
-    expect(structuredSchema(schema)).toEqual(schema)
+    expect(schemaToWire(schema)).toEqual(schema)
   })
 
   it('joins oneOf and anyOf', () => {
-    expect(structuredSchema({ oneOf: [{ type: 'null' }], anyOf: [{ type: 'string' }] })).toEqual({
+    expect(schemaToWire({ oneOf: [{ type: 'null' }], anyOf: [{ type: 'string' }] })).toEqual({
       anyOf: [{ type: 'null' }, { type: 'string' }],
     })
   })
@@ -132,7 +132,7 @@ describe('structuredSchema', () => {
     const object = { type: 'object', properties: { a: { type: 'string' } } }
     const closed = { ...object, additionalProperties: false }
 
-    expect(structuredSchema({ type: 'array', items: object, anyOf: [object], $defs: { object } })).toEqual({
+    expect(schemaToWire({ type: 'array', items: object, anyOf: [object], $defs: { object } })).toEqual({
       type: 'array',
       items: closed,
       anyOf: [closed],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { CHAT_FIELDS } from '../../../src/vendors/anthropic/chat-fields.ts'
+import { CHAT_FIELDS } from '../../../src/vendors/anthropic/chat-to-wire.ts'
 import { type LooseRequest, translated } from './chat-call.ts'
 
 type Field = keyof typeof CHAT_FIELDS

@@ -4,7 +4,7 @@ import {
   normalisedUsage,
   readMessagesUsage,
   usageFrom,
-} from '../../../src/vendors/anthropic/messages-usage.ts'
+} from '../../../src/vendors/anthropic/usage-from.ts'
 
 describe('usage of Anthropic', () => {
   it('counts fresh, written and read input once each', () => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ChatMessage } from '../../../src/endpoints/chat/chat-request.ts'
-import { chatContents } from '../../../src/vendors/gemini/chat-contents.ts'
-import type { GeminiContent } from '../../../src/vendors/gemini/generate-content.ts'
+import type { GeminiContent } from '../../../src/vendors/gemini/api-request.ts'
+import { conversationToWire } from '../../../src/vendors/gemini/conversation-to-wire.ts'
 import { modelAbilities } from '../../../src/vendors/gemini/model-abilities.ts'
 
 const NEWEST = modelAbilities('gemini-3.1-pro')
@@ -10,7 +10,7 @@ const OLDER = modelAbilities('gemini-2.5-flash')
 const ignore = (): void => {}
 
 function contentsOf(messages: ChatMessage[], abilities = OLDER): GeminiContent[] {
-  return chatContents(messages, abilities, ignore).contents
+  return conversationToWire(messages, abilities, ignore).contents
 }
 
 function call(id: string, name = 'look_up', argumentsText = '{}') {
@@ -137,7 +137,7 @@ describe('tool turns', () => {
 
 describe('turns', () => {
   test('a chat of system messages only speaks as the user', () => {
-    const conversation = chatContents([{ role: 'system', content: 'Tell a joke.' }], OLDER, ignore)
+    const conversation = conversationToWire([{ role: 'system', content: 'Tell a joke.' }], OLDER, ignore)
 
     expect(conversation).toEqual({
       systemInstruction: undefined,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
-import { CHAT_FIELDS } from '../../../src/vendors/gemini/chat-fields.ts'
+import { CHAT_FIELDS } from '../../../src/vendors/gemini/chat-to-wire.ts'
 import { chatCall, sentBody, vendor } from './gemini-call.ts'
 
 /** A value for each field that asks for something this vendor would not do unasked. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { functionParameters, openApiSchema } from '../../../src/vendors/gemini/openapi-schema.ts'
+import { parametersToWire, schemaToWire } from '../../../src/vendors/gemini/schema-to-wire.ts'
 
-const convert = (schema: unknown) => openApiSchema(schema, 'tools[0].function.parameters')
+const convert = (schema: unknown) => schemaToWire(schema, 'tools[0].function.parameters')
 
 describe('keywords that the vendor refuses', () => {
   test.each<[keyword: string, schema: unknown, expected: object]>([
@@ -243,7 +243,7 @@ describe('references', () => {
 })
 
 describe('parameters of a function', () => {
-  const parameters = (schema: unknown) => functionParameters(schema, 'tools[0].function.parameters')
+  const parameters = (schema: unknown) => parametersToWire(schema, 'tools[0].function.parameters')
 
   test.each([
     ['no properties', { type: 'object', properties: {} }],

@@ -8,7 +8,7 @@ type FailureKind = VendorFailure['kind']
 /** Longest text kept of a body that is no JSON, in characters. */
 const MAX_TEXT_CHARACTERS = 500
 
-/** Whose matter an error type is (Anthropic, "Errors"); used where no HTTP status tells. */
+/** Error classification by type (Anthropic, "Errors"); used where no HTTP status tells. */
 const KIND_BY_TYPE: ReadonlyMap<string | undefined, FailureKind> = new Map([
   ['invalid_request_error', 'caller'],
   ['request_too_large', 'caller'],
@@ -53,7 +53,7 @@ interface ErrorBody {
 }
 
 /** Reads a non-2xx answer of the Messages API, or a 2xx answer that is an error. Keys are removed from its text. */
-export function messagesErrorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
+export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
   const text = new TextDecoder().decode(answer.body)
   const error = readErrorBody(parseVendorJson(text), text)
   const kind = kindOf(answer.status, error)

@@ -43,8 +43,8 @@ describe('a vendor knows the turns that only it can read', () => {
     ],
     ['embeddings', { model: 'm' }, false, false],
   ])('%s', (_name, request, byAnthropic, byGemini) => {
-    expect(anthropic().madeTurns?.(request)).toBe(byAnthropic)
-    expect(gemini().madeTurns?.(request)).toBe(byGemini)
+    expect(anthropic().ownsReasoning?.(request)).toBe(byAnthropic)
+    expect(gemini().ownsReasoning?.(request)).toBe(byGemini)
   })
 })
 

@@ -1,6 +1,9 @@
+import type { Usage } from '../../core/usage.ts'
 import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
-import type { ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import type { ChatRequest, ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { chatUsage } from '../../endpoints/chat/chat-usage.ts'
+import type { VendorCall } from '../vendor.ts'
 
 interface CollectedChoice {
   text: string
@@ -12,13 +15,13 @@ interface CollectedChoice {
   finishReason: FinishReason | undefined
 }
 
-/** Gathers what a reader tells into the choices of a whole answer. */
+/** Gathers what a reader of a vendor's answer writes into one chat completion. */
 export class CompletionCollector implements ChatStreamWriter {
-  id = ''
+  #id = ''
   readonly #choices = new Map<number, CollectedChoice>()
 
-  /** The choices in order; undefined when there are none, or one neither ended nor holds anything. */
-  choices(): ChatCompletion['choices'] | undefined {
+  /** The completion with its choices in order; undefined when there are none, or one neither ended nor holds anything. */
+  completion(call: VendorCall<ChatRequest>, usage: Usage | undefined): ChatCompletion | undefined {
     const choices: ChatCompletion['choices'] = []
     for (const [index, choice] of [...this.#choices].sort(([first], [second]) => first - second)) {
       const isEmpty = choice.text === '' && choice.toolCalls.length === 0
@@ -27,11 +30,19 @@ export class CompletionCollector implements ChatStreamWriter {
       const reason = choice.finishReason ?? (choice.toolCalls.length > 0 ? 'tool_calls' : 'stop')
       choices.push({ index, message: messageOf(choice), logprobs: null, finish_reason: reason })
     }
-    return choices.length === 0 ? undefined : choices
+    if (choices.length === 0) return undefined
+    return {
+      id: this.#id,
+      object: 'chat.completion',
+      created: Math.floor(call.nowMs / 1000),
+      model: call.publicModel,
+      choices,
+      ...(usage === undefined ? {} : { usage: chatUsage(usage) }),
+    }
   }
 
   start(id: string): void {
-    this.id = id
+    this.#id = id
   }
 
   text(text: string, choice = 0): void {

@@ -49,7 +49,7 @@ const FORMATS: ReadonlySet<unknown> = new Set([
  * Reduces a schema to what structured output takes (Anthropic, "Structured outputs", limits): every object is closed, `oneOf`
  * is `anyOf`, and a limit that the vendor cannot enforce becomes part of the description, where the model reads it.
  */
-export function structuredSchema(schema: JsonSchema): JsonSchema {
+export function schemaToWire(schema: JsonSchema): JsonSchema {
   const cleaned: JsonSchema = {}
   const limits: string[] = []
   for (const [member, value] of Object.entries(schema)) {
@@ -94,7 +94,7 @@ function isObjectSchema(schema: JsonSchema): boolean {
 }
 
 function cleanedValue(value: unknown): unknown {
-  return isJsonObject(value) ? structuredSchema(value) : value
+  return isJsonObject(value) ? schemaToWire(value) : value
 }
 
 function cleanedMap(schemas: JsonSchema): JsonSchema {

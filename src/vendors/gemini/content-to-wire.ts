@@ -1,6 +1,7 @@
-import { GatewayError } from '../../core/errors.ts'
 import type { ChatContentPart } from '../../endpoints/chat/chat-request.ts'
-import type { GeminiPart } from './generate-content.ts'
+import { readDataUrl } from '../shared/data-url.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import type { GeminiPart } from './api-request.ts'
 
 /** Content of a chat message: what `content` may be. */
 export type ChatContent = string | readonly ChatContentPart[] | null | undefined
@@ -23,7 +24,7 @@ const TYPES_BY_EXTENSION: ReadonlyMap<string, string> = new Map([
  * @throws GatewayError `unsupported_parameter` for a part the vendor has no equivalent of, `invalid_request` for data that
  *   cannot be read, each naming the part.
  */
-export function contentParts(content: ChatContent, path: string, report: (field: string) => void): GeminiPart[] {
+export function contentToWire(content: ChatContent, path: string, report: (field: string) => void): GeminiPart[] {
   if (content === null || content === undefined) return []
   if (typeof content === 'string') return textParts(content)
   return content.flatMap((part, index) => contentPart(part, `${path}[${index}]`, report))
@@ -50,12 +51,15 @@ function contentPart(part: ChatContentPart, path: string, report: (field: string
     case 'file':
       return [filePart(part.file, `${path}.file`)]
     default:
-      throw unsupportedPart((part as { type: string }).type, path)
+      throw unsupportedParameter(
+        path,
+        `${path}: the model does not support content of type ${JSON.stringify((part as { type: string }).type)}.`,
+      )
   }
 }
 
 function imagePart(url: string, path: string): GeminiPart {
-  if (!/^(?:https?|gs):\/\//i.test(url)) return { inlineData: readDataUrl(url, path) }
+  if (!/^(?:https?|gs):\/\//i.test(url)) return inlineData(url, path)
   const extension = /\.([a-z]+)(?:[?#]|$)/i.exec(url)?.[1]?.toLowerCase()
   const mimeType = TYPES_BY_EXTENSION.get(extension ?? '')
   return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: url } }
@@ -64,7 +68,7 @@ function imagePart(url: string, path: string): GeminiPart {
 function audioPart(audio: { data?: unknown; format?: unknown } | undefined, path: string): GeminiPart {
   const { data, format } = audio ?? {}
   if (typeof data !== 'string' || data === '' || typeof format !== 'string' || !/^[\w.+-]+$/.test(format)) {
-    throw new GatewayError('invalid_request', { message: `${path}: data and format are required.`, param: path })
+    throw invalidParameter(path, `${path}: data and format are required.`)
   }
   return { inlineData: { mimeType: `audio/${format === 'pcm16' ? 'pcm' : format.toLowerCase()}`, data } }
 }
@@ -72,32 +76,16 @@ function audioPart(audio: { data?: unknown; format?: unknown } | undefined, path
 function filePart(file: { file_data?: unknown } | undefined, path: string): GeminiPart {
   const data = file?.file_data
   if (typeof data !== 'string') {
-    throw new GatewayError('unsupported_parameter', {
-      message: 'The model takes a file as file_data only.',
-      param: `${path}.file_id`,
-    })
+    throw unsupportedParameter(`${path}.file_id`, 'The model takes a file as file_data only.')
   }
-  return { inlineData: readDataUrl(data, `${path}.file_data`) }
+  return inlineData(data, `${path}.file_data`)
 }
 
-function readDataUrl(url: string, path: string): { mimeType: string; data: string } {
-  const comma = url.indexOf(',')
-  const head = comma === -1 ? '' : url.slice(0, comma).toLowerCase()
-  const [scheme = '', ...parameters] = head.split(';')
-  const mimeType = scheme.slice('data:'.length).trim()
-  const data = url.slice(comma + 1)
-  if (!scheme.startsWith('data:') || mimeType === '' || parameters.at(-1)?.trim() !== 'base64' || data === '') {
-    throw new GatewayError('invalid_request', {
-      message: `${path}: must be a URL, or a data URL in base64 such as data:image/png;base64,…`,
-      param: path,
-    })
+function inlineData(url: string, path: string): GeminiPart {
+  const { mediaType, base64 } = readDataUrl(url) ?? {}
+  if (base64 === undefined || mediaType === undefined || mediaType === '') {
+    const example = 'data:image/png;base64,…'
+    throw invalidParameter(path, `${path}: must be a URL, or a data URL in base64 such as ${example}`)
   }
-  return { mimeType, data }
-}
-
-function unsupportedPart(type: string, path: string): GatewayError {
-  return new GatewayError('unsupported_parameter', {
-    message: `${path}: the model does not support content of type ${JSON.stringify(type)}.`,
-    param: path,
-  })
+  return { inlineData: { mimeType: mediaType, data: base64 } }
 }

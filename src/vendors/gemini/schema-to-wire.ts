@@ -1,5 +1,4 @@
 import { isJsonObject } from '../../core/json.ts'
-import { numberBounds } from './number-bounds.ts'
 import {
   type JsonSchema,
   mergeSchemas,
@@ -8,7 +7,6 @@ import {
   type SchemaPlace,
   schemaDocument,
 } from './resolve-schema.ts'
-import { allowedValues, allowsNull, isNullOnly, isOfType, type JsonType, schemaTypes } from './schema-types.ts'
 
 /** The part of OpenAPI's schema that the vendor takes (Gemini API, "Schema"); any other keyword is a 400 there. */
 export interface OpenApiSchema {
@@ -37,17 +35,17 @@ export interface OpenApiSchema {
  * @param path Where the schema stands in the request, for error texts.
  * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
  */
-export function openApiSchema(schema: unknown, path: string): OpenApiSchema {
+export function schemaToWire(schema: unknown, path: string): OpenApiSchema {
   return convert(schema, [], schemaDocument(schema, path))
 }
 
 /**
  * The same for the parameters of a function, which the vendor wants to be an object with properties; undefined when there
  * are none. Alternatives at the top become one object in which only what all of them require is required.
- * @throws GatewayError as {@link openApiSchema}.
+ * @throws GatewayError as {@link schemaToWire}.
  */
-export function functionParameters(schema: unknown, path: string): OpenApiSchema | undefined {
-  const converted = openApiSchema(schema, path)
+export function parametersToWire(schema: unknown, path: string): OpenApiSchema | undefined {
+  const converted = schemaToWire(schema, path)
   const parameters = converted.anyOf === undefined ? converted : unitedObject(converted.anyOf)
   if (parameters.type === 'OBJECT' && parameters.properties === undefined) return undefined
   return parameters
@@ -185,4 +183,110 @@ function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
     ...(Object.keys(properties).length === 0 ? {} : { properties }),
     ...(required === undefined || required.length === 0 ? {} : { required }),
   }
+}
+
+/** What the vendor's subset can say about a number, and what only the description can. */
+export interface NumberBounds {
+  readonly rules: { minimum?: number; maximum?: number; format?: string }
+  readonly notes: readonly string[]
+}
+
+const FORMATS: Readonly<Record<'number' | 'integer', readonly unknown[]>> = {
+  number: ['float', 'double'],
+  integer: ['int32', 'int64'],
+}
+
+/**
+ * Bounds of a number. The subset has closed bounds only: an open bound of a whole number moves by one, that of a fraction
+ * stays and is told in the description. Both the number form of open bounds and the older boolean form are read.
+ */
+export function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBounds {
+  const rules: NumberBounds['rules'] = {}
+  const notes: string[] = []
+  const { multipleOf, format } = schema
+  const minimum = bound(schema['minimum'], schema['exclusiveMinimum'], 1)
+  const maximum = bound(schema['maximum'], schema['exclusiveMaximum'], -1)
+  if (minimum !== undefined) {
+    rules.minimum = minimum.open && type === 'integer' ? Math.floor(minimum.value) + 1 : minimum.value
+    if (minimum.open && type === 'number') notes.push(`Greater than ${minimum.value}.`)
+  }
+  if (maximum !== undefined) {
+    rules.maximum = maximum.open && type === 'integer' ? Math.ceil(maximum.value) - 1 : maximum.value
+    if (maximum.open && type === 'number') notes.push(`Less than ${maximum.value}.`)
+  }
+  if (typeof multipleOf === 'number') notes.push(`Multiple of ${multipleOf}.`)
+  if (typeof format === 'string' && FORMATS[type].includes(format)) rules.format = format
+  return { rules, notes }
+}
+
+/** The tighter of a closed and an open bound; `direction` is 1 for lower bounds and -1 for upper ones. */
+function bound(closed: unknown, open: unknown, direction: 1 | -1): { value: number; open: boolean } | undefined {
+  const closedValue = typeof closed === 'number' ? closed : undefined
+  if (typeof open === 'number') {
+    const closedIsTighter = closedValue !== undefined && closedValue * direction > open * direction
+    return closedIsTighter ? { value: closedValue, open: false } : { value: open, open: true }
+  }
+  return closedValue === undefined ? undefined : { value: closedValue, open: open === true }
+}
+
+/** The types of JSON Schema that a value can have, `null` apart. */
+export type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object'])
+
+/** Keywords that speak of one type only, so that they tell the type where it is not stated. */
+const TELLING: readonly (readonly [type: JsonType, keywords: readonly string[]])[] = [
+  ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'propertyNames']],
+  ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'contains', 'uniqueItems']],
+  ['string', ['pattern', 'minLength', 'maxLength', 'format', 'contentEncoding']],
+  ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
+]
+
+/** The types a schema allows: stated, or told by its values or keywords; empty when it allows anything. */
+export function schemaTypes(schema: JsonSchema): JsonType[] {
+  const stated = Array.isArray(schema['type']) ? schema['type'] : [schema['type']]
+  const known = stated.filter(isJsonType)
+  if (known.length > 0) return [...new Set(known)]
+  const values = allowedValues(schema)
+  if (values !== undefined) return [...new Set(values.map(typeOfValue).filter(isJsonType))]
+  const told = TELLING.find(([, keywords]) => keywords.some((keyword) => schema[keyword] !== undefined))
+  return told === undefined ? [] : [told[0]]
+}
+
+/** The values a schema lists (`enum`, `const`), null included; undefined when it lists none. */
+export function allowedValues(schema: JsonSchema): unknown[] | undefined {
+  if (schema['const'] !== undefined) return [schema['const']]
+  return Array.isArray(schema['enum']) ? schema['enum'] : undefined
+}
+
+/** May the value be null? */
+export function allowsNull(schema: JsonSchema): boolean {
+  const { type, nullable } = schema
+  if (nullable === true || type === 'null' || (Array.isArray(type) && type.includes('null'))) return true
+  return type === undefined && allowedValues(schema)?.includes(null) === true
+}
+
+/** Does a schema allow null and nothing else? */
+export function isNullOnly(schema: JsonSchema): boolean {
+  const { type } = schema
+  if (type === 'null' || (Array.isArray(type) && type.every((one) => one === 'null'))) return true
+  return type === undefined && allowedValues(schema)?.every((value) => value === null) === true
+}
+
+/** Has a value of the schema this type? Whole numbers are numbers too. */
+export function isOfType(value: unknown, type: JsonType): boolean {
+  const own = typeOfValue(value)
+  return own === type || (type === 'number' && own === 'integer')
+}
+
+function typeOfValue(value: unknown): JsonType | 'null' {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  if (typeof value === 'string' || typeof value === 'boolean') return typeof value as 'string' | 'boolean'
+  return 'object'
+}
+
+function isJsonType(value: unknown): value is JsonType {
+  return TYPES.has(value)
 }

@@ -1,9 +1,9 @@
-import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatTool } from '../../endpoints/chat/chat-request.ts'
-import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest } from './generate-content.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest } from './api-request.ts'
 import type { ModelAbilities } from './model-abilities.ts'
-import { functionParameters } from './openapi-schema.ts'
+import { parametersToWire } from './schema-to-wire.ts'
 
 /**
  * The functions a model may call and whether it must. Nothing at all without functions, because the vendor refuses an empty
@@ -11,7 +11,7 @@ import { functionParameters } from './openapi-schema.ts'
  * @throws GatewayError `unsupported_parameter` naming a tool or choice that is not about functions, `invalid_request` for
  *   one that cannot be read.
  */
-export function chatTools(
+export function toolsToWire(
   request: ChatRequest,
   abilities: ModelAbilities,
 ): Pick<GenerateContentRequest, 'tools' | 'toolConfig'> {
@@ -19,10 +19,7 @@ export function chatTools(
   const allowed = allowedNames(request.tool_choice)
   const offered = allowed === undefined ? tools : tools.filter((tool) => allowed.includes(tool.name))
   if (allowed !== undefined && offered.length === 0) {
-    throw new GatewayError('invalid_request', {
-      message: 'tool_choice: none of the allowed tools is among tools.',
-      param: 'tool_choice',
-    })
+    throw invalidParameter('tool_choice', 'tool_choice: none of the allowed tools is among tools.')
   }
   if (offered.length === 0) return {}
   const functionDeclarations = offered.map((tool) => tool.declaration)
@@ -42,20 +39,14 @@ interface OfferedFunction {
 
 function functionOf(tool: ChatTool, path: string): OfferedFunction {
   if (tool.type !== 'function') {
-    throw new GatewayError('unsupported_parameter', {
-      message: `${path}.type: the model supports tools of type "function" only.`,
-      param: `${path}.type`,
-    })
+    throw unsupportedParameter(`${path}.type`, `${path}.type: the model supports tools of type "function" only.`)
   }
   const definition: unknown = tool.function
   if (!isJsonObject(definition) || typeof definition['name'] !== 'string') {
-    throw new GatewayError('invalid_request', {
-      message: `${path}.function.name is required.`,
-      param: `${path}.function.name`,
-    })
+    throw invalidParameter(`${path}.function.name`, `${path}.function.name is required.`)
   }
   const { name, description, parameters, strict } = definition
-  const schema = isJsonObject(parameters) ? functionParameters(parameters, `${path}.function.parameters`) : undefined
+  const schema = isJsonObject(parameters) ? parametersToWire(parameters, `${path}.function.parameters`) : undefined
   const declaration: FunctionDeclaration = {
     name,
     ...(typeof description === 'string' ? { description } : {}),
@@ -86,8 +77,6 @@ function callingConfig(choice: ChatRequest['tool_choice'], isStrict: boolean): F
   }
   const name = isJsonObject(choice) && choice.type === 'function' ? choice.function?.name : undefined
   if (typeof name === 'string') return { mode: 'ANY', allowedFunctionNames: [name] }
-  throw new GatewayError('unsupported_parameter', {
-    message: 'tool_choice must be auto, none, required, a function or allowed tools.',
-    param: 'tool_choice',
-  })
+  const message = 'tool_choice must be auto, none, required, a function or allowed tools.'
+  throw unsupportedParameter('tool_choice', message)
 }

@@ -1,10 +1,60 @@
-import { GatewayError } from '../../core/errors.ts'
+import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { ChatContentPart } from '../../endpoints/chat/chat-request.ts'
-import type { DocumentBlock, ImageBlock, ImageMediaType, TextBlock } from './messages-blocks.ts'
+import type { ChatContentPart, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import { readDataUrl } from '../shared/data-url.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+
+// Content blocks that requests carry (Anthropic, Messages reference, "content").
+
+/** Text; the API refuses empty ones. */
+export interface TextBlock {
+  type: 'text'
+  text: string
+}
+
+/** The picture formats that the API reads. */
+export type ImageMediaType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
+
+/** A picture, as base64 or as a URL that the vendor fetches. */
+export interface ImageBlock {
+  type: 'image'
+  source: { type: 'base64'; media_type: ImageMediaType; data: string } | { type: 'url'; url: string }
+}
+
+/** A PDF file. */
+export interface DocumentBlock {
+  type: 'document'
+  source: { type: 'base64'; media_type: 'application/pdf'; data: string } | { type: 'url'; url: string }
+  title?: string
+}
+
+/** A call of a tool by the model. `input` is an object, where chat has JSON text. */
+export interface ToolUseBlock {
+  type: 'tool_use'
+  id: string
+  name: string
+  input: Record<string, unknown>
+}
+
+/** The result of a tool call. An absent content is an empty result. */
+export interface ToolResultBlock {
+  type: 'tool_result'
+  tool_use_id: string
+  content?: ToolResultContent[]
+  is_error?: true
+}
+
+/** What a tool result may hold. */
+export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock
+
+/** What a user turn may hold; tool results stand before everything else. */
+export type UserBlock = TextBlock | ImageBlock | DocumentBlock | ToolResultBlock
+
+/** What an assistant turn may hold; tool uses stand after everything else of their message. */
+export type AssistantBlock = TextBlock | ToolUseBlock | ThinkingBlock
 
 /** Content of a chat message: what `content` may be. */
-export type ChatContent = string | ChatContentPart[] | null | undefined
+type ChatContent = string | ChatContentPart[] | null | undefined
 
 const IMAGE_MEDIA_TYPES: ReadonlyMap<string, ImageMediaType> = new Map([
   ['image/jpeg', 'image/jpeg'],
@@ -37,13 +87,13 @@ export function textContent(content: ChatContent, path: string): TextBlock[] {
  * @throws GatewayError `unsupported_parameter` for a type of part the vendor lacks, `invalid_request` for a picture or file
  *   that it cannot read, each naming the part.
  */
-export function mixedContent(
+export function contentToWire(
   content: ChatContent,
   path: string,
   report: (field: string) => void,
-): (TextBlock | ImageBlock | DocumentBlock)[] {
+): ToolResultContent[] {
   if (!Array.isArray(content)) return textBlocks(content)
-  return content.flatMap((part, index): (TextBlock | ImageBlock | DocumentBlock)[] => {
+  return content.flatMap((part, index): ToolResultContent[] => {
     const partPath = `${path}[${index}]`
     if (part.type === 'text') return textBlocks(part.text)
     if (part.type === 'image_url') {
@@ -56,20 +106,15 @@ export function mixedContent(
 }
 
 function imageBlock(url: string, path: string): ImageBlock {
-  if (isWebUrl(url)) return { type: 'image', source: { type: 'url', url } }
+  if (/^https?:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
   const data = readDataUrl(url)
   if (data === undefined) {
-    throw new GatewayError('invalid_request', {
-      message: 'An image must be an http(s) URL or a data URL in base64.',
-      param: path,
-    })
+    throw invalidParameter(path, 'An image must be an http(s) URL or a data URL in base64.')
   }
   const mediaType = IMAGE_MEDIA_TYPES.get(data.mediaType)
   if (mediaType === undefined) {
-    throw new GatewayError('invalid_request', {
-      message: 'The model reads images of the types image/jpeg, image/png, image/gif and image/webp only.',
-      param: path,
-    })
+    const types = 'image/jpeg, image/png, image/gif and image/webp'
+    throw invalidParameter(path, `The model reads images of the types ${types} only.`)
   }
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: data.base64 } }
 }
@@ -77,17 +122,12 @@ function imageBlock(url: string, path: string): ImageBlock {
 function documentBlock(file: unknown, path: string): DocumentBlock {
   const { file_data: fileData, filename } = isJsonObject(file) ? file : {}
   if (typeof fileData !== 'string') {
-    throw new GatewayError('unsupported_parameter', {
-      message: 'The model takes a file as file_data only.',
-      param: path,
-    })
+    throw unsupportedParameter(path, 'The model takes a file as file_data only.')
   }
   const data = readDataUrl(fileData)
   if (data?.mediaType !== 'application/pdf') {
-    throw new GatewayError('invalid_request', {
-      message: 'The model takes PDF files only, as a data URL: data:application/pdf;base64,…',
-      param: `${path}.file_data`,
-    })
+    const message = 'The model takes PDF files only, as a data URL: data:application/pdf;base64,…'
+    throw invalidParameter(`${path}.file_data`, message)
   }
   return {
     type: 'document',
@@ -96,22 +136,6 @@ function documentBlock(file: unknown, path: string): DocumentBlock {
   }
 }
 
-function isWebUrl(url: string): boolean {
-  return /^https?:\/\//i.test(url)
-}
-
-function readDataUrl(url: string): { mediaType: string; base64: string } | undefined {
-  const comma = url.indexOf(',')
-  if (comma === -1 || url.slice(0, 5).toLowerCase() !== 'data:') return undefined
-  const [mediaType = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';')
-  const base64 = url.slice(comma + 1)
-  if (parameters.at(-1)?.trim() !== 'base64' || base64 === '') return undefined
-  return { mediaType: mediaType.trim(), base64 }
-}
-
 function unsupportedPart(type: string, path: string): GatewayError {
-  return new GatewayError('unsupported_parameter', {
-    message: `The model does not support content of type ${JSON.stringify(type)} here.`,
-    param: path,
-  })
+  return unsupportedParameter(path, `The model does not support content of type ${JSON.stringify(type)} here.`)
 }
