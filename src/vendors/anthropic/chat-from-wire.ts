@@ -22,6 +22,8 @@ export function chatFromWire(
   const reader = new AnswerReader(collector, expectedAnswerTool(call.request))
   reader.read({ type: 'message_start', message })
   for (const [index, block] of message['content'].entries()) {
+    // A call without an id cannot be answered.
+    if (isJsonObject(block) && block['type'] === 'tool_use' && typeof block['id'] !== 'string') continue
     reader.read({ type: 'content_block_start', index, content_block: block })
     reader.read({ type: 'content_block_stop', index })
   }
@@ -45,7 +47,7 @@ type OpenBlock =
   /** Blocks that a chat answer has no place for. */
   | { readonly kind: 'other' }
 
-/** Reads the events of one answer and tells a writer what they hold. */
+/** Reads the events of one answer and passes what they hold to a writer. */
 export class AnswerReader {
   isComplete = false
   readonly #writer: ChatStreamWriter

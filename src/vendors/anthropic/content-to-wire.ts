@@ -7,22 +7,22 @@ import { invalidParameter, unsupportedParameter } from '../shared/parameter-erro
 // Content blocks that requests carry (Anthropic, Messages reference, "content").
 
 /** Text; the API refuses empty ones. */
-export interface TextBlock {
+interface TextBlock {
   type: 'text'
   text: string
 }
 
 /** The picture formats that the API reads. */
-export type ImageMediaType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
+type ImageMediaType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
 
 /** A picture, as base64 or as a URL that the vendor fetches. */
-export interface ImageBlock {
+interface ImageBlock {
   type: 'image'
   source: { type: 'base64'; media_type: ImageMediaType; data: string } | { type: 'url'; url: string }
 }
 
 /** A PDF file. */
-export interface DocumentBlock {
+interface DocumentBlock {
   type: 'document'
   source: { type: 'base64'; media_type: 'application/pdf'; data: string } | { type: 'url'; url: string }
   title?: string

@@ -260,7 +260,7 @@ class CallAnswers {
     return true
   }
 
-  /** One result for each call, in the order of the calls. A call nobody answered gets a result that says so. */
+  /** One result for each call, in the order of the calls. A call without a result gets one that says so. */
   blocks(): ToolResultBlock[] {
     return this.#calls.map(
       (call) =>

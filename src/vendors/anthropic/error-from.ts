@@ -8,7 +8,7 @@ type FailureKind = VendorFailure['kind']
 /** Longest text kept of a body that is no JSON, in characters. */
 const MAX_TEXT_CHARACTERS = 500
 
-/** Error classification by type (Anthropic, "Errors"); used where no HTTP status tells. */
+/** Error classification by type (Anthropic, "Errors"); used where there is no HTTP status. */
 const KIND_BY_TYPE: ReadonlyMap<string | undefined, FailureKind> = new Map([
   ['invalid_request_error', 'caller'],
   ['request_too_large', 'caller'],
@@ -44,7 +44,7 @@ const ACCOUNT_MESSAGES: readonly RegExp[] = [
 const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
 
 // A key that may not use one model: `permission_error` says of what in its text alone.
-const SPEAKS_OF_MODEL = /\bmodel\b/i
+const MENTIONS_MODEL = /\bmodel\b/i
 
 interface ErrorBody {
   readonly message: string
@@ -57,7 +57,7 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
   const text = new TextDecoder().decode(answer.body)
   const error = readErrorBody(parseVendorJson(text), text)
   const kind = kindOf(answer.status, error)
-  const isOfModel = kind === 'operator' && answer.status === 403 && SPEAKS_OF_MODEL.test(error.message)
+  const isOfModel = kind === 'operator' && answer.status === 403 && MENTIONS_MODEL.test(error.message)
   return {
     kind,
     ...(isOfModel ? { concerns: 'model' } : {}),
@@ -103,7 +103,7 @@ function kindOf(status: number, error: ErrorBody): FailureKind {
 }
 
 function kindOfStatus(status: number, message: string): FailureKind {
-  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !SPEAKS_OF_MODEL.test(message))
+  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !MENTIONS_MODEL.test(message))
     return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'

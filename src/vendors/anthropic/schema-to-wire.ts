@@ -30,7 +30,7 @@ const PLAIN_MEMBERS: ReadonlySet<string> = new Set([
 ])
 
 /** Members about the schema itself, which constrain nothing. */
-const SILENT_MEMBERS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'examples', 'additionalProperties'])
+const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'examples', 'additionalProperties'])
 
 const FORMATS: ReadonlySet<unknown> = new Set([
   'date-time',
@@ -59,7 +59,7 @@ export function schemaToWire(schema: JsonSchema): JsonSchema {
     else if (SCHEMA_MEMBERS.has(member)) cleaned[member] = cleanedValue(value)
     else if (SCHEMA_MAPS.has(member) && isJsonObject(value)) cleaned[member] = cleanedMap(value)
     else if (isTaken(member, value)) cleaned[member] = value
-    else if (!SILENT_MEMBERS.has(member)) limits.push(`${member}: ${JSON.stringify(value)}`)
+    else if (!ANNOTATIONS.has(member)) limits.push(`${member}: ${JSON.stringify(value)}`)
   }
   if (isObjectSchema(cleaned)) cleaned['additionalProperties'] = false
   if (limits.length > 0) cleaned['description'] = describe(cleaned['description'], limits)

@@ -2,7 +2,7 @@ import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 
 /** Usage as Anthropic counts it: `input_tokens` leaves out what was read from or written to the cache. */
-export interface MessagesUsage {
+interface MessagesUsage {
   readonly inputTokens: number | undefined
   readonly cacheWriteTokens: number | undefined
   /** The part of `cacheWriteTokens` that was written for an hour. The last event of a stream does not repeat it. */

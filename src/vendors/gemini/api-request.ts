@@ -1,10 +1,5 @@
+import type { WireRequest } from '../vendor.ts'
 import type { OpenApiSchema } from './schema-to-wire.ts'
-
-/** The parts of one request to the vendor that are the same for every method. */
-export interface ApiRequestHead {
-  readonly path: string
-  readonly headers: readonly string[]
-}
 
 /**
  * Headers of every call. The key goes in a header and never in the query, where proxies would log it; compressed answers
@@ -29,9 +24,9 @@ export function apiRequestHead(options: {
   readonly basePath: string
   /** The vendor's id of the model, with or without `models/`. */
   readonly model: string
-  readonly method: 'generateContent' | 'streamGenerateContent' | 'batchEmbedContents'
+  readonly method: 'generateContent' | 'streamGenerateContent' | 'countTokens' | 'batchEmbedContents'
   readonly apiKey: string
-}): ApiRequestHead {
+}): Pick<WireRequest, 'path' | 'headers'> {
   const streams = options.method === 'streamGenerateContent'
   const resource = modelResource(options.model).split('/').map(encodeURIComponent).join('/')
   return {
@@ -51,7 +46,7 @@ export function modelId(model: string): string {
   return model.startsWith('models/') ? model.slice('models/'.length) : model
 }
 
-/** One piece of a turn. Exactly one of the payload fields is set. */
+/** One part of a turn. Exactly one of the payload fields is set. */
 export interface GeminiPart {
   text?: string
   /** True for reasoning. */

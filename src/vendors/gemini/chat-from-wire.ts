@@ -4,9 +4,8 @@ import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-com
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { CompletionCollector } from '../shared/completion-collector.ts'
-import { invalidResponse } from '../shared/invalid-response.ts'
 import type { VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
-import { brokenCandidate, failureOf, googleErrorFrom } from './error-from.ts'
+import { brokenCandidate, responseFailure } from './error-from.ts'
 import { signatureExtra } from './reasoning.ts'
 import { usageFrom } from './usage-from.ts'
 
@@ -40,8 +39,8 @@ interface CandidateState {
 }
 
 /**
- * Reads response objects of `generateContent`, one for a whole answer and many for a stream, and tells a writer what they
- * hold. Both ways go through here, so that the same answer means the same text, calls and usage.
+ * Reads response objects of `generateContent`, one for a whole answer and many for a stream, and passes what they
+ * hold to a writer. Both ways go through here, so that the same answer means the same text, calls and usage.
  */
 export class AnswerReader {
   failure: VendorFailure | undefined
@@ -68,15 +67,8 @@ export class AnswerReader {
   /** Takes one response object; nothing more is read after a failure. */
   read(response: unknown): void {
     if (this.failure !== undefined) return
-    const error = googleErrorFrom(response)
-    if (error !== undefined) {
-      this.failure = failureOf(error, 0, [this.#apiKey])
-      return
-    }
-    if (!isJsonObject(response)) {
-      this.failure = invalidResponse('the vendor sent something that is no response object')
-      return
-    }
+    this.failure = responseFailure(response, this.#apiKey)
+    if (this.failure !== undefined || !isJsonObject(response)) return
     this.#open(response['responseId'])
     this.usage = usageFrom(response['usageMetadata']) ?? this.usage
     const candidates = Array.isArray(response['candidates']) ? response['candidates'] : []
@@ -105,10 +97,7 @@ export class AnswerReader {
     }
     const choice = typeof candidate['index'] === 'number' ? candidate['index'] : 0
     const state = this.#stateOf(choice)
-    // A candidate may come with `content: {}`, without parts, or without content.
-    const content = candidate['content']
-    const parts = isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'] : []
-    for (const part of parts) if (isJsonObject(part)) this.#readPart(part, choice, state)
+    for (const part of partsOf(candidate)) this.#readPart(part, choice, state)
     const reason = candidate['finishReason']
     if (typeof reason === 'string' && !state.isFinished) this.#finish(reason, choice, state)
   }
@@ -172,6 +161,11 @@ export class AnswerReader {
     if (signature !== undefined) this.#writer.extraContent(signatureExtra(signature), choice)
     this.#writer.finish(finishReason(reason, state.toolCallCount > 0), choice)
   }
+}
+
+/** The parts of a candidate, which may come with `content: {}`, with `parts: null`, or without content. */
+export function partsOf({ content }: Record<string, unknown>): Record<string, unknown>[] {
+  return isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'].filter(isJsonObject) : []
 }
 
 /**

@@ -1,7 +1,7 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { TokenCountOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { apiHeaders, modelResource } from './api-request.ts'
+import { apiRequestHead, modelResource } from './api-request.ts'
 import { conversationToWire } from './conversation-to-wire.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { toolsToWire } from './tools-to-wire.ts'
@@ -30,16 +30,14 @@ function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, 
     abilities,
     (field) => void dropped.add(field),
   )
-  const resource = modelResource(model.upstream)
   const generateContentRequest = {
-    model: resource,
+    model: modelResource(model.upstream),
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
     ...toolsToWire(request, abilities),
   }
   return {
-    path: `${basePath}/${resource.split('/').map(encodeURIComponent).join('/')}:countTokens`,
-    headers: apiHeaders(apiKey, false),
+    ...apiRequestHead({ basePath, model: model.upstream, method: 'countTokens', apiKey }),
     body: JSON.stringify({ generateContentRequest }),
     dropped: [...dropped],
   }

@@ -47,14 +47,14 @@ const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
  * How the vendor says that it does not have the interaction to be continued. Its words are not documented: they speak of an
  * interaction that is not there, and not of a model.
  */
-const SPEAKS_OF_INTERACTION = /interaction/i
-const SPEAKS_OF_MODEL = /\bmodels?\b/i
+const MENTIONS_INTERACTION = /interaction/i
+const MENTIONS_MODEL = /\bmodels?\b/i
 const SAYS_MISSING =
   /\b(?:not (?:be )?found|not find|no such|not exist|unknown|expired|deleted)\b|\binvalid previous_interaction_id\b/i
 const LOST_INTERACTION = 'interaction_not_found'
 
 /** How the vendor refuses a file that a caller names by its address: "You do not have permission to access the File …". */
-const SPEAKS_OF_FILE = /\bfiles?\b/i
+const MENTIONS_FILE = /\bfiles?\b/i
 
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
@@ -68,7 +68,7 @@ const BROKEN_REASONS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer nobody can use.
+ * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer that cannot be used.
  * @param apiKeys Removed from texts wherever they stand, as is anything that looks like a Google key.
  */
 export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
@@ -113,6 +113,13 @@ export function failureOf(error: GoogleError, status: number, apiKeys: readonly 
   }
 }
 
+/** The failure that a response object of `generateContent` is: an error, or no object at all; undefined for any other. */
+export function responseFailure(response: unknown, apiKey: string): VendorFailure | undefined {
+  const error = googleErrorFrom(response)
+  if (error !== undefined) return failureOf(error, 0, [apiKey])
+  return isJsonObject(response) ? undefined : invalidResponse('the vendor sent something that is no response object')
+}
+
 /** Removes keys from a text: the given ones, and anything that looks like a credential of Google's. */
 export function redactKeys(text: string, apiKeys: readonly string[]): string {
   return redactCredentials(text, apiKeys).replace(GOOGLE_KEYS, '[redacted]')
@@ -135,7 +142,7 @@ function brokenAnswer(value: unknown): VendorFailure | undefined {
 /** A 403 is about the key unless it names a model; quotas say whose they are; 400 and 404 are left to the status. */
 function concernOf(error: GoogleError, status: number): VendorFailure['concerns'] {
   if (hasKeyReason(error)) return 'key'
-  if (status === 403 && SPEAKS_OF_MODEL.test(error.message)) return 'model'
+  if (status === 403 && MENTIONS_MODEL.test(error.message)) return 'model'
   if (error.quotaIds.length > 0) return error.quotaIds.every((id) => id.includes('PerModel')) ? 'model' : 'key'
   return undefined
 }
@@ -151,7 +158,7 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   const token = error.token ?? ''
   const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? kindByStatus(statusToJudge)
   // The file is the caller's to name; a key without rights is refused whatever the request holds.
-  const isAboutFile = SPEAKS_OF_FILE.test(error.message) && !SPEAKS_OF_MODEL.test(error.message)
+  const isAboutFile = MENTIONS_FILE.test(error.message) && !MENTIONS_MODEL.test(error.message)
   if (kind === 'operator' && (statusToJudge === 403 || statusToJudge === 404) && isAboutFile) return 'caller'
   // A quota of the day is no matter of waiting.
   if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
@@ -160,7 +167,7 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
 
 function isLostInteraction({ message }: GoogleError, status: number): boolean {
   if (status !== 404 && status !== 400 && status !== 0) return false
-  return SPEAKS_OF_INTERACTION.test(message) && SAYS_MISSING.test(message) && !SPEAKS_OF_MODEL.test(message)
+  return MENTIONS_INTERACTION.test(message) && SAYS_MISSING.test(message) && !MENTIONS_MODEL.test(message)
 }
 
 function kindByStatus(status: number): VendorFailure['kind'] {
@@ -171,7 +178,7 @@ function kindByStatus(status: number): VendorFailure['kind'] {
 }
 
 /** An error of Google's, whatever envelope it came in. */
-export interface GoogleError {
+interface GoogleError {
   /** The HTTP status that the error itself states, if it states one. */
   readonly httpStatus: number | undefined
   /** `INVALID_ARGUMENT`, or in newer APIs a lower-case code such as `invalid_request`. */

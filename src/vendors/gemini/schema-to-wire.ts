@@ -30,7 +30,7 @@ export interface OpenApiSchema {
 
 /**
  * Writes a JSON Schema in the vendor's subset. References are put in place (cycles cut), `oneOf` becomes `anyOf`, `allOf`
- * is merged, null becomes `nullable`. What the subset cannot say is either told in the description (values, defaults,
+ * is merged, null becomes `nullable`. What the subset cannot say is either written into the description (values, defaults,
  * formats, open bounds) or left out, which allows more than the schema did and never less.
  * @param path Where the schema stands in the request, for error texts.
  * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
@@ -186,7 +186,7 @@ function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
 }
 
 /** What the vendor's subset can say about a number, and what only the description can. */
-export interface NumberBounds {
+interface NumberBounds {
   readonly rules: { minimum?: number; maximum?: number; format?: string }
   readonly notes: readonly string[]
 }
@@ -198,9 +198,9 @@ const FORMATS: Readonly<Record<'number' | 'integer', readonly unknown[]>> = {
 
 /**
  * Bounds of a number. The subset has closed bounds only: an open bound of a whole number moves by one, that of a fraction
- * stays and is told in the description. Both the number form of open bounds and the older boolean form are read.
+ * stays and is written into the description. Both the number form of open bounds and the older boolean form are read.
  */
-export function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBounds {
+function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBounds {
   const rules: NumberBounds['rules'] = {}
   const notes: string[] = []
   const { multipleOf, format } = schema
@@ -230,51 +230,51 @@ function bound(closed: unknown, open: unknown, direction: 1 | -1): { value: numb
 }
 
 /** The types of JSON Schema that a value can have, `null` apart. */
-export type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object'])
 
-/** Keywords that speak of one type only, so that they tell the type where it is not stated. */
-const TELLING: readonly (readonly [type: JsonType, keywords: readonly string[]])[] = [
+/** Keywords that belong to one type only, so that they imply the type where it is not stated. */
+const KEYWORDS_BY_TYPE: readonly (readonly [type: JsonType, keywords: readonly string[]])[] = [
   ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'propertyNames']],
   ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'contains', 'uniqueItems']],
   ['string', ['pattern', 'minLength', 'maxLength', 'format', 'contentEncoding']],
   ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
 ]
 
-/** The types a schema allows: stated, or told by its values or keywords; empty when it allows anything. */
-export function schemaTypes(schema: JsonSchema): JsonType[] {
+/** The types a schema allows: stated, or implied by its values or keywords; empty when it allows anything. */
+function schemaTypes(schema: JsonSchema): JsonType[] {
   const stated = Array.isArray(schema['type']) ? schema['type'] : [schema['type']]
   const known = stated.filter(isJsonType)
   if (known.length > 0) return [...new Set(known)]
   const values = allowedValues(schema)
   if (values !== undefined) return [...new Set(values.map(typeOfValue).filter(isJsonType))]
-  const told = TELLING.find(([, keywords]) => keywords.some((keyword) => schema[keyword] !== undefined))
-  return told === undefined ? [] : [told[0]]
+  const implied = KEYWORDS_BY_TYPE.find(([, keywords]) => keywords.some((keyword) => schema[keyword] !== undefined))
+  return implied === undefined ? [] : [implied[0]]
 }
 
 /** The values a schema lists (`enum`, `const`), null included; undefined when it lists none. */
-export function allowedValues(schema: JsonSchema): unknown[] | undefined {
+function allowedValues(schema: JsonSchema): unknown[] | undefined {
   if (schema['const'] !== undefined) return [schema['const']]
   return Array.isArray(schema['enum']) ? schema['enum'] : undefined
 }
 
 /** May the value be null? */
-export function allowsNull(schema: JsonSchema): boolean {
+function allowsNull(schema: JsonSchema): boolean {
   const { type, nullable } = schema
   if (nullable === true || type === 'null' || (Array.isArray(type) && type.includes('null'))) return true
   return type === undefined && allowedValues(schema)?.includes(null) === true
 }
 
 /** Does a schema allow null and nothing else? */
-export function isNullOnly(schema: JsonSchema): boolean {
+function isNullOnly(schema: JsonSchema): boolean {
   const { type } = schema
   if (type === 'null' || (Array.isArray(type) && type.every((one) => one === 'null'))) return true
   return type === undefined && allowedValues(schema)?.every((value) => value === null) === true
 }
 
 /** Has a value of the schema this type? Whole numbers are numbers too. */
-export function isOfType(value: unknown, type: JsonType): boolean {
+function isOfType(value: unknown, type: JsonType): boolean {
   const own = typeOfValue(value)
   return own === type || (type === 'number' && own === 'integer')
 }

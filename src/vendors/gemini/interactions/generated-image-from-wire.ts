@@ -1,11 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
-import { invalidResponse } from '../../shared/invalid-response.ts'
 import { joinChunks } from '../../shared/json-bytes.ts'
 import type { RelayedBody, VendorCall, VendorFailure } from '../../vendor.ts'
-import { blocksPrompt, finishReason } from '../chat-from-wire.ts'
-import { brokenCandidate, failureOf, googleErrorFrom, redactKeys } from '../error-from.ts'
+import { blocksPrompt, finishReason, partsOf } from '../chat-from-wire.ts'
+import { brokenCandidate, redactKeys, responseFailure } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 
 /**
@@ -44,7 +43,7 @@ export type OutputBlock =
   | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
 
 /** How an answer ended, in the words of an interaction. */
-export interface GeneratedImageEnding {
+interface GeneratedImageEnding {
   readonly status: 'completed' | 'incomplete' | 'failed'
   /** Why it failed. */
   readonly errors: readonly { readonly code: string; readonly message: string }[]
@@ -52,7 +51,7 @@ export interface GeneratedImageEnding {
 
 /**
  * Reads response objects of `generateContent`, one for a whole answer and many for a stream, as the parts of an interaction.
- * Thoughts, and the drafts of pictures among them, are passed over.
+ * Thoughts, and the drafts of pictures among them, are skipped.
  */
 export class GeneratedImageReader {
   failure: VendorFailure | undefined
@@ -76,10 +75,7 @@ export class GeneratedImageReader {
 
   /** Takes one response object and gives the blocks in it. */
   read(response: unknown): OutputBlock[] {
-    const error = googleErrorFrom(response)
-    if (error !== undefined) this.failure = failureOf(error, 0, [this.#apiKey])
-    else if (!isJsonObject(response))
-      this.failure = invalidResponse('the vendor sent something that is no response object')
+    this.failure ??= responseFailure(response, this.#apiKey)
     if (this.failure !== undefined || !isJsonObject(response)) return []
     this.usageMetadata = response['usageMetadata'] ?? this.usageMetadata
     const [candidate] = Array.isArray(response['candidates']) ? response['candidates'] : []
@@ -107,18 +103,14 @@ export class GeneratedImageReader {
     if (this.failure !== undefined) return []
     this.#reason = textOf(candidate['finishReason']) ?? this.#reason
     this.#explanation = textOf(candidate['finishMessage']) ?? this.#explanation
-    // A refused candidate comes with `content: {}`, with `parts: null`, or without content.
-    const content = candidate['content']
-    const parts: unknown[] = isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'] : []
-    const blocks = parts.flatMap(blockOf)
+    const blocks = partsOf(candidate).flatMap(blockOf)
     this.pictures += blocks.filter((block) => block.type === 'image').length
     return blocks
   }
 }
 
-function blockOf(part: unknown): OutputBlock[] {
-  if (!isJsonObject(part) || part['thought'] === true) return []
-  const { text, inlineData } = part
+function blockOf({ text, inlineData, thought }: Record<string, unknown>): OutputBlock[] {
+  if (thought === true) return []
   if (typeof text === 'string' && text !== '') return [{ type: 'text', text }]
   if (!isJsonObject(inlineData)) return []
   const { data, mimeType } = inlineData
@@ -139,7 +131,7 @@ export interface GeneratedInteraction {
   readonly created: string
 }
 
-/** Names an answer that nobody keeps: its id is fresh and cannot be continued. */
+/** Names an answer that is not stored: its id is fresh and cannot be continued. */
 export function generatedInteraction(call: VendorCall<InteractionRequest>): GeneratedInteraction {
   const id = call.conversation?.freshId
   return {

@@ -9,7 +9,7 @@ import type { GeminiPart, GenerateContentRequest, GenerationConfig } from '../ap
 import { apiRequestHead } from '../api-request.ts'
 import { modelAbilities } from '../model-abilities.ts'
 import { reasoningToWire } from '../reasoning.ts'
-import { refuseKeptFiles } from './interaction-to-wire.ts'
+import { refuseVendorFiles } from './interaction-to-wire.ts'
 
 /** Fields that have an equivalent, or ask for nothing beyond what happens anyway. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
@@ -45,7 +45,7 @@ export function generatedImageToWire(call: VendorCall<InteractionRequest>, baseP
     const message = 'previous_interaction_id: interactions cannot be continued here. Send the images again.'
     throw unsupportedParameter('previous_interaction_id', message)
   }
-  refuseKeptFiles(request)
+  refuseVendorFiles(request)
   const dropped = droppedFields(request)
   const { system_instruction } = request
   const body: GenerateContentRequest = {
@@ -103,8 +103,8 @@ function thinkingConfigOf(
   report: (field: string) => void,
 ): GenerationConfig['thinkingConfig'] {
   if (level === undefined) return undefined
-  const wished = level === 'minimal' || level === 'low' || level === 'medium' || level === 'high' ? level : undefined
-  const plan = wished === undefined ? undefined : reasoningToWire(wished, modelAbilities(upstream).thinking)
+  const requested = level === 'minimal' || level === 'low' || level === 'medium' || level === 'high' ? level : undefined
+  const plan = requested === undefined ? undefined : reasoningToWire(requested, modelAbilities(upstream).thinking)
   if (plan === undefined || plan.changed) report('generation_config.thinking_level')
   if (plan?.config === undefined) return undefined
   const { includeThoughts: _shown, ...config } = plan.config

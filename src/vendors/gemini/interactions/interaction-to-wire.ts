@@ -22,7 +22,7 @@ const SIZE_512 = { ours: '512px', theirs: '512' }
  *   kept there.
  */
 export function interactionToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
-  refuseKeptFiles(call.request)
+  refuseVendorFiles(call.request)
   const { model: _model, tools, response_format, previous_interaction_id, service_tier, ...others } = call.request
   const sifted = withoutWebSearch(tools ?? [])
   const body = {
@@ -54,10 +54,10 @@ const VENDOR_HOST = /^generativelanguage\.googleapis\.com\.?$/i
 
 /**
  * Refuses pictures that are kept at the vendor (Gemini API, "Files API": `https://generativelanguage.googleapis.com/v1beta/files/…`).
- * The vendor opens them by the operator's key, and nobody here knows whose they are.
+ * The vendor opens them by the operator's key, and their owner is not known here.
  * @throws GatewayError `unsupported_parameter` naming the block.
  */
-export function refuseKeptFiles({ input }: InteractionRequest): void {
+export function refuseVendorFiles({ input }: InteractionRequest): void {
   if (typeof input === 'string') return
   for (const [index, block] of input.entries()) {
     if (block.type !== 'image' || block.uri === undefined) continue
@@ -79,7 +79,7 @@ const WEB_SEARCH = /search|urlcontext|googlemaps|mcpserver/
 
 /**
  * Takes web-search tools out of a request (API specification, "Interactions-style image request", `tools`): every tool whose
- * type, or a member or type further inside, speaks of searching, of reading URLs, of maps or of a remote tool server, which
+ * type, or a member or type further inside, names searching, reading URLs, maps or a remote tool server, which
  * the vendor would call wherever the caller says. The caller's own functions stay, whatever they are called.
  */
 function withoutWebSearch(tools: readonly unknown[]): SiftedTools {
@@ -93,18 +93,18 @@ function withoutWebSearch(tools: readonly unknown[]): SiftedTools {
 }
 
 function isWebSearch(tool: unknown): boolean {
-  return !(isJsonObject(tool) && tool['type'] === 'function') && speaksOfSearch(tool)
+  return !(isJsonObject(tool) && tool['type'] === 'function') && mentionsSearch(tool)
 }
 
 // Bodies nest no deeper than callers' JSON may (64 levels), so the recursion is bounded.
-function speaksOfSearch(value: unknown): boolean {
+function mentionsSearch(value: unknown): boolean {
   if (typeof value === 'string') return matches(value)
-  if (Array.isArray(value)) return value.some(speaksOfSearch)
+  if (Array.isArray(value)) return value.some(mentionsSearch)
   if (!isJsonObject(value)) return false
   return Object.entries(value).some(([name, member]) => {
     if (matches(name)) return true
     // Free texts (descriptions, addresses) may say anything.
-    return typeof member === 'string' ? /types?$/i.test(name) && matches(member) : speaksOfSearch(member)
+    return typeof member === 'string' ? /types?$/i.test(name) && matches(member) : mentionsSearch(member)
   })
 }
 
