@@ -22,7 +22,7 @@ export interface Circumstances<Candidate> {
   /** Is it out of the question: asked before, unable, or a fallback that must not answer? */
   isExcluded(candidate: Candidate): boolean
   /** Did it make reasoning that the request carries? */
-  madeTurns(candidate: Candidate): boolean
+  ownsReasoning(candidate: Candidate): boolean
   /** Who failed last, and whether that was its key's own matter. */
   readonly lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
 }
@@ -55,7 +55,7 @@ export function eligibleCandidates<Candidate extends Contender>(
   const [first] = left
   if (first === undefined) return circumstances.isFirst ? lastResort(candidates, circumstances) : []
   left = preferred(left, ({ model }) => model.id === first.model.id)
-  left = preferred(left, (candidate) => circumstances.madeTurns(candidate))
+  left = preferred(left, (candidate) => circumstances.ownsReasoning(candidate))
   left = preferred(left, ({ load }) => load.hasRoom)
   const lowest = lowestPriority(left)
   left = preferred(left, ({ priority }) => priority === lowest)

@@ -93,7 +93,7 @@ export class Selection {
       mayProbe,
       isFirst: this.#isFirst,
       isExcluded: (candidate) => this.#excluded.includes(candidate) || (!mayFallBack && candidate.model.id !== asked),
-      madeTurns: (candidate) => this.#madeTurns(candidate),
+      ownsReasoning: (candidate) => this.#ownsReasoning(candidate),
       lastFailed: this.#lastFailed,
     })
   }
@@ -104,12 +104,12 @@ export class Selection {
     return fallback === 'on-failure'
   }
 
-  #madeTurns({ vendor }: RouteCandidate): boolean {
-    if (vendor.madeTurns === undefined) return false
+  #ownsReasoning({ vendor }: RouteCandidate): boolean {
+    if (vendor.ownsReasoning === undefined) return false
     this.#authors ??= new Map()
     let isAuthor = this.#authors.get(vendor.id)
     if (isAuthor === undefined) {
-      isAuthor = vendor.madeTurns(this.#wishes.body)
+      isAuthor = vendor.ownsReasoning(this.#wishes.body)
       this.#authors.set(vendor.id, isAuthor)
     }
     return isAuthor

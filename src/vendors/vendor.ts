@@ -284,7 +284,7 @@ export interface Vendor {
    * Does a request carry reasoning that only this vendor can read, such as a signed block of an earlier turn? Such a request
    * goes to this vendor first where several serve its model. Absent: never.
    */
-  madeTurns?(request: { readonly model: string }): boolean
+  ownsReasoning?(request: { readonly model: string }): boolean
   /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */
   errorFrom(answer: WireAnswer, nowMs: number): VendorFailure
 }

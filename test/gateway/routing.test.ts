@@ -221,7 +221,9 @@ describe('several keys of one vendor', () => {
 test('a request with the reasoning of one vendor goes to that vendor first', async () => {
   await start({
     vendor: (vendor) =>
-      vendor.id === 'two' ? { ...vendor, madeTurns: (body) => JSON.stringify(body).includes('signed-by-two') } : vendor,
+      vendor.id === 'two'
+        ? { ...vendor, ownsReasoning: (body) => JSON.stringify(body).includes('signed-by-two') }
+        : vendor,
   })
   const signed = [{ role: 'user', content: 'signed-by-two' }]
 

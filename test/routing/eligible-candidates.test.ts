@@ -51,7 +51,7 @@ function choose(candidates: readonly Stand[], rest: Partial<Circumstances<Stand>
     isFirst: true,
     mayProbe: true,
     isExcluded: ({ facts }) => facts.isExcluded,
-    madeTurns: () => false,
+    ownsReasoning: () => false,
     lastFailed: undefined,
     ...rest,
   })
@@ -175,5 +175,5 @@ test('when all are left alone, the one asked longest ago is asked', () => {
 test('the vendor that made the reasoning in a request goes first, over priorities', () => {
   const author = new Stand({ vendor: 'two', priority: 1 })
 
-  expect(choose([new Stand({}), author], { madeTurns: ({ vendor }) => vendor.id === 'two' })).toEqual([author])
+  expect(choose([new Stand({}), author], { ownsReasoning: ({ vendor }) => vendor.id === 'two' })).toEqual([author])
 })

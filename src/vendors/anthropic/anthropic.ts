@@ -1,13 +1,12 @@
 import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
-import { MessagesStreamDecoder } from './chat-decoder.ts'
-import { SURCHARGES_LEFT_OUT } from './chat-fields.ts'
+import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
-import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'
-import { madeTurns } from './made-turns.ts'
-import { messagesErrorFrom, messagesStreamError } from './messages-error.ts'
+import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
+import { errorFrom } from './error-from.ts'
 import { messagesRelay } from './messages-relay.ts'
+import { ownsReasoning } from './reasoning.ts'
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions {
@@ -39,11 +38,10 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
       toWire: (call) => chatToWire(call, address),
       leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
-      decoder: (call, writer) =>
-        new MessagesStreamDecoder(call, writer, (event) => messagesStreamError(event, apiKeys)),
+      decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
     },
     messages: messagesRelay(address, apiKeys),
-    madeTurns,
-    errorFrom: (answer, nowMs) => messagesErrorFrom(answer, nowMs, apiKeys),
+    ownsReasoning,
+    errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
 }

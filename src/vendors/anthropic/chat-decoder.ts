@@ -2,65 +2,59 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
-import { type ServerSentEvent, type SseReader, sseReader } from '../../wire/sse.ts'
+import { type SseReader, sseReader } from '../../wire/sse.ts'
+import { invalidResponse } from '../shared/invalid-response.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
-import { expectedAnswerTool } from './answer-format.ts'
-import { normalisedUsage } from './messages-usage.ts'
-import { reduceEvent } from './stream-reducers.ts'
-import { newStreamState, type StreamState } from './stream-state.ts'
-
-/** Reads a `type: "error"` object that came inside a stream. */
-export type StreamErrorReader = (event: Record<string, unknown>) => VendorFailure
+import { AnswerReader } from './chat-from-wire.ts'
+import { messagesStreamError } from './error-from.ts'
+import { expectedAnswerTool } from './tools-to-wire.ts'
 
 /**
- * Reads the events of a streamed Messages answer (Anthropic, "Streaming messages"). Events are told apart by the `type` in their
- * data; nothing is given out after an error or after the end.
+ * Reads a streamed Messages answer (Anthropic, "Streaming messages"). Events are told apart by the `type` in their data;
+ * nothing is given out after an error or after the end.
+ * @param apiKeys Removed from the text of an error inside the stream.
  */
-export class MessagesStreamDecoder implements ChatStreamDecoder {
-  readonly #reader: SseReader
-  readonly #state: StreamState
-  readonly #readError: StreamErrorReader
-  #failure: VendorFailure | undefined
+export function chatDecoder(
+  call: VendorCall<ChatRequest>,
+  writer: ChatStreamWriter,
+  apiKeys: readonly string[],
+): ChatStreamDecoder {
+  return new ChatDecoder(new AnswerReader(writer, expectedAnswerTool(call.request)), apiKeys)
+}
 
-  constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, readError: StreamErrorReader) {
-    this.#state = newStreamState(writer, expectedAnswerTool(call.request))
-    this.#readError = readError
-    this.#reader = sseReader((event) => this.#take(event))
-  }
+class ChatDecoder implements ChatStreamDecoder {
+  failure: VendorFailure | undefined
+  readonly #answer: AnswerReader
+  readonly #apiKeys: readonly string[]
+  readonly #events: SseReader
 
-  push(chunk: Uint8Array): void {
-    this.#reader.push(chunk)
-  }
-
-  end(): void {
-    this.#reader.end()
+  constructor(answer: AnswerReader, apiKeys: readonly string[]) {
+    this.#answer = answer
+    this.#apiKeys = apiKeys
+    this.#events = sseReader(({ data }) => this.#read(data))
   }
 
   get isComplete(): boolean {
-    return this.#state.isComplete
-  }
-
-  get failure(): VendorFailure | undefined {
-    return this.#failure
+    return this.#answer.isComplete
   }
 
   get usage(): Usage | undefined {
-    return normalisedUsage(this.#state.usage)
+    return this.#answer.usage
   }
 
-  #take(event: ServerSentEvent): void {
-    if (this.#failure !== undefined || this.#state.isComplete) return
-    const data = parseVendorJson(event.data)
-    if (!isJsonObject(data)) {
-      this.#failure = {
-        kind: 'invalid_response',
-        status: 0,
-        message: 'the vendor sent an event that is not a JSON object',
-      }
-    } else if (data['type'] === 'error') {
-      this.#failure = this.#readError(data)
-    } else {
-      reduceEvent(this.#state, data)
-    }
+  push(chunk: Uint8Array): void {
+    this.#events.push(chunk)
+  }
+
+  end(): void {
+    this.#events.end()
+  }
+
+  #read(json: string): void {
+    if (this.failure !== undefined || this.isComplete) return
+    const event = parseVendorJson(json)
+    if (!isJsonObject(event)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
+    else if (event['type'] === 'error') this.failure = messagesStreamError(event, this.#apiKeys)
+    else this.#answer.read(event)
   }
 }

@@ -1,79 +1,222 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import type { ChatAnswerMessage, ChatCompletion } from '../../endpoints/chat/chat-completion.ts'
-import type { ChatRequest, ChatToolCall, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
-import { chatUsage } from '../../endpoints/chat/chat-usage.ts'
+import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { CompletionCollector } from '../shared/completion-collector.ts'
 import type { VendorCall, WireAnswer } from '../vendor.ts'
-import { expectedAnswerTool } from './answer-format.ts'
-import { usageFrom } from './messages-usage.ts'
-import { finishReason, refusalText } from './stop-reason.ts'
+import { expectedAnswerTool } from './tools-to-wire.ts'
+import { latestUsage, normalisedUsage, readMessagesUsage } from './usage-from.ts'
 
-interface AnswerParts {
-  text: string
-  reasoning: string
-  readonly toolCalls: ChatToolCall[]
-  readonly thinkingBlocks: ThinkingBlock[]
-}
-
-/** Reads a whole Messages answer as a chat completion. Undefined when it is no `message` object. */
+/**
+ * Reads a whole Messages answer as a chat completion. Undefined when it is no `message` object. It is read as the events in
+ * which it would have streamed, so that the same answer means the same either way.
+ */
 export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const body = parseVendorJson(new TextDecoder().decode(answer.body))
-  if (!isJsonObject(body) || body['type'] !== 'message' || !Array.isArray(body['content'])) return undefined
-  const parts = readBlocks(body['content'], expectedAnswerTool(call.request))
-  const usage = usageFrom(body['usage'])
-  const completion: ChatCompletion = {
-    id: typeof body['id'] === 'string' ? body['id'] : '',
-    object: 'chat.completion',
-    created: Math.floor(call.nowMs / 1000),
-    model: call.publicModel,
-    choices: [
-      {
-        index: 0,
-        message: messageFrom(parts, refusalText(body['stop_details'])),
-        logprobs: null,
-        finish_reason: finishReason(body['stop_reason'], parts.toolCalls.length > 0),
-      },
-    ],
-    ...(usage === undefined ? {} : { usage: chatUsage(usage) }),
+  const message = parseVendorJson(new TextDecoder().decode(answer.body))
+  if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
+  const collector = new CompletionCollector()
+  const reader = new AnswerReader(collector, expectedAnswerTool(call.request))
+  reader.read({ type: 'message_start', message })
+  for (const [index, block] of message['content'].entries()) {
+    // A call without an id cannot be answered.
+    if (isJsonObject(block) && block['type'] === 'tool_use' && typeof block['id'] !== 'string') continue
+    reader.read({ type: 'content_block_start', index, content_block: block })
+    reader.read({ type: 'content_block_stop', index })
   }
-  return { completion, usage }
+  reader.read({ type: 'message_delta', delta: message })
+  reader.read({ type: 'message_stop' })
+  const { usage } = reader
+  const completion = collector.completion(call, usage)
+  return completion === undefined ? undefined : { completion, usage }
 }
 
-function messageFrom(parts: AnswerParts, refusal: string | undefined): ChatAnswerMessage {
-  const { text, reasoning, toolCalls, thinkingBlocks } = parts
-  return {
-    role: 'assistant',
-    content: text === '' && toolCalls.length > 0 ? null : text,
-    refusal: refusal ?? null,
-    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
-    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
-    ...(thinkingBlocks.length === 0 ? {} : { thinking_blocks: thinkingBlocks }),
-  }
-}
+/** An event of the vendor's, parsed. */
+type MessagesEvent = Readonly<Record<string, unknown>>
 
-// Blocks of other types (server tools, citations) have no place in a chat answer.
-function readBlocks(content: readonly unknown[], answerTool: string | undefined): AnswerParts {
-  const parts: AnswerParts = { text: '', reasoning: '', toolCalls: [], thinkingBlocks: [] }
-  for (const block of content) {
-    if (!isJsonObject(block)) continue
-    const { type, text, thinking, signature, data, id, name, input } = block
-    if (type === 'text' && typeof text === 'string') {
-      parts.text += text
-    } else if (type === 'tool_use' && typeof id === 'string' && typeof name === 'string') {
-      const json = JSON.stringify(input ?? {})
-      if (name === answerTool) parts.text += json
-      else parts.toolCalls.push({ id, type: 'function', function: { name, arguments: json } })
-    } else if (type === 'thinking' && typeof thinking === 'string') {
-      parts.reasoning += thinking
-      if (typeof signature === 'string' && signature !== '') {
-        parts.thinkingBlocks.push({ type: 'thinking', thinking, signature })
-      }
-    } else if (type === 'redacted_thinking' && typeof data === 'string') {
-      parts.thinkingBlocks.push({ type: 'redacted_thinking', data })
+/** A content block whose end has not been read. */
+type OpenBlock =
+  | { readonly kind: 'text' }
+  /** `answer` blocks are tool uses whose input is the JSON answer. `startInput` is the input given at the start. */
+  | { readonly kind: 'answer'; readonly startInput: unknown; hasJson: boolean }
+  | { readonly kind: 'tool'; readonly toolIndex: number; readonly startInput: unknown; hasJson: boolean }
+  | { readonly kind: 'thinking'; thinking: string; signature: string }
+  /** Blocks that a chat answer has no place for. */
+  | { readonly kind: 'other' }
+
+/** Reads the events of one answer and passes what they hold to a writer. */
+export class AnswerReader {
+  isComplete = false
+  readonly #writer: ChatStreamWriter
+  readonly #answerTool: string | undefined
+  readonly #blocks = new Map<unknown, OpenBlock>()
+  /** Tool calls opened so far; also the index of the next one, because callers count tool calls and not blocks. */
+  #toolCount = 0
+  #counts = readMessagesUsage(undefined)
+  #stopReason: unknown
+  #refusal: string | undefined
+  #hasStarted = false
+
+  /** @param answerTool The tool whose input is the answer, when the request wants JSON. */
+  constructor(writer: ChatStreamWriter, answerTool: string | undefined) {
+    this.#writer = writer
+    this.#answerTool = answerTool
+  }
+
+  get usage(): Usage | undefined {
+    return normalisedUsage(this.#counts)
+  }
+
+  /** Takes one event. Unknown ones, and `ping`, are skipped, as the vendor asks of its readers. */
+  read(event: MessagesEvent): void {
+    switch (event['type']) {
+      case 'message_start':
+        this.#startMessage(asObject(event['message']))
+        break
+      case 'content_block_start':
+        this.#startBlock(event['index'], asObject(event['content_block']))
+        break
+      case 'content_block_delta':
+        this.#readDelta(this.#blocks.get(event['index']), asObject(event['delta']))
+        break
+      case 'content_block_stop':
+        this.#closeBlock(event['index'])
+        break
+      case 'message_delta':
+        this.#readMessageDelta(asObject(event['delta']), event['usage'])
+        break
+      case 'message_stop':
+        this.#finish()
     }
   }
-  return parts
+
+  #startMessage({ id, usage }: MessagesEvent): void {
+    this.#counts = latestUsage(this.#counts, readMessagesUsage(usage))
+    this.#open(asText(id))
+  }
+
+  #open(id: string): void {
+    if (this.#hasStarted) return
+    this.#hasStarted = true
+    this.#writer.start(id)
+  }
+
+  #startBlock(index: unknown, start: MessagesEvent): void {
+    // An index that comes again begins another block.
+    this.#closeBlock(index)
+    this.#open('')
+    this.#blocks.set(index, this.#openedBlock(start))
+  }
+
+  #openedBlock(start: MessagesEvent): OpenBlock {
+    const { type, text, thinking, signature, data, id, name, input } = start
+    if (type === 'text') {
+      if (typeof text === 'string' && text !== '') this.#writer.text(text)
+      return { kind: 'text' }
+    }
+    if (type === 'thinking') {
+      if (typeof thinking === 'string' && thinking !== '') this.#writer.reasoning(thinking)
+      return { kind: 'thinking', thinking: asText(thinking), signature: asText(signature) }
+    }
+    if (type === 'redacted_thinking' && typeof data === 'string') {
+      this.#writer.thinkingBlock({ type: 'redacted_thinking', data })
+      return { kind: 'other' }
+    }
+    if (type !== 'tool_use' || typeof name !== 'string') return { kind: 'other' }
+    if (name === this.#answerTool) return { kind: 'answer', startInput: input, hasJson: false }
+    const toolIndex = this.#toolCount++
+    this.#writer.toolCall({ index: toolIndex, id: asText(id), name })
+    return { kind: 'tool', toolIndex, startInput: input, hasJson: false }
+  }
+
+  #readDelta(block: OpenBlock | undefined, delta: MessagesEvent): void {
+    const { type } = delta
+    this.#open('')
+    if (type === 'text_delta') this.#writer.text(asText(delta['text']))
+    if (type === 'input_json_delta') this.#addInputJson(block, asText(delta['partial_json']))
+    if (type === 'thinking_delta') {
+      const thinking = asText(delta['thinking'])
+      if (thinking !== '') this.#writer.reasoning(thinking)
+      if (block?.kind === 'thinking') block.thinking += thinking
+    }
+    if (type === 'signature_delta' && block?.kind === 'thinking') block.signature += asText(delta['signature'])
+  }
+
+  #addInputJson(block: OpenBlock | undefined, json: string): void {
+    if (json === '' || (block?.kind !== 'tool' && block?.kind !== 'answer')) return
+    block.hasJson = true
+    if (block.kind === 'tool') this.#writer.toolCallArguments(block.toolIndex, json)
+    else this.#writer.text(json)
+  }
+
+  /** Gives out what could not be given before all of the block was known. */
+  #closeBlock(index: unknown): void {
+    const block = this.#blocks.get(index)
+    if (block === undefined) return
+    this.#blocks.delete(index)
+    if (block.kind === 'tool' && !block.hasJson) {
+      this.#writer.toolCallArguments(block.toolIndex, inputJson(block.startInput))
+    }
+    if (block.kind === 'answer' && !block.hasJson) this.#writer.text(inputJson(block.startInput))
+    if (block.kind === 'thinking' && block.signature !== '') {
+      this.#writer.thinkingBlock({ type: 'thinking', thinking: block.thinking, signature: block.signature })
+    }
+  }
+
+  #readMessageDelta(delta: MessagesEvent, usage: unknown): void {
+    this.#counts = latestUsage(this.#counts, readMessagesUsage(usage))
+    this.#stopReason = delta['stop_reason'] ?? this.#stopReason
+    this.#refusal = refusalText(delta['stop_details']) ?? this.#refusal
+  }
+
+  // The reason is given at the very end: several message_delta events may come, and the last one counts.
+  #finish(): void {
+    this.#open('')
+    for (const index of [...this.#blocks.keys()]) this.#closeBlock(index)
+    if (this.#refusal !== undefined) this.#writer.refusal(this.#refusal)
+    this.#writer.finish(finishReason(this.#stopReason, this.#toolCount > 0))
+    this.isComplete = true
+  }
+}
+
+// The start carries an empty object, and a tool without arguments sends nothing more.
+function inputJson(startInput: unknown): string {
+  return isJsonObject(startInput) ? JSON.stringify(startInput) : '{}'
+}
+
+function asObject(value: unknown): MessagesEvent {
+  return isJsonObject(value) ? value : {}
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['pause_turn', 'stop'],
+  ['tool_use', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'content_filter'],
+])
+
+/**
+ * Maps a `stop_reason`; an unknown one is a plain stop, its word never leaves. A stop with tool calls is `tool_calls` whatever
+ * the vendor says, because agents act on nothing else; `tool_use` without any is a JSON answer that came through a tool.
+ */
+function finishReason(stopReason: unknown, hasToolCalls: boolean): FinishReason {
+  const reason = FINISH_REASONS.get(stopReason) ?? 'stop'
+  return reason === 'stop' && hasToolCalls ? 'tool_calls' : reason
+}
+
+/** The vendor's explanation of a refusal, from `stop_details`. */
+function refusalText(stopDetails: unknown): string | undefined {
+  if (!isJsonObject(stopDetails) || stopDetails['type'] !== 'refusal') return undefined
+  const { explanation } = stopDetails
+  return typeof explanation === 'string' && explanation !== '' ? explanation : undefined
 }

@@ -3,7 +3,7 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import { joinChunks, replaceTopLevelString } from '../shared/json-bytes.ts'
 import type { RelayedBody, VendorCall } from '../vendor.ts'
-import { usageFrom } from './messages-usage.ts'
+import { usageFrom } from './usage-from.ts'
 
 /** Passes a whole message on: the vendor's bytes with only the value of `model` replaced. Undefined when it is no message. */
 export function relayMessageBody(

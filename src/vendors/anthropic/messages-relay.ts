@@ -1,6 +1,6 @@
 import type { MessagesOperation } from '../vendor.ts'
 import type { MessagesAddress } from './chat-to-wire.ts'
-import { messagesStreamError } from './messages-error.ts'
+import { messagesStreamError } from './error-from.ts'
 import { relayMessageBody, relayTokenCount } from './messages-relay-body.ts'
 import { messagesRelayRequest } from './messages-relay-request.ts'
 import { MessagesStreamRelay } from './messages-stream-relay.ts'

@@ -9,7 +9,7 @@ import { type FrameLines, readFrame } from '../shared/frame-lines.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
 import { type ByteSpan, findTopLevelString, startsWith } from '../shared/json-bytes.ts'
 import type { AnswerStream, VendorCall, VendorFailure } from '../vendor.ts'
-import { latestUsage, normalisedUsage, readMessagesUsage } from './messages-usage.ts'
+import { latestUsage, normalisedUsage, readMessagesUsage } from './usage-from.ts'
 
 /** Reads a `type: "error"` object that came inside a stream. */
 type StreamErrorReader = (event: unknown) => VendorFailure

@@ -1,4 +1,5 @@
-import type { MessagesEffort } from './messages-request.ts'
+/** How much work the model puts into an answer, from least to most. */
+export type MessagesEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
 /** What a model of Anthropic's accepts. Requests outside of it are answered 400 by the vendor. */
 export interface ModelAbilities {

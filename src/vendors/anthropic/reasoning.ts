@@ -1,30 +1,31 @@
-import type { MessagesEffort, ThinkingConfig } from './messages-request.ts'
-import type { ModelAbilities } from './model-abilities.ts'
+import { isJsonObject } from '../../core/json.ts'
+import { CARRIED_MARK } from '../../endpoints/messages/carried-state.ts'
+import type { MessagesEffort, ModelAbilities } from './model-abilities.ts'
+
+/** How the model reasons before it answers. `budget_tokens` is at least 1024 and below `max_tokens`. */
+export type ThinkingConfig =
+  | { type: 'enabled'; budget_tokens: number }
+  | { type: 'adaptive'; display?: 'summarized' }
+  | { type: 'disabled' }
+  | { type: 'between_tools' }
 
 /** What a request says about reasoning, in the vendor's terms. */
-export interface Reasoning {
+interface Reasoning {
   readonly thinking?: ThinkingConfig
   readonly effort?: MessagesEffort
   /** True when this request turns thinking on, which rules out some other settings. */
   readonly thinks: boolean
 }
 
-/** The place of an effort among all efforts; distances between places decide which one is nearest. */
-const EFFORT_RANKS: ReadonlyMap<unknown, number> = new Map([
-  ['minimal', 0],
-  ['low', 1],
-  ['medium', 2],
-  ['high', 3],
-  ['xhigh', 4],
-  ['max', 5],
-])
+/** From least to most; distances between places decide which effort is nearest. */
+const EFFORTS: readonly unknown[] = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 // The vendor documents no table of its own: the least that it allows, then roughly doubling.
 const BUDGET_TOKENS = [1024, 2048, 8192, 16_384, 24_576, 32_000] as const
 const LEAST_BUDGET_TOKENS = 1024
 
-/** What {@link reasoningFor} goes by. */
-export interface ReasoningInput {
+/** What {@link reasoningToWire} goes by. */
+interface ReasoningInput {
   /** The caller's `reasoning_effort`. */
   readonly effort: unknown
   readonly abilities: ModelAbilities
@@ -42,12 +43,12 @@ export interface ReasoningInput {
  * budget takes at most three quarters of `maxTokens`, because the caller's bound, for which money is held, counts reasoning too.
  * An effort that the model lacks becomes the nearest one, the lesser of two, and is reported.
  */
-export function reasoningFor(input: ReasoningInput, report: (field: string) => void): Reasoning {
+export function reasoningToWire(input: ReasoningInput, report: (field: string) => void): Reasoning {
   const { effort, abilities } = input
   if (effort === undefined || effort === null) return { thinks: false }
   if (effort === 'none') return withoutThinking(abilities, report)
-  const rank = EFFORT_RANKS.get(effort)
-  if (rank === undefined) {
+  const rank = EFFORTS.indexOf(effort)
+  if (rank === -1) {
     report('reasoning_effort')
     return { thinks: false }
   }
@@ -78,14 +79,32 @@ function withBudget(rank: number, input: ReasoningInput, report: (field: string)
 }
 
 function nearestEffort(rank: number, efforts: readonly MessagesEffort[]): MessagesEffort | undefined {
-  let nearest: MessagesEffort | undefined
-  let nearestDistance = Number.POSITIVE_INFINITY
-  for (const effort of efforts) {
-    const distance = Math.abs((EFFORT_RANKS.get(effort) ?? 0) - rank)
-    if (distance < nearestDistance) {
-      nearest = effort
-      nearestDistance = distance
-    }
-  }
-  return nearest
+  const distance = (effort: MessagesEffort): number => Math.abs(EFFORTS.indexOf(effort) - rank)
+  // The sort keeps the ascending order of those equally near.
+  return [...efforts].sort((first, second) => distance(first) - distance(second))[0]
+}
+
+/**
+ * Does a conversation hold reasoning that Anthropic has signed? It is read by Anthropic alone (Messages API, "Extended
+ * thinking"). Takes a chat request, with the blocks beside the text, or a Messages call, with the blocks in it.
+ */
+export function ownsReasoning(call: {
+  readonly model: string
+  readonly request?: unknown
+  readonly messages?: unknown
+}): boolean {
+  const conversation = isJsonObject(call.request) ? call.request['messages'] : call.messages
+  if (!Array.isArray(conversation)) return false
+  return conversation.filter(isJsonObject).some((message) => {
+    const blocks = [message['thinking_blocks'], message['content']]
+    return blocks.some((list) => Array.isArray(list) && list.some(isSignedThinking))
+  })
+}
+
+function isSignedThinking(block: unknown): boolean {
+  if (!isJsonObject(block)) return false
+  const { type, signature } = block
+  if (type === 'redacted_thinking') return true
+  // State of another vendor travels in such a block too, under a mark of ours.
+  return type === 'thinking' && typeof signature === 'string' && signature !== '' && !signature.startsWith(CARRIED_MARK)
 }

@@ -5,8 +5,8 @@ import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/c
 import { type SseReader, sseReader } from '../../wire/sse.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
-import { AnswerReader } from './answer-reader.ts'
 import { BareJsonTail } from './bare-json-tail.ts'
+import { AnswerReader } from './chat-from-wire.ts'
 
 /**
  * Reads a stream of `streamGenerateContent?alt=sse`: each event is a whole response object, and there is no end mark, so

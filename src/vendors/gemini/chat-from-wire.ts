@@ -1,12 +1,13 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import type { ChatCompletion } from '../../endpoints/chat/chat-completion.ts'
+import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { chatUsage } from '../../endpoints/chat/chat-usage.ts'
-import type { VendorCall, WireAnswer } from '../vendor.ts'
-import { AnswerReader } from './answer-reader.ts'
-import { CompletionCollector } from './completion-collector.ts'
-import { logprobsFrom } from './logprobs.ts'
+import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { CompletionCollector } from '../shared/completion-collector.ts'
+import type { VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
+import { brokenCandidate, responseFailure } from './error-from.ts'
+import { signatureExtra } from './reasoning.ts'
+import { usageFrom } from './usage-from.ts'
 
 /** Reads a whole answer of `generateContent`. Undefined for an error in disguise or an answer without content or reason. */
 export function chatFromWire(
@@ -18,20 +19,222 @@ export function chatFromWire(
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, call)
   reader.read(response)
-  const choices = collector.choices()
-  if (reader.failure !== undefined || choices === undefined) return undefined
+  const { usage } = reader
+  const completion = collector.completion(call, usage)
+  if (reader.failure !== undefined || completion === undefined) return undefined
   const candidates = (Array.isArray(response['candidates']) ? response['candidates'] : []).filter(isJsonObject)
-  for (const choice of choices) {
+  for (const choice of completion.choices) {
     choice.logprobs = logprobsFrom(candidates.find((candidate) => (candidate['index'] ?? 0) === choice.index))
   }
-  const { usage } = reader
-  const completion: ChatCompletion = {
-    id: collector.id,
-    object: 'chat.completion',
-    created: Math.floor(call.nowMs / 1000),
-    model: call.publicModel,
-    choices,
-    ...(usage === undefined ? {} : { usage: chatUsage(usage) }),
-  }
   return { completion, usage }
+}
+
+/** What one candidate has given so far. */
+interface CandidateState {
+  toolCallCount: number
+  /** A signature that came on reasoning or on an empty text; it belongs to the call beside it, else to the message. */
+  looseSignature: string | undefined
+  messageSignature: string | undefined
+  isFinished: boolean
+}
+
+/**
+ * Reads response objects of `generateContent`, one for a whole answer and many for a stream, and passes what they
+ * hold to a writer. Both ways go through here, so that the same answer means the same text, calls and usage.
+ */
+export class AnswerReader {
+  failure: VendorFailure | undefined
+  usage: Usage | undefined
+  readonly #writer: ChatStreamWriter
+  readonly #fallbackId: string
+  readonly #apiKey: string
+  readonly #candidates = new Map<number, CandidateState>()
+  #id: string | undefined
+  #isBlocked = false
+
+  constructor(writer: ChatStreamWriter, call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'nowMs'>) {
+    this.#writer = writer
+    this.#fallbackId = `gemini-${call.nowMs.toString(36)}`
+    this.#apiKey = call.apiKey
+  }
+
+  /** True once every candidate has said why it stopped, or the prompt was blocked. */
+  get isComplete(): boolean {
+    if (this.#candidates.size === 0) return this.#isBlocked
+    return [...this.#candidates.values()].every((candidate) => candidate.isFinished)
+  }
+
+  /** Takes one response object; nothing more is read after a failure. */
+  read(response: unknown): void {
+    if (this.failure !== undefined) return
+    this.failure = responseFailure(response, this.#apiKey)
+    if (this.failure !== undefined || !isJsonObject(response)) return
+    this.#open(response['responseId'])
+    this.usage = usageFrom(response['usageMetadata']) ?? this.usage
+    const candidates = Array.isArray(response['candidates']) ? response['candidates'] : []
+    for (const candidate of candidates) if (isJsonObject(candidate)) this.#readCandidate(candidate)
+    const feedback = response['promptFeedback']
+    if (this.#candidates.size === 0 && isJsonObject(feedback) && blocksPrompt(feedback['blockReason'])) this.#block()
+  }
+
+  #open(responseId: unknown): void {
+    if (this.#id !== undefined) return
+    this.#id = typeof responseId === 'string' && responseId !== '' ? responseId : this.#fallbackId
+    this.#writer.start(this.#id)
+  }
+
+  #block(): void {
+    if (this.#isBlocked) return
+    this.#isBlocked = true
+    this.#writer.finish('content_filter', 0)
+  }
+
+  #readCandidate(candidate: Record<string, unknown>): void {
+    const broken = brokenCandidate(candidate)
+    if (broken !== undefined) {
+      this.failure = broken
+      return
+    }
+    const choice = typeof candidate['index'] === 'number' ? candidate['index'] : 0
+    const state = this.#stateOf(choice)
+    for (const part of partsOf(candidate)) this.#readPart(part, choice, state)
+    const reason = candidate['finishReason']
+    if (typeof reason === 'string' && !state.isFinished) this.#finish(reason, choice, state)
+  }
+
+  #stateOf(choice: number): CandidateState {
+    const known = this.#candidates.get(choice)
+    if (known !== undefined) return known
+    const state = { toolCallCount: 0, looseSignature: undefined, messageSignature: undefined, isFinished: false }
+    this.#candidates.set(choice, state)
+    return state
+  }
+
+  #readPart(part: Record<string, unknown>, choice: number, state: CandidateState): void {
+    const { text, thought, functionCall, thoughtSignature } = part
+    const signature = typeof thoughtSignature === 'string' && thoughtSignature !== '' ? thoughtSignature : undefined
+    if (isJsonObject(functionCall)) {
+      this.#readCall(functionCall, signature, choice, state)
+      return
+    }
+    if (typeof text === 'string' && text !== '') {
+      if (thought === true) this.#writer.reasoning(text, choice)
+      else this.#writer.text(text, choice)
+    }
+    if (signature === undefined) return
+    if (thought === true || text === undefined || text === '') state.looseSignature = signature
+    else state.messageSignature = signature
+  }
+
+  #readCall(
+    call: Record<string, unknown>,
+    ownSignature: string | undefined,
+    choice: number,
+    state: CandidateState,
+  ): void {
+    const index = state.toolCallCount
+    state.toolCallCount += 1
+    const signature = ownSignature ?? (index === 0 ? state.looseSignature : undefined)
+    if (signature !== undefined) state.looseSignature = undefined
+    const { id, name, args } = call
+    this.#writer.toolCall(
+      {
+        index,
+        id: typeof id === 'string' && id !== '' ? id : this.#madeCallId(choice, index),
+        name: typeof name === 'string' ? name : '',
+        ...(signature === undefined ? {} : { extra: signatureExtra(signature) }),
+      },
+      choice,
+    )
+    this.#writer.toolCallArguments(index, JSON.stringify(isJsonObject(args) ? args : {}), choice)
+  }
+
+  /** Older models give calls no id. Other vendors, which may read the history later, allow 40 word characters. */
+  #madeCallId(choice: number, index: number): string {
+    const answer = (this.#id ?? this.#fallbackId).replace(/[^\w-]/g, '').slice(0, 24)
+    return `call_${answer}_${choice}_${index}`
+  }
+
+  #finish(reason: string, choice: number, state: CandidateState): void {
+    state.isFinished = true
+    const signature = state.messageSignature ?? state.looseSignature
+    if (signature !== undefined) this.#writer.extraContent(signatureExtra(signature), choice)
+    this.#writer.finish(finishReason(reason, state.toolCallCount > 0), choice)
+  }
+}
+
+/** The parts of a candidate, which may come with `content: {}`, with `parts: null`, or without content. */
+export function partsOf({ content }: Record<string, unknown>): Record<string, unknown>[] {
+  return isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'].filter(isJsonObject) : []
+}
+
+/**
+ * Why a candidate stopped (Gemini API, "FinishReason"). `OTHER` and its like are answers that the vendor withheld without
+ * saying why.
+ */
+const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['STOP', 'stop'],
+  ['MAX_TOKENS', 'length'],
+  ['CONTINUATION', 'length'],
+  ['SAFETY', 'content_filter'],
+  ['RECITATION', 'content_filter'],
+  ['BLOCKLIST', 'content_filter'],
+  ['PROHIBITED_CONTENT', 'content_filter'],
+  ['SPII', 'content_filter'],
+  ['IMAGE_SAFETY', 'content_filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
+  ['IMAGE_RECITATION', 'content_filter'],
+  ['LANGUAGE', 'content_filter'],
+  ['OTHER', 'content_filter'],
+  ['NO_IMAGE', 'content_filter'],
+  ['IMAGE_OTHER', 'content_filter'],
+])
+
+/** The neutral reason; the vendor has none of its own for tool calls. Reasons that are new to us count as `STOP`. */
+export function finishReason(reason: string, hasToolCalls: boolean): FinishReason {
+  const known = FINISH_REASONS.get(reason) ?? 'stop'
+  return known === 'stop' && hasToolCalls ? 'tool_calls' : known
+}
+
+/** Is this a reason to block a prompt? The unspecified value is none. */
+export function blocksPrompt(blockReason: unknown): boolean {
+  return typeof blockReason === 'string' && blockReason !== '' && blockReason !== 'BLOCK_REASON_UNSPECIFIED'
+}
+
+/** One token with its probability, as OpenAI's API has it. */
+interface TokenLogprob {
+  token: string
+  logprob: number
+  /** The token's UTF-8 bytes. */
+  bytes: number[]
+}
+
+/** The `logprobs` of a choice. */
+interface ChoiceLogprobs {
+  content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[]
+  refusal: null
+}
+
+/** Reads a candidate's `logprobsResult` (Gemini API, "LogprobsResult"); null when it has none. */
+function logprobsFrom(candidate: unknown): ChoiceLogprobs | null {
+  const result = isJsonObject(candidate) ? candidate['logprobsResult'] : undefined
+  const chosen = isJsonObject(result) ? result['chosenCandidates'] : undefined
+  if (!isJsonObject(result) || !Array.isArray(chosen)) return null
+  const steps = Array.isArray(result['topCandidates']) ? result['topCandidates'] : []
+  const content = chosen.flatMap((token, index) =>
+    tokenLogprobs(token).map((one) => ({ ...one, top_logprobs: topOf(steps[index]) })),
+  )
+  return { content, refusal: null }
+}
+
+function topOf(step: unknown): TokenLogprob[] {
+  const candidates = isJsonObject(step) ? step['candidates'] : undefined
+  return Array.isArray(candidates) ? candidates.flatMap(tokenLogprobs) : []
+}
+
+function tokenLogprobs(value: unknown): TokenLogprob[] {
+  if (!isJsonObject(value)) return []
+  const { token, logProbability } = value
+  if (typeof token !== 'string' || typeof logProbability !== 'number') return []
+  return [{ token, logprob: logProbability, bytes: [...new TextEncoder().encode(token)] }]
 }

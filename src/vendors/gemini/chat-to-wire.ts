@@ -1,12 +1,69 @@
+import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { unsupportedParameter } from '../shared/parameter-errors.ts'
+import {
+  type FieldCheck,
+  fieldCheck,
+  surchargesLeftOut,
+  type TranslationTable,
+} from '../shared/translated-chat-fields.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
-import { apiRequestHead } from './api-request.ts'
-import { chatContents } from './chat-contents.ts'
-import { reportDroppedFields } from './chat-fields.ts'
-import { chatTools } from './chat-tools.ts'
-import type { GenerateContentRequest } from './generate-content.ts'
-import { generationConfig } from './generation-config.ts'
-import { modelAbilities } from './model-abilities.ts'
+import { apiRequestHead, type GenerateContentRequest, type GenerationConfig } from './api-request.ts'
+import { conversationToWire } from './conversation-to-wire.ts'
+import { type ModelAbilities, modelAbilities } from './model-abilities.ts'
+import { reasoningToWire } from './reasoning.ts'
+import { schemaToWire } from './schema-to-wire.ts'
+import { toolsToWire } from './tools-to-wire.ts'
+
+/** Every field of a chat request at this vendor (Gemini API, "GenerateContentRequest" and "GenerationConfig"). */
+export const CHAT_FIELDS = {
+  model: 'mapped',
+  messages: 'mapped',
+  temperature: 'mapped',
+  top_p: 'mapped',
+  max_tokens: 'mapped',
+  max_completion_tokens: 'mapped',
+  n: 'mapped',
+  stream: 'mapped',
+  stream_options: 'mapped',
+  stop: 'mapped',
+  presence_penalty: 'mapped',
+  frequency_penalty: 'mapped',
+  logit_bias: 'dropped',
+  logprobs: 'mapped',
+  top_logprobs: 'mapped',
+  seed: 'mapped',
+  tools: 'mapped',
+  tool_choice: 'mapped',
+  parallel_tool_calls: 'dropped',
+  response_format: 'mapped',
+  reasoning_effort: 'mapped',
+  user: 'dropped',
+  audio: 'refused',
+  function_call: 'refused',
+  functions: 'refused',
+  modalities: 'refused',
+  metadata: 'dropped',
+  moderation: 'dropped',
+  prediction: 'dropped',
+  prompt_cache_key: 'dropped',
+  prompt_cache_options: 'dropped',
+  prompt_cache_retention: 'dropped',
+  safety_identifier: 'dropped',
+  service_tier: 'dropped',
+  store: 'dropped',
+  verbosity: 'dropped',
+  web_search_options: 'dropped',
+} as const satisfies TranslationTable
+
+/** Billing fields of surcharges that the vendor never hears of. */
+export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CHAT_FIELDS)
+
+/**
+ * Reports the fields that are left out, unknown ones included.
+ * @throws GatewayError `unsupported_parameter` naming a field that must not be left out.
+ */
+export const reportDroppedFields: FieldCheck = fieldCheck(CHAT_FIELDS)
 
 /**
  * Writes a chat as `generateContent`, or `streamGenerateContent` when it streams (Gemini API, "Generating content").
@@ -21,12 +78,12 @@ export function chatToWire(call: VendorCall<ChatRequest>, basePath: string): Wir
     dropped.add(field)
   }
   reportDroppedFields(request, report)
-  const { systemInstruction, contents } = chatContents(request.messages, abilities, report)
+  const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report)
   const config = generationConfig(request, { abilities, stream, report })
   const body: GenerateContentRequest = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...chatTools(request, abilities),
+    ...toolsToWire(request, abilities),
     ...(config === undefined ? {} : { generationConfig: config }),
   }
   const method = stream ? 'streamGenerateContent' : 'generateContent'
@@ -45,4 +102,101 @@ export function needsInlineImages(call: VendorCall<ChatRequest>): boolean {
       Array.isArray(content) &&
       content.some((part) => part.type === 'image_url' && /^https?:\/\//i.test(part.image_url.url)),
   )
+}
+
+const MAX_CANDIDATES = 8
+
+/** What the translation of the settings needs to know. */
+interface GenerationContext {
+  readonly abilities: ModelAbilities
+  readonly stream: boolean
+  /** Names a field of the request that is left out or changed. */
+  readonly report: (field: string) => void
+}
+
+/**
+ * The settings of a generation; undefined when the request sets none. Defaults are never filled in.
+ * @throws GatewayError `unsupported_parameter` naming `n` beyond eight answers.
+ */
+function generationConfig(request: ChatRequest, context: GenerationContext): GenerationConfig | undefined {
+  const config: GenerationConfig = {}
+  addLimits(config, request)
+  addSampling(config, request, context)
+  addLogprobs(config, request, context)
+  addResponseFormat(config, request, context)
+  if (request.reasoning_effort !== undefined && request.reasoning_effort !== null) {
+    const plan = reasoningToWire(request.reasoning_effort, context.abilities.thinking)
+    if (plan.changed) context.report('reasoning_effort')
+    if (plan.config !== undefined) config.thinkingConfig = plan.config
+  }
+  return Object.keys(config).length === 0 ? undefined : config
+}
+
+function addLimits(config: GenerationConfig, request: ChatRequest): void {
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  if (maxTokens !== undefined && maxTokens !== null) config.maxOutputTokens = maxTokens
+  const { stop, n } = request
+  const sequences = typeof stop === 'string' ? [stop] : (stop ?? [])
+  if (sequences.length > 0) config.stopSequences = sequences
+  if (n === undefined || n === null || n === 1) return
+  if (n > MAX_CANDIDATES) {
+    throw unsupportedParameter('n', `n: the model gives at most ${MAX_CANDIDATES} answers to one request.`)
+  }
+  config.candidateCount = n
+}
+
+function addSampling(config: GenerationConfig, request: ChatRequest, context: GenerationContext): void {
+  const { abilities, report } = context
+  const { seed, temperature, top_p: topP, presence_penalty: presence, frequency_penalty: frequency } = request
+  if (isSet(seed)) config.seed = seed
+  if (isSet(temperature)) {
+    if (abilities.sampling) config.temperature = temperature
+    else report('temperature')
+  }
+  if (isSet(topP)) {
+    if (abilities.sampling) config.topP = topP
+    else report('top_p')
+  }
+  if (isSet(presence)) {
+    if (abilities.penalties) config.presencePenalty = presence
+    else report('presence_penalty')
+  }
+  if (isSet(frequency)) {
+    if (abilities.penalties) config.frequencyPenalty = frequency
+    else report('frequency_penalty')
+  }
+}
+
+function addLogprobs(config: GenerationConfig, request: ChatRequest, context: GenerationContext): void {
+  if (request.logprobs !== true) {
+    if (isSet(request.top_logprobs)) context.report('top_logprobs')
+    return
+  }
+  // Streamed chat has no place for them on the way to the caller.
+  if (context.stream) {
+    context.report('logprobs')
+    if (isSet(request.top_logprobs)) context.report('top_logprobs')
+    return
+  }
+  config.responseLogprobs = true
+  if (isSet(request.top_logprobs) && request.top_logprobs > 0) config.logprobs = request.top_logprobs
+}
+
+function addResponseFormat(config: GenerationConfig, request: ChatRequest, context: GenerationContext): void {
+  const format = request.response_format
+  if (format === undefined || format === null || format.type === 'text') return
+  if (format.type !== 'json_object' && format.type !== 'json_schema') {
+    const message = 'response_format.type must be text, json_object or json_schema for this model.'
+    throw unsupportedParameter('response_format.type', message)
+  }
+  config.responseMimeType = 'application/json'
+  if (format.type === 'json_object') return
+  const schema: unknown = format.json_schema?.schema
+  if (!isJsonObject(schema)) return
+  if (context.abilities.jsonSchema) config.responseJsonSchema = schema
+  else config.responseSchema = schemaToWire(schema, 'response_format.json_schema.schema')
+}
+
+function isSet<Value>(value: Value | null | undefined): value is Value {
+  return value !== undefined && value !== null
 }

@@ -1,10 +1,10 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { TokenCountOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { apiHeaders, modelResource } from './api-request.ts'
-import { chatContents } from './chat-contents.ts'
-import { chatTools } from './chat-tools.ts'
+import { apiRequestHead, modelResource } from './api-request.ts'
+import { conversationToWire } from './conversation-to-wire.ts'
 import { modelAbilities } from './model-abilities.ts'
+import { toolsToWire } from './tools-to-wire.ts'
 
 /**
  * Counts a chat by `countTokens` (Gemini API, "Counting tokens"). The whole request is given, because contents alone would
@@ -25,17 +25,19 @@ export function countTokens(basePath: string): TokenCountOperation {
 function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, basePath: string): WireRequest {
   const abilities = modelAbilities(model.upstream)
   const dropped = new Set<string>()
-  const { systemInstruction, contents } = chatContents(request.messages, abilities, (field) => void dropped.add(field))
-  const resource = modelResource(model.upstream)
+  const { systemInstruction, contents } = conversationToWire(
+    request.messages,
+    abilities,
+    (field) => void dropped.add(field),
+  )
   const generateContentRequest = {
-    model: resource,
+    model: modelResource(model.upstream),
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...chatTools(request, abilities),
+    ...toolsToWire(request, abilities),
   }
   return {
-    path: `${basePath}/${resource.split('/').map(encodeURIComponent).join('/')}:countTokens`,
-    headers: apiHeaders(apiKey, false),
+    ...apiRequestHead({ basePath, model: model.upstream, method: 'countTokens', apiKey }),
     body: JSON.stringify({ generateContentRequest }),
     dropped: [...dropped],
   }

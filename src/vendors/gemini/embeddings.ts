@@ -1,6 +1,6 @@
-import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from '../../endpoints/embeddings/embeddings-request.ts'
+import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
 import { apiRequestHead, modelId, modelResource } from './api-request.ts'
 import { usageFrom } from './usage-from.ts'
@@ -55,10 +55,7 @@ export function embeddingsFromWire(
 function textsOf(input: EmbeddingsRequest['input']): string[] {
   const texts: unknown[] = Array.isArray(input) ? input : [input]
   if (texts.every((text) => typeof text === 'string')) return texts
-  throw new GatewayError('unsupported_parameter', {
-    message: 'input: this model takes text, not token ids.',
-    param: 'input',
-  })
+  throw unsupportedParameter('input', 'input: this model takes text, not token ids.')
 }
 
 function isVector(values: unknown): values is number[] {

@@ -4,10 +4,8 @@ import { retryAfterSeconds } from '../../wire/headers.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
-import { isBrokenFinish } from './finish-reason.ts'
-import { type GoogleError, googleErrorFrom } from './google-error.ts'
 
-/** Whose matter an error is, by its token (google.rpc codes; Interactions API, "Errors"). */
+/** Error classification by token (google.rpc codes; Interactions API, "Errors"). */
 const KINDS: ReadonlyMap<string, VendorFailure['kind']> = new Map([
   ['INVALID_ARGUMENT', 'caller'],
   ['OUT_OF_RANGE', 'caller'],
@@ -49,19 +47,28 @@ const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
  * How the vendor says that it does not have the interaction to be continued. Its words are not documented: they speak of an
  * interaction that is not there, and not of a model.
  */
-const SPEAKS_OF_INTERACTION = /interaction/i
-const SPEAKS_OF_MODEL = /\bmodels?\b/i
+const MENTIONS_INTERACTION = /interaction/i
+const MENTIONS_MODEL = /\bmodels?\b/i
 const SAYS_MISSING =
   /\b(?:not (?:be )?found|not find|no such|not exist|unknown|expired|deleted)\b|\binvalid previous_interaction_id\b/i
 const LOST_INTERACTION = 'interaction_not_found'
 
 /** How the vendor refuses a file that a caller names by its address: "You do not have permission to access the File …". */
-const SPEAKS_OF_FILE = /\bfiles?\b/i
+const MENTIONS_FILE = /\bfiles?\b/i
 
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
+/** Reasons for which what the model wrote is of no use to anybody; another attempt may do better. */
+const BROKEN_REASONS: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'MALFORMED_RESPONSE',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MISSING_THOUGHT_SIGNATURE',
+])
+
 /**
- * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer nobody can use.
+ * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer that cannot be used.
  * @param apiKeys Removed from texts wherever they stand, as is anything that looks like a Google key.
  */
 export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
@@ -106,6 +113,13 @@ export function failureOf(error: GoogleError, status: number, apiKeys: readonly 
   }
 }
 
+/** The failure that a response object of `generateContent` is: an error, or no object at all; undefined for any other. */
+export function responseFailure(response: unknown, apiKey: string): VendorFailure | undefined {
+  const error = googleErrorFrom(response)
+  if (error !== undefined) return failureOf(error, 0, [apiKey])
+  return isJsonObject(response) ? undefined : invalidResponse('the vendor sent something that is no response object')
+}
+
 /** Removes keys from a text: the given ones, and anything that looks like a credential of Google's. */
 export function redactKeys(text: string, apiKeys: readonly string[]): string {
   return redactCredentials(text, apiKeys).replace(GOOGLE_KEYS, '[redacted]')
@@ -115,7 +129,7 @@ export function redactKeys(text: string, apiKeys: readonly string[]): string {
 export function brokenCandidate(candidate: unknown): VendorFailure | undefined {
   if (!isJsonObject(candidate)) return undefined
   const { finishReason: reason, finishMessage } = candidate
-  if (!isBrokenFinish(reason)) return undefined
+  if (typeof reason !== 'string' || !BROKEN_REASONS.has(reason)) return undefined
   const explanation = typeof finishMessage === 'string' ? `: ${finishMessage}` : ''
   return { ...invalidResponse(`the model stopped with ${reason}${explanation}`), code: reason }
 }
@@ -128,7 +142,7 @@ function brokenAnswer(value: unknown): VendorFailure | undefined {
 /** A 403 is about the key unless it names a model; quotas say whose they are; 400 and 404 are left to the status. */
 function concernOf(error: GoogleError, status: number): VendorFailure['concerns'] {
   if (hasKeyReason(error)) return 'key'
-  if (status === 403 && SPEAKS_OF_MODEL.test(error.message)) return 'model'
+  if (status === 403 && MENTIONS_MODEL.test(error.message)) return 'model'
   if (error.quotaIds.length > 0) return error.quotaIds.every((id) => id.includes('PerModel')) ? 'model' : 'key'
   return undefined
 }
@@ -144,7 +158,7 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   const token = error.token ?? ''
   const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? kindByStatus(statusToJudge)
   // The file is the caller's to name; a key without rights is refused whatever the request holds.
-  const isAboutFile = SPEAKS_OF_FILE.test(error.message) && !SPEAKS_OF_MODEL.test(error.message)
+  const isAboutFile = MENTIONS_FILE.test(error.message) && !MENTIONS_MODEL.test(error.message)
   if (kind === 'operator' && (statusToJudge === 403 || statusToJudge === 404) && isAboutFile) return 'caller'
   // A quota of the day is no matter of waiting.
   if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
@@ -153,7 +167,7 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
 
 function isLostInteraction({ message }: GoogleError, status: number): boolean {
   if (status !== 404 && status !== 400 && status !== 0) return false
-  return SPEAKS_OF_INTERACTION.test(message) && SAYS_MISSING.test(message) && !SPEAKS_OF_MODEL.test(message)
+  return MENTIONS_INTERACTION.test(message) && SAYS_MISSING.test(message) && !MENTIONS_MODEL.test(message)
 }
 
 function kindByStatus(status: number): VendorFailure['kind'] {
@@ -161,4 +175,61 @@ function kindByStatus(status: number): VendorFailure['kind'] {
   if (known !== undefined) return known
   if (status >= 400 && status < 500) return 'caller'
   return status >= 500 ? 'unavailable' : 'invalid_response'
+}
+
+/** An error of Google's, whatever envelope it came in. */
+interface GoogleError {
+  /** The HTTP status that the error itself states, if it states one. */
+  readonly httpStatus: number | undefined
+  /** `INVALID_ARGUMENT`, or in newer APIs a lower-case code such as `invalid_request`. */
+  readonly token: string | undefined
+  readonly message: string
+  /** `ErrorInfo.reason`: `API_KEY_INVALID`. */
+  readonly reasons: readonly string[]
+  /** `QuotaFailure.violations[].quotaId`: which limits were hit. */
+  readonly quotaIds: readonly string[]
+  /** `RetryInfo.retryDelay` in seconds. */
+  readonly retryDelaySeconds: number | undefined
+}
+
+/**
+ * Reads an error body: an object or an array of one, with a code that is a number (`google.rpc.Status`) or a string
+ * (Interactions API). Undefined when the value is no error.
+ */
+export function googleErrorFrom(value: unknown): GoogleError | undefined {
+  const body: unknown = Array.isArray(value) ? value[0] : value
+  const error = isJsonObject(body) ? body['error'] : undefined
+  if (typeof error === 'string') return { ...EMPTY, message: error }
+  if (!isJsonObject(error)) return undefined
+  const { code, status, message } = error
+  const details = (Array.isArray(error['details']) ? error['details'] : []).filter(isJsonObject)
+  return {
+    httpStatus: typeof code === 'number' ? code : undefined,
+    token: typeof status === 'string' ? status : typeof code === 'string' ? code : undefined,
+    message: typeof message === 'string' ? message : '',
+    reasons: details.flatMap((detail) => texts(detail['reason'])),
+    quotaIds: details
+      .flatMap((detail) => (Array.isArray(detail['violations']) ? detail['violations'] : []))
+      .flatMap((violation) => (isJsonObject(violation) ? texts(violation['quotaId']) : [])),
+    retryDelaySeconds: details.map((detail) => seconds(detail['retryDelay'])).find((delay) => delay !== undefined),
+  }
+}
+
+const EMPTY: GoogleError = {
+  httpStatus: undefined,
+  token: undefined,
+  message: '',
+  reasons: [],
+  quotaIds: [],
+  retryDelaySeconds: undefined,
+}
+
+function texts(value: unknown): string[] {
+  return typeof value === 'string' ? [value] : []
+}
+
+/** A duration as protobuf's JSON writes it: `21.5s`. */
+function seconds(value: unknown): number | undefined {
+  const digits = typeof value === 'string' ? /^(\d+(?:\.\d+)?)s$/.exec(value)?.[1] : undefined
+  return digits === undefined ? undefined : Number(digits)
 }

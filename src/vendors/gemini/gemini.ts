@@ -3,9 +3,8 @@ import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, ImageOperation, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
-import { SURCHARGES_LEFT_OUT } from './chat-fields.ts'
 import { chatFromWire } from './chat-from-wire.ts'
-import { chatToWire, needsInlineImages } from './chat-to-wire.ts'
+import { chatToWire, needsInlineImages, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { countTokens } from './count-tokens.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
 import { errorFrom } from './error-from.ts'
@@ -15,7 +14,7 @@ import { generatedImageToWire } from './interactions/generated-image-to-wire.ts'
 import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
-import { madeTurns } from './made-turns.ts'
+import { ownsReasoning } from './reasoning.ts'
 
 /** Options of {@link gemini}. */
 export interface GeminiOptions {
@@ -72,7 +71,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     images: {
       interactions: imagesBy === 'generateContent' ? generatedImages(basePath) : interactions(basePath),
     },
-    madeTurns,
+    ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
 }

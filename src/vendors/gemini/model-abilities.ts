@@ -25,7 +25,7 @@ export interface ModelAbilities {
 const LOW_TO_HIGH = ['low', 'medium', 'high'] as const
 const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH] as const
 
-// Gemini API, "Thinking" and "Thought signatures"; what a model gets whose id says nothing.
+// Gemini API, "Thinking" and "Thought signatures"; the default for an unknown id.
 const NEWEST: ModelAbilities = {
   thinking: { kind: 'level', efforts: LOW_TO_HIGH },
   sampling: false,
@@ -71,7 +71,7 @@ const EXCEPTIONS: readonly (readonly [prefix: string, abilities: ModelAbilities]
 
 const VERSIONED = /^gemini-(\d+)(?:\.(\d+))?-(.+)$/
 
-/** The abilities of a model by the vendor's id; the newest generation's for an id that tells no generation. */
+/** The abilities of a model by the vendor's id; the newest generation's for an id without a generation. */
 export function modelAbilities(upstream: string): ModelAbilities {
   const id = modelId(upstream)
   const exception = EXCEPTIONS.find(([prefix]) => id.startsWith(prefix))

@@ -1,12 +1,11 @@
-import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { referencedSchema } from './schema-reference.ts'
+import { invalidParameter } from '../shared/parameter-errors.ts'
 
 /** A JSON Schema as a caller wrote it. */
 export type JsonSchema = Record<string, unknown>
 
-/** References put in place multiply; no honest schema comes near this many pieces. */
-const MAX_PIECES = 5000
+/** References put in place multiply; real schemas stay far below this. */
+const MAX_SUBSCHEMAS = 5000
 
 /** Deepest chain of references within references. */
 const MAX_REFERENCES = 32
@@ -16,7 +15,7 @@ export interface SchemaDocument {
   readonly root: unknown
   /** Where the schema stands in the request, for error texts. */
   readonly path: string
-  piecesLeft: number
+  subschemasLeft: number
 }
 
 /** A place in a document: the schema there and the references that led to it. */
@@ -27,7 +26,7 @@ export interface SchemaPlace {
 
 /** Begins a conversion. */
 export function schemaDocument(root: unknown, path: string): SchemaDocument {
-  return { root, path, piecesLeft: MAX_PIECES }
+  return { root, path, subschemasLeft: MAX_SUBSCHEMAS }
 }
 
 /**
@@ -36,7 +35,7 @@ export function schemaDocument(root: unknown, path: string): SchemaDocument {
  * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
  */
 export function resolveSchema(place: SchemaPlace, document: SchemaDocument): SchemaPlace {
-  countPiece(document)
+  countSubschema(document)
   const followed = followReference(place, document)
   const { allOf, ...own } = followed.schema
   if (!Array.isArray(allOf)) return followed
@@ -78,11 +77,40 @@ function followReference(place: SchemaPlace, document: SchemaDocument): SchemaPl
   return resolveSchema({ schema: mergeSchemas(target, siblings), trail: [...place.trail, reference] }, document)
 }
 
-function countPiece(document: SchemaDocument): void {
-  document.piecesLeft -= 1
-  if (document.piecesLeft >= 0) return
-  throw new GatewayError('invalid_request', {
-    message: `${document.path}: the schema has more than ${MAX_PIECES} pieces once its references are put in place.`,
-    param: document.path,
-  })
+function countSubschema(document: SchemaDocument): void {
+  document.subschemasLeft -= 1
+  if (document.subschemasLeft >= 0) return
+  const { path } = document
+  throw invalidParameter(
+    path,
+    `${path}: the schema has more than ${MAX_SUBSCHEMAS} pieces once its references are put in place.`,
+  )
+}
+
+/**
+ * What a local JSON pointer (`#`, `#/$defs/Node`) stands for in a schema; undefined for anything else, such as a pointer
+ * into another document. Only own members are followed.
+ */
+function referencedSchema(root: unknown, reference: string): Record<string, unknown> | undefined {
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined
+  let target: unknown = root
+  for (const step of reference.split('/').slice(1)) {
+    const name = memberName(step)
+    if (typeof target !== 'object' || target === null || !Object.hasOwn(target, name)) return undefined
+    target = (target as Record<string, unknown>)[name]
+  }
+  return isJsonObject(target) ? target : undefined
+}
+
+function memberName(step: string): string {
+  return percentDecoded(step).replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // A lone percent sign is part of the name.
+    return text
+  }
 }

@@ -10,11 +10,128 @@ export function usageFrom(metadata: unknown): Usage | undefined {
   if (!isJsonObject(metadata)) return undefined
   const prompt = count(metadata['promptTokenCount'])
   const toolUse = count(metadata['toolUsePromptTokenCount'])
-  const cached = count(metadata['cachedContentTokenCount'])
-  const thoughts = count(metadata['thoughtsTokenCount'])
-  const input = prompt === undefined ? undefined : prompt + (toolUse ?? 0)
-  const output =
-    sum(count(metadata['candidatesTokenCount']), thoughts) ?? rest(count(metadata['totalTokenCount']), input)
+  return tokenUsage({
+    input: prompt === undefined ? undefined : prompt + (toolUse ?? 0),
+    cached: count(metadata['cachedContentTokenCount']),
+    candidates: count(metadata['candidatesTokenCount']),
+    thoughts: count(metadata['thoughtsTokenCount']),
+    total: count(metadata['totalTokenCount']),
+  })
+}
+
+/**
+ * Reads `usage` of an interaction (Interactions API, "Usage"). Its input is without tool use and its output without thoughts;
+ * the sums here include them. Tokens of pictures stand in the breakdown by modality: one that leaves pictures out says
+ * zero, one that is absent says nothing. `images` is counted from the answer.
+ */
+export function interactionUsage(usage: unknown, images: number): Usage {
+  if (!isJsonObject(usage)) return withoutPictureTokens({ images })
+  const inputImages = imageTokens(usage['input_tokens_by_modality'])
+  const outputImages = imageTokens(usage['output_tokens_by_modality'])
+  return withoutPictureTokens({
+    ...tokenUsage({
+      input: sum(count(usage['total_input_tokens']), count(usage['total_tool_use_tokens'])),
+      cached: count(usage['total_cached_tokens']),
+      candidates: count(usage['total_output_tokens']),
+      thoughts: count(usage['total_thought_tokens']),
+      total: count(usage['total_tokens']),
+    }),
+    ...(inputImages === undefined ? {} : { inputImageTokens: inputImages }),
+    ...(outputImages === undefined ? {} : { outputImageTokens: outputImages }),
+    images,
+  })
+}
+
+/**
+ * Usage of a stream that has not ended, for the case that it is cut: what was reported, and the pictures that came, each with
+ * the tokens of its size. Undefined before the first picture: the vendor may be drawing it, so that a partial report, which
+ * knows of none, would be too low.
+ */
+export function usageSoFar(usage: unknown, images: number, tokensPerPicture: number): Usage | undefined {
+  return images === 0 ? undefined : { outputImageTokens: images * tokensPerPicture, ...interactionUsage(usage, images) }
+}
+
+/** An answer without a picture has spent no tokens on one, though its vendor may not say so. */
+function withoutPictureTokens(usage: Usage): Usage {
+  return usage.images === 0 && usage.outputImageTokens === undefined ? { ...usage, outputImageTokens: 0 } : usage
+}
+
+function imageTokens(byModality: unknown): number | undefined {
+  if (!Array.isArray(byModality)) return undefined
+  let tokens = 0
+  for (const entry of byModality) {
+    if (isJsonObject(entry) && entry['modality'] === 'image') tokens += count(entry['tokens']) ?? 0
+  }
+  return tokens
+}
+
+/**
+ * `usageMetadata` of `generateContent` as the `usage` of an interaction (Gemini API, "UsageMetadata"; Interactions API,
+ * "Usage"). What is absent stays absent. Undefined when nothing was reported.
+ */
+export function generatedImageUsage(metadata: unknown): Record<string, unknown> | undefined {
+  if (!isJsonObject(metadata)) return undefined
+  const usage: Record<string, unknown> = {}
+  for (const [theirs, ours] of TOTALS) if (metadata[theirs] !== undefined) usage[ours] = metadata[theirs]
+  for (const [theirs, ours] of BREAKDOWNS) {
+    const details = metadata[theirs]
+    if (Array.isArray(details)) usage[ours] = details.filter(isJsonObject).map(modalityEntry)
+  }
+  return usage
+}
+
+const TOTALS = [
+  ['totalTokenCount', 'total_tokens'],
+  ['promptTokenCount', 'total_input_tokens'],
+  ['candidatesTokenCount', 'total_output_tokens'],
+  ['thoughtsTokenCount', 'total_thought_tokens'],
+  ['cachedContentTokenCount', 'total_cached_tokens'],
+  ['toolUsePromptTokenCount', 'total_tool_use_tokens'],
+] as const
+
+const BREAKDOWNS = [
+  ['promptTokensDetails', 'input_tokens_by_modality'],
+  ['candidatesTokensDetails', 'output_tokens_by_modality'],
+  ['cacheTokensDetails', 'cached_tokens_by_modality'],
+  ['toolUsePromptTokensDetails', 'tool_use_tokens_by_modality'],
+] as const
+
+function modalityEntry(detail: Record<string, unknown>): Record<string, unknown> {
+  const { modality, tokenCount } = detail
+  return { modality: typeof modality === 'string' ? modality.toLowerCase() : modality, tokens: tokenCount ?? 0 }
+}
+
+/**
+ * How many pictures the steps of an answer hold: all picture blocks of all `model_output` steps, since text and picture may
+ * stand in steps of their own (Interactions API, "Step").
+ */
+export function countPictures(steps: unknown): number {
+  if (!Array.isArray(steps)) return 0
+  let pictures = 0
+  for (const step of steps) {
+    if (!isJsonObject(step) || step['type'] !== 'model_output' || !Array.isArray(step['content'])) continue
+    for (const block of step['content']) if (isPicture(block)) pictures += 1
+  }
+  return pictures
+}
+
+/** True for a block, or a delta, that holds a picture: as data, or by its address. */
+export function isPicture(block: unknown): boolean {
+  if (!isJsonObject(block) || block['type'] !== 'image') return false
+  return typeof block['data'] === 'string' || typeof block['uri'] === 'string'
+}
+
+/** The vendor's counts, each apart from the others but for the total. */
+interface TokenCounts {
+  readonly input: number | undefined
+  readonly cached: number | undefined
+  readonly candidates: number | undefined
+  readonly thoughts: number | undefined
+  readonly total: number | undefined
+}
+
+function tokenUsage({ input, cached, candidates, thoughts, total }: TokenCounts): Usage {
+  const output = sum(candidates, thoughts) ?? rest(total, input)
   return {
     ...(input === undefined ? {} : { inputTokens: input }),
     ...(cached === undefined ? {} : { cachedInputTokens: cached }),

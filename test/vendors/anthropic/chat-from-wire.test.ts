@@ -46,6 +46,18 @@ describe('a whole answer of Anthropic', () => {
     expect(choice?.message.content).toBeNull()
   })
 
+  it('leaves out a tool call without an id', () => {
+    const content = [
+      { type: 'text', text: 'Hi' },
+      { type: 'tool_use', name: 'f', input: {} },
+    ]
+
+    expect(choiceOf({ content, stop_reason: 'tool_use' })).toMatchObject({
+      finish_reason: 'stop',
+      message: { role: 'assistant', content: 'Hi', refusal: null },
+    })
+  })
+
   it('without content after tool results is an empty text', () => {
     expect(choiceOf({ content: [], stop_reason: 'end_turn' })?.message).toEqual({
       role: 'assistant',

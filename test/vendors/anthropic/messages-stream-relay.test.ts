@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { messagesStreamError } from '../../../src/vendors/anthropic/messages-error.ts'
+import { messagesStreamError } from '../../../src/vendors/anthropic/error-from.ts'
 import { MessagesStreamRelay } from '../../../src/vendors/anthropic/messages-stream-relay.ts'
 import { CUTS, type Cut, cutBytes } from '../../support/feed-stream.ts'
 

@@ -1,13 +1,11 @@
 import { Buffer } from 'node:buffer'
-import { parseVendorJson } from '../../../core/json.ts'
+import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../shared/json-bytes.ts'
-import type { RelayedBody, VendorCall } from '../../vendor.ts'
-import { redactKeys } from '../error-from.ts'
-import { GeneratedImageReader } from './generated-image-reader.ts'
-import { generatedImageUsage } from './generated-image-usage.ts'
-import { generatedInteraction } from './generated-interaction.ts'
-import { interactionUsage } from './interaction-usage.ts'
+import type { RelayedBody, VendorCall, VendorFailure } from '../../vendor.ts'
+import { blocksPrompt, finishReason, partsOf } from '../chat-from-wire.ts'
+import { brokenCandidate, redactKeys, responseFailure } from '../error-from.ts'
+import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 
 /**
  * Reads a whole answer of `generateContent` as an interaction: one `model_output` step with texts and pictures in their
@@ -36,5 +34,110 @@ export function generatedImageFromWire(
     chunks: [Buffer.from(isRefusal ? redactKeys(text, [call.apiKey]) : text)],
     usage: interactionUsage(usage, reader.pictures),
     isRefusal,
+  }
+}
+
+/** A block of an interaction's `model_output` step. */
+export type OutputBlock =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
+
+/** How an answer ended, in the words of an interaction. */
+interface GeneratedImageEnding {
+  readonly status: 'completed' | 'incomplete' | 'failed'
+  /** Why it failed. */
+  readonly errors: readonly { readonly code: string; readonly message: string }[]
+}
+
+/**
+ * Reads response objects of `generateContent`, one for a whole answer and many for a stream, as the parts of an interaction.
+ * Thoughts, and the drafts of pictures among them, are skipped.
+ */
+export class GeneratedImageReader {
+  failure: VendorFailure | undefined
+  /** Pictures so far. */
+  pictures = 0
+  /** The vendor's last `usageMetadata`. */
+  usageMetadata: unknown
+  readonly #apiKey: string
+  #reason: string | undefined
+  #explanation: string | undefined
+  #isBlocked = false
+
+  constructor(apiKey: string) {
+    this.#apiKey = apiKey
+  }
+
+  /** Has the vendor said why it stopped? */
+  get isFinished(): boolean {
+    return this.#isBlocked || this.#reason !== undefined
+  }
+
+  /** Takes one response object and gives the blocks in it. */
+  read(response: unknown): OutputBlock[] {
+    this.failure ??= responseFailure(response, this.#apiKey)
+    if (this.failure !== undefined || !isJsonObject(response)) return []
+    this.usageMetadata = response['usageMetadata'] ?? this.usageMetadata
+    const [candidate] = Array.isArray(response['candidates']) ? response['candidates'] : []
+    if (isJsonObject(candidate)) return this.#readCandidate(candidate)
+    const feedback = response['promptFeedback']
+    if (isJsonObject(feedback) && blocksPrompt(feedback['blockReason'])) {
+      this.#isBlocked = true
+      this.#reason = String(feedback['blockReason'])
+      this.#explanation = textOf(feedback['blockReasonMessage'])
+    }
+    return []
+  }
+
+  /** How it ended; an answer that was withheld is a failure unless a picture came all the same. */
+  ending(): GeneratedImageEnding {
+    const reason = this.#isBlocked ? 'content_filter' : finishReason(this.#reason ?? 'STOP', false)
+    if (reason === 'length') return { status: 'incomplete', errors: [] }
+    if (reason !== 'content_filter' || this.pictures > 0) return { status: 'completed', errors: [] }
+    const message = this.#explanation ?? `The picture was blocked: ${this.#reason}.`
+    return { status: 'failed', errors: [{ code: 'content_blocked', message }] }
+  }
+
+  #readCandidate(candidate: Record<string, unknown>): OutputBlock[] {
+    this.failure = brokenCandidate(candidate)
+    if (this.failure !== undefined) return []
+    this.#reason = textOf(candidate['finishReason']) ?? this.#reason
+    this.#explanation = textOf(candidate['finishMessage']) ?? this.#explanation
+    const blocks = partsOf(candidate).flatMap(blockOf)
+    this.pictures += blocks.filter((block) => block.type === 'image').length
+    return blocks
+  }
+}
+
+function blockOf({ text, inlineData, thought }: Record<string, unknown>): OutputBlock[] {
+  if (thought === true) return []
+  if (typeof text === 'string' && text !== '') return [{ type: 'text', text }]
+  if (!isJsonObject(inlineData)) return []
+  const { data, mimeType } = inlineData
+  if (typeof data !== 'string' || data === '') return []
+  return [{ type: 'image', mime_type: textOf(mimeType) ?? 'image/png', data }]
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** The members of an interaction that the gateway makes itself, for answers of `generateContent`. */
+export interface GeneratedInteraction {
+  readonly id?: string
+  readonly object: 'interaction'
+  readonly model: string
+  /** ISO 8601, whole seconds. */
+  readonly created: string
+}
+
+/** Names an answer that is not stored: its id is fresh and cannot be continued. */
+export function generatedInteraction(call: VendorCall<InteractionRequest>): GeneratedInteraction {
+  const id = call.conversation?.freshId
+  return {
+    ...(id === undefined ? {} : { id }),
+    object: 'interaction',
+    model: call.publicModel,
+    created: `${new Date(call.nowMs).toISOString().slice(0, 19)}Z`,
   }
 }

@@ -10,11 +10,14 @@ import { invalidResponse } from '../../shared/invalid-response.ts'
 import type { AnswerStream, VendorCall, VendorFailure } from '../../vendor.ts'
 import { BareJsonTail } from '../bare-json-tail.ts'
 import { redactKeys } from '../error-from.ts'
+import { generatedImageUsage, interactionUsage, usageSoFar } from '../usage-from.ts'
 import { readEventLines } from './event-lines.ts'
-import { GeneratedImageReader, type OutputBlock } from './generated-image-reader.ts'
-import { generatedImageUsage } from './generated-image-usage.ts'
-import { type GeneratedInteraction, generatedInteraction } from './generated-interaction.ts'
-import { interactionUsage, usageSoFar } from './interaction-usage.ts'
+import {
+  GeneratedImageReader,
+  type GeneratedInteraction,
+  generatedInteraction,
+  type OutputBlock,
+} from './generated-image-from-wire.ts'
 
 /**
  * Writes a stream of `streamGenerateContent` as the events of an interaction (Interactions API, "Streaming"): one

@@ -1,15 +1,15 @@
-import { GatewayError } from '../../../core/errors.ts'
 import { isJsonObject } from '../../../core/json.ts'
 import type {
   InteractionBlock,
   InteractionRequest,
 } from '../../../endpoints/images/interactions/interaction-request.ts'
+import { unsupportedParameter } from '../../shared/parameter-errors.ts'
 import type { VendorCall, WireRequest } from '../../vendor.ts'
+import type { GeminiPart, GenerateContentRequest, GenerationConfig } from '../api-request.ts'
 import { apiRequestHead } from '../api-request.ts'
-import type { GeminiPart, GenerateContentRequest, GenerationConfig } from '../generate-content.ts'
 import { modelAbilities } from '../model-abilities.ts'
-import { planThinking } from '../thinking-config.ts'
-import { refuseKeptFiles } from './kept-files.ts'
+import { reasoningToWire } from '../reasoning.ts'
+import { refuseVendorFiles } from './interaction-to-wire.ts'
 
 /** Fields that have an equivalent, or ask for nothing beyond what happens anyway. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
@@ -42,12 +42,10 @@ const SAME_SETTINGS: ReadonlyMap<string, string> = new Map([
 export function generatedImageToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
   const { request, model, stream } = call
   if (request.previous_interaction_id !== undefined) {
-    throw new GatewayError('unsupported_parameter', {
-      message: 'previous_interaction_id: interactions cannot be continued here. Send the images again.',
-      param: 'previous_interaction_id',
-    })
+    const message = 'previous_interaction_id: interactions cannot be continued here. Send the images again.'
+    throw unsupportedParameter('previous_interaction_id', message)
   }
-  refuseKeptFiles(request)
+  refuseVendorFiles(request)
   const dropped = droppedFields(request)
   const { system_instruction } = request
   const body: GenerateContentRequest = {
@@ -105,8 +103,8 @@ function thinkingConfigOf(
   report: (field: string) => void,
 ): GenerationConfig['thinkingConfig'] {
   if (level === undefined) return undefined
-  const wished = level === 'minimal' || level === 'low' || level === 'medium' || level === 'high' ? level : undefined
-  const plan = wished === undefined ? undefined : planThinking(wished, modelAbilities(upstream).thinking)
+  const requested = level === 'minimal' || level === 'low' || level === 'medium' || level === 'high' ? level : undefined
+  const plan = requested === undefined ? undefined : reasoningToWire(requested, modelAbilities(upstream).thinking)
   if (plan === undefined || plan.changed) report('generation_config.thinking_level')
   if (plan?.config === undefined) return undefined
   const { includeThoughts: _shown, ...config } = plan.config

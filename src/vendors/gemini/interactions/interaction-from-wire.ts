@@ -4,10 +4,9 @@ import type { InteractionRequest } from '../../../endpoints/images/interactions/
 import { joinChunks } from '../../shared/json-bytes.ts'
 import type { RelayedBody, VendorCall } from '../../vendor.ts'
 import { redactKeys } from '../error-from.ts'
-import { countPictures } from './count-pictures.ts'
-import { type InteractionIds, interactionIds } from './interaction-ids.ts'
+import { countPictures, interactionUsage } from '../usage-from.ts'
 import { setMembers } from './interaction-members.ts'
-import { interactionUsage } from './interaction-usage.ts'
+import { type InteractionIds, interactionIds } from './interaction-names.ts'
 import { jsonOutline } from './json-outline.ts'
 
 /**

@@ -1,12 +1,11 @@
-import { GatewayError } from '../../../core/errors.ts'
+import { isJsonObject } from '../../../core/json.ts'
 import type {
   InteractionRequest,
   InteractionResponseFormat,
 } from '../../../endpoints/images/interactions/interaction-request.ts'
+import { unsupportedParameter } from '../../shared/parameter-errors.ts'
 import type { VendorCall, WireRequest } from '../../vendor.ts'
 import { apiHeaders, modelId } from '../api-request.ts'
-import { refuseKeptFiles } from './kept-files.ts'
-import { withoutWebSearch } from './web-search-tools.ts'
 
 // Gemini API, "Interactions: breaking changes": the layout of answers in steps. Ignored where it is the only one.
 const REVISION_HEADER = ['api-revision', '2026-05-20'] as const
@@ -23,7 +22,7 @@ const SIZE_512 = { ours: '512px', theirs: '512' }
  *   kept there.
  */
 export function interactionToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
-  refuseKeptFiles(call.request)
+  refuseVendorFiles(call.request)
   const { model: _model, tools, response_format, previous_interaction_id, service_tier, ...others } = call.request
   const sifted = withoutWebSearch(tools ?? [])
   const body = {
@@ -47,8 +46,68 @@ function formatToWire(format: InteractionResponseFormat): InteractionResponseFor
 
 function previousUpstreamId({ conversation }: VendorCall<InteractionRequest>): string {
   if (conversation?.previousUpstreamId !== undefined) return conversation.previousUpstreamId
-  throw new GatewayError('unsupported_parameter', {
-    message: 'previous_interaction_id: this interaction cannot be continued.',
-    param: 'previous_interaction_id',
+  const param = 'previous_interaction_id'
+  throw unsupportedParameter(param, `${param}: this interaction cannot be continued.`)
+}
+
+const VENDOR_HOST = /^generativelanguage\.googleapis\.com\.?$/i
+
+/**
+ * Refuses pictures that are kept at the vendor (Gemini API, "Files API": `https://generativelanguage.googleapis.com/v1beta/files/…`).
+ * The vendor opens them by the operator's key, and their owner is not known here.
+ * @throws GatewayError `unsupported_parameter` naming the block.
+ */
+export function refuseVendorFiles({ input }: InteractionRequest): void {
+  if (typeof input === 'string') return
+  for (const [index, block] of input.entries()) {
+    if (block.type !== 'image' || block.uri === undefined) continue
+    if (!URL.canParse(block.uri) || !VENDOR_HOST.test(new URL(block.uri).hostname)) continue
+    const param = `input[${index}].uri`
+    throw unsupportedParameter(param, `${param}: pictures kept at the vendor cannot be used; send the picture as data.`)
+  }
+}
+
+/** A request's tools without those that reach out into the web. */
+interface SiftedTools {
+  /** Undefined when none is left. */
+  readonly tools: readonly unknown[] | undefined
+  /** Where the removed ones stood: `tools[0]`. */
+  readonly removed: readonly string[]
+}
+
+const WEB_SEARCH = /search|urlcontext|googlemaps|mcpserver/
+
+/**
+ * Takes web-search tools out of a request (API specification, "Interactions-style image request", `tools`): every tool whose
+ * type, or a member or type further inside, names searching, reading URLs, maps or a remote tool server, which
+ * the vendor would call wherever the caller says. The caller's own functions stay, whatever they are called.
+ */
+function withoutWebSearch(tools: readonly unknown[]): SiftedTools {
+  const kept: unknown[] = []
+  const removed: string[] = []
+  for (const [index, tool] of tools.entries()) {
+    if (isWebSearch(tool)) removed.push(`tools[${index}]`)
+    else kept.push(tool)
+  }
+  return { tools: kept.length === 0 ? undefined : kept, removed }
+}
+
+function isWebSearch(tool: unknown): boolean {
+  return !(isJsonObject(tool) && tool['type'] === 'function') && mentionsSearch(tool)
+}
+
+// Bodies nest no deeper than callers' JSON may (64 levels), so the recursion is bounded.
+function mentionsSearch(value: unknown): boolean {
+  if (typeof value === 'string') return matches(value)
+  if (Array.isArray(value)) return value.some(mentionsSearch)
+  if (!isJsonObject(value)) return false
+  return Object.entries(value).some(([name, member]) => {
+    if (matches(name)) return true
+    // Free texts (descriptions, addresses) may say anything.
+    return typeof member === 'string' ? /types?$/i.test(name) && matches(member) : mentionsSearch(member)
   })
+}
+
+function matches(name: string): boolean {
+  return WEB_SEARCH.test(name.toLowerCase().replace(/[^a-z]/g, ''))
 }

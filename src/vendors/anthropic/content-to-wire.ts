@@ -1,0 +1,141 @@
+import type { GatewayError } from '../../core/errors.ts'
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatContentPart, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import { readDataUrl } from '../shared/data-url.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+
+// Content blocks that requests carry (Anthropic, Messages reference, "content").
+
+/** Text; the API refuses empty ones. */
+interface TextBlock {
+  type: 'text'
+  text: string
+}
+
+/** The picture formats that the API reads. */
+type ImageMediaType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
+
+/** A picture, as base64 or as a URL that the vendor fetches. */
+interface ImageBlock {
+  type: 'image'
+  source: { type: 'base64'; media_type: ImageMediaType; data: string } | { type: 'url'; url: string }
+}
+
+/** A PDF file. */
+interface DocumentBlock {
+  type: 'document'
+  source: { type: 'base64'; media_type: 'application/pdf'; data: string } | { type: 'url'; url: string }
+  title?: string
+}
+
+/** A call of a tool by the model. `input` is an object, where chat has JSON text. */
+export interface ToolUseBlock {
+  type: 'tool_use'
+  id: string
+  name: string
+  input: Record<string, unknown>
+}
+
+/** The result of a tool call. An absent content is an empty result. */
+export interface ToolResultBlock {
+  type: 'tool_result'
+  tool_use_id: string
+  content?: ToolResultContent[]
+  is_error?: true
+}
+
+/** What a tool result may hold. */
+export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock
+
+/** What a user turn may hold; tool results stand before everything else. */
+export type UserBlock = TextBlock | ImageBlock | DocumentBlock | ToolResultBlock
+
+/** What an assistant turn may hold; tool uses stand after everything else of their message. */
+export type AssistantBlock = TextBlock | ToolUseBlock | ThinkingBlock
+
+/** Content of a chat message: what `content` may be. */
+type ChatContent = string | ChatContentPart[] | null | undefined
+
+const IMAGE_MEDIA_TYPES: ReadonlyMap<string, ImageMediaType> = new Map([
+  ['image/jpeg', 'image/jpeg'],
+  ['image/jpg', 'image/jpeg'],
+  ['image/png', 'image/png'],
+  ['image/gif', 'image/gif'],
+  ['image/webp', 'image/webp'],
+])
+
+/** A text block; none for what is no text, or text without a visible character, which the API refuses. */
+export function textBlocks(text: unknown): TextBlock[] {
+  return typeof text !== 'string' || text.trim() === '' ? [] : [{ type: 'text', text }]
+}
+
+/**
+ * Content that may hold text only (system and assistant messages), one block a part; a refusal counts as text.
+ * @throws GatewayError `unsupported_parameter` naming a part of another type.
+ */
+export function textContent(content: ChatContent, path: string): TextBlock[] {
+  if (!Array.isArray(content)) return textBlocks(content)
+  return content.flatMap((part, index) => {
+    if (part.type === 'text') return textBlocks(part.text)
+    if (part.type === 'refusal') return textBlocks(part.refusal)
+    throw unsupportedPart(part.type, `${path}[${index}]`)
+  })
+}
+
+/**
+ * Content of a user or tool message: text, pictures and PDF files.
+ * @throws GatewayError `unsupported_parameter` for a type of part the vendor lacks, `invalid_request` for a picture or file
+ *   that it cannot read, each naming the part.
+ */
+export function contentToWire(
+  content: ChatContent,
+  path: string,
+  report: (field: string) => void,
+): ToolResultContent[] {
+  if (!Array.isArray(content)) return textBlocks(content)
+  return content.flatMap((part, index): ToolResultContent[] => {
+    const partPath = `${path}[${index}]`
+    if (part.type === 'text') return textBlocks(part.text)
+    if (part.type === 'image_url') {
+      if (part.image_url.detail && part.image_url.detail !== 'auto') report('image_url.detail')
+      return [imageBlock(part.image_url.url, `${partPath}.image_url.url`)]
+    }
+    if (part.type === 'file') return [documentBlock(part.file, `${partPath}.file`)]
+    throw unsupportedPart(part.type, partPath)
+  })
+}
+
+function imageBlock(url: string, path: string): ImageBlock {
+  if (/^https?:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
+  const data = readDataUrl(url)
+  if (data === undefined) {
+    throw invalidParameter(path, 'An image must be an http(s) URL or a data URL in base64.')
+  }
+  const mediaType = IMAGE_MEDIA_TYPES.get(data.mediaType)
+  if (mediaType === undefined) {
+    const types = 'image/jpeg, image/png, image/gif and image/webp'
+    throw invalidParameter(path, `The model reads images of the types ${types} only.`)
+  }
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data: data.base64 } }
+}
+
+function documentBlock(file: unknown, path: string): DocumentBlock {
+  const { file_data: fileData, filename } = isJsonObject(file) ? file : {}
+  if (typeof fileData !== 'string') {
+    throw unsupportedParameter(path, 'The model takes a file as file_data only.')
+  }
+  const data = readDataUrl(fileData)
+  if (data?.mediaType !== 'application/pdf') {
+    const message = 'The model takes PDF files only, as a data URL: data:application/pdf;base64,…'
+    throw invalidParameter(`${path}.file_data`, message)
+  }
+  return {
+    type: 'document',
+    source: { type: 'base64', media_type: 'application/pdf', data: data.base64 },
+    ...(typeof filename === 'string' && filename !== '' ? { title: filename } : {}),
+  }
+}
+
+function unsupportedPart(type: string, path: string): GatewayError {
+  return unsupportedParameter(path, `The model does not support content of type ${JSON.stringify(type)} here.`)
+}

@@ -1,0 +1,280 @@
+import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ChatMessage, ChatToolCall, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import {
+  type AssistantBlock,
+  contentToWire,
+  type ToolResultBlock,
+  type ToolResultContent,
+  textBlocks,
+  textContent,
+  type UserBlock,
+} from './content-to-wire.ts'
+import type { ModelAbilities } from './model-abilities.ts'
+
+/** One entry of `messages`. `system` entries are taken by some models only, and never first. */
+export type MessagesTurn =
+  | { role: 'user'; content: UserBlock[] }
+  | { role: 'assistant'; content: AssistantBlock[] }
+  | { role: 'system'; content: string }
+
+/** A chat in Anthropic's terms: system text apart, and turns in which consecutive messages of one side are joined. */
+interface Conversation {
+  readonly system: string[]
+  readonly turns: MessagesTurn[]
+}
+
+interface OpenAssistantTurn {
+  readonly role: 'assistant'
+  readonly blocks: AssistantBlock[]
+  readonly calls: OpenCall[]
+}
+
+interface OpenUserTurn {
+  readonly role: 'user'
+  readonly answers: CallAnswers
+  readonly rest: UserBlock[]
+  readonly system: string[]
+}
+
+type OpenTurn = OpenAssistantTurn | OpenUserTurn
+
+/** A tool call of an assistant turn, which the next user turn must answer. */
+interface OpenCall {
+  /** The id in the caller's conversation. */
+  readonly callId: string
+  /** The id on the wire. */
+  readonly toolUseId: string
+}
+
+/** Members of a message that have no equivalent (Anthropic, "OpenAI SDK compatibility"). */
+const LOST_FIELDS = ['name', 'audio', 'function_call'] as const
+
+/** The API takes no other characters in the id of a tool use. */
+const FORBIDDEN_ID_CHARACTERS = /[^a-zA-Z0-9_-]/g
+
+/**
+ * Converts the messages of a chat. Tool results stand first in the user turn that follows their calls. What the API refuses is
+ * patched, and nothing is lost: a call without a result gets one that says so, a result without its call becomes text.
+ * A system message between two turns stands behind the user turn it came with, the one place that the API allows; without such
+ * a turn it goes to the front.
+ * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the message or part, or `messages` when nothing
+ *   is left to answer or the model does not continue an assistant turn.
+ */
+export function conversationToWire(
+  messages: readonly ChatMessage[],
+  abilities: ModelAbilities,
+  report: (field: string) => void,
+): Conversation {
+  const open: OpenTurn[] = []
+  const system: string[] = []
+  const usedIds = new Set<string>()
+  messages.forEach((message, index) => {
+    const path = `messages[${index}]`
+    for (const field of LOST_FIELDS) if (Reflect.get(message, field)) report(`messages.${field}`)
+    if (message.role === 'system' || message.role === 'developer') {
+      const text = textContent(message.content, `${path}.content`)
+        .map((block) => block.text)
+        .join('\n')
+      const isBetweenTurns = abilities.systemInPlace && open.length > 0
+      if (text !== '') (isBetweenTurns ? userTurn(open).system : system).push(text)
+    } else if (message.role === 'user') {
+      const { rest } = userTurn(open)
+      for (const block of contentToWire(message.content, `${path}.content`, report)) rest.push(block)
+    } else if (message.role === 'tool') {
+      addToolResult(userTurn(open), message, path, report)
+    } else {
+      addAssistantMessage(open, message, { path, usedIds, report })
+    }
+  })
+  return answerable(closedTurns(open, system), abilities)
+}
+
+function userTurn(open: OpenTurn[]): OpenUserTurn {
+  const last = open.at(-1)
+  if (last?.role === 'user') return last
+  const turn: OpenUserTurn = { role: 'user', answers: new CallAnswers(last?.calls ?? []), rest: [], system: [] }
+  open.push(turn)
+  return turn
+}
+
+function addToolResult(turn: OpenUserTurn, message: ChatMessage, path: string, report: (field: string) => void): void {
+  const callId = message.tool_call_id ?? ''
+  const content = contentToWire(message.content, `${path}.content`, report)
+  if (!turn.answers.add(callId, content)) turn.rest.push(...orphanResult(callId, content))
+}
+
+function addAssistantMessage(
+  open: OpenTurn[],
+  message: ChatMessage,
+  context: { path: string; usedIds: Set<string>; report: (field: string) => void },
+): void {
+  const { path, usedIds, report } = context
+  const thinking = Array.isArray(message.thinking_blocks) ? message.thinking_blocks.filter(isSigned) : []
+  if (thinking.length === 0 && message.reasoning_content) report('messages.reasoning_content')
+  const blocks: AssistantBlock[] = [
+    ...thinking,
+    ...textContent(message.content, `${path}.content`),
+    ...textBlocks(message.refusal),
+  ]
+  const calls: OpenCall[] = []
+  message.tool_calls?.forEach((call, index) => {
+    const toolUseId = freshId(call.id, usedIds)
+    calls.push({ callId: call.id, toolUseId })
+    const input = toolInput(call, `${path}.tool_calls[${index}]`)
+    blocks.push({ type: 'tool_use', id: toolUseId, name: call.function.name, input })
+  })
+  if (blocks.length === 0) return
+  const last = open.at(-1)
+  if (last?.role === 'assistant' && last.calls.length > 0) userTurn(open)
+  if (last?.role === 'assistant' && last.calls.length === 0) {
+    for (const block of blocks) last.blocks.push(block)
+    last.calls.push(...calls)
+  } else {
+    open.push({ role: 'assistant', blocks, calls })
+  }
+}
+
+function toolInput(call: ChatToolCall, path: string): Record<string, unknown> {
+  // Validation lets calls of other types through, for vendors that have them.
+  if (call.function === undefined) {
+    throw unsupportedParameter(path, 'The model supports tool calls of type "function" only.')
+  }
+  const text = call.function.arguments
+  const input = text.trim() === '' ? {} : parseVendorJson(text)
+  if (!isJsonObject(input)) {
+    const message = 'The arguments of a tool call must be the JSON text of an object.'
+    throw invalidParameter(`${path}.function.arguments`, message)
+  }
+  assertPlainJson(input)
+  return input
+}
+
+// A block without its signature is refused, and one of another vendor has none.
+function isSigned(block: unknown): block is ThinkingBlock {
+  if (!isJsonObject(block)) return false
+  if (block['type'] === 'redacted_thinking') return typeof block['data'] === 'string'
+  const { type, thinking, signature } = block
+  return type === 'thinking' && typeof thinking === 'string' && typeof signature === 'string' && signature !== ''
+}
+
+/** The id of a call on the wire: the caller's own, unless it was used before in the conversation or the API refuses it. */
+function freshId(callId: string, usedIds: Set<string>): string {
+  const base = callId.replaceAll(FORBIDDEN_ID_CHARACTERS, '_') || 'call'
+  let id = base
+  for (let count = 2; usedIds.has(id); count++) id = `${base}_${count}`
+  usedIds.add(id)
+  return id
+}
+
+function closedTurns(open: OpenTurn[], system: string[]): Conversation {
+  const turns: MessagesTurn[] = []
+  // An answer to the calls of the last turn is due even when the caller sent none.
+  const last = open.at(-1)
+  if (last?.role === 'assistant' && last.calls.length > 0) userTurn(open)
+  for (const turn of open) {
+    if (turn.role === 'assistant') {
+      turns.push({ role: 'assistant', content: turn.blocks })
+      continue
+    }
+    const content = [...turn.answers.blocks(), ...turn.rest]
+    if (content.length === 0) {
+      for (const text of turn.system) system.push(text)
+      continue
+    }
+    turns.push({ role: 'user', content })
+    if (turn.system.length > 0) turns.push({ role: 'system', content: turn.system.join('\n') })
+  }
+  if (turns[0]?.role === 'assistant') {
+    turns.unshift({ role: 'user', content: [{ type: 'text', text: '(The conversation begins with the assistant.)' }] })
+  }
+  return { system, turns }
+}
+
+/**
+ * Makes a conversation one that the model will answer. One of system text alone becomes a user turn. One that ends with an
+ * assistant turn asks the model to continue it, which only some models do; blanks at its end are then removed.
+ */
+function answerable(conversation: Conversation, abilities: ModelAbilities): Conversation {
+  const { system, turns } = conversation
+  if (turns.length === 0) {
+    if (system.length === 0) {
+      throw invalidParameter('messages', 'messages hold no content that the model could answer.')
+    }
+    return { system: [], turns: [{ role: 'user', content: [{ type: 'text', text: system.join('\n') }] }] }
+  }
+  const last = turns.at(-1)
+  if (last?.role !== 'assistant') return conversation
+  if (!abilities.prefill) {
+    const message = 'The model does not continue an assistant message: messages must end with a user or tool message.'
+    throw unsupportedParameter('messages', message)
+  }
+  return { system, turns: [...turns.slice(0, -1), { role: 'assistant', content: trimEnd(last.content) }] }
+}
+
+function trimEnd(blocks: readonly AssistantBlock[]): AssistantBlock[] {
+  const last = blocks.at(-1)
+  return last?.type === 'text' ? [...blocks.slice(0, -1), { type: 'text', text: last.text.trimEnd() }] : [...blocks]
+}
+
+/** True when the conversation ends with an assistant turn that the model is to continue. */
+export function endsWithPrefill(turns: readonly MessagesTurn[]): boolean {
+  return turns.at(-1)?.role === 'assistant'
+}
+
+/**
+ * True when the conversation stands in the middle of a tool loop whose assistant turn does not begin with a thinking block.
+ * The API then refuses a thinking budget (Anthropic, "Extended thinking", tool use).
+ */
+export function loopLacksThinking(turns: readonly MessagesTurn[]): boolean {
+  const assistant = turns.findLast((turn) => turn.role === 'assistant')
+  if (assistant?.role !== 'assistant') return false
+  const first = assistant.content[0]?.type
+  const inLoop = assistant.content.some((block) => block.type === 'tool_use')
+  return inLoop && first !== 'thinking' && first !== 'redacted_thinking'
+}
+
+/** The calls of one assistant turn together with the results that were given for them. */
+class CallAnswers {
+  readonly #calls: readonly OpenCall[]
+  readonly #results = new Map<OpenCall, ToolResultBlock>()
+
+  constructor(calls: readonly OpenCall[]) {
+    this.#calls = calls
+  }
+
+  /**
+   * Takes the result of a call; false when no such call is open. A further result for an answered call is added to the
+   * first, because the API takes one result a call.
+   */
+  add(callId: string, content: ToolResultContent[]): boolean {
+    const matching = this.#calls.filter((call) => call.callId === callId)
+    const call = matching.find((candidate) => !this.#results.has(candidate)) ?? matching.at(-1)
+    if (call === undefined) return false
+    const merged = [...(this.#results.get(call)?.content ?? []), ...content]
+    this.#results.set(call, {
+      type: 'tool_result',
+      tool_use_id: call.toolUseId,
+      ...(merged.length === 0 ? {} : { content: merged }),
+    })
+    return true
+  }
+
+  /** One result for each call, in the order of the calls. A call without a result gets one that says so. */
+  blocks(): ToolResultBlock[] {
+    return this.#calls.map(
+      (call) =>
+        this.#results.get(call) ?? {
+          type: 'tool_result',
+          tool_use_id: call.toolUseId,
+          content: [{ type: 'text', text: 'No result was given for this tool call.' }],
+          is_error: true,
+        },
+    )
+  }
+}
+
+/** A result without its call, as ordinary content of the user turn: the API refuses it in any other form. */
+function orphanResult(callId: string, content: ToolResultContent[]): UserBlock[] {
+  return [{ type: 'text', text: `Result of tool call ${callId === '' ? '(no id)' : callId}:` }, ...content]
+}

@@ -1,0 +1,120 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { retryAfterSeconds } from '../../wire/headers.ts'
+import { redactCredentials } from '../shared/redact-credentials.ts'
+import type { VendorFailure, WireAnswer } from '../vendor.ts'
+
+type FailureKind = VendorFailure['kind']
+
+/** Longest text kept of a body that is no JSON, in characters. */
+const MAX_TEXT_CHARACTERS = 500
+
+/** Error classification by type (Anthropic, "Errors"); used where there is no HTTP status. */
+const KIND_BY_TYPE: ReadonlyMap<string | undefined, FailureKind> = new Map([
+  ['invalid_request_error', 'caller'],
+  ['request_too_large', 'caller'],
+  ['authentication_error', 'operator'],
+  ['billing_error', 'operator'],
+  ['permission_error', 'operator'],
+  ['not_found_error', 'operator'],
+  ['rate_limit_error', 'rate_limited'],
+  ['timeout_error', 'timeout'],
+  ['conflict_error', 'unavailable'],
+  ['api_error', 'unavailable'],
+  ['overloaded_error', 'unavailable'],
+] satisfies [string, FailureKind][])
+
+const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map([
+  [400, 'caller'],
+  [413, 'caller'],
+  [422, 'caller'],
+  [408, 'timeout'],
+  [409, 'unavailable'],
+  [429, 'rate_limited'],
+  [504, 'timeout'],
+] satisfies [number, FailureKind][])
+
+// The vendor reports the state of the operator's account as a bad request, with no other mark than these words.
+const ACCOUNT_MESSAGES: readonly RegExp[] = [
+  /credit balance is too low/i,
+  /reached your specified (?:\w+ )?API usage limits/i,
+  /organization has been disabled/i,
+]
+
+// A model that is not there, or not allowed, is the operator's matter. These are named by callers, by ids of their own.
+const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
+
+// A key that may not use one model: `permission_error` says of what in its text alone.
+const MENTIONS_MODEL = /\bmodel\b/i
+
+interface ErrorBody {
+  readonly message: string
+  readonly type: string | undefined
+  readonly code: string | undefined
+}
+
+/** Reads a non-2xx answer of the Messages API, or a 2xx answer that is an error. Keys are removed from its text. */
+export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
+  const text = new TextDecoder().decode(answer.body)
+  const error = readErrorBody(parseVendorJson(text), text)
+  const kind = kindOf(answer.status, error)
+  const isOfModel = kind === 'operator' && answer.status === 403 && MENTIONS_MODEL.test(error.message)
+  return {
+    kind,
+    ...(isOfModel ? { concerns: 'model' } : {}),
+    status: answer.status,
+    message: redactCredentials(error.message, apiKeys),
+    code: error.code,
+    type: error.type,
+    retryAfterSeconds: retryAfterSeconds(answer.headers, nowMs),
+  }
+}
+
+/** Reads an error event inside a stream: `{type: "error", error: {type, message}}`. */
+export function messagesStreamError(event: unknown, apiKeys: readonly string[]): VendorFailure {
+  const error = readErrorBody(event, '')
+  return {
+    kind: kindOf(0, error),
+    status: 0,
+    message: redactCredentials(error.message, apiKeys),
+    code: error.code,
+    type: error.type,
+  }
+}
+
+// The same members under `error` are Anthropic's and OpenAI's shape; proxies in front of the vendor send a flat one.
+function readErrorBody(body: unknown, text: string): ErrorBody {
+  const outer = isJsonObject(body) ? body : {}
+  const error = isJsonObject(outer['error']) ? outer['error'] : outer
+  const details = isJsonObject(error['details']) ? error['details'] : {}
+  const message = asText(error['message']) ?? asText(outer['error'])
+  return {
+    message: message ?? text.trim().slice(0, MAX_TEXT_CHARACTERS),
+    type: asText(error['type']),
+    code: asText(details['error_code']) ?? asText(error['code']),
+  }
+}
+
+function kindOf(status: number, error: ErrorBody): FailureKind {
+  if (error.code?.includes('spend_limit')) return 'operator'
+  const byStatus =
+    status < 300 ? (KIND_BY_TYPE.get(error.type) ?? unknownKind(status)) : kindOfStatus(status, error.message)
+  const isAccount = byStatus === 'caller' && ACCOUNT_MESSAGES.some((pattern) => pattern.test(error.message))
+  return isAccount ? 'operator' : byStatus
+}
+
+function kindOfStatus(status: number, message: string): FailureKind {
+  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !MENTIONS_MODEL.test(message))
+    return 'caller'
+  if (status < 400) return 'invalid_response'
+  if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
+  // What is left of 4xx is about the key, the account, the address or the model id: all of them the operator's.
+  return KIND_BY_STATUS.get(status) ?? 'operator'
+}
+
+function unknownKind(status: number): FailureKind {
+  return status === 0 ? 'unavailable' : 'invalid_response'
+}
+
+function asText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

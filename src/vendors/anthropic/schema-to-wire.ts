@@ -1,0 +1,111 @@
+import { isJsonObject } from '../../core/json.ts'
+
+/** A JSON Schema as callers write it. */
+export type JsonSchema = Record<string, unknown>
+
+/** Members that hold one schema. */
+const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(['items'])
+
+/** Members that hold a list of schemas, and what they become. */
+const SCHEMA_LISTS: ReadonlyMap<string, string> = new Map([
+  ['anyOf', 'anyOf'],
+  ['oneOf', 'anyOf'],
+  ['allOf', 'allOf'],
+])
+
+/** Members that map names to schemas. */
+const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
+
+/** Members that are copied as they are. */
+const PLAIN_MEMBERS: ReadonlySet<string> = new Set([
+  'type',
+  'enum',
+  'const',
+  'default',
+  'required',
+  'title',
+  'description',
+  '$ref',
+  'pattern',
+])
+
+/** Members about the schema itself, which constrain nothing. */
+const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'examples', 'additionalProperties'])
+
+const FORMATS: ReadonlySet<unknown> = new Set([
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'uuid',
+])
+
+/**
+ * Reduces a schema to what structured output takes (Anthropic, "Structured outputs", limits): every object is closed, `oneOf`
+ * is `anyOf`, and a limit that the vendor cannot enforce becomes part of the description, where the model reads it.
+ */
+export function schemaToWire(schema: JsonSchema): JsonSchema {
+  const cleaned: JsonSchema = {}
+  const limits: string[] = []
+  for (const [member, value] of Object.entries(schema)) {
+    const list = SCHEMA_LISTS.get(member)
+    if (list !== undefined && Array.isArray(value))
+      cleaned[list] = [...asList(cleaned[list]), ...value.map(cleanedValue)]
+    else if (SCHEMA_MEMBERS.has(member)) cleaned[member] = cleanedValue(value)
+    else if (SCHEMA_MAPS.has(member) && isJsonObject(value)) cleaned[member] = cleanedMap(value)
+    else if (isTaken(member, value)) cleaned[member] = value
+    else if (!ANNOTATIONS.has(member)) limits.push(`${member}: ${JSON.stringify(value)}`)
+  }
+  if (isObjectSchema(cleaned)) cleaned['additionalProperties'] = false
+  if (limits.length > 0) cleaned['description'] = describe(cleaned['description'], limits)
+  return cleaned
+}
+
+/**
+ * True when the schema has an object somewhere that names no members and so takes any. Structured output cannot express that:
+ * such an object, once closed, is always empty.
+ */
+export function hasOpenObjects(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.some(hasOpenObjects)
+  if (!isJsonObject(schema)) return false
+  const { properties, additionalProperties } = schema
+  const namesMembers = isJsonObject(properties) && Object.keys(properties).length > 0
+  if (isObjectSchema(schema) && !namesMembers && additionalProperties !== false) return true
+  return Object.entries(schema).some(([member, value]) => {
+    if (SCHEMA_MAPS.has(member)) return isJsonObject(value) && Object.values(value).some(hasOpenObjects)
+    return (SCHEMA_MEMBERS.has(member) || SCHEMA_LISTS.has(member)) && hasOpenObjects(value)
+  })
+}
+
+function isTaken(member: string, value: unknown): boolean {
+  if (member === 'format') return FORMATS.has(value)
+  if (member === 'minItems') return value === 0 || value === 1
+  return PLAIN_MEMBERS.has(member)
+}
+
+function isObjectSchema(schema: JsonSchema): boolean {
+  const type = schema['type']
+  return type === 'object' || (Array.isArray(type) && type.includes('object')) || 'properties' in schema
+}
+
+function cleanedValue(value: unknown): unknown {
+  return isJsonObject(value) ? schemaToWire(value) : value
+}
+
+function cleanedMap(schemas: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(schemas).map(([name, value]) => [name, cleanedValue(value)]))
+}
+
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function describe(description: unknown, limits: readonly string[]): string {
+  const note = `(${limits.join(', ')})`
+  return typeof description === 'string' && description !== '' ? `${description} ${note}` : note
+}

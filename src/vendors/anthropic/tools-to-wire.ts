@@ -1,0 +1,215 @@
+import type { GatewayError } from '../../core/errors.ts'
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import { hasOpenObjects, type JsonSchema, schemaToWire } from './schema-to-wire.ts'
+
+/** A tool that the caller runs. */
+export interface MessagesTool {
+  name: string
+  description?: string
+  /** A JSON Schema whose `type` is `object`. */
+  input_schema: Record<string, unknown>
+  /** Arguments are guaranteed to follow the schema. */
+  strict?: true
+}
+
+/** Which tools the model may or must call. */
+export type MessagesToolChoice =
+  | { type: 'auto' | 'any'; disable_parallel_tool_use?: true }
+  | { type: 'tool'; name: string; disable_parallel_tool_use?: true }
+  | { type: 'none' }
+
+/** Most strict tools of one request (Anthropic, "Structured outputs", limits). */
+const MAX_STRICT_TOOLS = 20
+
+/** What {@link toolsToWire} goes by. */
+interface ToolsInput {
+  readonly request: ChatRequest
+  readonly answerFormat: AnswerFormat
+  /** May a call be forced? Otherwise the model is left to choose, and that is reported. */
+  readonly forcedToolChoice: boolean
+  readonly strictTools: boolean
+  readonly report: (field: string) => void
+}
+
+/**
+ * Maps `tools`, `tool_choice` and `parallel_tool_calls`, and adds the tool that carries a JSON answer.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the tool or the choice.
+ */
+export function toolsToWire(input: ToolsInput): { tools?: MessagesTool[]; tool_choice?: MessagesToolChoice } {
+  const { request, answerFormat } = input
+  const callerTools = allowedTools(request, convertedTools(input))
+  let choice =
+    request.tool_choice === undefined || request.tool_choice === null ? undefined : choiceFrom(request.tool_choice)
+  const isForced = choice?.type === 'any' || choice?.type === 'tool'
+  if (isForced && (!input.forcedToolChoice || callerTools.length === 0)) {
+    input.report('tool_choice')
+    choice = { type: 'auto' }
+  }
+  const tools = [...callerTools]
+  if (answerFormat.kind === 'tool') {
+    tools.push({ name: answerFormat.name, description: answerFormat.description, input_schema: answerFormat.schema })
+    choice = choiceWithAnswerTool(choice, { name: answerFormat.name, isAlone: callerTools.length === 0 })
+  }
+  if (tools.length === 0) return {}
+  if (request.parallel_tool_calls === false && choice?.type !== 'none') {
+    choice = { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true }
+  }
+  return choice === undefined ? { tools } : { tools, tool_choice: choice }
+}
+
+// With tools of the caller the model picks between one of them and the answer; a call the caller forces stays forced.
+function choiceWithAnswerTool(
+  choice: MessagesToolChoice | undefined,
+  answer: { name: string; isAlone: boolean },
+): MessagesToolChoice {
+  if (answer.isAlone || choice?.type === 'none') {
+    return { type: 'tool', name: answer.name, disable_parallel_tool_use: true }
+  }
+  return choice === undefined || choice.type === 'auto' ? { type: 'any' } : choice
+}
+
+function convertedTools(input: ToolsInput): MessagesTool[] {
+  const tools = input.request.tools ?? []
+  const strictCount = tools.filter((tool) => tool.function?.strict === true).length
+  const takesStrict = input.strictTools && strictCount <= MAX_STRICT_TOOLS
+  return tools.map((tool, index) => {
+    const path = `tools[${index}]`
+    if (tool.type !== 'function') {
+      throw unsupportedParameter(`${path}.type`, 'The model supports tools of type "function" only.')
+    }
+    const definition: unknown = tool.function
+    if (!isJsonObject(definition) || typeof definition['name'] !== 'string')
+      throw invalid(`${path}.function.name`, 'a string')
+    const schema = inputSchema(definition['parameters'], `${path}.function.parameters`)
+    const isStrict = definition['strict'] === true
+    if (isStrict && !takesStrict) input.report('tools.function.strict')
+    const { name, description } = definition
+    return {
+      name,
+      ...(typeof description === 'string' && description !== '' ? { description } : {}),
+      ...(isStrict && takesStrict
+        ? { input_schema: schemaToWire(schema), strict: true as const }
+        : { input_schema: schema }),
+    }
+  })
+}
+
+function inputSchema(parameters: unknown, path: string): Record<string, unknown> {
+  if (parameters === undefined || parameters === null) return { type: 'object', properties: {} }
+  if (!isJsonObject(parameters)) throw invalid(path, 'a JSON Schema')
+  return parameters['type'] === 'object' ? parameters : { ...parameters, type: 'object' }
+}
+
+function choiceFrom(choice: unknown): MessagesToolChoice {
+  if (choice === 'none' || choice === 'auto') return { type: choice }
+  if (choice === 'required') return { type: 'any' }
+  if (!isJsonObject(choice)) throw invalid('tool_choice', '"none", "auto", "required" or an object')
+  const named = choice['function']
+  if (choice['type'] === 'function' && isJsonObject(named) && typeof named['name'] === 'string') {
+    return { type: 'tool', name: named['name'] }
+  }
+  const allowed = choice['allowed_tools']
+  if (choice['type'] === 'allowed_tools' && isJsonObject(allowed)) {
+    return { type: allowed['mode'] === 'required' ? 'any' : 'auto' }
+  }
+  throw unsupportedParameter('tool_choice', 'The model supports a choice of functions and of allowed_tools only.')
+}
+
+// The API has no list of allowed tools, so the others are not shown to the model.
+function allowedTools(request: ChatRequest, tools: MessagesTool[]): MessagesTool[] {
+  const choice: unknown = request.tool_choice
+  if (!isJsonObject(choice) || choice['type'] !== 'allowed_tools' || !isJsonObject(choice['allowed_tools']))
+    return tools
+  const list = choice['allowed_tools']['tools']
+  const names = new Set(Array.isArray(list) ? list.map(toolName) : [])
+  const allowed = tools.filter((tool) => names.has(tool.name))
+  if (allowed.length === 0)
+    throw invalid('tool_choice.allowed_tools.tools', 'a list that names at least one of the tools')
+  return allowed
+}
+
+function toolName(tool: unknown): unknown {
+  return isJsonObject(tool) && isJsonObject(tool['function']) ? tool['function']['name'] : undefined
+}
+
+/** How a request for a JSON answer is put to the model. */
+type AnswerFormat =
+  | { readonly kind: 'text' }
+  /** The vendor's own structured output. */
+  | { readonly kind: 'schema'; readonly schema: JsonSchema }
+  /** A tool that the model is forced to call; its input is the answer. */
+  | { readonly kind: 'tool'; readonly name: string; readonly schema: JsonSchema; readonly description: string }
+  /** A sentence in the system text. */
+  | { readonly kind: 'instruction'; readonly text: string }
+
+/** What {@link answerFormatFor} goes by. */
+interface AnswerFormatInput {
+  readonly request: ChatRequest
+  /** Structured output may be used: the model has it, and the conversation does not rule it out. */
+  readonly structuredOutput: boolean
+  /** A tool call may be forced. */
+  readonly forcedToolChoice: boolean
+}
+
+/**
+ * Maps `response_format`. A JSON Schema goes to structured output, or to a forced tool where the model lacks that or the schema
+ * is beyond it. Any JSON object goes to a forced tool with an open schema. Where nothing can be forced, the system text asks.
+ * @throws GatewayError `invalid_request` naming the member of `response_format` at fault.
+ */
+export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
+  const schema = requestedSchema(input.request)
+  if (schema === undefined) return { kind: 'text' }
+  const isOpen = hasOpenObjects(schema.schema)
+  if (input.structuredOutput && !isOpen) return { kind: 'schema', schema: schemaToWire(schema.schema) }
+  if (input.forcedToolChoice && schema.schema['type'] === 'object') {
+    return {
+      kind: 'tool',
+      name: answerToolName(input.request),
+      schema: schema.schema,
+      description: schema.description ?? 'Gives the whole answer to the user, as the members of one JSON object.',
+    }
+  }
+  const shape = isAnyObject(schema.schema) ? '' : ` that follows this JSON Schema: ${JSON.stringify(schema.schema)}`
+  const text = `Answer with one JSON object${shape}. Write the JSON alone, without a code fence or any other text.`
+  return { kind: 'instruction', text }
+}
+
+/**
+ * The name of the answer tool; another one when the caller has a tool of that name. It depends on the request alone, so that the
+ * reader of the answer finds it again.
+ */
+function answerToolName(request: ChatRequest): string {
+  const taken = new Set(request.tools?.map((tool) => tool.function?.name))
+  let name = 'json'
+  for (let count = 2; taken.has(name); count++) name = `json_${count}`
+  return name
+}
+
+/** The name under which an answer may arrive as a tool's input, or undefined when the request wants no JSON. */
+export function expectedAnswerTool(request: ChatRequest): string | undefined {
+  const type = request.response_format?.type
+  return type === undefined || type === 'text' ? undefined : answerToolName(request)
+}
+
+function isAnyObject(schema: JsonSchema): boolean {
+  return Object.keys(schema).length === 1 && schema['type'] === 'object'
+}
+
+function requestedSchema(request: ChatRequest): { schema: JsonSchema; description?: string } | undefined {
+  const format: unknown = request.response_format
+  if (!isJsonObject(format) || format['type'] === 'text') return undefined
+  if (format['type'] === 'json_object') return { schema: { type: 'object' } }
+  if (format['type'] !== 'json_schema') throw invalid('response_format.type', 'text, json_object or json_schema')
+  const definition = format['json_schema']
+  if (!isJsonObject(definition)) throw invalid('response_format.json_schema', 'an object')
+  const { schema, description } = definition
+  if (schema === undefined || schema === null) return { schema: { type: 'object' } }
+  if (!isJsonObject(schema)) throw invalid('response_format.json_schema.schema', 'a JSON Schema')
+  return typeof description === 'string' ? { schema, description } : { schema }
+}
+
+function invalid(param: string, expectation: string): GatewayError {
+  return invalidParameter(param, `${param} must be ${expectation}.`)
+}

@@ -1,0 +1,206 @@
+import { GatewayError } from '../../core/errors.ts'
+import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ChatMessage, ChatToolCall } from '../../endpoints/chat/chat-request.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import type { GeminiContent, GeminiPart } from './api-request.ts'
+import { type ChatContent, contentToWire, textParts } from './content-to-wire.ts'
+import type { ModelAbilities } from './model-abilities.ts'
+import { signatureOf, signCurrentTurn } from './reasoning.ts'
+
+/** A conversation as the vendor takes it. */
+interface Conversation {
+  readonly systemInstruction: { parts: GeminiPart[] } | undefined
+  readonly contents: GeminiContent[]
+}
+
+/** A turn under construction; that of a step's responses is filled once all messages are read. */
+interface Turn {
+  readonly role: GeminiContent['role']
+  readonly parts: () => GeminiPart[]
+}
+
+/**
+ * Translates a chat's messages. System messages are gathered, neighbouring turns of one role become one, and the responses
+ * of a step stand right behind its calls, in the order of the calls, wherever they stood in the request (Gemini API,
+ * "Function calling": a turn of calls follows a user turn, and one turn holds all its responses).
+ * @throws GatewayError `invalid_request` naming a tool message that answers no call; `unsupported_parameter` naming content
+ *   that the vendor has no equivalent of.
+ */
+export function conversationToWire(
+  messages: readonly ChatMessage[],
+  abilities: ModelAbilities,
+  report: (field: string) => void,
+): Conversation {
+  const systemParts: GeminiPart[] = []
+  const turns: Turn[] = []
+  const steps: ToolStep[] = []
+  for (const [index, message] of messages.entries()) {
+    const path = `messages[${index}]`
+    if (message.role !== 'tool' && typeof message.name === 'string') report('messages.name')
+    if (message.role === 'system' || message.role === 'developer') {
+      for (const part of contentToWire(message.content, `${path}.content`, report)) systemParts.push(part)
+    } else if (message.role === 'user') {
+      const parts = contentToWire(message.content, `${path}.content`, report)
+      turns.push({ role: 'user', parts: () => parts })
+    } else if (message.role === 'assistant') {
+      const step = new ToolStep(message.tool_calls ?? [], `${path}.tool_calls`)
+      const parts = assistantParts(message, step, path, report)
+      if (step.callParts.length > 0) steps.unshift(step)
+      turns.push({ role: 'model', parts: () => parts }, { role: 'user', parts: () => step.responseParts })
+    } else if (!steps.some((step) => step.accept(message, path, report))) {
+      const param = `${path}.tool_call_id`
+      throw invalidParameter(param, `${param}: there is no open tool call of this id in the messages before.`)
+    }
+  }
+  const contents = mergedContents(turns)
+  const hasSystem = systemParts.length > 0
+  const asUser = hasSystem && (!abilities.systemInstruction || contents.length === 0)
+  if (asUser) prependUser(contents, systemParts)
+  // A conversation must begin with the user; histories that begin with a greeting of the assistant get an empty word.
+  if (contents[0]?.role === 'model') prependUser(contents, [{ text: ' ' }])
+  if (abilities.checksSignatures) signCurrentTurn(contents)
+  return { systemInstruction: hasSystem && !asUser ? { parts: systemParts } : undefined, contents }
+}
+
+function assistantParts(
+  message: ChatMessage,
+  step: ToolStep,
+  path: string,
+  report: (field: string) => void,
+): GeminiPart[] {
+  const parts = contentToWire(message.content, `${path}.content`, report)
+  if (parts.length === 0) parts.push(...textParts(message.refusal))
+  const signature = signatureOf(message.extra_content)
+  if (signature !== undefined) {
+    const lastPart = parts.at(-1)
+    const firstCall = step.callParts[0]
+    // A signature without a text belongs to the call beside it, or came alone at the end of a stream.
+    if (lastPart !== undefined) lastPart.thoughtSignature = signature
+    else if (firstCall !== undefined) firstCall.thoughtSignature ??= signature
+    else parts.push({ text: '', thoughtSignature: signature })
+  }
+  return [...parts, ...step.callParts]
+}
+
+function mergedContents(turns: readonly Turn[]): GeminiContent[] {
+  const contents: GeminiContent[] = []
+  for (const { role, parts } of turns) {
+    const added = parts()
+    if (added.length === 0) continue
+    const last = contents.at(-1)
+    if (last?.role === role) for (const part of added) last.parts.push(part)
+    else contents.push({ role, parts: [...added] })
+  }
+  return contents
+}
+
+function prependUser(contents: GeminiContent[], parts: readonly GeminiPart[]): void {
+  const first = contents[0]
+  if (first?.role === 'user') first.parts.unshift(...parts)
+  else contents.unshift({ role: 'user', parts: [...parts] })
+}
+
+/** A function call of the history, waiting for its response. */
+interface OpenCall {
+  readonly id: string
+  readonly name: string
+  response: GeminiPart | undefined
+}
+
+/** All calls of one assistant message and, gathered in call order wherever they stood, their responses. */
+class ToolStep {
+  readonly callParts: readonly GeminiPart[]
+  readonly #calls: readonly OpenCall[]
+  /** What a tool answered beyond text; the vendor takes it as parts of the same turn. */
+  readonly #mediaParts: GeminiPart[] = []
+
+  /** @throws GatewayError `unsupported_parameter` naming a call that is not of a function. */
+  constructor(calls: readonly ChatToolCall[], path: string) {
+    this.callParts = calls.map((call, index) => callPart(call, `${path}[${index}]`))
+    this.#calls = calls.map((call) => ({ id: call.id, name: call.function.name, response: undefined }))
+  }
+
+  /** Takes a tool message if it answers a call of this step that is still open. */
+  accept(message: ChatMessage, path: string, report: (field: string) => void): boolean {
+    const call = this.#calls.find((open) => open.id === message.tool_call_id && open.response === undefined)
+    if (call === undefined) return false
+    const { text, media } = splitContent(message.content)
+    // The vendor matches by name where a model knows no ids, so the name comes from the call and not from the message.
+    call.response = {
+      functionResponse: {
+        ...(call.id === '' ? {} : { id: call.id }),
+        name: call.name,
+        response: responseObject(text),
+      },
+    }
+    for (const part of contentToWire(media, `${path}.content`, report)) this.#mediaParts.push(part)
+    return true
+  }
+
+  /** The parts of the user turn that follows the calls. */
+  get responseParts(): GeminiPart[] {
+    const responses = this.#calls.flatMap(({ response }) => (response === undefined ? [] : [response]))
+    return [...responses, ...this.#mediaParts]
+  }
+}
+
+function callPart(call: ChatToolCall, path: string): GeminiPart {
+  if (!isJsonObject(call.function)) {
+    throw unsupportedParameter(path, `${path}: the model supports calls of functions only.`)
+  }
+  const signature = signatureOf(call.extra_content)
+  return {
+    functionCall: {
+      ...(call.id === '' ? {} : { id: call.id }),
+      name: call.function.name,
+      args: callArguments(call.function.arguments),
+    },
+    ...(signature === undefined ? {} : { thoughtSignature: signature }),
+  }
+}
+
+/** Arguments must be an object here; text that is none, as models sometimes write it, is kept under a name of its own. */
+function callArguments(text: string): Record<string, unknown> {
+  if (text.trim() === '') return {}
+  return jsonObjectText(text) ?? { arguments: text }
+}
+
+/** A response must be an object: one that a tool wrote stays, anything else goes under the vendor's own name for it. */
+function responseObject(text: string): Record<string, unknown> {
+  const value = jsonObjectText(text)
+  // An id of 19 digits would come out as another one; as text it stays what it was.
+  return value === undefined || holdsInexactInteger(value) ? { output: text } : value
+}
+
+function splitContent(content: ChatContent): { text: string; media: Exclude<ChatContent, string | null | undefined> } {
+  if (content === null || content === undefined) return { text: '', media: [] }
+  if (typeof content === 'string') return { text: content, media: [] }
+  const text = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+  return { text, media: content.filter((part) => part.type !== 'text') }
+}
+
+/**
+ * Reads text that may be a JSON object, such as arguments a model wrote. Undefined when it is something else or nests too
+ * deep to be written again.
+ */
+function jsonObjectText(text: string): Record<string, unknown> | undefined {
+  if (!text.trimStart().startsWith('{')) return undefined
+  const value = parseVendorJson(text)
+  return isJsonObject(value) && isPlain(value) ? value : undefined
+}
+
+/** Does a JSON value hold a whole number that a double cannot hold exactly, such as a 19-digit id? */
+function holdsInexactInteger(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value)
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsInexactInteger)
+}
+
+function isPlain(value: unknown): boolean {
+  try {
+    assertPlainJson(value)
+    return true
+  } catch (error) {
+    if (GatewayError.isInstance(error)) return false
+    throw error
+  }
+}

@@ -1,0 +1,292 @@
+import { isJsonObject } from '../../core/json.ts'
+import {
+  type JsonSchema,
+  mergeSchemas,
+  resolveSchema,
+  type SchemaDocument,
+  type SchemaPlace,
+  schemaDocument,
+} from './resolve-schema.ts'
+
+/** The part of OpenAPI's schema that the vendor takes (Gemini API, "Schema"); any other keyword is a 400 there. */
+export interface OpenApiSchema {
+  type?: 'STRING' | 'NUMBER' | 'INTEGER' | 'BOOLEAN' | 'ARRAY' | 'OBJECT'
+  description?: string
+  nullable?: boolean
+  enum?: string[]
+  format?: string
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  items?: OpenApiSchema
+  minItems?: number
+  maxItems?: number
+  properties?: Record<string, OpenApiSchema>
+  required?: string[]
+  anyOf?: OpenApiSchema[]
+}
+
+/**
+ * Writes a JSON Schema in the vendor's subset. References are put in place (cycles cut), `oneOf` becomes `anyOf`, `allOf`
+ * is merged, null becomes `nullable`. What the subset cannot say is either written into the description (values, defaults,
+ * formats, open bounds) or left out, which allows more than the schema did and never less.
+ * @param path Where the schema stands in the request, for error texts.
+ * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
+ */
+export function schemaToWire(schema: unknown, path: string): OpenApiSchema {
+  return convert(schema, [], schemaDocument(schema, path))
+}
+
+/**
+ * The same for the parameters of a function, which the vendor wants to be an object with properties; undefined when there
+ * are none. Alternatives at the top become one object in which only what all of them require is required.
+ * @throws GatewayError as {@link schemaToWire}.
+ */
+export function parametersToWire(schema: unknown, path: string): OpenApiSchema | undefined {
+  const converted = schemaToWire(schema, path)
+  const parameters = converted.anyOf === undefined ? converted : unitedObject(converted.anyOf)
+  if (parameters.type === 'OBJECT' && parameters.properties === undefined) return undefined
+  return parameters
+}
+
+function convert(node: unknown, trail: readonly string[], document: SchemaDocument): OpenApiSchema {
+  const place = resolveSchema({ schema: isJsonObject(node) ? node : {}, trail }, document)
+  const { schema } = place
+  const alternatives = alternativesOf(schema)
+  if (alternatives !== undefined) return convertAlternatives(place, alternatives, document)
+  const types = schemaTypes(schema)
+  const [type] = types
+  if (types.length > 1) {
+    const alternativesByType = types.map((one) => ({ type: one }))
+    return convertAlternatives(place, alternativesByType, document)
+  }
+  // The vendor wants a type; a string can carry any value as JSON text.
+  const converted = convertType(type ?? 'string', place, document)
+  if (allowsNull(schema)) converted.nullable = true
+  return converted
+}
+
+function alternativesOf(schema: JsonSchema): unknown[] | undefined {
+  const { anyOf, oneOf } = schema
+  const members = [...(Array.isArray(anyOf) ? anyOf : []), ...(Array.isArray(oneOf) ? oneOf : [])]
+  return members.length === 0 ? undefined : members
+}
+
+/** Beside `anyOf` the vendor takes no other rule: what stands beside it goes into each alternative. */
+function convertAlternatives(place: SchemaPlace, members: unknown[], document: SchemaDocument): OpenApiSchema {
+  const { anyOf: _anyOf, oneOf: _oneOf, description, nullable: _nullable, default: _default, ...shared } = place.schema
+  let nullable = allowsNull(place.schema)
+  const distinct = new Map<string, OpenApiSchema>()
+  for (const member of members) {
+    const resolved = resolveSchema({ schema: isJsonObject(member) ? member : {}, trail: place.trail }, document)
+    if (isNullOnly(resolved.schema)) {
+      nullable = true
+      continue
+    }
+    const converted = convert(mergeSchemas(shared, resolved.schema), resolved.trail, document)
+    if (converted.nullable === true) nullable = true
+    delete converted.nullable
+    distinct.set(JSON.stringify(converted), converted)
+  }
+  const [only, ...others] = distinct.values()
+  const united: OpenApiSchema = only !== undefined && others.length === 0 ? only : { anyOf: [...distinct.values()] }
+  if (united.anyOf?.length === 0) return { type: 'STRING', ...described(description, []), nullable: true }
+  Object.assign(united, described(description ?? united.description, defaultNotes(place.schema)))
+  if (nullable) united.nullable = true
+  return united
+}
+
+function convertType(type: JsonType, place: SchemaPlace, document: SchemaDocument): OpenApiSchema {
+  const { schema } = place
+  const notes: string[] = []
+  const converted: OpenApiSchema = { type: type.toUpperCase() as NonNullable<OpenApiSchema['type']> }
+  if (type === 'object') Object.assign(converted, objectRules(place, document))
+  if (type === 'array') Object.assign(converted, arrayRules(place, document))
+  if (type === 'string') Object.assign(converted, textRules(schema))
+  if (type === 'number' || type === 'integer') {
+    const bounds = numberBounds(schema, type)
+    Object.assign(converted, bounds.rules)
+    notes.push(...bounds.notes)
+  }
+  const values = allowedValues(schema)?.filter((value) => isOfType(value, type))
+  if (values !== undefined && values.length > 0) {
+    const texts = values.filter((value): value is string => typeof value === 'string' && value !== '')
+    if (texts.length === values.length) converted.enum = texts
+    else notes.push(`Allowed values: ${values.map((value) => JSON.stringify(value)).join(', ')}.`)
+  }
+  const { format } = schema
+  if (typeof format === 'string' && converted.format === undefined) notes.push(`Format: ${format}.`)
+  notes.push(...defaultNotes(schema))
+  return Object.assign(converted, described(schema['description'], notes))
+}
+
+function defaultNotes(schema: JsonSchema): string[] {
+  const value = schema['default']
+  return value === undefined || typeof value === 'object' ? [] : [`Default: ${JSON.stringify(value)}.`]
+}
+
+function described(description: unknown, notes: readonly string[]): { description?: string } {
+  const text = [...(typeof description === 'string' && description !== '' ? [description] : []), ...notes].join(' ')
+  return text === '' ? {} : { description: text }
+}
+
+function objectRules(place: SchemaPlace, document: SchemaDocument): OpenApiSchema {
+  const { properties, required } = place.schema
+  // `false` stands for a property that must not be there.
+  const entries = isJsonObject(properties) ? Object.entries(properties).filter(([, value]) => value !== false) : []
+  // The vendor refuses an empty list of properties, and required names that are no properties.
+  if (entries.length === 0) return {}
+  const names = new Set(entries.map(([name]) => name))
+  const requiredNames = Array.isArray(required) ? required.filter((name): name is string => names.has(name)) : []
+  return {
+    properties: Object.fromEntries(entries.map(([name, value]) => [name, convert(value, place.trail, document)])),
+    ...(requiredNames.length === 0 ? {} : { required: requiredNames }),
+  }
+}
+
+function arrayRules(place: SchemaPlace, document: SchemaDocument): OpenApiSchema {
+  const { schema, trail } = place
+  const { items, prefixItems } = schema
+  const positions = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : undefined
+  // Positions cannot be told apart: every item may be what any position allows.
+  const item = positions === undefined || positions.length === 0 ? items : { anyOf: positions }
+  return { items: convert(item, trail, document), ...counts(schema, ['minItems', 'maxItems']) }
+}
+
+function textRules(schema: JsonSchema): OpenApiSchema {
+  const { format, pattern } = schema
+  return {
+    ...(format === 'date-time' ? { format } : {}),
+    ...(typeof pattern === 'string' ? { pattern } : {}),
+    ...counts(schema, ['minLength', 'maxLength']),
+  }
+}
+
+function counts(schema: JsonSchema, keywords: readonly (keyof OpenApiSchema & string)[]): OpenApiSchema {
+  return Object.fromEntries(
+    keywords.flatMap((keyword) => (Number.isSafeInteger(schema[keyword]) ? [[keyword, schema[keyword]]] : [])),
+  )
+}
+
+function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
+  const properties: Record<string, OpenApiSchema> = {}
+  let required: string[] | undefined
+  for (const alternative of alternatives) {
+    Object.assign(properties, alternative.properties)
+    const names: string[] = alternative.required ?? []
+    required = required === undefined ? names : required.filter((name) => names.includes(name))
+  }
+  return {
+    type: 'OBJECT',
+    ...(Object.keys(properties).length === 0 ? {} : { properties }),
+    ...(required === undefined || required.length === 0 ? {} : { required }),
+  }
+}
+
+/** What the vendor's subset can say about a number, and what only the description can. */
+interface NumberBounds {
+  readonly rules: { minimum?: number; maximum?: number; format?: string }
+  readonly notes: readonly string[]
+}
+
+const FORMATS: Readonly<Record<'number' | 'integer', readonly unknown[]>> = {
+  number: ['float', 'double'],
+  integer: ['int32', 'int64'],
+}
+
+/**
+ * Bounds of a number. The subset has closed bounds only: an open bound of a whole number moves by one, that of a fraction
+ * stays and is written into the description. Both the number form of open bounds and the older boolean form are read.
+ */
+function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBounds {
+  const rules: NumberBounds['rules'] = {}
+  const notes: string[] = []
+  const { multipleOf, format } = schema
+  const minimum = bound(schema['minimum'], schema['exclusiveMinimum'], 1)
+  const maximum = bound(schema['maximum'], schema['exclusiveMaximum'], -1)
+  if (minimum !== undefined) {
+    rules.minimum = minimum.open && type === 'integer' ? Math.floor(minimum.value) + 1 : minimum.value
+    if (minimum.open && type === 'number') notes.push(`Greater than ${minimum.value}.`)
+  }
+  if (maximum !== undefined) {
+    rules.maximum = maximum.open && type === 'integer' ? Math.ceil(maximum.value) - 1 : maximum.value
+    if (maximum.open && type === 'number') notes.push(`Less than ${maximum.value}.`)
+  }
+  if (typeof multipleOf === 'number') notes.push(`Multiple of ${multipleOf}.`)
+  if (typeof format === 'string' && FORMATS[type].includes(format)) rules.format = format
+  return { rules, notes }
+}
+
+/** The tighter of a closed and an open bound; `direction` is 1 for lower bounds and -1 for upper ones. */
+function bound(closed: unknown, open: unknown, direction: 1 | -1): { value: number; open: boolean } | undefined {
+  const closedValue = typeof closed === 'number' ? closed : undefined
+  if (typeof open === 'number') {
+    const closedIsTighter = closedValue !== undefined && closedValue * direction > open * direction
+    return closedIsTighter ? { value: closedValue, open: false } : { value: open, open: true }
+  }
+  return closedValue === undefined ? undefined : { value: closedValue, open: open === true }
+}
+
+/** The types of JSON Schema that a value can have, `null` apart. */
+type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object'])
+
+/** Keywords that belong to one type only, so that they imply the type where it is not stated. */
+const KEYWORDS_BY_TYPE: readonly (readonly [type: JsonType, keywords: readonly string[]])[] = [
+  ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'propertyNames']],
+  ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'contains', 'uniqueItems']],
+  ['string', ['pattern', 'minLength', 'maxLength', 'format', 'contentEncoding']],
+  ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
+]
+
+/** The types a schema allows: stated, or implied by its values or keywords; empty when it allows anything. */
+function schemaTypes(schema: JsonSchema): JsonType[] {
+  const stated = Array.isArray(schema['type']) ? schema['type'] : [schema['type']]
+  const known = stated.filter(isJsonType)
+  if (known.length > 0) return [...new Set(known)]
+  const values = allowedValues(schema)
+  if (values !== undefined) return [...new Set(values.map(typeOfValue).filter(isJsonType))]
+  const implied = KEYWORDS_BY_TYPE.find(([, keywords]) => keywords.some((keyword) => schema[keyword] !== undefined))
+  return implied === undefined ? [] : [implied[0]]
+}
+
+/** The values a schema lists (`enum`, `const`), null included; undefined when it lists none. */
+function allowedValues(schema: JsonSchema): unknown[] | undefined {
+  if (schema['const'] !== undefined) return [schema['const']]
+  return Array.isArray(schema['enum']) ? schema['enum'] : undefined
+}
+
+/** May the value be null? */
+function allowsNull(schema: JsonSchema): boolean {
+  const { type, nullable } = schema
+  if (nullable === true || type === 'null' || (Array.isArray(type) && type.includes('null'))) return true
+  return type === undefined && allowedValues(schema)?.includes(null) === true
+}
+
+/** Does a schema allow null and nothing else? */
+function isNullOnly(schema: JsonSchema): boolean {
+  const { type } = schema
+  if (type === 'null' || (Array.isArray(type) && type.every((one) => one === 'null'))) return true
+  return type === undefined && allowedValues(schema)?.every((value) => value === null) === true
+}
+
+/** Has a value of the schema this type? Whole numbers are numbers too. */
+function isOfType(value: unknown, type: JsonType): boolean {
+  const own = typeOfValue(value)
+  return own === type || (type === 'number' && own === 'integer')
+}
+
+function typeOfValue(value: unknown): JsonType | 'null' {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  if (typeof value === 'string' || typeof value === 'boolean') return typeof value as 'string' | 'boolean'
+  return 'object'
+}
+
+function isJsonType(value: unknown): value is JsonType {
+  return TYPES.has(value)
+}

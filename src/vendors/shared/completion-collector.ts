@@ -1,0 +1,114 @@
+import type { Usage } from '../../core/usage.ts'
+import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import type { ChatRequest, ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { chatUsage } from '../../endpoints/chat/chat-usage.ts'
+import type { VendorCall } from '../vendor.ts'
+
+interface CollectedChoice {
+  text: string
+  refusal: string
+  reasoning: string
+  readonly thinkingBlocks: ThinkingBlock[]
+  readonly toolCalls: ChatToolCall[]
+  extraContent: ExtraContent | undefined
+  finishReason: FinishReason | undefined
+}
+
+/** Gathers what a reader of a vendor's answer writes into one chat completion. */
+export class CompletionCollector implements ChatStreamWriter {
+  #id = ''
+  readonly #choices = new Map<number, CollectedChoice>()
+
+  /** The completion with its choices in order; undefined when there are none, or one neither ended nor holds anything. */
+  completion(call: VendorCall<ChatRequest>, usage: Usage | undefined): ChatCompletion | undefined {
+    const choices: ChatCompletion['choices'] = []
+    for (const [index, choice] of [...this.#choices].sort(([first], [second]) => first - second)) {
+      const isEmpty = choice.text === '' && choice.toolCalls.length === 0
+      if (choice.finishReason === undefined && isEmpty) return undefined
+      // The body was whole, so a candidate that forgot its reason has simply stopped.
+      const reason = choice.finishReason ?? (choice.toolCalls.length > 0 ? 'tool_calls' : 'stop')
+      choices.push({ index, message: messageOf(choice), logprobs: null, finish_reason: reason })
+    }
+    if (choices.length === 0) return undefined
+    return {
+      id: this.#id,
+      object: 'chat.completion',
+      created: Math.floor(call.nowMs / 1000),
+      model: call.publicModel,
+      choices,
+      ...(usage === undefined ? {} : { usage: chatUsage(usage) }),
+    }
+  }
+
+  start(id: string): void {
+    this.#id = id
+  }
+
+  text(text: string, choice = 0): void {
+    this.#choice(choice).text += text
+  }
+
+  refusal(text: string, choice = 0): void {
+    this.#choice(choice).refusal += text
+  }
+
+  reasoning(text: string, choice = 0): void {
+    this.#choice(choice).reasoning += text
+  }
+
+  thinkingBlock(block: ThinkingBlock, choice = 0): void {
+    this.#choice(choice).thinkingBlocks.push(block)
+  }
+
+  extraContent(extra: ExtraContent, choice = 0): void {
+    this.#choice(choice).extraContent = extra
+  }
+
+  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+    this.#choice(choice).toolCalls[call.index] = {
+      id: call.id,
+      type: 'function',
+      function: { name: call.name, arguments: '' },
+      ...(call.extra === undefined ? {} : { extra_content: call.extra }),
+    }
+  }
+
+  toolCallArguments(index: number, json: string, choice = 0): void {
+    const call = this.#choice(choice).toolCalls[index]
+    if (call !== undefined) call.function.arguments += json
+  }
+
+  finish(reason: FinishReason, choice = 0): void {
+    this.#choice(choice).finishReason = reason
+  }
+
+  #choice(index: number): CollectedChoice {
+    const known = this.#choices.get(index)
+    if (known !== undefined) return known
+    const choice: CollectedChoice = {
+      text: '',
+      refusal: '',
+      reasoning: '',
+      thinkingBlocks: [],
+      toolCalls: [],
+      extraContent: undefined,
+      finishReason: undefined,
+    }
+    this.#choices.set(index, choice)
+    return choice
+  }
+}
+
+function messageOf(choice: CollectedChoice): ChatAnswerMessage {
+  const { text, refusal, reasoning, thinkingBlocks, toolCalls, extraContent } = choice
+  return {
+    role: 'assistant',
+    content: text === '' && toolCalls.length > 0 ? null : text,
+    refusal: refusal === '' ? null : refusal,
+    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls }),
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(thinkingBlocks.length === 0 ? {} : { thinking_blocks: thinkingBlocks }),
+    ...(extraContent === undefined ? {} : { extra_content: extraContent }),
+  }
+}
