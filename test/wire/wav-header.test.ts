@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { WavEncoder } from '../../src/wire/wav-encoder.ts'
-import { soundStart, WAV_HEADER_BYTES, wavHeader } from '../../src/wire/wav-header.ts'
+import { soundStart, WAV_HEADER_BYTES, WavEncoder, wavHeader } from '../../src/wire/wav-encoder.ts'
 import { wavFile } from './wav-file.ts'
 
 test('a header is that of 16-bit mono sound whose length is open', () => {

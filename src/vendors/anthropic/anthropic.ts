@@ -7,7 +7,7 @@ import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress } from './chat-to-wire.ts'
 import { madeTurns } from './made-turns.ts'
 import { messagesErrorFrom, messagesStreamError } from './messages-error.ts'
-import { messagesRelay } from './messages-relay.ts'
+import { messagesOperation } from './messages-operation.ts'
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions {
@@ -42,7 +42,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
       decoder: (call, writer) =>
         new MessagesStreamDecoder(call, writer, (event) => messagesStreamError(event, apiKeys)),
     },
-    messages: messagesRelay(address, apiKeys),
+    messages: messagesOperation(address, apiKeys),
     madeTurns,
     errorFrom: (answer, nowMs) => messagesErrorFrom(answer, nowMs, apiKeys),
   }

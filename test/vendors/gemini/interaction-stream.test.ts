@@ -319,7 +319,7 @@ describe('large pictures', () => {
 
     expect(stream.failure).toMatchObject({
       kind: 'invalid_response',
-      message: 'the vendor sent an event that is too large',
+      message: 'The vendor sent an event that is too large.',
     })
   })
 })

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
-import { joinChunks } from '../../shared/json-bytes.ts'
+import { joinChunks } from '../../../wire/join-chunks.ts'
 import type { RelayedBody, VendorCall } from '../../vendor.ts'
 import { redactKeys } from '../error-from.ts'
 import { GeneratedImageReader } from './generated-image-reader.ts'
