@@ -25,7 +25,7 @@ export function multimodalImages(path: string): ImageOperation<MultimodalImageRe
 
 /**
  * The answer as it came, with what the vendor says about the number of pictures, else with their number. Undefined when
- * there is no picture, unless the vendor says itself that it made none: an error in disguise is read by `errorFrom`.
+ * there is no picture, unless the vendor says itself that it made none: an error in a 2xx is read by `errorFrom`.
  */
 function passPictures(chunks: readonly Uint8Array[]): RelayedBody | undefined {
   const body = parseVendorJson(joinChunks(chunks).toString('utf8'))

@@ -30,7 +30,7 @@ export function acceptedTask(answer: WireAnswer): AcceptedTask | undefined {
 }
 
 /**
- * Reads a task record. Undefined when it has no status that is known: such an answer is no verdict.
+ * Reads a task record. Undefined when it has no status that is known: such an answer says nothing about the task.
  * @param apiKeys Removed from the vendor's texts.
  */
 export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): TaskReport | undefined {

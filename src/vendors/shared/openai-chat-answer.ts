@@ -82,7 +82,7 @@ interface WireCompletion extends Record<string, unknown> {
 }
 
 /**
- * Reads the text of a whole answer. Undefined when it is not a chat completion: no JSON, an error in disguise, no
+ * Reads the text of a whole answer. Undefined when it is not a chat completion: no JSON, an error in a 2xx, no
  * choices, or a choice without a message.
  */
 function readCompletion(text: string): WireCompletion | undefined {

@@ -35,11 +35,7 @@ export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOp
   }
 }
 
-function toWire(
-  call: VendorCall<EmbeddingsRequest>,
-  dialect: OpenAIEmbeddingsDialect,
-  passes: boolean,
-): WireRequest {
+function toWire(call: VendorCall<EmbeddingsRequest>, dialect: OpenAIEmbeddingsDialect, passes: boolean): WireRequest {
   const asked: EmbeddingsRequest =
     !passes && dialect.prefersBase64 ? { ...call.request, encoding_format: 'base64' } : call.request
   const { body: ruled, dropped } = applyFieldRules(asked, dialect.rules)

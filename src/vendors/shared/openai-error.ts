@@ -140,8 +140,8 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
 function statusWithin(envelope: ErrorEnvelope, status: number): number {
   const inner = INNER_STATUS.exec(envelope.message ?? '')
   if (inner !== null) return Number(inner[1])
-  const isDisguised = status < 300
-  return isDisguised && /^[45]\d\d$/.test(envelope.code ?? '') ? Number(envelope.code) : status
+  const is2xx = status < 300
+  return is2xx && /^[45]\d\d$/.test(envelope.code ?? '') ? Number(envelope.code) : status
 }
 
 function callerStatus(status: number): number {
@@ -180,7 +180,7 @@ function errorEnvelopeOf(answer: WireAnswer): ErrorEnvelope {
   const text = asBuffer(answer.body).toString('utf8').trim()
   const parsed = parseVendorJson(text)
   if (isJsonObject(parsed)) return errorEnvelope(parsed)
-  // A 2xx body that is no JSON object may hold an answer; its text is none of an error's business.
+  // A 2xx body that is no JSON object may hold an answer; its text is not shown in errors.
   if (parsed !== undefined || text === '' || (answer.status >= 200 && answer.status < 300)) return SILENT
   const isPage = text.startsWith('<') || mediaType(firstHeader(answer.headers, 'content-type')) === 'text/html'
   const message = isPage ? /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]?.trim() : text.slice(0, MAX_TEXT_LENGTH)

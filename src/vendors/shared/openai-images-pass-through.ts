@@ -8,7 +8,7 @@ import { PassThroughStream } from './pass-through-stream.ts'
 
 /**
  * Passes a whole image answer on: its bytes pass untouched, and only `usage` is read. Pictures are counted as they stand in
- * `data`. Undefined when it is not a list of pictures: no JSON object, an error in disguise, or no `data`.
+ * `data`. Undefined when it is not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
  */
 export function passPictures(chunks: readonly Uint8Array[]): RelayedBody | undefined {
   const members = outlineMembers(chunks)

@@ -64,6 +64,11 @@ export abstract class PassThroughStream implements AnswerStream {
     return -1
   }
 
+  /** True when comments are taken out from here on. */
+  protected get dropsComments(): boolean {
+    return false
+  }
+
   /** The vendor's body has ended, and the stream was neither over nor failed; gives bytes to add. */
   protected bodyEnded(): Buffer | undefined {
     return undefined
@@ -129,7 +134,7 @@ export abstract class PassThroughStream implements AnswerStream {
       }
       event.read(bytes, position)
       if (event.hasData) this.readEvent(event, isRest)
-      else if (isRest) this.drop()
+      else if (isRest || this.dropsComments) this.drop()
       if (this.#isWithheld) break
       position = event.end
     }

@@ -205,6 +205,7 @@ describe('how a stream ends', () => {
 
   test('nothing is passed on behind the end', () => {
     expect(read(whole + events(delta(picture)) + DONE).text).toBe(shown)
+    expect(read(`${events(created(), completed())}: ping\n\n`).text).not.toContain('ping')
     expect(read(events(created(), completed(), delta(picture))).text).toBe(
       events(created(undefined, PUBLIC), completed({}, undefined, PUBLIC)) + DONE,
     )

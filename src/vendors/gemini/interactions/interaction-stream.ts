@@ -57,6 +57,10 @@ export class InteractionStream extends PassThroughStream {
     return super.push(this.#tail.push(chunk))
   }
 
+  protected override get dropsComments(): boolean {
+    return this.isComplete
+  }
+
   protected override bodyEnded(): Buffer | undefined {
     if (this.isComplete) {
       this.finish()
