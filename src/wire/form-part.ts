@@ -1,6 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { headerParameters } from './header-parameters.ts'
-import { mediaType } from './headers.ts'
+import { headerParameters, mediaType } from './headers.ts'
 import { joinChunks } from './join-chunks.ts'
 import type { FormPart } from './multipart.ts'
 

@@ -28,3 +28,66 @@ export function retryAfterSeconds(headers: HeaderMap, nowMs: number): number | u
   const date = Date.parse(text)
   return Number.isNaN(date) ? undefined : Math.max(0, (date - nowMs) / 1000)
 }
+
+/** A header value with parameters: `form-data; name="a"`. */
+interface ParameterizedValue {
+  /** What stands before the first semicolon, trimmed, in lower case. */
+  readonly value: string
+  /** By lower-case name. A Map, because names come from outside. */
+  readonly parameters: ReadonlyMap<string, string>
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
+
+/**
+ * Splits `value; name=token; name="text"`. Undefined when a parameter has no `=`, no proper name, an open quote, or stands
+ * there twice: which of two readings was meant cannot be known.
+ *
+ * Backslashes stand for themselves, as browsers write them; only `\"` means a quote, as curl and Go write it. A quote
+ * ends the text when a semicolon or the end follows, so a text may also end with a backslash.
+ */
+export function headerParameters(text: string): ParameterizedValue | undefined {
+  const semicolon = text.indexOf(';')
+  const value = (semicolon === -1 ? text : text.slice(0, semicolon)).trim().toLowerCase()
+  const parameters = new Map<string, string>()
+  let position = semicolon === -1 ? text.length : semicolon + 1
+  while (position < text.length) {
+    position = skipWhile(text, position, isSpaceOrSemicolon)
+    if (position === text.length) break
+    const equals = text.indexOf('=', position)
+    if (equals === -1) return undefined
+    const name = text.slice(position, equals).trim().toLowerCase()
+    if (!TOKEN.test(name) || parameters.has(name)) return undefined
+    const start = skipWhile(text, equals + 1, isSpace)
+    const isQuoted = text[start] === '"'
+    const end = isQuoted ? closingQuote(text, start + 1) : indexOrEnd(text, ';', start)
+    if (end === -1) return undefined
+    parameters.set(name, isQuoted ? text.slice(start + 1, end).replaceAll('\\"', '"') : text.slice(start, end).trim())
+    position = isQuoted ? end + 1 : end
+  }
+  return { value, parameters }
+}
+
+function closingQuote(text: string, from: number): number {
+  let quote = text.indexOf('"', from)
+  while (quote !== -1) {
+    const after = skipWhile(text, quote + 1, isSpace)
+    if (after === text.length || text[after] === ';') return quote
+    quote = text.indexOf('"', quote + 1)
+  }
+  return -1
+}
+
+function indexOrEnd(text: string, mark: string, from: number): number {
+  const index = text.indexOf(mark, from)
+  return index === -1 ? text.length : index
+}
+
+function skipWhile(text: string, from: number, matches: (character: string | undefined) => boolean): number {
+  let position = from
+  while (position < text.length && matches(text[position])) position++
+  return position
+}
+
+const isSpace = (character: string | undefined): boolean => character === ' ' || character === '\t'
+const isSpaceOrSemicolon = (character: string | undefined): boolean => isSpace(character) || character === ';'

@@ -1,4 +1,49 @@
-import { wavHeader } from './wav-header.ts'
+import { Buffer } from 'node:buffer'
+
+/** Bytes of a header made by {@link wavHeader}. */
+export const WAV_HEADER_BYTES = 44
+
+/**
+ * The length of a sound that is still being made. Of the values in use it is the one that sox, ffmpeg and browsers all read
+ * as "until the file ends"; with the largest number that fits, sox complains of a file that is cut.
+ */
+const UNKNOWN_LENGTH = 0x7ffff000
+
+const BYTES_PER_SAMPLE = 2
+
+/** Beginning of a WAV file of 16-bit mono sound whose length is not known yet (RIFF, WAVE format with PCM data). */
+export function wavHeader(sampleRate: number): Uint8Array {
+  const header = Buffer.alloc(WAV_HEADER_BYTES)
+  header.write('RIFF', 0, 'latin1')
+  header.writeUInt32LE(UNKNOWN_LENGTH + WAV_HEADER_BYTES - 8, 4)
+  header.write('WAVEfmt ', 8, 'latin1')
+  header.writeUInt32LE(16, 16)
+  header.writeUInt16LE(1, 20)
+  header.writeUInt16LE(1, 22)
+  header.writeUInt32LE(sampleRate, 24)
+  header.writeUInt32LE(sampleRate * BYTES_PER_SAMPLE, 28)
+  header.writeUInt16LE(BYTES_PER_SAMPLE, 32)
+  header.writeUInt16LE(8 * BYTES_PER_SAMPLE, 34)
+  header.write('data', 36, 'latin1')
+  header.writeUInt32LE(UNKNOWN_LENGTH, 40)
+  return header
+}
+
+/**
+ * Where the samples begin in the first bytes of a sound: behind the header of a WAV file, whatever chunks it holds, or at 0
+ * when there is no header. The whole header must be there.
+ */
+export function soundStart(bytes: Buffer): number {
+  if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WAVE')
+    return 0
+  let position = 12
+  while (position + 8 <= bytes.length) {
+    if (bytes.toString('latin1', position, position + 4) === 'data') return position + 8
+    const chunkBytes = bytes.readUInt32LE(position + 4)
+    position += 8 + chunkBytes + (chunkBytes % 2)
+  }
+  return bytes.length
+}
 
 /** Makes a WAV file of samples that arrive bit by bit: a header before the first of them, and nothing after the last. */
 export class WavEncoder {

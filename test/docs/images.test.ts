@@ -12,7 +12,7 @@ import { interactionImageEndpoint } from '../../src/endpoints/images/interaction
 import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
 import { CONVERSATION_RETENTION_MS } from '../../src/stages/conversation.ts'
-import { DEFAULT_FORM_LIMITS } from '../../src/wire/form-limits.ts'
+import { DEFAULT_FORM_LIMITS } from '../../src/wire/read-form.ts'
 import { editBody, generation, interaction, multimodal } from '../gateway/image-requests.ts'
 import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
 

@@ -5,7 +5,7 @@ import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
-import { messagesRelay } from './messages-relay.ts'
+import { messagesOperation } from './messages-operation.ts'
 import { ownsReasoning } from './reasoning.ts'
 
 /** Options of {@link anthropic}. */
@@ -40,7 +40,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
     },
-    messages: messagesRelay(address, apiKeys),
+    messages: messagesOperation(address, apiKeys),
     ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }

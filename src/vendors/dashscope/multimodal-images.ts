@@ -1,9 +1,14 @@
+import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
+import { pictureSize } from '../../endpoints/images/multimodal/picture-size.ts'
+import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
+import { CLOSE_BRACE, findMembers, skipBlanks } from '../../wire/json-cursor.ts'
+import { ByteEdits } from '../../wire/json-edits.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
-import { joinChunks } from '../shared/json-bytes.ts'
-import type { ImageOperation, RelayedBody } from '../vendor.ts'
-import { multimodalRequest } from './multimodal-request.ts'
+import type { ImageOperation, RelayedBody, VendorCall } from '../vendor.ts'
+
+const EDITED = ['model', 'parameters'] as const
 
 /** Pictures by DashScope's native API, which waits for them: there is no task to poll (Qwen-Image, API reference). */
 export function multimodalImages(path: string): ImageOperation<MultimodalImageRequest> {
@@ -14,15 +19,15 @@ export function multimodalImages(path: string): ImageOperation<MultimodalImageRe
       body: multimodalRequest(call),
       dropped: [],
     }),
-    fromWire: relayedAnswer,
+    fromWire: passPictures,
   }
 }
 
 /**
  * The answer as it came, with what the vendor says about the number of pictures, else with their number. Undefined when
- * there is no picture, unless the vendor says itself that it made none: an error in disguise is read by `errorFrom`.
+ * there is no picture, unless the vendor says itself that it made none: an error in a 2xx is read by `errorFrom`.
  */
-function relayedAnswer(chunks: readonly Uint8Array[]): RelayedBody | undefined {
+function passPictures(chunks: readonly Uint8Array[]): RelayedBody | undefined {
   const body = parseVendorJson(joinChunks(chunks).toString('utf8'))
   if (!isJsonObject(body) || !isJsonObject(body['output'])) return undefined
   const { choices } = body['output']
@@ -47,4 +52,40 @@ function reportedImages(usage: unknown): number | undefined {
   if (!isJsonObject(usage)) return undefined
   const count = usage['image_count'] ?? usage['output_image_count']
   return typeof count === 'number' ? count : undefined
+}
+
+/**
+ * The body for the vendor: what the caller sent, with the vendor's model id, and for text to image with `parameters.size`
+ * where it is missing, because the vendor's own default is another size than the one that is billed. The caller's bytes are
+ * kept wherever they can be read in one way only.
+ */
+function multimodalRequest(call: VendorCall<MultimodalImageRequest>): Uint8Array | string {
+  const { request, model, bytes } = call
+  const size = request.parameters?.size === undefined ? pictureSize(request, model) : undefined
+  const edited = bytes === undefined ? undefined : editedBytes(asBuffer(bytes), request, model.upstream, size)
+  if (edited !== undefined) return edited
+  const parameters = size === undefined ? {} : { parameters: { ...request.parameters, size } }
+  return JSON.stringify({ ...request, ...parameters, model: model.upstream })
+}
+
+function editedBytes(
+  bytes: Buffer,
+  request: MultimodalImageRequest,
+  upstream: string,
+  size: string | undefined,
+): Buffer | undefined {
+  const { model, parameters: given } = findMembers(bytes, EDITED)
+  // One whose name is written with escapes is there, but not found: a second one must not be added to it.
+  if (model === undefined || (given === undefined) !== (request.parameters === undefined)) return undefined
+  const added = size !== undefined && given === undefined ? `,"parameters":${JSON.stringify({ size })}` : ''
+  const edits = [{ ...model, text: `${JSON.stringify(upstream)}${added}` }]
+  if (size !== undefined && given !== undefined) {
+    const inside = given.start + 1
+    const comma = bytes[skipBlanks(bytes, inside)] === CLOSE_BRACE ? '' : ','
+    edits.push({ start: inside, end: inside, text: `"size":${JSON.stringify(size)}${comma}` })
+  }
+  const inOrder = new ByteEdits()
+  edits.sort((one, other) => one.start - other.start)
+  for (const { start, end, text } of edits) inOrder.replace(start, end, Buffer.from(text))
+  return inOrder.apply(bytes)
 }

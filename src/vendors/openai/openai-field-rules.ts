@@ -1,8 +1,53 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { activeRules, type ChatFieldTable, PASS_ALL } from '../shared/chat-fields.ts'
+import { activeRules, type ChatFieldTable, PASS_ALL, plainMessages } from '../shared/chat-fields.ts'
 import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
-import { plainMessages } from '../shared/openai-chat-messages.ts'
-import type { TokenLimitField } from './token-limit-field.ts'
+
+/** The request field by which a model takes its bound on generated tokens. */
+export type TokenLimitField = 'max_tokens' | 'max_completion_tokens'
+
+/**
+ * Models of OpenAI by id. Reasoning models refuse `max_tokens` (OpenAI, API reference of chat completions).
+ * Rows stand for the dated ids of a model and for its fine-tunes too.
+ */
+const TOKEN_LIMIT_FIELDS: ReadonlyMap<string, TokenLimitField> = new Map<string, TokenLimitField>([
+  ['gpt-3.5-turbo', 'max_tokens'],
+  ['gpt-4', 'max_tokens'],
+  ['gpt-4-turbo', 'max_tokens'],
+  ['gpt-4o', 'max_tokens'],
+  ['gpt-4o-mini', 'max_tokens'],
+  ['gpt-4.1', 'max_tokens'],
+  ['gpt-4.1-mini', 'max_tokens'],
+  ['gpt-4.1-nano', 'max_tokens'],
+  ['chatgpt-4o-latest', 'max_tokens'],
+  ['o1', 'max_completion_tokens'],
+  ['o1-mini', 'max_completion_tokens'],
+  ['o3', 'max_completion_tokens'],
+  ['o3-mini', 'max_completion_tokens'],
+  ['o4-mini', 'max_completion_tokens'],
+  ['gpt-5', 'max_completion_tokens'],
+  ['gpt-5-mini', 'max_completion_tokens'],
+  ['gpt-5-nano', 'max_completion_tokens'],
+  ['gpt-5.1', 'max_completion_tokens'],
+  ['gpt-5.4', 'max_completion_tokens'],
+])
+
+/** What the newest models take; `max_tokens` is deprecated. */
+export const DEFAULT_TOKEN_LIMIT_FIELD: TokenLimitField = 'max_completion_tokens'
+
+const DATE_SUFFIX = /-\d{4}(?:-\d{2}-\d{2})?$/
+const FINE_TUNE = /^ft:([^:]+):/
+
+/** Looks a model up by the vendor's id, dated ids and fine-tunes included; the host's own rows come first. */
+export function tokenLimitField(
+  upstream: string,
+  overrides: Readonly<Record<string, TokenLimitField>> = {},
+  fallback: TokenLimitField = DEFAULT_TOKEN_LIMIT_FIELD,
+): TokenLimitField {
+  const base = FINE_TUNE.exec(upstream)?.[1] ?? upstream
+  const family = base.replace(DATE_SUFFIX, '')
+  const rows = new Map(Object.entries(overrides))
+  return rows.get(upstream) ?? rows.get(family) ?? TOKEN_LIMIT_FIELDS.get(family) ?? fallback
+}
 
 const asCompletionTokens: FieldMapping<ChatRequest> = {
   needed: () => true,

@@ -5,8 +5,7 @@ import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
-import { OPENAI_RULES } from './openai-field-rules.ts'
-import { DEFAULT_TOKEN_LIMIT_FIELD, type TokenLimitField, tokenLimitField } from './token-limit-field.ts'
+import { DEFAULT_TOKEN_LIMIT_FIELD, OPENAI_RULES, type TokenLimitField, tokenLimitField } from './openai-field-rules.ts'
 
 const API_PATH = '/v1'
 

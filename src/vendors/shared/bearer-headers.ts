@@ -1,5 +1,5 @@
 /**
- * Headers of a JSON POST with a bearer key, as a flat list. Answers are asked for uncompressed: they are relayed and read
+ * Headers of a JSON POST with a bearer key, as a flat list. Answers are asked for uncompressed: they are passed on and read
  * as they are. An empty key sends no credential, for servers that want none.
  */
 export function bearerHeaders(apiKey: string, accept: 'application/json' | 'text/event-stream'): string[] {

@@ -1,12 +1,17 @@
 import { Buffer } from 'node:buffer'
-import { closingQuote, isJsonBlank, startsWith } from './json-bytes.ts'
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  closingQuote,
+  isText,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipBlanks,
+  startsWith,
+} from '../../wire/json-cursor.ts'
 
-const QUOTE = 0x22
-const COLON = 0x3a
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
 const LETTER_N = 0x6e
 
 const CONTENT = Buffer.from('"content":"')
@@ -100,11 +105,9 @@ export class ChatChunkScan {
       if (byte === QUOTE) {
         const close = closingQuote(bytes, position, end)
         if (close === -1) return false
-        let next = close + 1
-        while (isJsonBlank(bytes[next])) next += 1
+        let next = skipBlanks(bytes, close + 1)
         if (bytes[next] === COLON) {
-          next += 1
-          while (isJsonBlank(bytes[next])) next += 1
+          next = skipBlanks(bytes, next + 1)
           if (depth <= DELTA && !this.#isOrdinaryMember(bytes, position + 1, close, next, end, depth)) return false
         }
         position = next
@@ -132,8 +135,8 @@ export class ChatChunkScan {
     if (depth === TOP) return this.#isOrdinaryTopMember(bytes, nameStart, nameEnd, value, end)
     if (!this.#inChoices) return true
     if (depth === CHOICE) {
-      if (isName(bytes, nameStart, nameEnd, 'finish_reason')) return bytes[value] === LETTER_N
-      this.#inDelta = isName(bytes, nameStart, nameEnd, 'delta')
+      if (isText(bytes, nameStart, nameEnd, 'finish_reason')) return bytes[value] === LETTER_N
+      this.#inDelta = isText(bytes, nameStart, nameEnd, 'delta')
       if (this.#inDelta && this.#deltaStart === 0 && bytes[value] === OPEN_BRACE) this.#deltaStart = value + 1
       return true
     }
@@ -141,10 +144,10 @@ export class ChatChunkScan {
     const first = bytes[value]
     const second = bytes[value + 1]
     if (first === QUOTE) {
-      if (second !== QUOTE && !isName(bytes, nameStart, nameEnd, 'role')) this.hasContent = true
+      if (second !== QUOTE && !isText(bytes, nameStart, nameEnd, 'role')) this.hasContent = true
     } else if (first === OPEN_BRACKET && second !== CLOSE_BRACKET) {
       this.hasContent = true
-      if (isName(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
+      if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
     } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.hasContent = true
     return true
   }
@@ -152,34 +155,24 @@ export class ChatChunkScan {
   #isOrdinaryTopMember(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): boolean {
     const first = bytes[value]
     this.#inChoices = false
-    if (isName(bytes, nameStart, nameEnd, 'choices')) {
-      let inside = value + 1
-      while (isJsonBlank(bytes[inside])) inside += 1
+    if (isText(bytes, nameStart, nameEnd, 'choices')) {
+      const inside = skipBlanks(bytes, value + 1)
       this.#inChoices = true
       this.#hasChoices = true
       return first === OPEN_BRACKET && bytes[inside] !== CLOSE_BRACKET
     }
-    if (isName(bytes, nameStart, nameEnd, 'model')) {
+    if (isText(bytes, nameStart, nameEnd, 'model')) {
       if (first !== QUOTE || this.modelStart !== -1) return false
       this.modelStart = value
       this.modelEnd = closingQuote(bytes, value, end) + 1
       return this.modelEnd > 0
     }
-    if (isName(bytes, nameStart, nameEnd, 'usage') || isName(bytes, nameStart, nameEnd, 'error'))
+    if (isText(bytes, nameStart, nameEnd, 'usage') || isText(bytes, nameStart, nameEnd, 'error'))
       return first === LETTER_N
     return true
   }
 
   #isWhole(bytes: Buffer, from: number, end: number): boolean {
-    let position = from
-    while (position < end && isJsonBlank(bytes[position])) position += 1
-    return position === end && this.#hasChoices && this.modelStart !== -1
+    return skipBlanks(bytes, from, end) === end && this.#hasChoices && this.modelStart !== -1
   }
-}
-
-function isName(bytes: Buffer, start: number, end: number, name: string): boolean {
-  const length = end - start
-  if (length !== name.length) return false
-  for (let offset = 0; offset < length; offset++) if (bytes[start + offset] !== name.charCodeAt(offset)) return false
-  return true
 }

@@ -5,10 +5,8 @@ import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/c
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { invalidResponse } from './invalid-response.ts'
+import { openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
 import { isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
-import { reasoningText } from './openai-chat-from-wire.ts'
-import { openaiFinishReason } from './openai-finish-reason.ts'
-import { openaiUsage } from './openai-usage.ts'
 import { StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {

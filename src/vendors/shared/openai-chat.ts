@@ -1,21 +1,72 @@
-import type { ChatOperation } from '../vendor.ts'
-import { relayChatBody } from './openai-chat-body-relay.ts'
+import { Buffer } from 'node:buffer'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import { OPEN_BRACE } from '../../wire/json-cursor.ts'
+import { ByteEdits, findKnownString } from '../../wire/json-edits.ts'
+import type { ChatOperation, VendorCall, WireRequest } from '../vendor.ts'
+import { bearerHeaders } from './bearer-headers.ts'
+import { applyFieldRules } from './field-rules.ts'
+import { openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import type { OpenAIChatDialect } from './openai-chat-dialect.ts'
-import { openaiChatFromWire } from './openai-chat-from-wire.ts'
-import { openaiChatToWire } from './openai-chat-request.ts'
-import { OpenAIChatStreamRelay } from './openai-chat-stream-relay.ts'
+import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
 
-/** Chat at a server that speaks OpenAI's chat completions dialect: relayed to callers of the same dialect. */
+const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
+
+/** Chat at a server that speaks OpenAI's chat completions dialect: its answers pass through to callers of the same dialect. */
 export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
   return {
-    toWire: (call) => openaiChatToWire(call, dialect),
+    toWire: (call) => chatToWire(call, dialect),
     fromWire: openaiChatFromWire,
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
     relay: {
       applies: () => true,
-      body: relayChatBody,
-      stream: (call) => new OpenAIChatStreamRelay(call, dialect),
+      body: passChatBody,
+      stream: (call) => new OpenAIChatPassThrough(call, dialect),
     },
   }
+}
+
+/**
+ * Writes a chat request. The caller's own bytes are sent where they can be: as they are, or with the model id replaced
+ * and the demand for usage put in. Otherwise the request is written again from its parsed form.
+ */
+function chatToWire(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
+  const { body: ruled, dropped } = applyFieldRules(call.request, dialect.rulesFor(call.model.upstream))
+  const edited = ruled === undefined && call.bytes !== undefined ? editedBytes(call, asBuffer(call.bytes)) : undefined
+  return {
+    path: dialect.path,
+    headers: bearerHeaders(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
+    body: edited ?? JSON.stringify(completed(ruled ?? { ...call.request }, call)),
+    dropped,
+  }
+}
+
+/** The caller's bytes with what must change; undefined when splicing cannot be shown to do what is meant. */
+function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer): Buffer | undefined {
+  const { request } = call
+  if (call.stream !== (request.stream === true)) return undefined
+  const asks = call.stream && request.stream_options?.include_usage !== true
+  if (asks && request.stream_options !== undefined) return undefined
+  const span = findKnownString(bytes, ['model'], request.model)
+  if (span === undefined) return undefined
+  const edits = new ByteEdits()
+  const behindBrace = bytes.indexOf(OPEN_BRACE) + 1
+  if (asks) edits.replace(behindBrace, behindBrace, ASK_FOR_USAGE)
+  if (request.model !== call.model.upstream) {
+    edits.replace(span.start, span.end, Buffer.from(JSON.stringify(call.model.upstream)))
+  }
+  return edits.apply(bytes)
+}
+
+/** Sets what the gateway decides: the vendor's model id, and usage at the end of every stream. */
+function completed(body: Record<string, unknown>, call: VendorCall<ChatRequest>): Record<string, unknown> {
+  body['model'] = call.model.upstream
+  if (call.stream) {
+    body['stream'] = true
+    body['stream_options'] = { ...call.request.stream_options, include_usage: true }
+  } else if (body['stream'] === true) {
+    body['stream'] = false
+  }
+  return body
 }

@@ -1,10 +1,10 @@
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import { replaceString } from '../../wire/json-edits.ts'
 import type { EmbeddingsOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
-import { readEmbeddings } from './embeddings-from-wire.ts'
-import { relayEmbeddings } from './embeddings-relay.ts'
+import { passEmbeddings, readEmbeddings } from './embeddings-answer.ts'
 import { applyFieldRules, type FieldRules } from './field-rules.ts'
-import { asBuffer, replaceTopLevelString } from './json-bytes.ts'
 
 /** What tells one server of OpenAI's embeddings dialect from another. */
 export interface OpenAIEmbeddingsDialect {
@@ -22,31 +22,27 @@ export interface OpenAIEmbeddingsDialect {
   readonly prefersBase64: boolean
 }
 
-/** Embeddings at a server of OpenAI's dialect. Answers to a caller's own bytes are relayed, all others translated. */
+/** Embeddings at a server of OpenAI's dialect. Answers to a caller's own bytes pass through, all others translated. */
 export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOperation {
-  const relays = (call: VendorCall<EmbeddingsRequest>): boolean =>
+  const passes = (call: VendorCall<EmbeddingsRequest>): boolean =>
     call.bytes !== undefined && (dialect.givesBase64 || call.request.encoding_format !== 'base64')
   return {
     maxInputs: dialect.maxInputs,
     takesTokens: dialect.takesTokens,
-    toWire: (call) => toWire(call, dialect, relays(call)),
+    toWire: (call) => toWire(call, dialect, passes(call)),
     fromWire: (answer, call) => readEmbeddings(asBuffer(answer.body).toString('utf8'), call),
-    relay: { applies: relays, body: relayEmbeddings },
+    relay: { applies: passes, body: passEmbeddings },
   }
 }
 
-function toWire(
-  call: VendorCall<EmbeddingsRequest>,
-  dialect: OpenAIEmbeddingsDialect,
-  isRelayed: boolean,
-): WireRequest {
+function toWire(call: VendorCall<EmbeddingsRequest>, dialect: OpenAIEmbeddingsDialect, passes: boolean): WireRequest {
   const asked: EmbeddingsRequest =
-    !isRelayed && dialect.prefersBase64 ? { ...call.request, encoding_format: 'base64' } : call.request
+    !passes && dialect.prefersBase64 ? { ...call.request, encoding_format: 'base64' } : call.request
   const { body: ruled, dropped } = applyFieldRules(asked, dialect.rules)
   const { upstream } = call.model
   const edited =
-    ruled === undefined && isRelayed && call.bytes !== undefined
-      ? replaceTopLevelString(asBuffer(call.bytes), 'model', call.request.model, upstream)
+    ruled === undefined && passes && call.bytes !== undefined
+      ? replaceString(asBuffer(call.bytes), 'model', call.request.model, upstream)
       : undefined
   return {
     path: dialect.path,

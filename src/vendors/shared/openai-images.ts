@@ -1,9 +1,18 @@
+import type { Buffer } from 'node:buffer'
+import type { CatalogModel } from '../../catalog/model.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
+import { losesQuality, vendorQuality } from '../../endpoints/images/openai/image-quality.ts'
+import { AUTO_SIZE, takesAuto } from '../../endpoints/images/openai/image-size.ts'
 import type { OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
-import type { ImageOperation, VendorFailure } from '../vendor.ts'
-import { relayPictures } from './openai-images-answer.ts'
-import { editToWire, picturesToWire } from './openai-images-request.ts'
-import { OpenAIImageStream } from './openai-images-stream.ts'
+import type { PictureOptions } from '../../endpoints/images/openai/picture-options.ts'
+import { encodeForm } from '../../wire/encode-form.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import { editMembers, type MemberChanges } from '../../wire/json-edits.ts'
+import type { Form, FormPart } from '../../wire/multipart.ts'
+import type { ImageOperation, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
+import { bearerHeaders } from './bearer-headers.ts'
+import { OpenAIImagesPassThrough, passPictures } from './openai-images-pass-through.ts'
 
 /** What tells one server of OpenAI's image dialect from another. */
 export interface OpenAIImagesDialect {
@@ -27,7 +36,99 @@ function answers({
   streamFailure,
 }: OpenAIImagesDialect): Pick<Required<ImageOperation<{ readonly n?: number | null }>>, 'fromWire' | 'stream'> {
   return {
-    fromWire: relayPictures,
-    stream: (call) => new OpenAIImageStream({ pictures: call.request.n ?? 1, streamFailure }),
+    fromWire: passPictures,
+    stream: (call) => new OpenAIImagesPassThrough({ pictures: call.request.n ?? 1, streamFailure }),
   }
+}
+
+/**
+ * Writes a request in JSON: the caller's bytes with the model id, and what the model does not take, changed. It is written
+ * again only where members stand twice or under escaped names.
+ */
+function picturesToWire(call: VendorCall<PictureOptions>, path: string): WireRequest {
+  const { changes, dropped } = pictureFields(call.request, call.model)
+  const json = new Map([...changes].map(([name, value]) => [name, jsonText(value)]))
+  return {
+    path,
+    headers: bearerHeaders(call.apiKey, accepted(call)),
+    body: edited(call.bytes, json) ?? rewritten(call, changes),
+    dropped,
+  }
+}
+
+/** Writes an edit: a form again as a form, with its parts in order, under their names and types; JSON as JSON. */
+function editToWire(call: VendorCall<ImageEditRequest>, path: string): WireRequest {
+  const { form } = call.request
+  if (form === undefined) return picturesToWire(call, path)
+  const fields = pictureFields(call.request, call.model)
+  const { contentType, chunks } = encodeForm(changedForm(form, fields))
+  const [, , ...headers] = bearerHeaders(call.apiKey, accepted(call))
+  return { path, headers: ['content-type', contentType, ...headers], body: chunks, dropped: fields.dropped }
+}
+
+function edited(given: Uint8Array | undefined, changes: MemberChanges): Buffer | undefined {
+  const bytes = given && asBuffer(given)
+  return bytes && editMembers(bytes, changes)?.apply(bytes)
+}
+
+function changedForm(form: Form, { changes }: PictureFields): Form {
+  const parts = form.flatMap((part): FormPart[] => {
+    if (part.kind === 'file' || !changes.has(part.name)) return [part]
+    const value = changes.get(part.name)
+    return value === undefined ? [] : [{ ...part, value }]
+  })
+  for (const [name, value] of changes) {
+    if (value !== undefined && !form.some((part) => part.name === name)) parts.push({ kind: 'field', name, value })
+  }
+  return parts
+}
+
+function accepted(call: VendorCall<unknown>): 'text/event-stream' | 'application/json' {
+  return call.stream ? 'text/event-stream' : 'application/json'
+}
+
+function jsonText(value: string | undefined): string | undefined {
+  return value === undefined ? undefined : JSON.stringify(value)
+}
+
+function rewritten(call: VendorCall<PictureOptions>, changes: PictureFields['changes']): string {
+  const parsed = call.bytes === undefined ? undefined : parseVendorJson(asBuffer(call.bytes).toString('utf8'))
+  const body: Record<string, unknown> = { ...(isJsonObject(parsed) ? parsed : call.request) }
+  for (const [name, value] of changes) {
+    if (value === undefined) delete body[name]
+    else body[name] = value
+  }
+  return JSON.stringify(body)
+}
+
+/** What a request's fields become on the way to the vendor. */
+export interface PictureFields {
+  /** New values by name; undefined: the field is left out. */
+  readonly changes: ReadonlyMap<string, string | undefined>
+  /** Fields that the caller set and that have no effect at this model. */
+  readonly dropped: readonly string[]
+}
+
+/**
+ * What must change: the model id, qualities under another name, and what the model's vendor refuses though the API
+ * specification lets callers send it. `b64_json` is what callers get when they say nothing, so it is asked for where the
+ * vendor would choose. A model without abilities gets the caller's fields as they are.
+ */
+export function pictureFields(options: PictureOptions, model: CatalogModel): PictureFields {
+  const changes = new Map<string, string | undefined>([['model', model.upstream]])
+  const dropped: string[] = []
+  const { image } = model
+  if (image === undefined) return { changes, dropped }
+  const { size, quality, response_format: format } = options
+  if (size === AUTO_SIZE && !takesAuto(image)) changes.set('size', undefined)
+  const known = vendorQuality(quality, image)
+  if (quality !== undefined && quality !== null && known !== quality) changes.set('quality', known)
+  if (losesQuality(quality, image)) dropped.push('quality')
+  if (image.answersWithUrls === true) {
+    if (format === undefined || format === null) changes.set('response_format', 'b64_json')
+  } else if (format !== undefined) {
+    changes.set('response_format', undefined)
+    if (format === 'url') dropped.push('response_format')
+  }
+  return { changes, dropped }
 }

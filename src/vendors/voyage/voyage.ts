@@ -1,9 +1,10 @@
+import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
+import type { FieldRules } from '../shared/field-rules.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
-import { VOYAGE_RULES } from './voyage-field-rules.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -18,6 +19,29 @@ export interface VoyageOptions {
   readonly apiKey?: ApiKeys
   /** Origin, with or without a path prefix and `/v1`; the host that the kind of key belongs to by default. */
   readonly baseURL?: string | undefined
+}
+
+/**
+ * Voyage's embedding fields (Voyage, text embeddings reference). It refuses arguments it does not know, and the value
+ * `float`, which it means by leaving `encoding_format` out.
+ */
+export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
+  model: 'pass',
+  input: 'pass',
+  dimensions: {
+    needed: () => true,
+    apply: (body, value) => {
+      delete body['dimensions']
+      if (value !== null) body['output_dimension'] = value
+    },
+  },
+  encoding_format: {
+    needed: (value) => value !== 'base64',
+    apply: (body) => {
+      delete body['encoding_format']
+    },
+  },
+  user: 'drop',
 }
 
 /**

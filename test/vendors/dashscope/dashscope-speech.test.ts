@@ -3,7 +3,7 @@ import type { SpeechDecoder } from '../../../src/endpoints/speech/speech-decoder
 import type { SpeechRequest } from '../../../src/endpoints/speech/speech-request.ts'
 import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
-import { wavHeader } from '../../../src/wire/wav-header.ts'
+import { wavHeader } from '../../../src/wire/wav-encoder.ts'
 
 const operation = dashscope({ apiKey: 'vendor-key' }).speech!
 

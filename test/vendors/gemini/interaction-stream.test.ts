@@ -205,6 +205,7 @@ describe('how a stream ends', () => {
 
   test('nothing is passed on behind the end', () => {
     expect(read(whole + events(delta(picture)) + DONE).text).toBe(shown)
+    expect(read(`${events(created(), completed())}: ping\n\n`).text).not.toContain('ping')
     expect(read(events(created(), completed(), delta(picture))).text).toBe(
       events(created(undefined, PUBLIC), completed({}, undefined, PUBLIC)) + DONE,
     )
@@ -319,7 +320,7 @@ describe('large pictures', () => {
 
     expect(stream.failure).toMatchObject({
       kind: 'invalid_response',
-      message: 'the vendor sent an event that is too large',
+      message: 'The vendor sent an event that is too large.',
     })
   })
 })

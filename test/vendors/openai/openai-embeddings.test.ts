@@ -91,25 +91,38 @@ describe('openai embedding answers, relayed', () => {
     expect(relayText(text)).toBe(`{"object":"list","data":${VECTORS},"model":"te-3","id":"e1"}`)
   })
 
-  for (const [what, text] of [
-    ['other lists before', `{"notes":[],"object":"list","data":${VECTORS},"model":"m","usage":{"total_tokens":3}}`],
-    ['escapes in an item', `{"data":${VECTORS.replace('"index"', '"x":"\\"]","index"')},"usage":{"total_tokens":3}}`],
-    ['a list in an item', `{"data":${VECTORS.replace('"index"', '"x":[[1]],"index"')},"usage":{"total_tokens":3}}`],
-    ['brackets in a text', `{"object":"list","model":"m[","data":${VECTORS},"usage":{"total_tokens":3},"note":"[x]"}`],
-    ['a nested member called data', `{"meta":{"data":[1]},"data":${VECTORS},"usage":{"total_tokens":3}}`],
+  for (const [what, before, items, after] of [
+    ['other lists before', '"notes":[],"object":"list",', VECTORS, ''],
+    ['escapes in an item', '', VECTORS.replace('"index"', '"x":"\\"]","index"'), ''],
+    ['a list in an item', '', VECTORS.replace('"index"', '"x":[[1]],"index"'), ''],
+    ['brackets in a text', '"object":"list",', VECTORS, ',"note":"[x]"'],
+    ['a nested member called data', '"meta":{"data":[1]},', VECTORS, ''],
   ] as const) {
-    it(`reads an answer with ${what} as a whole`, () => {
-      expect(JSON.parse(relayText(text))).toEqual({
-        object: 'list',
-        data: [
-          { object: 'embedding', index: 0, embedding: [1, -0.002, 0.1] },
-          { object: 'embedding', index: 1, embedding: [3] },
-        ],
-        model: 'te-3',
-        usage: { prompt_tokens: 3, total_tokens: 3 },
-      })
+    it(`is not misled by ${what}, wherever the body is cut`, () => {
+      const text = `{${before}"data":${items},"model":"m[","usage":{"total_tokens":3}${after}}`
+
+      for (let cut = 0; cut <= text.length; cut++) {
+        const relayed = relayText(text, floatCall, cut)
+        expect(JSON.parse(relayed)).toEqual({
+          ...JSON.parse(text),
+          object: 'list',
+          model: 'te-3',
+          usage: { prompt_tokens: 3, total_tokens: 3 },
+        })
+        expect(relayed).toContain(items)
+      }
     })
   }
+
+  it('is read as a whole where vectors come in two encodings, or in lists of lists', () => {
+    const usage = '"usage":{"total_tokens":3}'
+    const mixed = `{"data":[{"embedding":"AACAPw=="},{"embedding":[3]}],${usage}}`
+
+    expect(JSON.parse(relayText(mixed))).toMatchObject({ data: [{ embedding: [1] }, { embedding: [3] }] })
+    expect(
+      embeddings.relay!.body([Buffer.from(`{"data":[{"embedding":[[1]]},{"embedding":[3]}],${usage}}`)], floatCall),
+    ).toBeUndefined()
+  })
 
   it('gives base64 as the vendor wrote it, and makes it where a server answers with numbers all the same', () => {
     const call = callFromText<EmbeddingsRequest>('{"model":"te-3","input":"red","encoding_format":"base64"}')

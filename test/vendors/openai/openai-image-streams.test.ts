@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
 import type { ImageEditRequest } from '../../../src/endpoints/image-edits/image-edit-request.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
-import { OpenAIImageStream } from '../../../src/vendors/shared/openai-images-stream.ts'
+import { OpenAIImagesPassThrough } from '../../../src/vendors/shared/openai-images-pass-through.ts'
 import type { AnswerStream } from '../../../src/vendors/vendor.ts'
 import { CUTS, type Cut, cutBytes } from '../../support/feed-stream.ts'
 import { processorMs } from '../../support/processor-ms.ts'
@@ -157,7 +157,7 @@ describe('a stream of pictures', () => {
   )
 
   it('fails with a clear text on an event beyond the limit', () => {
-    const stream = new OpenAIImageStream({
+    const stream = new OpenAIImagesPassThrough({
       pictures: 1,
       streamFailure: () => ({ kind: 'unavailable', status: 0, message: '' }),
       maxEventBytes: 1000,

@@ -2,8 +2,11 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
-import { OPENAI_FIELDS, OPENAI_REASONING_FIELDS } from '../../../src/vendors/openai/openai-field-rules.ts'
-import { tokenLimitField } from '../../../src/vendors/openai/token-limit-field.ts'
+import {
+  OPENAI_FIELDS,
+  OPENAI_REASONING_FIELDS,
+  tokenLimitField,
+} from '../../../src/vendors/openai/openai-field-rules.ts'
 import { bodyOf, callFromRequest, callFromText } from '../shared/vendor-call.ts'
 
 const vendor = openai({ apiKey: 'sk-test-0123456789abcdef' })

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
-import { voyage } from '../../../src/vendors/voyage/voyage.ts'
-import { VOYAGE_RULES } from '../../../src/vendors/voyage/voyage-field-rules.ts'
+import { VOYAGE_RULES, voyage } from '../../../src/vendors/voyage/voyage.ts'
 import { bodyOf, callFromRequest, callFromText, fixture, NOW_MS, textOf, wireAnswer } from '../shared/vendor-call.ts'
 
 const vendor = voyage({ apiKey: 'pa-test-0123456789abcdef' })

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
-import { joinChunks } from '../../shared/json-bytes.ts'
+import { joinChunks } from '../../../wire/join-chunks.ts'
 import type { RelayedBody, VendorCall, VendorFailure } from '../../vendor.ts'
 import { blocksPrompt, finishReason, partsOf } from '../chat-from-wire.ts'
 import { brokenCandidate, redactKeys, responseFailure } from '../error-from.ts'

@@ -4,14 +4,13 @@ import type { Usage } from '../../../core/usage.ts'
 import { imageSize } from '../../../endpoints/images/interactions/image-size.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { pictureTokens } from '../../../endpoints/images/interactions/picture-tokens.ts'
+import { EventLines, EventSplitter } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
-import { EventFrames } from '../../shared/event-frames.ts'
 import { invalidResponse } from '../../shared/invalid-response.ts'
 import type { AnswerStream, VendorCall, VendorFailure } from '../../vendor.ts'
 import { BareJsonTail } from '../bare-json-tail.ts'
 import { redactKeys } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage, usageSoFar } from '../usage-from.ts'
-import { readEventLines } from './event-lines.ts'
 import {
   GeneratedImageReader,
   type GeneratedInteraction,
@@ -38,7 +37,7 @@ export class GeneratedImageStream implements AnswerStream {
   readonly #pictureTokens: number
   readonly #apiKey: string
   readonly #tail = new BareJsonTail()
-  readonly #frames = new EventFrames()
+  readonly #splitter = new EventSplitter()
   #hasBegun = false
   #hasStep = false
 
@@ -61,15 +60,15 @@ export class GeneratedImageStream implements AnswerStream {
 
   push(chunk: Uint8Array): string | undefined {
     if (this.#isOver) return undefined
-    const complete = this.#frames.take(this.#tail.push(chunk))
+    const complete = this.#splitter.take(this.#tail.push(chunk))
     const given = complete === undefined ? undefined : this.#readAll(complete)
-    if (this.#frames.isOversize) this.#unreadable = invalidResponse('the vendor sent an event that is too large')
+    if (this.#splitter.isOversize) this.#unreadable = invalidResponse('The vendor sent an event that is too large.')
     return given
   }
 
   end(): string | undefined {
     if (this.#isOver) return undefined
-    const rest = this.#frames.rest()
+    const rest = this.#splitter.rest()
     const tail = this.#tail.end()
     let text = rest === undefined ? '' : (this.#readAll(rest) ?? '')
     if (tail !== undefined && !this.#isOver) text += this.#readJson(tail)
@@ -83,12 +82,10 @@ export class GeneratedImageStream implements AnswerStream {
 
   #readAll(bytes: Buffer): string | undefined {
     let text = ''
-    let position = 0
-    while (position < bytes.length && !this.#isOver) {
-      const { end, data } = readEventLines(bytes, position)
-      const json = data.map((span) => bytes.toString('utf8', span.start, span.end)).join('\n')
-      text += this.#readJson(json)
-      position = end
+    const event = new EventLines()
+    while (event.end < bytes.length && !this.#isOver) {
+      event.read(bytes, event.end)
+      text += this.#readJson(event.text)
     }
     return text === '' ? undefined : text
   }
@@ -98,7 +95,7 @@ export class GeneratedImageStream implements AnswerStream {
     if (json === '' || json === '[DONE]') return ''
     const response = parseVendorJson(json)
     if (response === undefined) {
-      this.#unreadable = invalidResponse('the vendor sent an event that is not JSON')
+      this.#unreadable = invalidResponse('The vendor sent an event that is not JSON.')
       return ''
     }
     const blocks = this.#reader.read(response)

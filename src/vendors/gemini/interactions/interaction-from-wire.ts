@@ -1,16 +1,19 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject } from '../../../core/json.ts'
+import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
-import { joinChunks } from '../../shared/json-bytes.ts'
+import { joinChunks } from '../../../wire/join-chunks.ts'
+import { closingQuote, QUOTE } from '../../../wire/json-cursor.ts'
+import { editMembers, type MemberChanges } from '../../../wire/json-edits.ts'
 import type { RelayedBody, VendorCall } from '../../vendor.ts'
 import { redactKeys } from '../error-from.ts'
 import { countPictures, interactionUsage } from '../usage-from.ts'
-import { setMembers } from './interaction-members.ts'
 import { type InteractionIds, interactionIds } from './interaction-names.ts'
-import { jsonOutline } from './json-outline.ts'
+
+// Longer strings are pictures or signatures. Ids, types and error texts are shorter.
+const LONGEST_KEPT_BYTES = 16_384
 
 /**
- * Relays a whole interaction: the vendor's bytes with the caller's model id and ids; pictures are not decoded. A `failed`
+ * Passes a whole interaction on: the vendor's bytes with the caller's model id and ids; pictures are not decoded. A `failed`
  * one without pictures is a refusal, and always has `steps` (API specification, "States and transitions"). Undefined when
  * the body is no interaction.
  */
@@ -26,7 +29,7 @@ export function interactionFromWire(
   const ids = interactionIds(outline['id'], call)
   const wanted = wantedMembers(outline, ids, call)
   return {
-    chunks: isRefusal ? refused(bytes, wanted, call) : setMembers(bytes, outline, wanted),
+    chunks: isRefusal ? refused(bytes, wanted, call) : withMembers(bytes, wanted),
     usage: interactionUsage(outline['usage'], images),
     isRefusal,
     interaction: ids.interaction,
@@ -34,10 +37,17 @@ export function interactionFromWire(
 }
 
 /** A refusal is small and explains itself in the vendor's words, in which no key may stand. */
-function refused(bytes: Buffer, wanted: Map<string, unknown>, call: VendorCall<InteractionRequest>): Uint8Array[] {
-  const clean = Buffer.from(redactKeys(bytes.toString('utf8'), [call.apiKey]))
-  const outline = jsonOutline(clean)
-  return setMembers(clean, isJsonObject(outline) ? outline : {}, wanted)
+function refused(bytes: Buffer, wanted: MemberChanges, call: VendorCall<InteractionRequest>): Uint8Array[] {
+  return withMembers(Buffer.from(redactKeys(bytes.toString('utf8'), [call.apiKey])), wanted)
+}
+
+/** The bytes with some members set, in pieces: what stands between them is not copied. */
+function withMembers(bytes: Buffer, wanted: MemberChanges): Uint8Array[] {
+  const edits = editMembers(bytes, wanted)
+  if (edits !== undefined) return edits.pieces(bytes)
+  const members = [...wanted].map(([name, json]) => [name, parseVendorJson(json ?? 'null')])
+  const parsed = parseVendorJson(bytes.toString('utf8'))
+  return [Buffer.from(JSON.stringify({ ...(isJsonObject(parsed) ? parsed : {}), ...Object.fromEntries(members) }))]
 }
 
 /** The members that the caller must read differently. */
@@ -45,14 +55,36 @@ function wantedMembers(
   outline: Record<string, unknown>,
   { id }: InteractionIds,
   { publicModel, request }: VendorCall<InteractionRequest>,
-): Map<string, unknown> {
-  const wanted = new Map<string, unknown>()
-  if (id !== undefined && outline['id'] !== id) wanted.set('id', id)
-  if (outline['model'] !== publicModel) wanted.set('model', publicModel)
-  if (!Array.isArray(outline['steps'])) wanted.set('steps', [])
+): MemberChanges {
+  const wanted = new Map<string, string>()
+  if (id !== undefined && outline['id'] !== id) wanted.set('id', JSON.stringify(id))
+  if (outline['model'] !== publicModel) wanted.set('model', JSON.stringify(publicModel))
+  if (!Array.isArray(outline['steps'])) wanted.set('steps', '[]')
   const previousId = request.previous_interaction_id
   if (previousId !== undefined && typeof outline['previous_interaction_id'] === 'string') {
-    if (outline['previous_interaction_id'] !== previousId) wanted.set('previous_interaction_id', previousId)
+    if (outline['previous_interaction_id'] !== previousId) {
+      wanted.set('previous_interaction_id', JSON.stringify(previousId))
+    }
   }
   return wanted
+}
+
+/**
+ * Parses JSON with every long string in it made empty, so that megabytes of base64 are neither decoded nor
+ * copied. Undefined when the text is not JSON. Linear: long strings are passed over by a native search.
+ */
+export function jsonOutline(bytes: Buffer, start = 0, end: number = bytes.length): unknown {
+  let text = ''
+  let copied = start
+  let open = bytes.indexOf(QUOTE, start)
+  while (open !== -1 && open < end) {
+    const close = closingQuote(bytes, open, end)
+    if (close === -1) return undefined
+    if (close - open > LONGEST_KEPT_BYTES) {
+      text += bytes.toString('utf8', copied, open + 1)
+      copied = close
+    }
+    open = bytes.indexOf(QUOTE, close + 1)
+  }
+  return parseVendorJson(text + bytes.toString('utf8', copied, end))
 }

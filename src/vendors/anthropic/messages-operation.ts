@@ -1,0 +1,111 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
+import type { MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
+import { replaceString } from '../../wire/json-edits.ts'
+import type { MessagesOperation, RelayedBody, VendorCall, WireRequest } from '../vendor.ts'
+import type { MessagesAddress } from './chat-to-wire.ts'
+import { messagesStreamError } from './error-from.ts'
+import { MessagesPassThrough } from './messages-pass-through.ts'
+import { usageFrom } from './usage-from.ts'
+
+/** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
+const PRINTABLE = /^[\t\x20-\x7e]*$/
+
+/** Messages for callers who speak the vendor's own dialect (Anthropic, Messages reference and "Token counting"). */
+export function messagesOperation(address: MessagesAddress, apiKeys: readonly string[]): MessagesOperation {
+  const countAddress = { ...address, path: `${address.path}/count_tokens` }
+  return {
+    toWire: (call) => messagesToWire(call, address),
+    fromWire: passMessage,
+    stream: (call) => new MessagesPassThrough(call, (event) => messagesStreamError(event, apiKeys)),
+    tokenCount: {
+      toWire: (call) => messagesToWire(call, countAddress),
+      fromWire: passTokenCount,
+    },
+  }
+}
+
+/**
+ * Sends a Messages request on: the caller's own bytes with only the value of `model` replaced, and the headers that say which
+ * version and features they are written for (Anthropic, "API versioning" and "Beta headers"). Thinking blocks that carry
+ * another vendor's state are taken out, because nobody can check their signatures here.
+ * @throws GatewayError `invalid_request` for a header that cannot be passed on.
+ */
+function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddress): WireRequest {
+  const version = callerHeader(call, 'anthropic-version') ?? address.version
+  const beta = callerHeader(call, 'anthropic-beta')
+  const own = withoutCarriedBlocks(call)
+  return {
+    path: address.path,
+    headers: [
+      'x-api-key',
+      call.apiKey,
+      'anthropic-version',
+      version,
+      ...(beta === undefined ? [] : ['anthropic-beta', beta]),
+      'content-type',
+      'application/json',
+      'accept',
+      call.stream ? 'text/event-stream' : 'application/json',
+      'accept-encoding',
+      'identity',
+    ],
+    body: own === undefined ? editedBody(call) : JSON.stringify({ ...own, model: call.model.upstream }),
+    dropped: own === undefined ? [] : ['messages.thinking'],
+  }
+}
+
+function editedBody({ bytes, request, model }: VendorCall<MessagesRequest>): Uint8Array | string {
+  const edited = bytes && replaceString(asBuffer(bytes), 'model', request.model, model.upstream)
+  return edited ?? JSON.stringify({ ...request, model: model.upstream })
+}
+
+function callerHeader(call: VendorCall<MessagesRequest>, name: string): string | undefined {
+  const value = call.header?.(name)?.trim()
+  if (value === undefined || value === '') return undefined
+  if (!PRINTABLE.test(value)) {
+    throw new GatewayError('invalid_request', { message: `${name}: holds characters that no header may have` })
+  }
+  return value
+}
+
+/** The request without such blocks; undefined when it has none, which is told from its bytes. */
+function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
+  if (bytes !== undefined && !asBuffer(bytes).includes(CARRIED_MARK)) return undefined
+  if (!request.messages.some((message) => blocksOf(message).some(isCarried))) return undefined
+  const messages = request.messages.flatMap((message): MessageParam[] => {
+    const blocks = blocksOf(message)
+    if (!blocks.some(isCarried)) return [message]
+    const content = blocks.filter((block) => !isCarried(block)) as Exclude<MessageParam['content'], string>
+    return content.length === 0 ? [] : [{ ...message, content }]
+  })
+  return { ...request, messages }
+}
+
+function blocksOf({ content }: MessageParam): readonly unknown[] {
+  return typeof content === 'string' ? [] : content
+}
+
+function isCarried(block: unknown): boolean {
+  return isJsonObject(block) && block['type'] === 'thinking' && isCarriedSignature(block['signature'])
+}
+
+/** Passes a whole message on: the vendor's bytes with only the value of `model` replaced. Undefined when it is no message. */
+function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): RelayedBody | undefined {
+  const bytes = joinChunks(chunks)
+  const message = parseVendorJson(bytes.toString('utf8'))
+  if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
+  const usage = usageFrom(message['usage'])
+  const { publicModel } = call
+  const renamed = replaceString(bytes, 'model', message['model'], publicModel)
+  return { chunks: [renamed ?? Buffer.from(JSON.stringify({ ...message, model: publicModel }))], usage }
+}
+
+/** Passes a count of tokens on as it is. Undefined when it holds none. */
+function passTokenCount(chunks: readonly Uint8Array[]): RelayedBody | undefined {
+  const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
+  return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
+}

@@ -1,0 +1,110 @@
+import { Buffer } from 'node:buffer'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { startsWith } from '../../wire/json-cursor.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import { PassThroughStream } from '../shared/pass-through-stream.ts'
+import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { latestUsage, normalisedUsage, readMessagesUsage } from './usage-from.ts'
+
+/** Reads a `type: "error"` object that came inside a stream. */
+type StreamErrorReader = (event: unknown) => VendorFailure
+
+/** The event that makes up nearly all of a stream; it is passed on unread. */
+const DELTA_EVENT = 'content_block_delta'
+/** How the vendor begins such an event; one that is written otherwise is read like any other. */
+const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
+const LINE_FEED = 0x0a
+
+/**
+ * Passes a streamed message on (Anthropic, "Streaming messages"): the vendor's bytes go through event by event, pings, comments
+ * and events unknown to the gateway included, and only the value of `model` in `message_start` is replaced. Errors are taken
+ * out, and so is an end mark of another dialect, which proxies add and clients cannot read.
+ */
+export class MessagesPassThrough extends PassThroughStream {
+  readonly #publicModel: string
+  readonly #readError: StreamErrorReader
+  #counts = readMessagesUsage(undefined)
+
+  constructor(
+    call: Pick<VendorCall<MessagesRequest>, 'publicModel'>,
+    readError: StreamErrorReader,
+    maxEventBytes?: number,
+  ) {
+    super(maxEventBytes)
+    this.#publicModel = call.publicModel
+    this.#readError = readError
+  }
+
+  /** Whole events only are given. */
+  override get atBoundary(): boolean {
+    return true
+  }
+
+  get usage(): Usage | undefined {
+    return normalisedUsage(this.#counts)
+  }
+
+  protected override skipEvent(bytes: Buffer, start: number): number {
+    if (!startsWith(bytes, start, DELTA_START)) return -1
+    const lineEnd = bytes.indexOf(LINE_FEED, start + DELTA_START.length)
+    if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return -1
+    this.countContent()
+    return lineEnd + 2
+  }
+
+  protected readEvent(event: EventLines, isRest: boolean): void {
+    const { name } = event
+    if (name === DELTA_EVENT && !isRest) {
+      this.countContent()
+      return
+    }
+    const value = parseVendorJson(event.text)
+    if (isJsonObject(value)) this.#read(value, value['type'] ?? name)
+    else if (event.isEndMark) this.drop()
+    else if (name === 'error' && !isRest) this.fail(this.#readError({}))
+    else this.failUnreadable(isRest)
+  }
+
+  #read(value: Record<string, unknown>, type: unknown): void {
+    switch (type) {
+      case 'message_start':
+        this.#readStart(value)
+        return
+      case 'content_block_start':
+        if (startsWithContent(value['content_block'])) this.countContent()
+        return
+      case DELTA_EVENT:
+        this.countContent()
+        return
+      case 'message_delta':
+        this.#counts = latestUsage(this.#counts, readMessagesUsage(value['usage']))
+        this.hasContent = true
+        return
+      case 'message_stop':
+        this.finish()
+        return
+      case 'error':
+        this.fail(this.#readError(value))
+    }
+  }
+
+  #readStart(value: Record<string, unknown>): void {
+    const { message } = value
+    if (!isJsonObject(message)) return
+    this.#counts = latestUsage(this.#counts, readMessagesUsage(message['usage']))
+    const model = this.#publicModel
+    if (message['model'] === model) return
+    if (this.editString(['message', 'model'], message['model'], Buffer.from(JSON.stringify(model)))) return
+    this.replaceEvent(
+      Buffer.from(sseEvent('message_start', JSON.stringify({ ...value, message: { ...message, model } }))),
+    )
+  }
+}
+
+/** Text and thinking begin empty; tool calls and blocks that arrive whole are content at once. */
+function startsWithContent(block: unknown): boolean {
+  return isJsonObject(block) && block['type'] !== 'text' && block['type'] !== 'thinking'
+}

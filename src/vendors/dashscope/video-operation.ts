@@ -1,0 +1,165 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import { checkRendering } from '../../endpoints/videos/check-rendering.ts'
+import { convertBody } from '../../endpoints/videos/convert-body.ts'
+import { mediaAddresses } from '../../endpoints/videos/media-addresses.ts'
+import { protocolOfBody } from '../../endpoints/videos/protocol-of-body.ts'
+import { videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
+import type { VideoRequest } from '../../endpoints/videos/video-request.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import { type ByteSpan, findMembers } from '../../wire/json-cursor.ts'
+import { bearerHeaders } from '../shared/bearer-headers.ts'
+import type { VendorCall, VideoOperation, WireRequest } from '../vendor.ts'
+import { acceptedTask, taskReport } from './video-report.ts'
+
+/** What of a body belongs to the vendor. */
+const PARTS = ['input', 'parameters'] as const
+const PARAMETERS = Buffer.from(',"parameters":')
+const END = Buffer.from('}')
+const NO_FIELDS: readonly string[] = []
+
+/** Top-level fields that are used here and do not go to the vendor. */
+const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
+  'model',
+  'duration',
+  'resolution',
+  'aspect_ratio',
+  'input',
+  'parameters',
+  'webhook_url',
+])
+
+/**
+ * Video by DashScope's native API (Wan, video synthesis and task query): submitted, then asked about.
+ * @param basePath Path up to and including the version: `/api/v1`.
+ * @param apiKeys Keys of the operator, removed from the vendor's texts.
+ */
+export function videoOperation(basePath: string, apiKeys: readonly string[]): VideoOperation {
+  return {
+    toWire: (call) => submission(call, `${basePath}/services/aigc/video-generation/video-synthesis`),
+    accepted: acceptedTask,
+    read: (upstreamId, apiKey) => ({
+      method: 'GET',
+      path: taskPath(basePath, upstreamId),
+      headers: taskHeaders(apiKey),
+    }),
+    report: (answer) => taskReport(answer, apiKeys),
+    cancel: (upstreamId, apiKey) => ({
+      method: 'POST',
+      path: `${taskPath(basePath, upstreamId)}/cancel`,
+      headers: taskHeaders(apiKey),
+    }),
+    pollIntervalMs: 15_000,
+    // The vendor takes 20 questions a second of one account. A second touches at most five windows.
+    pollBudget: { takes: 4, windowMs: 250 },
+  }
+}
+
+function submission(call: VendorCall<VideoRequest>, path: string): WireRequest {
+  const { request, body } = videoBody(call)
+  const headers = bearerHeaders(call.apiKey, 'application/json')
+  headers.push('x-dashscope-async', 'enable')
+  // Files uploaded to the vendor are looked up only when it is told so.
+  if (mediaAddresses(request.input).some(({ url }) => /^oss:/i.test(url))) {
+    headers.push('x-dashscope-ossresourceresolve', 'enable')
+  }
+  return { path, headers, body, dropped: furtherFields(call.request) }
+}
+
+function furtherFields(request: VideoRequest): readonly string[] {
+  let further: string[] | undefined
+  for (const name of Object.keys(request)) {
+    if (GATEWAY_FIELDS.has(name)) continue
+    further ??= []
+    further.push(name)
+  }
+  return further ?? NO_FIELDS
+}
+
+function taskPath(basePath: string, upstreamId: string): string {
+  return `${basePath}/tasks/${encodeURIComponent(upstreamId)}`
+}
+
+function taskHeaders(apiKey: string): readonly string[] {
+  return ['accept', 'application/json', 'accept-encoding', 'identity', 'authorization', `Bearer ${apiKey}`]
+}
+
+/** The request for the vendor, and its bytes. */
+interface VideoBody {
+  readonly request: VideoRequest
+  readonly body: readonly Uint8Array[]
+}
+
+/**
+ * The body for the vendor: its model id, the caller's `input`, and `parameters` with what decides the bill filled in. Values
+ * are the caller's own bytes wherever those can be read in one way only.
+ * @throws GatewayError `unsupported_parameter` when the model stands in for another and cannot do what was asked;
+ *   `model_not_configured` when it names no known protocol.
+ */
+function videoBody(call: VendorCall<VideoRequest>): VideoBody {
+  const request = isFallback(call) ? fallbackRequest(call) : call.request
+  const bytes = call.bytes === undefined ? undefined : asBuffer(call.bytes)
+  // They say what `call.request` says, because no name stands twice in them.
+  const spans = bytes && findMembers(bytes, PARTS)
+  const input = request.input === call.request.input ? cut(bytes, spans?.input) : undefined
+  const parameters = request.parameters === call.request.parameters ? cut(bytes, spans?.parameters) : undefined
+  const filled = videoProtocolOf(call.model).fillIn(request, call.model)
+  const head = `{"model":${JSON.stringify(call.model.upstream)},"input":`
+  const body = input === undefined ? [Buffer.from(head + JSON.stringify(request.input))] : [Buffer.from(head), input]
+  return { request, body: appendParameters(body, request.parameters ?? {}, filled, parameters) }
+}
+
+function cut(bytes: Buffer | undefined, span: ByteSpan | undefined): Buffer | undefined {
+  return span && bytes?.subarray(span.start, span.end)
+}
+
+function appendParameters(
+  body: Buffer[],
+  given: Readonly<Record<string, unknown>>,
+  filled: Readonly<Record<string, unknown>>,
+  bytes: Buffer | undefined,
+): Buffer[] {
+  let added = ''
+  let isOverwritten = false
+  for (const name of Object.keys(filled)) {
+    const value = filled[name]
+    if (given[name] === value) continue
+    if (given[name] !== undefined) isOverwritten = true
+    added += `,${JSON.stringify(name)}:${JSON.stringify(value)}`
+  }
+  if (bytes !== undefined && added === '') body.push(PARAMETERS, bytes, END)
+  else if (bytes === undefined || isOverwritten || Object.keys(given).length === 0)
+    body.push(Buffer.from(`,"parameters":${JSON.stringify(filled)}}`))
+  else body.push(PARAMETERS, bytes.subarray(0, bytes.length - 1), Buffer.from(`${added}}}`))
+  return body
+}
+
+/** True when the caller asked for another model, which this one stands in for. */
+function isFallback({ request, model }: VendorCall<VideoRequest>): boolean {
+  return ![model.id, model.upstream, ...model.aliases].includes(request.model)
+}
+
+/**
+ * The request as the model that stands in understands it. A body of another protocol is converted, if nothing is lost by
+ * that.
+ * @throws GatewayError `unsupported_parameter` naming what the model cannot do.
+ */
+function fallbackRequest({ request, model }: VendorCall<VideoRequest>): VideoRequest {
+  const protocol = videoProtocolOf(model)
+  const { body, lost } = convertBody(request, protocolOfBody(request) ?? protocol.name, model)
+  if (lost.length > 0) {
+    throw new GatewayError('unsupported_parameter', {
+      message: `${lost.join(', ')}: the model ${model.id} cannot do this.`,
+      param: lost[0],
+    })
+  }
+  try {
+    protocol.check(body, model)
+    checkRendering(body, model, protocol.holdsReferenceVideo(body))
+  } catch (cause) {
+    // What is missing is missing for this model only: the request was right for the one that was asked for.
+    const { message, param } = GatewayError.from(cause)
+    throw new GatewayError('unsupported_parameter', { message, param, cause })
+  }
+  return body
+}

@@ -1,0 +1,112 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isGiven } from '../../endpoints/videos/video-fault.ts'
+import { readRenderedSize } from '../../endpoints/videos/video-sizes.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import { redactCredentials } from '../shared/redact-credentials.ts'
+import type { AcceptedTask, TaskReport, WireAnswer } from '../vendor.ts'
+
+type Status = TaskReport['status']
+
+/** DashScope, task query: `task_status`. SUSPENDED stands in the vendor's SDKs only; both spellings of cancelled occur. */
+const STATUSES: ReadonlyMap<unknown, Status> = new Map<unknown, Status>([
+  ['PENDING', 'queued'],
+  ['RUNNING', 'in_progress'],
+  ['SUSPENDED', 'in_progress'],
+  ['SUCCEEDED', 'completed'],
+  ['FAILED', 'failed'],
+  ['CANCELED', 'cancelled'],
+  ['CANCELLED', 'cancelled'],
+  ['UNKNOWN', 'unknown'],
+])
+
+// Their ids are UUIDs. It becomes part of a path.
+const TASK_ID = /^[A-Za-z0-9][\w.:-]{0,199}$/
+
+/** Reads the answer to a submission; undefined when it names no task. */
+export function acceptedTask(answer: WireAnswer): AcceptedTask | undefined {
+  const output = outputOf(bodyOf(answer))
+  const taskId = output?.['task_id']
+  return typeof taskId === 'string' && TASK_ID.test(taskId) ? { upstreamId: taskId, output } : undefined
+}
+
+/**
+ * Reads a task record. Undefined when it has no status that is known: such an answer says nothing about the task.
+ * @param apiKeys Removed from the vendor's texts.
+ */
+export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): TaskReport | undefined {
+  const body = bodyOf(answer)
+  const output = outputOf(body)
+  const status = STATUSES.get(output?.['task_status'])
+  if (body === undefined || output === undefined || status === undefined) return undefined
+  const usage = isJsonObject(body['usage']) ? body['usage'] : {}
+  const seconds = billedSeconds(usage)
+  const { video_url: contentUrl, seed, message } = output
+  return {
+    status,
+    output: typeof message === 'string' ? { ...output, message: redactCredentials(message, apiKeys) } : output,
+    usage: body['usage'],
+    billed: seconds === undefined ? undefined : { videoSeconds: seconds },
+    resolution: renderedResolution(usage),
+    contentUrl: typeof contentUrl === 'string' && contentUrl !== '' ? contentUrl : undefined,
+    seed: Number.isInteger(seed) ? Number(seed) : undefined,
+    error: status === 'failed' ? taskError(output, body, apiKeys) : undefined,
+  }
+}
+
+/** Code and text stand in `output`, or at the top. */
+function taskError(
+  output: Record<string, unknown>,
+  body: Record<string, unknown>,
+  apiKeys: readonly string[],
+): NonNullable<TaskReport['error']> {
+  const code = textOf(output['code']) ?? textOf(body['code']) ?? 'task_failed'
+  const message = textOf(output['message']) ?? textOf(body['message']) ?? 'The vendor could not render the video.'
+  return { code, message: redactCredentials(message, apiKeys) }
+}
+
+function bodyOf(answer: WireAnswer): Record<string, unknown> | undefined {
+  const body = parseVendorJson(asBuffer(answer.body).toString('utf8'))
+  return isJsonObject(body) ? body : undefined
+}
+
+function outputOf(body: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
+  const output = body?.['output']
+  return isJsonObject(output) ? output : undefined
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/**
+ * The seconds that a task record bills (DashScope, task query of video synthesis): `duration`, which holds the seconds of
+ * reference videos too; else output and input seconds together; else `video_duration` of older models. Undefined when there
+ * is none of them; NaN for a value that is no number, so that it is not taken for silence.
+ */
+function billedSeconds(usage: Readonly<Record<string, unknown>>): number | undefined {
+  const { duration, output_video_duration: made, input_video_duration: taken, video_duration: older } = usage
+  if (isGiven(duration)) return secondsOf(duration)
+  if (isGiven(made)) return secondsOf(made) + (isGiven(taken) ? secondsOf(taken) : 0)
+  return isGiven(older) ? secondsOf(older) : undefined
+}
+
+function secondsOf(value: unknown): number {
+  return typeof value === 'number' ? value : Number.NaN
+}
+
+/**
+ * The tier that a task record says was rendered, as callers write it: from `SR`, a number or a text, else from `size` or
+ * `video_ratio`, which are both pixels. Undefined when it does not say.
+ */
+function renderedResolution(usage: Readonly<Record<string, unknown>>): string | undefined {
+  const { SR: tier } = usage
+  if (typeof tier === 'number' || typeof tier === 'string') {
+    const lines = /^\s*([1-9]\d{0,4})\s*p?\s*$/i.exec(String(tier))?.[1]
+    if (lines !== undefined) return `${lines}p`
+  }
+  for (const size of [usage['size'], usage['video_ratio']]) {
+    const geometry = typeof size === 'string' ? readRenderedSize(size) : undefined
+    if (geometry !== undefined) return geometry.resolution
+  }
+  return undefined
+}

@@ -1,0 +1,191 @@
+import { Buffer } from 'node:buffer'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import type {
+  EmbeddingsRequest,
+  EmbeddingsResult,
+  EmbeddingVector,
+} from '../../endpoints/embeddings/embeddings-request.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import {
+  bytesBetween,
+  CLOSE_BRACKET,
+  COMMA,
+  JsonCursor,
+  OPEN_BRACKET,
+  QUOTE,
+  textBetween,
+} from '../../wire/json-cursor.ts'
+import type { RelayedBody, VendorCall } from '../vendor.ts'
+
+/**
+ * Reads the text of a whole embedding answer, vectors in the order of the inputs. Undefined when it is not an embedding
+ * list, or does not hold one vector for each input.
+ */
+export function readEmbeddings(text: string, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined {
+  const body = parseVendorJson(text)
+  if (!isJsonObject(body) || !Array.isArray(body['data'])) return undefined
+  const items: unknown[] = body['data']
+  if (items.length !== inputCount(call.request.input)) return undefined
+  const vectors: EmbeddingVector[] = []
+  for (const [position, item] of items.entries()) {
+    if (!isJsonObject(item) || !isVector(item['embedding'])) return undefined
+    const index = item['index'] ?? position
+    if (typeof index !== 'number' || !(index in items) || vectors[index] !== undefined) return undefined
+    vectors[index] = item['embedding']
+  }
+  return { vectors, usage: embeddingsUsage(body['usage']) }
+}
+
+/** Reads usage of an embedding answer; servers that count only a total mean the input by it. */
+function embeddingsUsage(value: unknown): Usage | undefined {
+  if (!isJsonObject(value)) return undefined
+  const tokens = typeof value['prompt_tokens'] === 'number' ? value['prompt_tokens'] : value['total_tokens']
+  return typeof tokens === 'number' ? { inputTokens: tokens } : {}
+}
+
+function isVector(value: unknown): value is EmbeddingVector {
+  return typeof value === 'string' || (Array.isArray(value) && value.every((part) => typeof part === 'number'))
+}
+
+/**
+ * Passes an embedding answer on: the vectors' bytes go through unread, and what stands around them is written anew with the
+ * caller's model id and full usage. An answer that cannot be taken apart so, or whose vectors are not in the encoding
+ * that was asked for, is read as a whole. Undefined when it is not an embedding list.
+ */
+export function passEmbeddings(
+  chunks: readonly Uint8Array[],
+  call: VendorCall<EmbeddingsRequest>,
+): RelayedBody | undefined {
+  const encoding = call.request.encoding_format === 'base64' ? 'base64' : 'float'
+  const shell = embeddingsShell(chunks)
+  if (shell === undefined || shell.encoding !== encoding || shell.count !== inputCount(call.request.input)) {
+    return rebuilt(chunks, call, encoding)
+  }
+  const usage = embeddingsUsage(shell.members['usage'])
+  if (isReady(shell, call)) return { chunks, usage }
+  const { object: _object, model: _model, usage: wireUsage, ...others } = shell.members
+  const tail = JSON.stringify({ model: call.publicModel, ...usageMember(wireUsage), ...others })
+  return {
+    chunks: [Buffer.from('{"object":"list","data":['), ...shell.vectors, Buffer.from(`,${tail.slice(1)}`)],
+    usage,
+  }
+}
+
+function rebuilt(
+  chunks: readonly Uint8Array[],
+  call: VendorCall<EmbeddingsRequest>,
+  encoding: 'float' | 'base64',
+): RelayedBody | undefined {
+  const result = readEmbeddings(joinChunks(chunks).toString('utf8'), call)
+  if (result === undefined) return undefined
+  const { inputTokens } = result.usage ?? {}
+  const body = {
+    object: 'list',
+    data: result.vectors.map((vector, index) => ({
+      object: 'embedding',
+      index,
+      embedding: encodeVector(vector, encoding),
+    })),
+    model: call.publicModel,
+    ...(inputTokens === undefined ? {} : { usage: { prompt_tokens: inputTokens, total_tokens: inputTokens } }),
+  }
+  return { chunks: [Buffer.from(JSON.stringify(body))], usage: result.usage }
+}
+
+/** True when the answer is already what the caller should read. */
+function isReady({ members }: EmbeddingsShell, call: VendorCall<EmbeddingsRequest>): boolean {
+  const usage = members['usage']
+  if (members['model'] !== call.publicModel || members['object'] !== 'list') return false
+  return isJsonObject(usage) && usage['prompt_tokens'] !== undefined && usage['total_tokens'] !== undefined
+}
+
+/** Usage with the field that some vendors leave out; without a total nothing is made up. */
+function usageMember(wire: unknown): { usage?: Record<string, unknown> } {
+  if (!isJsonObject(wire)) return {}
+  const total = wire['total_tokens'] ?? wire['prompt_tokens']
+  return { usage: { prompt_tokens: wire['prompt_tokens'] ?? total, total_tokens: total } }
+}
+
+// What stands around the vectors is short; an answer where it is not is read the slow way.
+const MAX_EDGE_BYTES = 16_384
+
+/** An embedding answer taken apart without reading its vectors. */
+interface EmbeddingsShell {
+  /** Every member of the answer but `data`. */
+  readonly members: Readonly<Record<string, unknown>>
+  /** The bytes of `data` behind its opening bracket, the closing one included. */
+  readonly vectors: readonly Uint8Array[]
+  /** How many vectors there are. */
+  readonly count: number
+  /** How the first vector is written. */
+  readonly encoding: 'float' | 'base64'
+}
+
+/**
+ * Takes an embedding answer apart. The list of vectors is walked over item by item, jumping from the beginning of each
+ * vector to its end; what stands before and behind the list is parsed. Undefined when anything is not of the expected
+ * form (nested lists, vectors in two encodings): the answer has to be read as a whole then.
+ */
+function embeddingsShell(chunks: readonly Uint8Array[]): EmbeddingsShell | undefined {
+  const cursor = new JsonCursor(chunks)
+  if (!cursor.seek('data') || !cursor.enter(OPEN_BRACKET)) return undefined
+  const start = cursor.position
+  const walked = walkVectors(cursor)
+  if (walked === undefined) return undefined
+  const end = cursor.position
+  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+  if (start + length - end > MAX_EDGE_BYTES) return undefined
+  const shell = parseVendorJson(`${textBetween(chunks, 0, start)}]${textBetween(chunks, end, length)}`)
+  if (!isJsonObject(shell)) return undefined
+  const { data, ...members } = shell
+  // A second member called `data` would have replaced the empty list.
+  if (!Array.isArray(data) || data.length > 0) return undefined
+  return { members, vectors: bytesBetween(chunks, start, end), ...walked }
+}
+
+/** Walks to behind the bracket that closes the list. */
+function walkVectors(cursor: JsonCursor): Pick<EmbeddingsShell, 'count' | 'encoding'> | undefined {
+  let count = 0
+  let encoding: EmbeddingsShell['encoding'] | undefined
+  while (!cursor.enter(CLOSE_BRACKET)) {
+    cursor.enter(COMMA)
+    if (!cursor.seek('embedding')) return undefined
+    const found = cursor.peek() === QUOTE ? 'base64' : 'float'
+    if (found !== (encoding ?? found)) return undefined
+    encoding = found
+    count += 1
+    // A vector: numbers hold no bracket. One that did would leave a bracket behind, which ends the walk.
+    const isPassed =
+      found === 'base64' ? cursor.skipValue() : cursor.enter(OPEN_BRACKET) && cursor.skipBehind(CLOSE_BRACKET)
+    if (!isPassed) return undefined
+    while (cursor.nextMember()) if (!cursor.skipValue()) return undefined
+    if (cursor.isBroken) return undefined
+  }
+  return encoding && { count, encoding }
+}
+
+const FLOAT32_BYTES = 4
+
+/** How many vectors a request asks for. */
+function inputCount(input: EmbeddingsRequest['input']): number {
+  // A bare list of numbers is one text, given as token ids.
+  return Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1
+}
+
+/** A vector in the encoding a caller wants: numbers, or base64 of little-endian float32. */
+function encodeVector(vector: EmbeddingVector, encoding: 'float' | 'base64'): EmbeddingVector {
+  if (encoding === 'base64') {
+    if (typeof vector === 'string') return vector
+    const bytes = Buffer.allocUnsafe(vector.length * FLOAT32_BYTES)
+    vector.forEach((value, position) => {
+      bytes.writeFloatLE(value, position * FLOAT32_BYTES)
+    })
+    return bytes.toString('base64')
+  }
+  if (typeof vector !== 'string') return vector
+  const bytes = Buffer.from(vector, 'base64')
+  return Array.from({ length: Math.floor(bytes.length / FLOAT32_BYTES) }, (_, position) =>
+    bytes.readFloatLE(position * FLOAT32_BYTES),
+  )
+}

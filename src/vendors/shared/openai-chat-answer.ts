@@ -1,0 +1,191 @@
+import { Buffer } from 'node:buffer'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import type {
+  ChatAnswerMessage,
+  ChatCompletion,
+  ChatUsage,
+  FinishReason,
+} from '../../endpoints/chat/chat-completion.ts'
+import type { ChatRequest, ChatToolCall, ExtraContent } from '../../endpoints/chat/chat-request.ts'
+import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
+import { replaceString } from '../../wire/json-edits.ts'
+import type { RelayedBody, VendorCall, WireAnswer } from '../vendor.ts'
+import { isErrorEnvelope } from './openai-chat-dialect.ts'
+
+/**
+ * Passes a whole chat answer on: the vendor's bytes with the model id replaced. It is written again only when the vendor
+ * left out members that callers rely on (`refusal` and `logprobs`, null where unused) or made up a finish reason.
+ */
+export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): RelayedBody | undefined {
+  const bytes = joinChunks(chunks)
+  const completion = readCompletion(bytes.toString('utf8'))
+  if (completion === undefined) return undefined
+  const usage = openaiUsage(completion['usage'])
+  if (!completion.choices.every(isRegular)) return { chunks: [rewritten(completion, call)], usage }
+  const { model } = completion
+  if (model === call.publicModel) return { chunks, usage }
+  return { chunks: [replaceString(bytes, 'model', model, call.publicModel) ?? rewritten(completion, call)], usage }
+}
+
+function isRegular(choice: WireChoice): boolean {
+  return (
+    choice['logprobs'] !== undefined &&
+    choice.message['refusal'] !== undefined &&
+    openaiFinishReason(choice['finish_reason']) === choice['finish_reason']
+  )
+}
+
+function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): Buffer {
+  const choices = completion.choices.map((choice) => ({
+    ...choice,
+    message: { ...choice.message, refusal: choice.message['refusal'] ?? null },
+    logprobs: choice['logprobs'] ?? null,
+    finish_reason: openaiFinishReason(choice['finish_reason']),
+  }))
+  return Buffer.from(JSON.stringify({ ...completion, model: call.publicModel, choices }))
+}
+
+/** Reads a whole answer of the dialect into the neutral form. Undefined when it is not a chat completion. */
+export function openaiChatFromWire(
+  answer: WireAnswer,
+  call: VendorCall<ChatRequest>,
+): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
+  const body = readCompletion(asBuffer(answer.body).toString('utf8'))
+  if (body === undefined) return undefined
+  const usage = openaiUsage(body['usage'])
+  const completion: ChatCompletion = {
+    id: typeof body['id'] === 'string' ? body['id'] : '',
+    object: 'chat.completion',
+    created: typeof body['created'] === 'number' ? body['created'] : Math.floor(call.nowMs / 1000),
+    model: call.publicModel,
+    choices: body.choices.map((choice, position) => ({
+      index: typeof choice['index'] === 'number' ? choice['index'] : position,
+      message: answerMessage(choice.message),
+      logprobs: choice['logprobs'] ?? null,
+      finish_reason: openaiFinishReason(choice['finish_reason']),
+    })),
+  }
+  const chatUsage = usage === undefined ? undefined : chatUsageOf(usage)
+  if (chatUsage !== undefined) completion.usage = chatUsage
+  return { completion, usage }
+}
+
+/** A choice of a whole answer, as far as it was checked. */
+interface WireChoice extends Record<string, unknown> {
+  message: Record<string, unknown>
+}
+
+/** A whole answer of the dialect, as far as it was checked. */
+interface WireCompletion extends Record<string, unknown> {
+  choices: WireChoice[]
+}
+
+/**
+ * Reads the text of a whole answer. Undefined when it is not a chat completion: no JSON, an error in a 2xx, no
+ * choices, or a choice without a message.
+ */
+function readCompletion(text: string): WireCompletion | undefined {
+  const body = parseVendorJson(text)
+  return isCompletion(body) ? body : undefined
+}
+
+function isCompletion(body: unknown): body is WireCompletion {
+  if (!isJsonObject(body) || isErrorEnvelope(body)) return false
+  const choices = body['choices']
+  return (
+    Array.isArray(choices) &&
+    choices.length > 0 &&
+    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message']))
+  )
+}
+
+/** The reasoning textof a message or delta, under either of the names that vendors use. */
+export function reasoningText(message: Record<string, unknown>): string {
+  const text = message['reasoning_content'] ?? message['reasoning']
+  return typeof text === 'string' ? text : ''
+}
+
+function answerMessage(wire: Record<string, unknown>): ChatAnswerMessage {
+  const message: ChatAnswerMessage = {
+    role: 'assistant',
+    content: typeof wire['content'] === 'string' ? wire['content'] : null,
+    refusal: typeof wire['refusal'] === 'string' ? wire['refusal'] : null,
+  }
+  const toolCalls = Array.isArray(wire['tool_calls']) ? wire['tool_calls'].filter(isJsonObject).map(toolCall) : []
+  if (toolCalls.length > 0) message.tool_calls = toolCalls
+  const reasoning = reasoningText(wire)
+  if (reasoning !== '') message.reasoning_content = reasoning
+  if (isJsonObject(wire['extra_content'])) message.extra_content = wire['extra_content'] as ExtraContent
+  return message
+}
+
+function toolCall(wire: Record<string, unknown>, position: number): ChatToolCall {
+  const definition = isJsonObject(wire['function']) ? wire['function'] : {}
+  const call: ChatToolCall = {
+    id: typeof wire['id'] === 'string' && wire['id'] !== '' ? wire['id'] : `call_${position}`,
+    type: 'function',
+    function: {
+      name: typeof definition['name'] === 'string' ? definition['name'] : '',
+      arguments: typeof definition['arguments'] === 'string' ? definition['arguments'] : '',
+    },
+  }
+  if (isJsonObject(wire['extra_content'])) call.extra_content = wire['extra_content'] as ExtraContent
+  return call
+}
+
+/** Undefined unless the vendor gave both totals: an answer never states tokens that nobody counted. */
+function chatUsageOf(usage: Usage): ChatUsage | undefined {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
+  if (inputTokens === undefined || outputTokens === undefined) return undefined
+  const chat: ChatUsage = {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+  }
+  if (cachedInputTokens !== undefined || cacheWriteTokens !== undefined) {
+    chat.prompt_tokens_details = {
+      ...(cachedInputTokens === undefined ? {} : { cached_tokens: cachedInputTokens }),
+      ...(cacheWriteTokens === undefined ? {} : { cache_write_tokens: cacheWriteTokens }),
+    }
+  }
+  if (reasoningTokens !== undefined) chat.completion_tokens_details = { reasoning_tokens: reasoningTokens }
+  return chat
+}
+
+// The five values of the dialect, and what servers that imitate it send instead.
+const REASONS: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReason>([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+  ['function_call', 'function_call'],
+  ['max_tokens', 'length'],
+  ['model_length', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['safety', 'content_filter'],
+])
+
+/** A vendor's finish reason as one of the five values; a word that is none of them never reaches callers. */
+export function openaiFinishReason(value: unknown): FinishReason {
+  return REASONS.get(value) ?? 'stop'
+}
+
+/**
+ * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
+ * `completion_tokens` includes reasoning. Numbers are passed on as they are, plausible or not; anything else counts as
+ * unsaid. Never throws. Undefined when the value is not an object.
+ */
+export function openaiUsage(value: unknown): Usage | undefined {
+  if (!isJsonObject(value)) return undefined
+  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : {}
+  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : {}
+  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
+  if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
+  if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
+  const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
+  if (typeof written === 'number') usage.cacheWriteTokens = written
+  if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
+  if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  return usage
+}

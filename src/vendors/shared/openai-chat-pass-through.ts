@@ -1,0 +1,193 @@
+import { Buffer } from 'node:buffer'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { SSE_DONE, sseData } from '../../wire/sse.ts'
+import type { VendorCall } from '../vendor.ts'
+import { ChatChunkScan } from './chat-chunk-scan.ts'
+import { openaiFinishReason, openaiUsage } from './openai-chat-answer.ts'
+import { type ChunkRepair, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { PassThroughStream } from './pass-through-stream.ts'
+
+const DONE = Buffer.from(SSE_DONE)
+
+/**
+ * Passes a streamed chat of OpenAI's dialect on: the vendor's bytes go through, event by event, with the model id replaced.
+ * Ordinary chunks are only walked over; the first ones, the last ones and odd ones are parsed.
+ * What it guarantees beyond the vendor: a role in each choice's first delta, the dialect's finish reasons only, usage
+ * forwarded only when asked for, one `[DONE]`, no error events, and no `[DONE]` that the vendor's answer does not justify.
+ */
+export class OpenAIChatPassThrough extends PassThroughStream {
+  usage: Usage | undefined
+  readonly #dialect: OpenAIChatDialect
+  readonly #repair: ChunkRepair | undefined
+  readonly #wantsUsage: boolean
+  readonly #costOf: VendorCall<ChatRequest>['costOf']
+  readonly #publicModel: string
+  readonly #publicModelJson: Buffer
+  readonly #scan = new ChatChunkScan()
+  readonly #choices: StreamedChoices
+
+  constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes?: number) {
+    super(maxEventBytes)
+    this.#dialect = dialect
+    this.#repair = dialect.chunkRepair?.()
+    this.#wantsUsage = call.request.stream_options?.include_usage === true
+    this.#costOf = call.costOf
+    this.#publicModel = call.publicModel
+    this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
+    this.#choices = new StreamedChoices(call.request.n ?? 1)
+  }
+
+  protected override bodyEnded(): Buffer | undefined {
+    if (!this.#choices.haveEnded) return undefined
+    // The vendor said that every choice is finished and ended its body cleanly: whole, though the end mark is missing.
+    this.finish()
+    return DONE
+  }
+
+  protected readEvent(event: EventLines, isRest: boolean): void {
+    const isErrorEvent = event.name?.trim() === 'error'
+    if (event.hasOneLine && !isErrorEvent) {
+      if (this.#passesOrdinary(event)) return
+      if (event.isEndMark) {
+        this.finish()
+        this.replaceEvent(DONE)
+        return
+      }
+    }
+    const chunk = parseVendorJson(event.text)
+    if (!isJsonObject(chunk)) this.failUnreadable(isRest)
+    else if (isErrorEvent || isErrorEnvelope(chunk)) this.fail(this.#dialect.streamFailure(chunk))
+    else this.#readChunk(chunk)
+  }
+
+  /** Passes an ordinary chunk on with its model replaced; false when it has to be parsed. */
+  #passesOrdinary({ bytes, dataStart, dataEnd }: EventLines): boolean {
+    if (!this.#choices.haveBegun) return false
+    const scan = this.#scan
+    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#repair !== undefined)) return false
+    if (scan.hasContent) this.countContent()
+    this.edit(scan.modelStart, scan.modelEnd, this.#publicModelJson)
+    return true
+  }
+
+  #readChunk(chunk: Record<string, unknown>): void {
+    const usage = openaiUsage(chunk['usage'])
+    if (usage !== undefined) this.usage = usage
+    const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
+    if (choices.length === 0 && (usage === undefined ? !Array.isArray(chunk['choices']) : !this.#wantsUsage)) {
+      this.drop()
+      return
+    }
+    const findings = this.#choices.mend(choices)
+    if (findings.hasContent) this.countContent()
+    if (findings.hasEnd) this.hasContent = true
+    let { changed } = findings
+    if (this.#repair?.mend(chunk) === true) changed = true
+    if (!Array.isArray(chunk['choices'])) {
+      chunk['choices'] = []
+      changed = true
+    }
+    if (usage !== undefined && this.#changesUsage(chunk, usage)) changed = true
+    if (!changed && this.editString(['model'], chunk['model'], this.#publicModelJson)) return
+    chunk['model'] = this.#publicModel
+    this.replaceEvent(Buffer.from(sseData(JSON.stringify(chunk))))
+  }
+
+  /** Takes usage out that nobody asked for, or adds its cost. */
+  #changesUsage(chunk: Record<string, unknown>, usage: Usage): boolean {
+    if (!this.#wantsUsage) return delete chunk['usage']
+    const cost = this.#costOf?.(usage)
+    if (cost === undefined) return false
+    chunk['usage'] = { ...(chunk['usage'] as object), cost }
+    return true
+  }
+}
+
+/** What a parsed chunk held, after mending. */
+interface ChunkFindings {
+  /** Was anything changed in the chunk? */
+  changed: boolean
+  /** Did it carry something a caller keeps? */
+  hasContent: boolean
+  /** Did it end a choice? */
+  hasEnd: boolean
+}
+
+/**
+ * Follows the choices of one streamed answer: which have begun, which have ended. Gives each its role in its first
+ * delta, and turns finish reasons that are none of the dialect's into one that is.
+ */
+class StreamedChoices {
+  readonly #expected: number
+  readonly #begun = new Set<number>()
+  /** Made when the first choice ends: a stream lives long, and that is its last moment. */
+  #ended: Set<number> | undefined
+
+  /** @param expected How many choices were asked for. */
+  constructor(expected: number) {
+    this.#expected = expected
+  }
+
+  /** True once every choice asked for has begun. */
+  get haveBegun(): boolean {
+    return this.#begun.size >= this.#expected
+  }
+
+  /** True once every choice asked for, and every other that began, has given its finish reason. */
+  get haveEnded(): boolean {
+    const endedCount = this.#ended?.size ?? 0
+    return endedCount >= this.#expected && endedCount >= this.#begun.size
+  }
+
+  /** Looks through a chunk's choices and mends them in place. */
+  mend(choices: readonly unknown[]): ChunkFindings {
+    const findings: ChunkFindings = { changed: false, hasContent: false, hasEnd: false }
+    for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings)
+    return findings
+  }
+
+  #mendChoice(choice: Record<string, unknown>, findings: ChunkFindings): void {
+    const index = typeof choice['index'] === 'number' ? choice['index'] : 0
+    if (!isJsonObject(choice['delta'])) {
+      choice['delta'] = {}
+      findings.changed = true
+    }
+    const delta = choice['delta'] as Record<string, unknown>
+    if (!this.#begun.has(index)) {
+      this.#begun.add(index)
+      if (delta['role'] !== 'assistant') {
+        choice['delta'] = { ...delta, role: 'assistant' }
+        findings.changed = true
+      }
+    }
+    if (carriesContent(delta)) findings.hasContent = true
+    const reason = choice['finish_reason']
+    if (reason === null || reason === undefined) return
+    const known = reason === '' ? null : openaiFinishReason(reason)
+    if (known !== null) {
+      this.#ended ??= new Set()
+      this.#ended.add(index)
+      findings.hasEnd = true
+    }
+    if (known !== reason) {
+      choice['finish_reason'] = known
+      findings.changed = true
+    }
+  }
+}
+
+function carriesContent(delta: Record<string, unknown>): boolean {
+  for (const name in delta) {
+    const value = delta[name]
+    if (typeof value === 'string' ? value !== '' && name !== 'role' : hasMembers(value)) return true
+  }
+  return false
+}
+
+function hasMembers(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0
+}

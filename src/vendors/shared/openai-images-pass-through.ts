@@ -1,0 +1,120 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/picture-estimate.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
+import type { RelayedBody, VendorFailure } from '../vendor.ts'
+import { PassThroughStream } from './pass-through-stream.ts'
+
+/**
+ * Passes a whole image answer on: its bytes pass untouched, and only `usage` is read. Pictures are counted as they stand in
+ * `data`. Undefined when it is not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
+ */
+export function passPictures(chunks: readonly Uint8Array[]): RelayedBody | undefined {
+  const members = outlineMembers(chunks)
+  if (members === undefined) return undefined
+  const images = memberCalled(members, 'data')?.items
+  if (images === undefined || holdsError(chunks, members)) return undefined
+  return { chunks, usage: { ...openaiImageUsage(memberValue(chunks, members, 'usage')), images } }
+}
+
+/** What a stream of pictures must know of its call. */
+export interface ImageStreamOptions {
+  /** Pictures asked for; each ends with an event of its own. */
+  readonly pictures: number
+  /** Reads an error object that came inside the stream. */
+  readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
+  /** Largest event, in bytes; room for a 4K picture by default. */
+  readonly maxEventBytes?: number
+}
+
+/**
+ * Passes a stream of pictures on (OpenAI API reference, image streaming events): events pass untouched, and are only looked
+ * over for their type and usage. Errors are taken out. It is whole when every picture is complete, or when the vendor
+ * ended it after at least one; whether it writes `[DONE]` makes no difference.
+ */
+export class OpenAIImagesPassThrough extends PassThroughStream {
+  usage: Usage | undefined
+  readonly #options: ImageStreamOptions
+  #completed = 0
+
+  constructor(options: ImageStreamOptions) {
+    super(options.maxEventBytes)
+    this.#options = options
+  }
+
+  protected override bodyEnded(): undefined {
+    if (this.#completed > 0) this.isComplete = true
+  }
+
+  protected readEvent(event: EventLines, isRest: boolean): void {
+    if (event.isEndMark) {
+      if (this.#completed > 0) this.isComplete = true
+      return
+    }
+    const { data, name } = event
+    const members = outlineMembers(data)
+    if (members === undefined) {
+      this.failUnreadable(isRest)
+      return
+    }
+    const written = memberValue(data, members, 'type')
+    const type = typeof written === 'string' ? written : (name ?? '')
+    if (name === 'error' || type === 'error' || holdsError(data, members)) {
+      const envelope = parseVendorJson(event.text)
+      // An error after the last picture takes nothing back: what is paid for is whole.
+      this.fail(this.#options.streamFailure(isJsonObject(envelope) ? envelope : {}))
+    } else if (type.endsWith('.partial_image')) this.countContent(PARTIAL_IMAGE_TOKENS)
+    else if (type.endsWith('.completed')) this.#complete(openaiImageUsage(memberValue(data, members, 'usage')))
+  }
+
+  #complete(reported: Usage): void {
+    this.hasContent = true
+    this.#completed += 1
+    this.usage = { ...addedUsage(this.usage ?? {}, reported), images: this.#completed }
+    if (this.#completed >= this.#options.pictures) this.isComplete = true
+  }
+}
+
+/** Of members with the same name, readers take the last. */
+function memberCalled(members: readonly JsonMember[], name: string): JsonMember | undefined {
+  return members.findLast((member) => member.name === name)
+}
+
+function memberValue(chunks: readonly Uint8Array[], members: readonly JsonMember[], name: string): unknown {
+  const member = memberCalled(members, name)
+  return member && parseVendorJson(textBetween(chunks, member.valueStart, member.end))
+}
+
+function holdsError(chunks: readonly Uint8Array[], members: readonly JsonMember[]): boolean {
+  const error = memberCalled(members, 'error')
+  return error !== undefined && textBetween(chunks, error.valueStart, error.end) !== 'null'
+}
+
+/**
+ * Reads `usage` of an image answer (OpenAI API reference, images). Where the vendor does not split the output, all of it
+ * is pictures. Numbers are passed on as they are, plausible or not; anything else counts as unsaid. Never throws. An
+ * empty object when the value is no object.
+ */
+function openaiImageUsage(value: unknown): Usage {
+  if (!isJsonObject(value)) return {}
+  const input = isJsonObject(value['input_tokens_details']) ? value['input_tokens_details'] : {}
+  const output = isJsonObject(value['output_tokens_details']) ? value['output_tokens_details'] : {}
+  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
+  if (typeof value['input_tokens'] === 'number') usage.inputTokens = value['input_tokens']
+  if (typeof input['image_tokens'] === 'number') usage.inputImageTokens = input['image_tokens']
+  if (typeof value['output_tokens'] === 'number') usage.outputTokens = value['output_tokens']
+  const drawn = output['image_tokens'] ?? value['output_tokens']
+  if (typeof drawn === 'number') usage.outputImageTokens = drawn
+  return usage
+}
+
+/** Adds the usage of one more picture of the same request. A field that only one of them names keeps its value. */
+function addedUsage(sum: Usage, more: Usage): Usage {
+  const total: { -readonly [Field in keyof Usage]: Usage[Field] } = { ...sum }
+  for (const field in more) {
+    const name = field as keyof Usage
+    total[name] = (total[name] ?? 0) + (more[name] ?? 0)
+  }
+  return total
+}

@@ -1,0 +1,146 @@
+import { Buffer } from 'node:buffer'
+import type { Usage } from '../../core/usage.ts'
+import { EventLines, EventSplitter } from '../../wire/event-splitter.ts'
+import { startsWith } from '../../wire/json-cursor.ts'
+import { ByteEdits, findKnownString } from '../../wire/json-edits.ts'
+import type { AnswerStream, VendorFailure } from '../vendor.ts'
+import { invalidResponse } from './invalid-response.ts'
+
+// One of each for all streams, because each works on its events in one go and a stream lives long.
+const edits = new ByteEdits()
+const event = new EventLines()
+
+/**
+ * Passes a stream of server-sent events on as bytes. A dialect looks at each whole event, and may edit it, take it out, end
+ * the stream or fail it; an event that it leaves alone goes out untouched, comments included. Nothing is given after the end
+ * or a failure.
+ */
+export abstract class PassThroughStream implements AnswerStream {
+  hasContent = false
+  isComplete = false
+  failure: VendorFailure | undefined
+  outputTokensSeen = 0
+  abstract readonly usage: Usage | undefined
+  readonly #splitter: EventSplitter
+  #isOver = false
+  #isWithheld = false
+
+  /** @param maxEventBytes Largest event; room for a 4K picture by default. */
+  constructor(maxEventBytes?: number) {
+    this.#splitter = new EventSplitter(maxEventBytes)
+  }
+
+  get atBoundary(): boolean {
+    return this.#splitter.heldBytes === 0
+  }
+
+  push(chunk: Uint8Array): Uint8Array | undefined {
+    if (this.#isOver) return undefined
+    const complete = this.#splitter.take(chunk)
+    const given = complete === undefined ? undefined : this.#pass(complete, false)
+    // Bytes after the end are ignored, however many.
+    if (this.#splitter.isOversize && !this.#isOver && !this.isComplete) {
+      this.fail(invalidResponse('The vendor sent an event that is too large.'))
+    }
+    return given
+  }
+
+  end(): Uint8Array | undefined {
+    if (this.#isOver) return undefined
+    const rest = this.#splitter.rest()
+    const given = rest === undefined ? undefined : this.#pass(rest, true)
+    const added = this.#isOver ? undefined : this.bodyEnded()
+    return given === undefined || added === undefined ? (given ?? added) : Buffer.concat([given, added])
+  }
+
+  /**
+   * Looks at one event that has data. Its bytes are valid only during the call.
+   * @param isRest True for what was left at the end of the body, which may be torn.
+   */
+  protected abstract readEvent(event: EventLines, isRest: boolean): void
+
+  /** Position behind an event that passes without being looked at; -1 where {@link readEvent} has to look. */
+  protected skipEvent(_bytes: Buffer, _start: number): number {
+    return -1
+  }
+
+  /** True when comments are taken out from here on. */
+  protected get dropsComments(): boolean {
+    return false
+  }
+
+  /** The vendor's body has ended, and the stream was neither over nor failed; gives bytes to add. */
+  protected bodyEnded(): Buffer | undefined {
+    return undefined
+  }
+
+  /** The event at hand is the last that counts: it goes out, and nothing after it. */
+  protected finish(): void {
+    this.isComplete = true
+    this.#isOver = true
+  }
+
+  /** Neither the event at hand nor anything after it goes out. An answer that is already complete stays so. */
+  protected fail(failure: VendorFailure): void {
+    this.#isOver = true
+    this.#isWithheld = true
+    if (!this.isComplete) this.failure = failure
+  }
+
+  /** For an event that is no JSON object. A torn last one is left out: the body was cut, and `isComplete` says so. */
+  protected failUnreadable(isRest: boolean): void {
+    if (isRest) this.drop()
+    else this.fail(invalidResponse('The vendor sent an event that is not a JSON object.'))
+  }
+
+  /** Takes the event at hand out. */
+  protected drop(): void {
+    edits.replace(event.start, event.end, undefined)
+  }
+
+  /** Sends other bytes for the event at hand. */
+  protected replaceEvent(replacement: Buffer): void {
+    this.edit(event.start, event.end, replacement)
+  }
+
+  /** Replaces a span of the event at hand; spans come in order. */
+  protected edit(start: number, end: number, replacement: Buffer): void {
+    if (end - start === replacement.length && startsWith(event.bytes, start, replacement)) return
+    edits.replace(start, end, replacement)
+  }
+
+  /** Replaces a string in the event at hand, found by its path and value; false when it cannot be found for certain. */
+  protected editString(path: readonly string[], value: unknown, replacement: Buffer): boolean {
+    const { bytes, dataStart, dataEnd } = event
+    const span = event.hasOneLine ? findKnownString(bytes, path, value, dataStart, dataEnd) : undefined
+    if (span === undefined) return false
+    this.edit(span.start, span.end, replacement)
+    return true
+  }
+
+  protected countContent(tokens = 1): void {
+    this.hasContent = true
+    this.outputTokensSeen += tokens
+  }
+
+  #pass(bytes: Buffer, isRest: boolean): Buffer | undefined {
+    edits.clear()
+    let position = 0
+    while (position < bytes.length && !this.#isOver) {
+      const behind = isRest ? -1 : this.skipEvent(bytes, position)
+      if (behind !== -1) {
+        position = behind
+        continue
+      }
+      event.read(bytes, position)
+      if (event.hasData) this.readEvent(event, isRest)
+      else if (isRest || this.dropsComments) this.drop()
+      if (this.#isWithheld) break
+      position = event.end
+    }
+    event.release()
+    // The edits noted so far lie before an event that failed.
+    const given = edits.apply(bytes, position)
+    return given.length === 0 ? undefined : given
+  }
+}

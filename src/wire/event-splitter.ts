@@ -1,0 +1,218 @@
+import { Buffer } from 'node:buffer'
+import { asBuffer } from './join-chunks.ts'
+import { type ByteSpan, startsWith } from './json-cursor.ts'
+import { MAX_EVENT_BYTES } from './sse.ts'
+
+const LINE_FEED = 0x0a
+const CARRIAGE_RETURN = 0x0d
+const DATA_FIELD = Buffer.from('data:')
+const EVENT_FIELD = Buffer.from('event:')
+const SPACE = 0x20
+const LINE_BREAK = Buffer.from('\n')
+const BLANK_LINE = Buffer.from('\n\n')
+const END_MARK = '[DONE]'
+const NO_BYTES = Buffer.alloc(0)
+
+/**
+ * Cuts a body of server-sent events at event borders, without decoding it: complete events come out in one piece, the
+ * rest is kept until its end arrives. Every byte is looked at once and joined at most once, however it was cut. Lines end in
+ * LF or CRLF; those of a body that ends them in CR alone come out with LF.
+ */
+export class EventSplitter {
+  readonly #maxEventBytes: number
+  // Emptied, not replaced: V8 puts arrays that live as long as a stream into its old space, and what stands in them stays.
+  readonly #held: Uint8Array[] = []
+  #heldBytes = 0
+  // The last two bytes held. Between events, as at the start, a line break would close an (empty) event.
+  #last = LINE_FEED
+  #beforeLast = LINE_FEED
+
+  constructor(maxEventBytes: number = MAX_EVENT_BYTES) {
+    this.#maxEventBytes = maxEventBytes
+  }
+
+  /** Bytes of the event under way; 0 between events. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** True when the event under way is larger than allowed; it was thrown away and nothing more can be read. */
+  get isOversize(): boolean {
+    return this.#heldBytes > this.#maxEventBytes
+  }
+
+  /** Takes one network read; gives all events complete by now, each with its blank line, or undefined. */
+  take(chunk: Uint8Array): Buffer | undefined {
+    const bytes = asBuffer(chunk)
+    const border = this.#lastBorder(bytes)
+    if (border > 0) return this.#complete(bytes, border)
+    const bareBorder = this.#lastBareBorder(bytes)
+    if (bareBorder > 0) return withLineFeeds(this.#complete(bytes, bareBorder))
+    this.#hold(bytes)
+    return undefined
+  }
+
+  /** What is left when the body has ended, closed by a blank line; undefined when nothing is. */
+  rest(): Buffer | undefined {
+    if (this.#heldBytes === 0 || this.isOversize) return undefined
+    const held = Buffer.concat(this.#held)
+    this.#reset()
+    return Buffer.concat([held.includes(LINE_FEED) ? held : withLineFeeds(held), BLANK_LINE])
+  }
+
+  #complete(bytes: Buffer, border: number): Buffer {
+    const head = border === bytes.length ? bytes : bytes.subarray(0, border)
+    let complete = head
+    if (this.#heldBytes > 0) {
+      complete = Buffer.concat([...this.#held, head])
+      this.#reset()
+    }
+    if (border < bytes.length) this.#hold(bytes.subarray(border))
+    return complete
+  }
+
+  /** Position behind the last blank line in these bytes; 0 when there is none. */
+  #lastBorder(bytes: Buffer): number {
+    const { length } = bytes
+    // Most reads end with an event.
+    if (length > 1 && bytes[length - 1] === LINE_FEED && bytes[length - 2] === LINE_FEED) return length
+    let lineFeed = bytes.lastIndexOf(LINE_FEED)
+    while (lineFeed !== -1) {
+      let before = this.#byteBefore(bytes, lineFeed)
+      if (before === CARRIAGE_RETURN) before = this.#byteBefore(bytes, lineFeed - 1)
+      if (before === LINE_FEED) return lineFeed + 1
+      lineFeed = lineFeed === 0 ? -1 : bytes.lastIndexOf(LINE_FEED, lineFeed - 1)
+    }
+    return 0
+  }
+
+  /** The same where lines end in CR alone. */
+  #lastBareBorder(bytes: Buffer): number {
+    let carriageReturn = bytes.lastIndexOf(CARRIAGE_RETURN)
+    while (carriageReturn !== -1) {
+      if (this.#byteBefore(bytes, carriageReturn) === CARRIAGE_RETURN) return carriageReturn + 1
+      carriageReturn = carriageReturn === 0 ? -1 : bytes.lastIndexOf(CARRIAGE_RETURN, carriageReturn - 1)
+    }
+    return 0
+  }
+
+  #byteBefore(bytes: Buffer, position: number): number | undefined {
+    if (position > 0) return bytes[position - 1]
+    return position === 0 ? this.#last : this.#beforeLast
+  }
+
+  #hold(bytes: Uint8Array): void {
+    if (bytes.length === 0 || this.isOversize) return
+    this.#held.push(bytes)
+    this.#heldBytes += bytes.length
+    this.#beforeLast = bytes.length > 1 ? (bytes[bytes.length - 2] ?? 0) : this.#last
+    this.#last = bytes[bytes.length - 1] ?? 0
+    if (this.isOversize) this.#held.length = 0
+  }
+
+  #reset(): void {
+    this.#held.length = 0
+    this.#heldBytes = 0
+    this.#last = LINE_FEED
+    this.#beforeLast = LINE_FEED
+  }
+}
+
+/** In JSON a CR is never but a blank, so nothing else can be meant by it. */
+function withLineFeeds(bytes: Buffer): Buffer {
+  return Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n').replaceAll('\r', '\n'), 'latin1')
+}
+
+/** One server-sent event, found in its bytes and not decoded. Reusable, because a stream has many. */
+export class EventLines {
+  bytes: Buffer = NO_BYTES
+  start = 0
+  /** Behind the blank line that closes it. */
+  end = 0
+  /** Value of its first `data:` line; -1 when it has none. */
+  dataStart = -1
+  dataEnd = -1
+  #nameStart = -1
+  #nameEnd = -1
+  #furtherData: ByteSpan[] | undefined
+
+  /** Reads the event that begins at `start`. The bytes must hold it whole, its blank line included. */
+  read(bytes: Buffer, start: number): void {
+    this.bytes = bytes
+    this.start = start
+    this.dataStart = -1
+    this.#nameStart = -1
+    this.#furtherData = undefined
+    let line = start
+    for (;;) {
+      // The blank line is looked for without a search.
+      const lineFeed = bytes[line] === LINE_FEED ? line : bytes.indexOf(LINE_FEED, line)
+      const lineEnd = lineFeed > line && bytes[lineFeed - 1] === CARRIAGE_RETURN ? lineFeed - 1 : lineFeed
+      if (lineEnd <= line) {
+        this.end = lineFeed === -1 ? bytes.length : lineFeed + 1
+        return
+      }
+      if (startsWith(bytes, line, DATA_FIELD)) this.#addData(behindSpace(bytes, line + DATA_FIELD.length), lineEnd)
+      else if (startsWith(bytes, line, EVENT_FIELD)) {
+        this.#nameStart = behindSpace(bytes, line + EVENT_FIELD.length)
+        this.#nameEnd = lineEnd
+      }
+      line = lineFeed + 1
+    }
+  }
+
+  /** Lets go of the bytes, which may be large. */
+  release(): void {
+    this.bytes = NO_BYTES
+  }
+
+  /** False for a comment. */
+  get hasData(): boolean {
+    return this.dataStart !== -1
+  }
+
+  /** True when its data stands in one line, as nearly always. */
+  get hasOneLine(): boolean {
+    return this.dataStart !== -1 && this.#furtherData === undefined
+  }
+
+  /** The `event:` name. */
+  get name(): string | undefined {
+    return this.#nameStart === -1 ? undefined : this.bytes.toString('utf8', this.#nameStart, this.#nameEnd)
+  }
+
+  /** The value of its data, in the pieces in which it stands there. */
+  get data(): Uint8Array[] {
+    if (!this.hasData) return []
+    const pieces: Uint8Array[] = [this.bytes.subarray(this.dataStart, this.dataEnd)]
+    for (const { start, end } of this.#furtherData ?? []) pieces.push(LINE_BREAK, this.bytes.subarray(start, end))
+    return pieces
+  }
+
+  /** The value of its data. */
+  get text(): string {
+    return this.hasOneLine
+      ? this.bytes.toString('utf8', this.dataStart, this.dataEnd)
+      : Buffer.concat(this.data).toString('utf8')
+  }
+
+  /** True for the `[DONE]` of OpenAI's dialect. */
+  get isEndMark(): boolean {
+    return this.hasOneLine && this.dataEnd - this.dataStart <= 16 && this.text.trim() === END_MARK
+  }
+
+  #addData(start: number, end: number): void {
+    if (this.dataStart === -1) {
+      this.dataStart = start
+      this.dataEnd = end
+    } else {
+      this.#furtherData ??= []
+      this.#furtherData.push({ start, end })
+    }
+  }
+}
+
+/** One space behind the colon belongs to neither field nor value. */
+function behindSpace(bytes: Buffer, position: number): number {
+  return bytes[position] === SPACE ? position + 1 : position
+}

@@ -1,0 +1,351 @@
+import { Buffer } from 'node:buffer'
+import { asBuffer } from './join-chunks.ts'
+
+export const QUOTE = 0x22
+export const COMMA = 0x2c
+export const COLON = 0x3a
+export const OPEN_BRACKET = 0x5b
+export const BACKSLASH = 0x5c
+export const CLOSE_BRACKET = 0x5d
+export const OPEN_BRACE = 0x7b
+export const CLOSE_BRACE = 0x7d
+const SPACE = 0x20
+const NO_BYTES: Buffer = Buffer.alloc(0)
+
+/** What `JsonCursor.peek` gives behind the last byte. */
+export const END = -1
+
+// Short strings are cheaper to walk in place; long ones (base64 pictures) to search natively.
+const WALK_BYTES = 64
+
+/** Where a value stands: the first byte, and the one behind the last. */
+export interface ByteSpan {
+  readonly start: number
+  readonly end: number
+}
+
+/** True when `expected` stands at `position`. */
+export function startsWith(bytes: Buffer, position: number, expected: Buffer): boolean {
+  const end = position + expected.length
+  if (end > bytes.length) return false
+  if (expected.length > WALK_BYTES) return bytes.compare(expected, 0, expected.length, position, end) === 0
+  for (let offset = 0; offset < expected.length; offset++) {
+    if (bytes[position + offset] !== expected[offset]) return false
+  }
+  return true
+}
+
+/** True when `bytes[start, end)` is this ASCII text. */
+export function isText(bytes: Buffer, start: number, end: number, text: string): boolean {
+  const length = end - start
+  if (length !== text.length) return false
+  for (let offset = 0; offset < length; offset++) if (bytes[start + offset] !== text.charCodeAt(offset)) return false
+  return true
+}
+
+/** Position of the first byte that is no blank. In JSON no other byte up to the space may stand between tokens. */
+export function skipBlanks(bytes: Buffer, from: number, end: number = bytes.length): number {
+  let position = from
+  while (position < end && bytes[position]! <= SPACE) position += 1
+  return position
+}
+
+/** Position of the quote that closes the string opened at `openQuote`; -1 when it does not close before `end`. */
+export function closingQuote(bytes: Buffer, openQuote: number, end: number): number {
+  let position = openQuote + 1
+  const walkEnd = Math.min(end, position + WALK_BYTES)
+  while (position < walkEnd) {
+    const byte = bytes[position]
+    if (byte === QUOTE) return position
+    position += byte === BACKSLASH ? 2 : 1
+  }
+  while (position < end) {
+    const quote = bytes.indexOf(QUOTE, position)
+    if (quote === -1 || quote >= end) return -1
+    // Backslashes counted no further back than `position`, where an escape cannot be under way.
+    if (!endsInEscape(bytes, position, quote)) return quote
+    position = quote + 1
+  }
+  return -1
+}
+
+/**
+ * Walks over the text of JSON in one or many chunks, without joining, parsing or copying it. Linear; long strings are passed
+ * over by a native search. It checks no more than it needs: what is not JSON may be walked over, but never read past its end.
+ */
+export class JsonCursor {
+  /** Opening quote of the name that `nextMember` found. Positions count from the first byte of all chunks. */
+  memberStart = 0
+  /** First byte of the value that `nextMember` found. */
+  valueStart = 0
+  /** Objects that stand directly in the value passed over last; undefined when that was no list. */
+  items: number | undefined
+  /** True when the text turned out to be no JSON, or ended too early. */
+  isBroken = false
+  readonly #chunks: readonly Uint8Array[]
+  #nextIndex = 0
+  #bytes = NO_BYTES
+  #offset = 0
+  /** Bytes of the chunks before this one. */
+  #base = 0
+  #nameBytes = NO_BYTES
+  #nameStart = 0
+  #nameEnd = 0
+
+  constructor(chunks: readonly Uint8Array[]) {
+    this.#chunks = chunks
+    this.#nextChunk()
+  }
+
+  /** Where the next byte stands. */
+  get position(): number {
+    return this.#base + this.#offset
+  }
+
+  /** The name that `nextMember` found, as it is written between its quotes, one character for each byte. */
+  get name(): string {
+    return this.#nameBytes.toString('latin1', this.#nameStart, this.#nameEnd)
+  }
+
+  /** True when that name is written as this ASCII text. */
+  isNamed(name: string): boolean {
+    return isText(this.#nameBytes, this.#nameStart, this.#nameEnd, name)
+  }
+
+  /** Moves to the next byte that is no blank, and gives it; {@link END} when there is none. */
+  peek(): number {
+    do {
+      const bytes = this.#bytes
+      let offset = this.#offset
+      while (offset < bytes.length) {
+        const byte = bytes[offset]!
+        if (byte > SPACE) {
+          this.#offset = offset
+          return byte
+        }
+        offset += 1
+      }
+    } while (this.#nextChunk())
+    return END
+  }
+
+  /** Steps behind this byte when it is the next one that is no blank. */
+  enter(byte: number): boolean {
+    if (this.peek() !== byte) return false
+    this.#offset += 1
+    return true
+  }
+
+  /** Goes to the value of the next member of an object that was entered. False behind its last one, and when broken. */
+  nextMember(): boolean {
+    let byte = this.peek()
+    if (byte === COMMA) {
+      this.#offset += 1
+      byte = this.peek()
+    }
+    if (byte === CLOSE_BRACE) {
+      this.#offset += 1
+      return false
+    }
+    if (byte !== QUOTE || !this.#skipName() || this.peek() !== COLON) return this.#break()
+    this.#offset += 1
+    if (this.peek() === END) return this.#break()
+    this.valueStart = this.position
+    return true
+  }
+
+  /** Enters an object and goes to the value of its first member of this name. */
+  seek(name: string): boolean {
+    if (!this.enter(OPEN_BRACE)) return false
+    while (this.nextMember()) {
+      if (this.isNamed(name)) return true
+      if (!this.skipValue()) return false
+    }
+    return false
+  }
+
+  /** Steps behind a value; false when it does not end. */
+  skipValue(): boolean {
+    const first = this.peek()
+    this.items = first === OPEN_BRACKET ? 0 : undefined
+    if (first === QUOTE) return this.#skipString()
+    let depth = 0
+    do {
+      let offset = this.#offset
+      while (offset < this.#bytes.length) {
+        const byte = this.#bytes[offset]!
+        if (byte === QUOTE) {
+          this.#offset = offset
+          if (!this.#skipString()) return false
+          offset = this.#offset
+          continue
+        }
+        if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+          if (depth === 1 && byte === OPEN_BRACE && this.items !== undefined) this.items += 1
+          depth += 1
+        } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+          depth -= 1
+          if (depth <= 0) {
+            // Behind a number or a word: the end of the object or list in which it stands.
+            this.#offset = depth === 0 ? offset + 1 : offset
+            return true
+          }
+        } else if (depth === 0 && (byte === COMMA || byte <= SPACE)) {
+          this.#offset = offset
+          return true
+        }
+        offset += 1
+      }
+      this.#offset = offset
+    } while (this.#nextChunk())
+    return this.#break()
+  }
+
+  /** Steps behind the next `byte`, whatever stands before it; false when it does not come. */
+  skipBehind(byte: number): boolean {
+    do {
+      const found = this.#bytes.indexOf(byte, this.#offset)
+      if (found === -1) continue
+      this.#offset = found + 1
+      return true
+    } while (this.#nextChunk())
+    return this.#break()
+  }
+
+  #skipName(): boolean {
+    const bytes = this.#bytes
+    this.memberStart = this.position
+    this.#nameStart = this.#offset + 1
+    if (!this.#skipString()) return false
+    const isInOneChunk = this.#bytes === bytes
+    this.#nameBytes = isInOneChunk
+      ? bytes
+      : Buffer.concat(bytesBetween(this.#chunks, this.memberStart + 1, this.position - 1))
+    if (!isInOneChunk) this.#nameStart = 0
+    this.#nameEnd = isInOneChunk ? this.#offset - 1 : this.#nameBytes.length
+    return true
+  }
+
+  #skipString(): boolean {
+    let from = this.#offset + 1
+    for (;;) {
+      const bytes = this.#bytes
+      const close = closingQuote(bytes, from - 1, bytes.length)
+      if (close !== -1) {
+        this.#offset = close + 1
+        return true
+      }
+      const isEscaping = endsInEscape(bytes, from, bytes.length)
+      if (!this.#nextChunk()) return this.#break()
+      from = isEscaping ? 1 : 0
+    }
+  }
+
+  /** Goes to the next chunk that is not empty; behind the last one when there is none. */
+  #nextChunk(): boolean {
+    while (this.#nextIndex < this.#chunks.length) {
+      this.#base += this.#bytes.length
+      this.#bytes = asBuffer(this.#chunks[this.#nextIndex++]!)
+      this.#offset = 0
+      if (this.#bytes.length > 0) return true
+    }
+    this.#offset = this.#bytes.length
+    return false
+  }
+
+  #break(): false {
+    this.isBroken = true
+    return false
+  }
+}
+
+/** A member of a JSON object. */
+export interface JsonMember {
+  /** As it is written between its quotes, escapes unread. */
+  readonly name: string
+  /** Its opening quote. */
+  readonly start: number
+  readonly valueStart: number
+  /** Behind the last byte of its value. */
+  readonly end: number
+  /** Objects that stand directly in its list; undefined when its value is no list. */
+  readonly items: number | undefined
+}
+
+/** The members of a JSON object, without what is in their values. Undefined when the text is not one whole object. */
+export function outlineMembers(chunks: readonly Uint8Array[]): JsonMember[] | undefined {
+  const cursor = new JsonCursor(chunks)
+  const members: JsonMember[] = []
+  if (!cursor.enter(OPEN_BRACE)) return undefined
+  while (cursor.nextMember()) {
+    const { name, memberStart: start, valueStart } = cursor
+    if (!cursor.skipValue()) return undefined
+    members.push({ name, start, valueStart, end: cursor.position, items: cursor.items })
+  }
+  return cursor.isBroken || cursor.peek() !== END ? undefined : members
+}
+
+/**
+ * Where the values of an object's members of these names stand. Left out: a member that is not there, or whose name is written
+ * with escapes. Of a name that stands twice, the last one that was seen before all were found. Ends behind the last of them.
+ */
+export function findMembers<Name extends string>(
+  bytes: Buffer,
+  names: readonly Name[],
+): Partial<Record<Name, ByteSpan>> {
+  const cursor = new JsonCursor([bytes])
+  const spans: Partial<Record<Name, ByteSpan>> = {}
+  let missing = names.length
+  if (!cursor.enter(OPEN_BRACE)) return spans
+  while (missing > 0 && cursor.nextMember()) {
+    const found = names.find((name) => cursor.isNamed(name))
+    const start = cursor.valueStart
+    if (!cursor.skipValue()) break
+    if (found === undefined) continue
+    spans[found] = { start, end: cursor.position }
+    missing -= 1
+  }
+  return spans
+}
+
+/**
+ * Where a string stands, quotes included: the value of the first member of that name, or of the first in the first where the
+ * path has several names. Undefined when there is none, when it is no string, or when a name is written with escapes.
+ */
+export function findString(
+  bytes: Buffer,
+  path: readonly string[],
+  start = 0,
+  end: number = bytes.length,
+): ByteSpan | undefined {
+  const cursor = new JsonCursor([start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end)])
+  for (const name of path) if (!cursor.seek(name)) return undefined
+  if (cursor.peek() !== QUOTE || !cursor.skipValue()) return undefined
+  return { start: start + cursor.valueStart, end: start + cursor.position }
+}
+
+/** The pieces of the chunks between two positions. */
+export function bytesBetween(chunks: readonly Uint8Array[], start: number, end: number): Uint8Array[] {
+  const pieces: Uint8Array[] = []
+  let base = 0
+  for (const chunk of chunks) {
+    const from = Math.max(0, start - base)
+    const to = Math.min(chunk.length, end - base)
+    if (from < to) pieces.push(chunk.subarray(from, to))
+    base += chunk.length
+    if (base >= end) break
+  }
+  return pieces
+}
+
+/** The text between two positions. */
+export function textBetween(chunks: readonly Uint8Array[], start: number, end: number): string {
+  return Buffer.concat(bytesBetween(chunks, start, end)).toString('utf8')
+}
+
+/** True when an escape that begins in `bytes[from, end)`, where none is under way, goes on behind `end`. */
+function endsInEscape(bytes: Buffer, from: number, end: number): boolean {
+  let first = end
+  while (first > from && bytes[first - 1] === BACKSLASH) first -= 1
+  return (end - first) % 2 === 1
+}

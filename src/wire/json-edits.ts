@@ -1,0 +1,129 @@
+import { Buffer } from 'node:buffer'
+import { type ByteSpan, findString, type JsonMember, OPEN_BRACE, outlineMembers } from './json-cursor.ts'
+
+/** Replacements of spans in one piece of bytes, collected in order and carried out in a single copy. Reusable. */
+export class ByteEdits {
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+  readonly #replacements: (Uint8Array | undefined)[] = []
+  #count = 0
+  #growth = 0
+
+  /** Begins anew, whatever was noted before. */
+  clear(): void {
+    this.#count = 0
+    this.#growth = 0
+  }
+
+  /** Notes that `[start, end)` becomes `replacement`, or nothing. Spans must come in order and not overlap. */
+  replace(start: number, end: number, replacement: Uint8Array | undefined): void {
+    this.#starts[this.#count] = start
+    this.#ends[this.#count] = end
+    this.#replacements[this.#count] = replacement
+    this.#count += 1
+    this.#growth += (replacement === undefined ? 0 : replacement.length) - (end - start)
+  }
+
+  /** The first `length` bytes with all replacements made, which are forgotten. Without any, the very same bytes. */
+  apply(bytes: Buffer, length: number = bytes.length): Buffer {
+    if (this.#count === 0) return length === bytes.length ? bytes : bytes.subarray(0, length)
+    const edited = Buffer.allocUnsafe(length + this.#growth)
+    let read = 0
+    let written = 0
+    for (let edit = 0; edit < this.#count; edit++) {
+      written += bytes.copy(edited, written, read, this.#starts[edit])
+      const replacement = this.#replacements[edit]
+      this.#replacements[edit] = undefined
+      if (replacement !== undefined) {
+        edited.set(replacement, written)
+        written += replacement.length
+      }
+      read = this.#ends[edit] ?? 0
+    }
+    bytes.copy(edited, written, read, length)
+    this.clear()
+    return edited
+  }
+
+  /** The same in pieces, without a copy of what stays. */
+  pieces(bytes: Buffer): Uint8Array[] {
+    const pieces: Uint8Array[] = []
+    let read = 0
+    for (let edit = 0; edit < this.#count; edit++) {
+      const replacement = this.#replacements[edit]
+      pieces.push(bytes.subarray(read, this.#starts[edit]))
+      if (replacement !== undefined) pieces.push(replacement)
+      read = this.#ends[edit] ?? 0
+    }
+    pieces.push(bytes.subarray(read))
+    return pieces
+  }
+}
+
+/**
+ * Where a string stands of which the value is known. Undefined when the first member of that path is not this string: where a
+ * name stands twice, which of the two counts is the reader's choice.
+ */
+export function findKnownString(
+  bytes: Buffer,
+  path: readonly string[],
+  value: unknown,
+  start?: number,
+  end?: number,
+): ByteSpan | undefined {
+  const span = findString(bytes, path, start, end)
+  return span !== undefined && bytes.toString('utf8', span.start, span.end) === JSON.stringify(value) ? span : undefined
+}
+
+/** The text of a JSON object with the string of one member replaced; undefined when it cannot be found for certain. */
+export function replaceString(bytes: Buffer, name: string, from: unknown, to: string): Buffer | undefined {
+  const span = findKnownString(bytes, [name], from)
+  if (span === undefined || from === to) return span && bytes
+  return Buffer.concat([bytes.subarray(0, span.start), Buffer.from(JSON.stringify(to)), bytes.subarray(span.end)])
+}
+
+/** New values of members, as they were written by `JSON.stringify`; undefined: the member goes. */
+export type MemberChanges = ReadonlyMap<string, string | undefined>
+
+/**
+ * Changes members in the text of a JSON object and leaves every other byte as it is: values are replaced in place, new members
+ * stand first. Undefined when the text cannot be shown to hold each of them at most once (names with escapes, members that
+ * stand twice): which of two counts is the reader's choice.
+ */
+export function editMembers(bytes: Buffer, changes: MemberChanges): ByteEdits | undefined {
+  const members = outlineMembers([bytes])
+  if (members === undefined || members.some((member) => member.name.includes('\\'))) return undefined
+  const edits = new ByteEdits()
+  const added = [...changes].filter(([name, value]) => value !== undefined && !members.some((one) => one.name === name))
+  // Whether members are left behind the new ones decides about the comma between them.
+  const left = members.filter((member) => !changes.has(member.name) || changes.get(member.name) !== undefined)
+  if (added.length > 0) {
+    const text = added.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')
+    const behindBrace = bytes.indexOf(OPEN_BRACE) + 1
+    edits.replace(behindBrace, behindBrace, Buffer.from(left.length > 0 ? `${text},` : text))
+  }
+  const seen = new Set<string>()
+  for (const [index, member] of members.entries()) {
+    if (!changes.has(member.name)) continue
+    if (seen.has(member.name)) return undefined
+    seen.add(member.name)
+    const value = changes.get(member.name)
+    if (value === undefined) removeMember(edits, members, index, left.at(-1))
+    else edits.replace(member.valueStart, member.end, Buffer.from(value))
+  }
+  return edits
+}
+
+/** Takes a member out with the comma behind it, or with the one before it when no member that stays follows. */
+function removeMember(
+  edits: ByteEdits,
+  members: readonly JsonMember[],
+  index: number,
+  lastLeft: JsonMember | undefined,
+): void {
+  const member = members[index]!
+  const previous = members[index - 1]
+  const isBehindLast = lastLeft !== undefined && lastLeft.start < member.start
+  if (isBehindLast && previous !== undefined) edits.replace(previous.end, member.end, undefined)
+  else edits.replace(member.start, members[index + 1]?.start ?? member.end, undefined)
+}
