@@ -1,5 +1,5 @@
 import { IMAGE_MODELS } from '../../catalog/models/image-models.ts'
-import { checkListedSize } from '../../endpoints/images/openai/image-size.ts'
+import { checkListedSize } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { EditedImages } from '../gateway-client.ts'
 import { imageEditForm } from '../image-edit-form.ts'
 import type { ImageEditModels, OtherImageEditRequest } from '../models/image-edit-models.ts'

@@ -1,5 +1,8 @@
-import { checkInteractionAbilities } from '../../endpoints/images/interactions/check-interaction-abilities.ts'
-import type { InteractionBlock, InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
+import {
+  checkInteractionAbilities,
+  type InteractionBlock,
+  type InteractionRequest,
+} from '../../endpoints/images/interactions/interaction-request.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import { builderFault, Draft, within } from './draft.ts'
 import type { InteractionPicture } from './image-steps.ts'

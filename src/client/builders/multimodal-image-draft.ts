@@ -1,5 +1,7 @@
-import { checkAbilities } from '../../endpoints/images/multimodal/check-abilities.ts'
-import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
+import {
+  checkAbilities,
+  type MultimodalImageRequest,
+} from '../../endpoints/images/multimodal/multimodal-image-request.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import { builderFault, Draft } from './draft.ts'
 

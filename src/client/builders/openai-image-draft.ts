@@ -1,5 +1,4 @@
-import { checkFreeSize } from '../../endpoints/images/openai/image-size.ts'
-import type { OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
+import { checkFreeSize, type OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import { PictureDraft } from './picture-draft.ts'
 import type { PictureFields } from './picture-fields.ts'

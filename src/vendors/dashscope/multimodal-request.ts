@@ -1,6 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
-import { pictureSize } from '../../endpoints/images/multimodal/picture-size.ts'
+import { type MultimodalImageRequest, pictureSize } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
 import { ByteEdits } from '../shared/byte-edits.ts'
 import { asBuffer, isJsonBlank } from '../shared/json-bytes.ts'
 import type { VendorCall } from '../vendor.ts'

@@ -1,7 +1,11 @@
 import type { CatalogModel } from '../../catalog/model.ts'
-import { losesQuality, vendorQuality } from '../../endpoints/images/openai/image-quality.ts'
-import { AUTO_SIZE, takesAuto } from '../../endpoints/images/openai/image-size.ts'
-import type { PictureOptions } from '../../endpoints/images/openai/picture-options.ts'
+import {
+  AUTO_SIZE,
+  losesQuality,
+  type PictureOptions,
+  takesAuto,
+  vendorQuality,
+} from '../../endpoints/images/openai/openai-image-request.ts'
 
 /** What a request's fields become on the way to the vendor. */
 export interface PictureFields {

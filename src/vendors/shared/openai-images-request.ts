@@ -1,6 +1,6 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
-import type { PictureOptions } from '../../endpoints/images/openai/picture-options.ts'
+import type { PictureOptions } from '../../endpoints/images/openai/openai-image-request.ts'
 import { encodeForm } from '../../wire/encode-form.ts'
 import type { Form, FormPart } from '../../wire/multipart.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'

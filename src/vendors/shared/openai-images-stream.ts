@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/picture-estimate.ts'
+import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/openai-image-request.ts'
 import { MAX_EVENT_BYTES } from '../../wire/sse.ts'
 import type { AnswerStream, VendorFailure } from '../vendor.ts'
 import { EventFrames } from './event-frames.ts'

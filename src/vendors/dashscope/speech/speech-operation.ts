@@ -1,4 +1,4 @@
-import { unusedSpeechFields } from '../../../endpoints/speech/unused-speech-fields.ts'
+import { unusedSpeechFields } from '../../../endpoints/speech/speech-request.ts'
 import { bearerHeaders } from '../../shared/bearer-headers.ts'
 import type { ErrorReader } from '../../shared/openai-error.ts'
 import type { SpeechOperation } from '../../vendor.ts'

@@ -1,4 +1,4 @@
-import { isGiven } from '../../../endpoints/videos/video-fault.ts'
+import { isGiven } from '../../../endpoints/videos/video-request.ts'
 
 /**
  * The seconds that a task record bills (DashScope, task query of video synthesis): `duration`, which holds the seconds of

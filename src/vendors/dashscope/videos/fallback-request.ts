@@ -1,8 +1,6 @@
 import { GatewayError } from '../../../core/errors.ts'
-import { checkRendering } from '../../../endpoints/videos/check-rendering.ts'
-import { convertBody } from '../../../endpoints/videos/convert-body.ts'
-import { protocolOfBody } from '../../../endpoints/videos/protocol-of-body.ts'
-import { videoProtocolOf } from '../../../endpoints/videos/video-protocols.ts'
+import { convertBody, protocolOfBody, videoProtocolOf } from '../../../endpoints/videos/video-protocols.ts'
+import { checkRendering } from '../../../endpoints/videos/video-rendering.ts'
 import type { VideoRequest } from '../../../endpoints/videos/video-request.ts'
 import type { VendorCall } from '../../vendor.ts'
 

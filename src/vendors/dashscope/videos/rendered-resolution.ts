@@ -1,4 +1,4 @@
-import { readRenderedSize } from '../../../endpoints/videos/video-sizes.ts'
+import { readRenderedSize } from '../../../endpoints/videos/video-rendering.ts'
 
 /**
  * The tier that a task record says was rendered, as callers write it: from `SR`, a number or a text, else from `size` or

@@ -1,5 +1,4 @@
-import { mediaAddresses } from '../../../endpoints/videos/media-addresses.ts'
-import type { VideoRequest } from '../../../endpoints/videos/video-request.ts'
+import { mediaAddresses, type VideoRequest } from '../../../endpoints/videos/video-request.ts'
 import { bearerHeaders } from '../../shared/bearer-headers.ts'
 import type { VendorCall, VideoOperation, WireRequest } from '../../vendor.ts'
 import { acceptedTask, taskReport } from './task-report.ts'
