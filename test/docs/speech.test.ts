@@ -2,8 +2,11 @@ import { readFileSync, statSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { DASHSCOPE_SPEECH_MODELS } from '../../src/catalog/models/dashscope-models.ts'
-import { MAX_INSTRUCTION_CHARACTERS, MAX_SPEECH_CHARACTERS } from '../../src/endpoints/speech/speech-limits.ts'
-import { speechSchema } from '../../src/endpoints/speech/speech-request.ts'
+import {
+  MAX_INSTRUCTION_CHARACTERS,
+  MAX_SPEECH_CHARACTERS,
+  speechSchema,
+} from '../../src/endpoints/speech/speech-request.ts'
 import { MP3_KILOBITS } from '../../src/wire/mp3-encoder.ts'
 import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
 

@@ -1,9 +1,13 @@
-import { checkInteractionAbilities } from '../../endpoints/images/interactions/check-interaction-abilities.ts'
-import type { InteractionBlock, InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
-import { checkAbilities } from '../../endpoints/images/multimodal/check-abilities.ts'
-import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
-import { checkFreeSize } from '../../endpoints/images/openai/image-size.ts'
-import type { OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
+import {
+  checkInteractionAbilities,
+  type InteractionBlock,
+  type InteractionRequest,
+} from '../../endpoints/images/interactions/interaction-request.ts'
+import {
+  checkAbilities,
+  type MultimodalImageRequest,
+} from '../../endpoints/images/multimodal/multimodal-image-request.ts'
+import { checkFreeSize, type OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import { builderFault, Draft, required, within } from './draft.ts'
 import { PictureDraft, type PictureFields } from './picture-draft.ts'

@@ -1,7 +1,7 @@
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
-import { checkListedSize } from '../../endpoints/images/openai/image-size.ts'
+import { checkListedSize } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { EditedImages } from '../gateway-client.ts'
 import type { ImageEditModels, OtherImageEditRequest, OtherImageEvent } from '../models/image-models.ts'
 import type { EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'

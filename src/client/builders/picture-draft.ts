@@ -1,5 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
-import { checkQuality } from '../../endpoints/images/openai/image-quality.ts'
+import { checkQuality } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { ImageAbilities } from '../../endpoints/model-facts.ts'
 import type { ImageQuality } from '../models/openai-images.ts'
 import { builderFault, Draft, required, within } from './draft.ts'

@@ -1,5 +1,5 @@
 import type { BASIC_VOICES, SHARED_VOICES } from '../../catalog/models/dashscope-models.ts'
-import type { OPENAI_VOICES } from '../../endpoints/speech/speech-voice.ts'
+import type { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
 
 /** Voices that every speech model has. */
 type SharedVoice = (typeof SHARED_VOICES)[number]

@@ -1,9 +1,9 @@
 import type { Usage } from '../../core/usage.ts'
 import { SSE_DONE } from '../../wire/sse.ts'
-import type { FinishReason } from './chat-completion.ts'
+import { TranslatedStream } from '../translated-stream.ts'
+import { chatUsage, type FinishReason } from './chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
-import type { ChatStreamWriter } from './chat-stream-writer.ts'
-import { chatUsage } from './chat-usage.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
 
 /**
  * Writes a neutral stream of chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is
@@ -102,5 +102,34 @@ export class ChatChunkWriter implements ChatStreamWriter {
     if (this.#openChoices.has(choice)) return
     this.#openChoices.add(choice)
     this.#text += `${this.#head}${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}\n\n`
+  }
+}
+
+/** Joins a vendor's decoder and OpenAI's chunk writer into a stream of bytes for a chat caller. */
+export class TranslatedChatStream extends TranslatedStream {
+  readonly #chunks: ChatChunkWriter
+  readonly #includeUsage: boolean
+  readonly #costOf: ((usage: Usage) => string | undefined) | undefined
+
+  constructor(options: {
+    readonly decoder: ChatStreamDecoder
+    readonly writer: ChatChunkWriter
+    readonly includeUsage: boolean
+    /** What so much usage costs, in decimal dollars. */
+    readonly costOf?: ((usage: Usage) => string | undefined) | undefined
+  }) {
+    super(options.decoder, options.writer)
+    this.#chunks = options.writer
+    this.#includeUsage = options.includeUsage
+    this.#costOf = options.costOf
+  }
+
+  protected override take(): string {
+    return this.#chunks.take()
+  }
+
+  protected override finish(): void {
+    const usage = this.#includeUsage ? this.decoder.usage : undefined
+    this.#chunks.done(usage, usage === undefined ? undefined : this.#costOf?.(usage))
   }
 }

@@ -7,7 +7,6 @@ import { chatSurcharges } from '../surcharge-fields.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
-import { isOrdinaryChatRequest } from './ordinary-chat-request.ts'
 
 /** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
 export const chatEndpoint: Endpoint<ChatRequest> = {
@@ -15,7 +14,7 @@ export const chatEndpoint: Endpoint<ChatRequest> = {
   path: '/v1/chat/completions',
   kind: 'chat',
   dialect: 'openai',
-  parse: (body) => (isOrdinaryChatRequest(body) ? (body as ChatRequest) : checkRequest<ChatRequest>(chatSchema, body)),
+  parse: (body) => checkRequest<ChatRequest>(chatSchema, body),
   isStream: (request) => request.stream === true,
   estimate(request, inputTokens, { limits }) {
     const perChoice =

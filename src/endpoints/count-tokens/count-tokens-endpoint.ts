@@ -1,9 +1,8 @@
 import type { Endpoint } from '../endpoint.ts'
 import { MessagesCall } from '../messages/messages-call.ts'
 import { messagesEndpoint } from '../messages/messages-endpoint.ts'
-import type { MessagesRequest } from '../messages/messages-request.ts'
-import { countTokensSchema } from '../messages/messages-schema.ts'
-import { messagesStreamError } from '../messages/messages-stream-error.ts'
+import { countTokensSchema, type MessagesRequest } from '../messages/messages-request.ts'
+import { messagesStreamError } from '../messages/messages-stream-writer.ts'
 import { checkRequest } from '../request-field.ts'
 
 /**

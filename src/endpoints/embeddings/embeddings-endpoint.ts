@@ -3,8 +3,7 @@ import { sseData } from '../../wire/sse.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
 import { checkRequest } from '../request-field.ts'
-import type { EmbeddingsRequest } from './embeddings-request.ts'
-import { embeddingsSchema } from './embeddings-schema.ts'
+import { type EmbeddingsRequest, embeddingsSchema } from './embeddings-request.ts'
 
 /** `POST /v1/embeddings` (API specification, "Embedding request and response"). */
 export const embeddingsEndpoint: Endpoint<EmbeddingsRequest> = {

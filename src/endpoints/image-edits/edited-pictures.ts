@@ -1,10 +1,11 @@
+import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
-import type { ImageHeader } from '../../wire/image-header.ts'
+import { type ImageHeader, imageHeader } from '../../wire/image-header.ts'
+import type { FormFile } from '../../wire/multipart.ts'
+import { invalidField } from '../field-errors.ts'
 import type { ImageAbilities } from '../model-facts.ts'
-import { givenHeader } from './given-picture.ts'
-import type { ImageEditRequest } from './image-edit-request.ts'
+import type { ImageEditRequest, ImageReference } from './image-edit-request.ts'
 
-/** The pictures of a request, as far as they are checked here. */
 type Pictures = Pick<ImageEditRequest, 'images' | 'mask' | 'form'>
 
 /**
@@ -19,7 +20,7 @@ export function checkPictures(pictures: Pictures, abilities: ImageAbilities | un
   const range = abilities?.referenceImages
   if (range !== undefined && (images.length < range.min || images.length > range.max)) {
     const count = range.min === range.max ? `exactly ${range.max}` : `${range.min} to ${range.max}`
-    throw invalid(isForm ? 'image' : 'images', `this model takes ${count} of them, not ${images.length}`)
+    throw invalidField(isForm ? 'image' : 'images', `this model takes ${count} of them, not ${images.length}`)
   }
   const headers = images.map((image, index) => givenHeader(image, imageParam(index, images.length, isForm)))
   if (mask === undefined) return
@@ -37,7 +38,7 @@ function maskHeader(mask: NonNullable<Pictures['mask']>): ImageHeader | undefine
   try {
     return givenHeader(mask, 'mask')
   } catch (error) {
-    // Errors with a code of their own are about the picture, all others about the way it is given.
+    // Errors with a public code are about the picture, all others about how it is given.
     if (!GatewayError.isInstance(error) || error.publicCode === error.code) throw error
     throw badMask('must be a PNG picture of a size that can be')
   }
@@ -53,9 +54,49 @@ function checkMask(mask: ImageHeader | undefined, image: ImageHeader | undefined
 }
 
 function badMask(text: string): GatewayError {
-  return invalid('mask', text, 'invalid_mask')
+  return invalidField('mask', text, 'invalid_mask')
 }
 
-function invalid(param: string, text: string, publicCode?: string): GatewayError {
-  return new GatewayError('invalid_request', { message: `${param}: ${text}`, param, publicCode })
+/** Longest side, in pixels. A file that claims more is no picture that can be edited. */
+export const MAX_PICTURE_SIDE = 30_000
+
+// Only JPEG files with large profiles have their header further behind: those are decoded completely.
+const HEADER_BASE64_LENGTH = 65_536
+
+const DATA_URL = /^data:[^,]{0,200};base64,/i
+
+/**
+ * Reads the header of a picture. Undefined for pictures that only the vendor can see: https URLs and ids of its files.
+ * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` for what is no PNG, JPEG or
+ *   WebP by its first bytes, `invalid_image` for a size that cannot be, and for a URL that is neither https nor `data:`.
+ */
+function givenHeader(picture: FormFile | ImageReference, param: string): ImageHeader | undefined {
+  if ('file_id' in picture) return undefined
+  if ('chunks' in picture) return usable(imageHeader(picture.chunks), param)
+  const url = picture.image_url
+  if (isDataUrl(url)) return usable(dataUrlHeader(url), `${param}.image_url`)
+  if (URL.canParse(url) && new URL(url).protocol === 'https:') return undefined
+  throw invalidField(`${param}.image_url`, 'must be an https URL, or a data: URL in base64')
+}
+
+/** Does a URL hold the picture itself? */
+export function isDataUrl(url: string): boolean {
+  return /^data:/i.test(url)
+}
+
+function usable(header: ImageHeader | undefined, param: string): ImageHeader {
+  if (header === undefined) throw invalidField(param, 'must be a PNG, JPEG or WebP picture', 'unsupported_image_format')
+  const { width, height } = header
+  if (width > MAX_PICTURE_SIDE || height > MAX_PICTURE_SIDE) {
+    throw invalidField(param, `claims to have ${width}x${height} pixels`, 'invalid_image')
+  }
+  return header
+}
+
+function dataUrlHeader(url: string): ImageHeader | undefined {
+  const start = DATA_URL.exec(url)?.[0].length
+  if (start === undefined) return undefined
+  const first = imageHeader([Buffer.from(url.slice(start, start + HEADER_BASE64_LENGTH), 'base64')])
+  if (first !== undefined || url.length <= start + HEADER_BASE64_LENGTH) return first
+  return imageHeader([Buffer.from(url.slice(start), 'base64')])
 }

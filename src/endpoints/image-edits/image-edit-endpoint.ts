@@ -4,15 +4,16 @@ import { isJsonObject } from '../../core/json.ts'
 import { sseData } from '../../wire/sse.ts'
 import type { CallerUrl, Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
-import { checkListedSize } from '../images/openai/image-size.ts'
-import { pictureBillingFields, pictureEstimate } from '../images/openai/picture-estimate.ts'
-import { checkPictureOptions, pictureSchema } from '../images/openai/picture-options.ts'
+import {
+  checkListedSize,
+  checkPictureOptions,
+  pictureBillingFields,
+  pictureEstimate,
+} from '../images/openai/openai-image-request.ts'
+import { pictureSchema } from '../images/openai/openai-image-schema.ts'
 import { checkRequest } from '../request-field.ts'
-import { checkPictures } from './edited-pictures.ts'
-import { isDataUrl } from './given-picture.ts'
-import { ImageEditForm } from './image-edit-form.ts'
-import type { ImageEditRequest } from './image-edit-request.ts'
-import { imageReference, imageReferencesSchema } from './image-references.ts'
+import { checkPictures, isDataUrl } from './edited-pictures.ts'
+import { ImageEditForm, type ImageEditRequest, imageReference, imageReferencesSchema } from './image-edit-request.ts'
 
 type EditFields = Omit<ImageEditRequest, 'images' | 'mask' | 'form'>
 type References = ReturnType<typeof imageReferencesSchema.parse>

@@ -1,4 +1,8 @@
-import type { Form, FormFile } from '../../wire/multipart.ts'
+import { z } from 'zod'
+import type { Form, FormFile, FormPart } from '../../wire/multipart.ts'
+import { invalidField } from '../field-errors.ts'
+import type { PictureOptions } from '../images/openai/openai-image-request.ts'
+import { listOf } from '../list-of.ts'
 
 /** A picture in a JSON body: its URL (https or `data:`), or the id of a file at the vendor. */
 export type ImageReference = { readonly image_url: string } | { readonly file_id: string }
@@ -7,22 +11,119 @@ export type ImageReference = { readonly image_url: string } | { readonly file_id
  * An edit of pictures (API specification, "Image edit request"; OpenAI API, "Create image edit"). Pictures are files of a
  * form, or references in a JSON body.
  */
-export interface ImageEditRequest {
+export interface ImageEditRequest extends PictureOptions {
   readonly model: string
   readonly prompt: string
   /** The pictures, in the order in which they were given. */
   readonly images: readonly (FormFile | ImageReference)[]
   readonly mask?: FormFile | ImageReference | undefined
-  readonly n?: number | null
-  readonly size?: string | null
-  readonly quality?: string | null
-  readonly response_format?: string | null
-  readonly output_format?: string | null
-  readonly output_compression?: number | null
-  readonly background?: string | null
   readonly stream?: boolean | null
-  readonly partial_images?: number | null
   readonly user?: string
   /** The form it came in, with names, order and unknown fields; undefined for a JSON body. */
   readonly form?: Form | undefined
+}
+
+const reference = z
+  .looseObject({ image_url: z.string().min(1).nullish(), file_id: z.string().min(1).nullish() })
+  .refine(({ image_url, file_id }) => isGiven(image_url) !== isGiven(file_id), 'needs either image_url or file_id')
+
+/** Pictures of a JSON body (OpenAI API reference, "Create image edit"). */
+export const imageReferencesSchema = z.looseObject({
+  images: listOf(reference).min(1),
+  mask: reference.nullish(),
+})
+
+/** A picture in a checked JSON body, reduced to what names it. */
+export function imageReference(entry: z.infer<typeof reference>): ImageReference {
+  const { image_url, file_id } = entry
+  return isGiven(image_url) ? { image_url } : { file_id: file_id ?? '' }
+}
+
+function isGiven(value: string | null | undefined): value is string {
+  return value !== undefined && value !== null
+}
+
+/** The type of a text field. */
+type FieldKind = 'text' | 'integer' | 'boolean'
+
+const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
+  ['model', 'text'],
+  ['prompt', 'text'],
+  ['n', 'integer'],
+  ['size', 'text'],
+  ['quality', 'text'],
+  ['response_format', 'text'],
+  ['output_format', 'text'],
+  ['output_compression', 'integer'],
+  ['background', 'text'],
+  ['moderation', 'text'],
+  ['stream', 'boolean'],
+  ['partial_images', 'integer'],
+  ['user', 'text'],
+])
+
+// SDKs write `image` for one file and repeat `image[]` for several; some frameworks number them.
+const IMAGE_NAME = /^image(?:\[\d{0,3}\])?$/
+
+const MASK_NAME = 'mask'
+
+/** An edit request sent as a form: its known fields are read, and the whole form is kept. */
+export class ImageEditForm {
+  /** Known text fields by name. A text that is no number or boolean where one belongs stays a text. */
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly images: readonly FormFile[]
+  readonly mask: FormFile | undefined
+  readonly form: Form
+
+  /**
+   * Parts of other names are ignored.
+   * @throws GatewayError `invalid_request` naming a known field that is a file, a picture that is text, either given
+   *   twice where it can stand only once, or under another spelling (`n[]`): what counts would be the vendor's choice.
+   */
+  constructor(form: Form) {
+    const fields = new Map<string, unknown>()
+    const images: FormFile[] = []
+    let mask: FormFile | undefined
+    for (const part of form) {
+      const kind = FIELDS.get(part.name)
+      if (kind !== undefined) {
+        if (part.kind === 'file') throw invalidField(part.name, 'must be a text field, not a file')
+        if (fields.has(part.name)) throw invalidField(part.name, 'is given more than once')
+        fields.set(part.name, fieldValue(part.value, kind))
+      } else if (IMAGE_NAME.test(part.name)) images.push(fileOf(part, 'image'))
+      else if (part.name === MASK_NAME) {
+        if (mask !== undefined) throw invalidField(MASK_NAME, 'is given more than once')
+        mask = fileOf(part, MASK_NAME)
+      } else refuseOtherSpelling(part.name)
+    }
+    this.fields = Object.fromEntries(fields)
+    this.images = images
+    this.mask = mask
+    this.form = form
+  }
+
+  /** The model asked for; undefined when there is no such field. */
+  get model(): unknown {
+    return this.fields['model']
+  }
+}
+
+function fileOf(part: FormPart, param: string): FormFile {
+  if (part.kind === 'file') return part
+  throw invalidField(param, 'must be a file, not a text field')
+}
+
+/** Some form parsers take `n[]`, `n[0]` or `N` for `n`; such a field would reach the vendor unchecked and without a hold. */
+function refuseOtherSpelling(name: string): void {
+  const bracket = name.indexOf('[')
+  const meant = (bracket === -1 ? name : name.slice(0, bracket)).trim().toLowerCase()
+  if (FIELDS.has(meant) || meant === MASK_NAME || IMAGE_NAME.test(meant))
+    throw invalidField(name, `must be written ${meant}`)
+}
+
+/** Only unambiguous texts are converted; all others fail the check of their type. */
+function fieldValue(text: string, kind: FieldKind): unknown {
+  if (kind === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : text
+  if (kind === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
 }

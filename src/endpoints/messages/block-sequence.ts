@@ -1,5 +1,4 @@
 import { carriedSignature } from './carried-state.ts'
-import { JsonTextEnd } from './json-text-end.ts'
 
 interface TextBlock {
   readonly kind: 'text'
@@ -37,8 +36,8 @@ export type EmitEvent = (type: string, members: Record<string, unknown>) => void
  * guarantees: indexes count from 0 without a gap, one block is open at a time, each start has its stop, and a delta fits the
  * block that is open. No block is opened before it has content.
  *
- * Other vendors interleave what blocks keep apart: pieces of several tool calls take turns, or text comes before a call's
- * arguments are whole. The open call goes out as it arrives, and everything else waits until its arguments are whole.
+ * Other vendors interleave what blocks keep apart: pieces of several tool calls, or text before a call's arguments are
+ * complete. The open call is written as it arrives; everything else waits until its arguments are complete.
  */
 export class BlockSequence {
   readonly #emit: EmitEvent
@@ -81,7 +80,7 @@ export class BlockSequence {
     this.#add({ kind: 'redacted', data })
   }
 
-  /** Opens a tool call; a number that was opened before is passed over. */
+  /** Opens a tool call; a number that was opened before is ignored. */
   tool(call: { readonly number: number; readonly id: string; readonly name: string }): void {
     if (this.#tools.has(call.number)) return
     const block: ToolBlock = { kind: 'tool', id: call.id, name: call.name, json: '', end: new JsonTextEnd() }
@@ -89,7 +88,7 @@ export class BlockSequence {
     this.#add(block)
   }
 
-  /** A piece of a call's arguments. What follows arguments that are whole is no part of them. */
+  /** A piece of a call's arguments. Text after complete arguments is ignored. */
   toolJson(number: number, json: string): void {
     const block = this.#tools.get(number)
     if (block === undefined || block.end.isWhole) return
@@ -102,7 +101,7 @@ export class BlockSequence {
     this.#advance()
   }
 
-  /** Gives out what still waits and closes the last block. */
+  /** Writes what still waits and closes the last block. */
   finish(): void {
     for (const block of this.#waiting.splice(0)) this.#start(block)
     this.#close()
@@ -161,5 +160,36 @@ function emptyBlock(block: Block): Record<string, unknown> {
       return { type: 'redacted_thinking', data: block.data }
     case 'tool':
       return { type: 'tool_use', id: block.id, name: block.name, input: {} }
+  }
+}
+
+/** Tells when the JSON text of an object or array that arrives in pieces is complete. Reads every character once. */
+class JsonTextEnd {
+  #depth = 0
+  #isInString = false
+  #isEscaped = false
+  #isWhole = false
+
+  /** True once the outermost bracket was closed. */
+  get isWhole(): boolean {
+    return this.#isWhole
+  }
+
+  /** Takes the next piece. */
+  push(text: string): void {
+    for (let index = 0; index < text.length && !this.#isWhole; index++) this.#take(text[index]!)
+  }
+
+  #take(character: string): void {
+    if (this.#isEscaped) this.#isEscaped = false
+    else if (this.#isInString) {
+      if (character === '\\') this.#isEscaped = true
+      else if (character === '"') this.#isInString = false
+    } else if (character === '"') this.#isInString = true
+    else if (character === '{' || character === '[') this.#depth += 1
+    else if (character === '}' || character === ']') {
+      this.#depth -= 1
+      this.#isWhole = this.#depth <= 0
+    }
   }
 }

@@ -1,10 +1,8 @@
-import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { ChatContentPart, ChatMessage } from '../chat/chat-request.ts'
-import { assistantMessage } from './assistant-message.ts'
+import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent } from '../chat/chat-request.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { readCarriedState } from './carried-state.ts'
 import type { ContentBlock, MessageParam, MessagesRequest } from './messages-request.ts'
-import { toolResult } from './tool-result.ts'
-import { blocksOf, type Report, textOf, userParts } from './user-content.ts'
 
 /**
  * The system prompt and the turns of a request as chat messages. A user turn with results of tools becomes one tool message for
@@ -13,7 +11,7 @@ import { blocksOf, type Report, textOf, userParts } from './user-content.ts'
  *   each naming the place.
  */
 export function chatMessages(request: MessagesRequest, report: Report): ChatMessage[] {
-  // Other vendors read an assistant turn at the end as one that is over, and do not go on with it.
+  // Other vendors do not continue an assistant turn at the end: they take it for a finished one.
   if (request.messages.at(-1)?.role === 'assistant') report('messages.prefill')
   const system = systemText(request.system, report)
   const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }]
@@ -39,10 +37,7 @@ function turnMessages(message: MessageParam, path: string, report: Report): Chat
       return text === '' ? [] : [{ role: 'system', content: text }]
     }
     default:
-      throw new GatewayError('invalid_request', {
-        message: `${path}.role: must be user, assistant or system`,
-        param: `${path}.role`,
-      })
+      throw invalidField(`${path}.role`, 'must be user, assistant or system')
   }
 }
 
@@ -65,7 +60,7 @@ function userMessages(blocks: readonly ContentBlock[], path: string, report: Rep
   return [...results, { role: 'user', content }]
 }
 
-/** Clients put a line about themselves first, which is no instruction; the dialect's own vendor takes it out by its place. */
+/** Some clients put a line about themselves first; the dialect's own vendor removes it, because it is no instruction. */
 const CLIENT_LINE = /^x-[a-z]+-billing-header:/
 
 function systemText(system: MessagesRequest['system'], report: Report): string {
@@ -82,4 +77,143 @@ function instructionText(blocks: readonly ContentBlock[], report: Report): strin
     if (block.type !== 'text') report(`messages.${block.type}`)
   }
   return textOf(blocks.filter((block) => block.type === 'text'))
+}
+
+/**
+ * An assistant turn as one chat message; undefined when nothing of it is left. Thinking becomes reasoning text, and state that
+ * a signature carries goes back to the next call. A signature of another vendor is dropped: nobody else can read it.
+ */
+function assistantMessage(blocks: readonly ContentBlock[], report: Report): ChatMessage | undefined {
+  const texts: string[] = []
+  const thoughts: string[] = []
+  const calls: ChatToolCall[] = []
+  let carried: ExtraContent | undefined
+  for (const block of blocks) {
+    if (isJsonObject(block['cache_control'])) report('cache_control')
+    if (block.type === 'text') {
+      if (typeof block['text'] === 'string' && block['text'] !== '') texts.push(block['text'])
+    } else if (block.type === 'tool_use') {
+      calls.push(toolCall(block, carried))
+      carried = undefined
+    } else if (block.type === 'thinking') {
+      if (typeof block['thinking'] === 'string' && block['thinking'] !== '') thoughts.push(block['thinking'])
+      carried = readCarriedState(block['signature'])
+    } else report(`messages.${block.type}`)
+  }
+  const content = texts.join('\n')
+  if (content === '' && calls.length === 0) return undefined
+  return {
+    role: 'assistant',
+    content: content === '' ? null : content,
+    ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  }
+}
+
+function toolCall(block: ContentBlock, extra: ExtraContent | undefined): ChatToolCall {
+  const { id, name, input } = block
+  return {
+    id: typeof id === 'string' ? id : '',
+    type: 'function',
+    function: { name: typeof name === 'string' ? name : '', arguments: JSON.stringify(input ?? {}) },
+    ...(extra === undefined ? {} : { extra_content: extra }),
+  }
+}
+
+/** Names a field of the request that is left out. */
+export type Report = (field: string) => void
+
+/** The blocks of a content; text alone is one block. Members that are no blocks are skipped. */
+function blocksOf(content: unknown): ContentBlock[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
+  return Array.isArray(content) ? content.filter(isBlock) : []
+}
+
+/**
+ * A block of a user turn or a tool's result as parts of a chat message: text, pictures, PDF files; files of text as text. Blocks
+ * with no equivalent are reported.
+ * @throws GatewayError `unsupported_parameter` for a picture or file that only the dialect's own vendor could read.
+ */
+function userParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
+  if (isJsonObject(block['cache_control'])) report('cache_control')
+  switch (block.type) {
+    case 'text':
+      return textPart(block['text'])
+    case 'image':
+      return [imagePart(block['source'], `${path}.source`)]
+    case 'document':
+      return documentParts(block, path, report)
+    case 'search_result':
+      return textPart(titled(block, textOf(blocksOf(block['content']))))
+    default:
+      report(`messages.${block.type}`)
+      return []
+  }
+}
+
+/** The text of blocks, one below the other. */
+function textOf(blocks: readonly ContentBlock[]): string {
+  return blocks.flatMap((block) => textPart(block['text']).map(({ text }) => text)).join('\n')
+}
+
+function textPart(text: unknown): { type: 'text'; text: string }[] {
+  return typeof text === 'string' && text !== '' ? [{ type: 'text', text }] : []
+}
+
+function imagePart(source: unknown, path: string): ChatContentPart {
+  const { type, url, media_type: mediaType, data } = isJsonObject(source) ? source : {}
+  if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } }
+  if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string')
+    return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }
+  throw unsupportedField(path, 'this model takes a picture only as base64 or url.')
+}
+
+function documentParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
+  const { type, media_type: mediaType, data, content } = isJsonObject(block['source']) ? block['source'] : {}
+  if (isJsonObject(block['citations'])) report('messages.citations')
+  if (type === 'text') return textPart(titled(block, data))
+  if (type === 'content') {
+    const parts = blocksOf(content).flatMap((inner) => userParts(inner, `${path}.source.content`, report))
+    return [...textPart(titled(block, '')), ...parts]
+  }
+  if (type !== 'base64' || typeof mediaType !== 'string' || typeof data !== 'string')
+    throw unsupportedField(`${path}.source`, 'this model takes a document only as base64, text or content.')
+  const { title } = block
+  const filename = typeof title === 'string' && title !== '' ? title : 'document.pdf'
+  return [{ type: 'file', file: { file_data: `data:${mediaType};base64,${data}`, filename } }]
+}
+
+/** A text below its title, its source and what the caller says about it. */
+function titled(block: ContentBlock, text: unknown): string {
+  const { title, source, context } = block
+  return [title, source, context, text].filter((line) => typeof line === 'string' && line !== '').join('\n')
+}
+
+function isBlock(value: unknown): value is ContentBlock {
+  return isJsonObject(value) && typeof value['type'] === 'string'
+}
+
+/** A tool's result in chat: text for the tool message, and what only a user message can hold. */
+interface ToolResult {
+  readonly message: ChatMessage
+  readonly rest: readonly ChatContentPart[]
+}
+
+/**
+ * A `tool_result` block as chat knows it. Tool messages hold text alone, so pictures and files stand in the user message that
+ * follows, after a line that names the tool call. Chat has no field for a failed tool: the text says it.
+ * @throws GatewayError `unsupported_parameter` for a picture or file that cannot be passed on.
+ */
+function toolResult(block: ContentBlock, path: string, report: Report): ToolResult {
+  if (isJsonObject(block['cache_control'])) report('cache_control')
+  const callId = typeof block['tool_use_id'] === 'string' ? block['tool_use_id'] : ''
+  const parts = blocksOf(block['content']).flatMap((inner) => userParts(inner, `${path}.content`, report))
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  const media = parts.filter((part) => part.type !== 'text')
+  if (media.length > 0 && texts.length === 0) texts.push('(The result follows in the next message.)')
+  if (block['is_error'] === true) texts.unshift('The tool failed.')
+  return {
+    message: { role: 'tool', tool_call_id: callId, content: texts.join('\n') },
+    rest: media.length === 0 ? [] : [{ type: 'text', text: `Result of tool call ${callId}:` }, ...media],
+  }
 }

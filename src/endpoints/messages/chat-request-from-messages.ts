@@ -1,12 +1,15 @@
-import { GatewayError } from '../../core/errors.ts'
+import { createHash } from 'node:crypto'
 import { isJsonObject } from '../../core/json.ts'
-import type { ChatRequest, ChatResponseFormat } from '../chat/chat-request.ts'
-import { chatMessages } from './chat-messages.ts'
-import { reasoningEffort } from './chat-reasoning.ts'
-import { chatTools } from './chat-tools.ts'
-import { endUser } from './end-user.ts'
+import type {
+  ChatRequest,
+  ChatResponseFormat,
+  ChatTool,
+  ChatToolChoice,
+  ReasoningEffort,
+} from '../chat/chat-request.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { chatMessages, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
-import type { Report } from './user-content.ts'
 
 /** Fields that have an equivalent in chat. All others are left out, and reported. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
@@ -28,7 +31,7 @@ const MAPPED_FIELDS: ReadonlySet<string> = new Set([
 /** Most stop sequences of a chat (API specification, "Limits"). */
 const MAX_STOP_SEQUENCES = 4
 
-/** A request as chat vendors read it, and the names of what has no place there. */
+/** A request as chat vendors read it, and the fields that chat has no place for. */
 export interface TranslatedRequest {
   readonly request: ChatRequest
   readonly dropped: readonly string[]
@@ -66,18 +69,15 @@ export function chatRequestFromMessages(messages: MessagesRequest, maxOutputToke
 }
 
 function maxTokensOf(
-  { max_tokens: wished }: MessagesRequest,
+  { max_tokens: asked }: MessagesRequest,
   maxOutputTokens: number | undefined,
   report: Report,
 ): number | undefined {
-  if (wished === undefined) return undefined
-  if (wished === 0) {
-    throw new GatewayError('unsupported_parameter', {
-      message: 'max_tokens: this model has no cache to fill; ask for at least 1 token.',
-      param: 'max_tokens',
-    })
+  if (asked === undefined) return undefined
+  if (asked === 0) {
+    throw unsupportedField('max_tokens', 'this model has no cache to fill; ask for at least 1 token.')
   }
-  if (maxOutputTokens === undefined || wished <= maxOutputTokens) return wished
+  if (maxOutputTokens === undefined || asked <= maxOutputTokens) return asked
   report('max_tokens')
   return maxOutputTokens
 }
@@ -88,10 +88,7 @@ function responseFormat({ output_config: output }: MessagesRequest, report: Repo
   const format = output?.['format']
   if (!isSet(format)) return undefined
   if (!isJsonObject(format) || format['type'] !== 'json_schema' || !isJsonObject(format['schema'])) {
-    throw new GatewayError('invalid_request', {
-      message: 'output_config.format: must be {"type":"json_schema","schema":…}',
-      param: 'output_config.format',
-    })
+    throw invalidField('output_config.format', 'must be {"type":"json_schema","schema":…}')
   }
   return { type: 'json_schema', json_schema: { name: 'answer', schema: format['schema'], strict: true } }
 }
@@ -109,4 +106,100 @@ function isSet<Value>(value: Value | null | undefined): value is Value {
 /** Names go into a header, and callers choose some of them. */
 function headerName(field: string): string {
   return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
+}
+
+const EFFORTS: readonly ReasoningEffort[] = ['low', 'medium', 'high', 'xhigh', 'max']
+
+// No vendor documents a table; these are budgets that coding clients call "think", "think harder" and more.
+const MEDIUM_BUDGET_TOKENS = 4_000
+const HIGH_BUDGET_TOKENS = 16_000
+
+/** Is reasoning shown? Only to callers who ask for thinking: others take the first block for the answer. */
+export function showsThinking({ thinking }: MessagesRequest): boolean {
+  return (thinking?.type === 'enabled' || thinking?.type === 'adaptive') && thinking['display'] !== 'omitted'
+}
+
+/**
+ * Maps `thinking` and `output_config.effort` to an effort. Thinking that is switched off wins; then the effort given; then the
+ * budget. Undefined, and so the model's own default, where the amount is left to the model.
+ */
+export function reasoningEffort(request: MessagesRequest, report: Report): ReasoningEffort | undefined {
+  const { thinking, output_config: output } = request
+  if (thinking?.type === 'disabled' || thinking?.type === 'between_tools') return 'none'
+  const effort = output?.['effort']
+  const known = EFFORTS.find((one) => one === effort)
+  if (known !== undefined) return known
+  if (isSet(effort)) report('output_config.effort')
+  const budget = thinking?.['budget_tokens']
+  if (thinking?.type !== 'enabled' || typeof budget !== 'number') return undefined
+  if (budget < MEDIUM_BUDGET_TOKENS) return 'low'
+  return budget < HIGH_BUDGET_TOKENS ? 'medium' : 'high'
+}
+
+/** Members of a tool that chat knows; `type` is `custom` or absent for tools that the caller runs. */
+const TOOL_FIELDS: ReadonlySet<string> = new Set(['type', 'name', 'description', 'input_schema', 'strict'])
+
+/**
+ * Maps `tools` and `tool_choice`. Tools that the dialect's own vendor runs, such as its web search, have no equivalent and are
+ * reported, as is a choice that no tool is left for.
+ */
+function chatTools(
+  request: MessagesRequest,
+  report: Report,
+): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'> {
+  const tools = (request.tools ?? []).flatMap((tool) => chatTool(tool, report))
+  const choice = request.tool_choice
+  if (tools.length === 0) {
+    if (choice) report('tool_choice')
+    return {}
+  }
+  const chosen = choice ? chatToolChoice(choice, tools) : undefined
+  if (choice && chosen === undefined) report('tool_choice')
+  return {
+    tools,
+    ...(chosen === undefined ? {} : { tool_choice: chosen }),
+    ...(choice?.['disable_parallel_tool_use'] === true ? { parallel_tool_calls: false } : {}),
+  }
+}
+
+function chatTool(tool: Record<string, unknown>, report: Report): ChatTool[] {
+  const { type, name, description, input_schema: schema, strict } = tool
+  if ((type !== undefined && type !== null && type !== 'custom') || typeof name !== 'string') {
+    report(`tools.${typeof type === 'string' ? type : 'unnamed'}`)
+    return []
+  }
+  for (const field of Object.keys(tool))
+    if (!TOOL_FIELDS.has(field)) report(field === 'cache_control' ? field : `tools.${field}`)
+  return [
+    {
+      type: 'function',
+      function: {
+        name,
+        ...(typeof description === 'string' ? { description } : {}),
+        parameters: isJsonObject(schema) ? schema : { type: 'object', properties: {} },
+        ...(typeof strict === 'boolean' ? { strict } : {}),
+      },
+    },
+  ]
+}
+
+function chatToolChoice(
+  { type, name }: { readonly type: string; readonly name?: unknown },
+  tools: readonly ChatTool[],
+): ChatToolChoice | undefined {
+  if (type === 'auto' || type === 'none') return type
+  if (type === 'any') return 'required'
+  const isThere = type === 'tool' && tools.some((tool) => tool.function.name === name)
+  return isThere ? { type: 'function', function: { name: String(name) } } : undefined
+}
+
+/** What other vendors take as the name of an end user. */
+const PLAIN_NAME = /^[\w.@:-]{1,64}$/
+
+/**
+ * The end user's name for another vendor. Coding clients put ids of device, account and session into it, which other vendors
+ * refuse as too long. Such a name is replaced by its SHA-256, which still tells users apart.
+ */
+function endUser(userId: string): string {
+  return PLAIN_NAME.test(userId) ? userId : createHash('sha256').update(userId).digest('hex')
 }

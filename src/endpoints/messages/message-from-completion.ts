@@ -1,13 +1,9 @@
 import { GatewayError } from '../../core/errors.ts'
 import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import type { ChatAnswerMessage, ChatCompletion } from '../chat/chat-completion.ts'
+import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../chat/chat-completion.ts'
 import { carriedSignature } from './carried-state.ts'
-import { messageId } from './message-id.ts'
-import { type MessageUsage, messageUsage } from './message-usage.ts'
 import type { ContentBlock } from './messages-request.ts'
-import type { MessageFacts } from './messages-stream-writer.ts'
-import { type StopReason, stopReason } from './stop-reason.ts'
 
 /** Levels of a request around the input of a tool use: the body, its messages, a message, its content, the block. */
 const LEVELS_ABOVE_INPUT = 5
@@ -22,6 +18,16 @@ export interface Message {
   stop_reason: StopReason
   stop_sequence: null
   usage: MessageUsage
+}
+
+/** What a message holds besides its content. */
+export interface MessageFacts {
+  /** The model id that the caller reads. */
+  readonly model: string
+  /** Is reasoning shown? Callers that did not ask for it take the first block for the answer. */
+  readonly showsThinking: boolean
+  /** Unix milliseconds at which the call began. */
+  readonly nowMs: number
 }
 
 /** Writes a chat answer as a message. The same answer has the same blocks as a stream of it. */
@@ -56,7 +62,7 @@ function contentOf(message: ChatAnswerMessage, showsThinking: boolean): ContentB
   return blocks
 }
 
-/** Signs the thinking block that stands last; a block of its own where there is none to sign. */
+/** Signs the last block if it is unsigned thinking; else adds a thinking block for the signature. */
 function sign(blocks: ContentBlock[], signature: string): void {
   const last = blocks.at(-1)
   if (last?.type === 'thinking' && last['signature'] === carriedSignature()) last['signature'] = signature
@@ -68,8 +74,8 @@ function thinking(text: string): ContentBlock {
 }
 
 /**
- * Input is an object here. Arguments that are none, as models sometimes write them, are kept under a name of their own, and so
- * are those that the gateway would refuse when they come back: nested too deep, or with a member `__proto__`.
+ * The input of a tool use is an object. Arguments that are no JSON object are kept as `{ arguments: text }`, and so are those
+ * that the gateway would refuse in the next request: nested too deep, or with a member `__proto__`.
  */
 function toolInput(json: string): Record<string, unknown> {
   if (json.trim() === '') return {}
@@ -85,4 +91,49 @@ function isPlain(value: unknown): boolean {
     if (GatewayError.isInstance(error)) return false
     throw error
   }
+}
+
+/** Usage as Messages callers read it: `input_tokens` leaves out what was read from or written to a cache. */
+export interface MessageUsage {
+  input_tokens: number
+  cache_creation_input_tokens: number
+  cache_read_input_tokens: number
+  output_tokens: number
+  output_tokens_details?: { thinking_tokens: number }
+}
+
+/**
+ * Writes usage as Messages callers read it (Anthropic, "Prompt caching", usage). All counts are written, because clients read
+ * them without looking whether they are there; what the vendor did not report is 0.
+ */
+export function messageUsage(usage: Usage | undefined): MessageUsage {
+  const cached = usage?.cachedInputTokens ?? 0
+  const written = usage?.cacheWriteTokens ?? 0
+  return {
+    input_tokens: Math.max(0, (usage?.inputTokens ?? 0) - cached - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    output_tokens: usage?.outputTokens ?? 0,
+    ...(usage?.reasoningTokens === undefined
+      ? {}
+      : { output_tokens_details: { thinking_tokens: usage.reasoningTokens } }),
+  }
+}
+
+/** Why a message ended, as far as other vendors can tell (Anthropic, "Handling stop reasons"). */
+export type StopReason = 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal'
+
+/** Maps a finish reason. A whole answer with tool calls ends with `tool_use` whatever the vendor says: agents act on nothing else. */
+export function stopReason(reason: FinishReason, hasToolCalls: boolean): StopReason {
+  if (reason === 'length') return 'max_tokens'
+  if (reason === 'content_filter') return 'refusal'
+  return hasToolCalls ? 'tool_use' : 'end_turn'
+}
+
+const FOREIGN_CHARACTERS = /[^\w-]/g
+
+/** The id of a message, made from the vendor's own. Where the vendor gives none, it is made from the time. */
+export function messageId(vendorId: string, nowMs: number): string {
+  const id = vendorId.replace(FOREIGN_CHARACTERS, '').slice(0, 100) || nowMs.toString(36)
+  return id.startsWith('msg_') ? id : `msg_${id}`
 }

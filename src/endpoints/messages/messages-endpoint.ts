@@ -3,9 +3,8 @@ import { checkRequest } from '../request-field.ts'
 import { messagesSurcharges } from '../surcharge-fields.ts'
 import { MessagesCall } from './messages-call.ts'
 import { messagesEstimate } from './messages-estimate.ts'
-import type { MessagesRequest } from './messages-request.ts'
-import { messagesSchema } from './messages-schema.ts'
-import { messagesStreamError } from './messages-stream-error.ts'
+import { type MessagesRequest, messagesSchema } from './messages-request.ts'
+import { messagesStreamError } from './messages-stream-writer.ts'
 
 /** `POST /v1/messages` (API specification, "Endpoints"; Anthropic, Messages reference). */
 export const messagesEndpoint: Endpoint<MessagesCall> = {

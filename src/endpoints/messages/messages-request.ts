@@ -1,3 +1,6 @@
+import { z } from 'zod'
+import { listOf } from '../list-of.ts'
+
 /**
  * The body of `POST /v1/messages` (Anthropic, Messages reference), as far as the gateway reads it. Everything else stays in it
  * and passes to vendors that speak the dialect.
@@ -35,3 +38,34 @@ export interface MessagesRequest {
   metadata?: Record<string, unknown> | null
   [field: string]: unknown
 }
+
+const blocks = listOf(z.looseObject({ type: z.string() }))
+
+const message = z.looseObject({
+  role: z.string().min(1),
+  content: z.union([z.string(), blocks]),
+})
+
+const fields = {
+  model: z.string().min(1),
+  messages: listOf(message).min(1),
+  system: z.union([z.string(), blocks]).nullish(),
+  stream: z.boolean().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  stop_sequences: listOf(z.string()).nullish(),
+  tools: listOf(z.looseObject({})).nullish(),
+  tool_choice: z.looseObject({ type: z.string() }).nullish(),
+  thinking: z.looseObject({ type: z.string() }).nullish(),
+  output_config: z.looseObject({}).nullish(),
+  metadata: z.looseObject({}).nullish(),
+}
+
+/**
+ * Rules of a request for a message (Anthropic, Messages reference). Only what the gateway reads is checked: the dialect grows
+ * with every release of its clients, and the vendor judges the rest. `max_tokens` of 0 fills a cache and generates nothing.
+ */
+export const messagesSchema = z.looseObject({ ...fields, max_tokens: z.int().min(0) })
+
+/** Rules of a request whose tokens are counted: the same without a bound (Anthropic, "Token counting"). */
+export const countTokensSchema = z.looseObject(fields)

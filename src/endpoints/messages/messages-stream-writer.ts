@@ -1,32 +1,23 @@
+import type { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { FinishReason } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
-import type { ChatStreamWriter } from '../chat/chat-stream-writer.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
+import { anthropicError } from '../error-body.ts'
+import { TranslatedStream } from '../translated-stream.ts'
 import { BlockSequence } from './block-sequence.ts'
 import { carriedSignature } from './carried-state.ts'
-import { messageId } from './message-id.ts'
-import { messageUsage } from './message-usage.ts'
-import { stopReason } from './stop-reason.ts'
-
-/** What a message says of itself besides its content. */
-export interface MessageFacts {
-  /** The model id that the caller reads. */
-  readonly model: string
-  /** Is reasoning shown? Callers that did not ask for it take the first block for the answer. */
-  readonly showsThinking: boolean
-  /** Unix milliseconds at which the call began. */
-  readonly nowMs: number
-}
+import { type MessageFacts, messageId, messageUsage, stopReason } from './message-from-completion.ts'
 
 /**
  * Writes a neutral stream of chat events as the events of a Messages stream (Anthropic, "Streaming messages"). One answer is
- * written: the dialect has no others. What comes behind the finish is passed over.
+ * written: the dialect has no others. Events after the finish are ignored.
  */
 export class MessagesStreamWriter implements ChatStreamWriter {
   /** True once a caller would keep something of what was written. */
   hasContent = false
-  /** Pieces of output seen; a lower bound of the output tokens. */
+  /** Pieces of output so far: a lower bound of the output tokens. */
   outputTokensSeen = 0
   readonly #facts: MessageFacts
   readonly #blocks: BlockSequence
@@ -40,7 +31,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     this.#blocks = new BlockSequence((type, members) => this.#event(type, members))
   }
 
-  /** Gives what was written since the last call, with the usage known by now in the first event; empty when nothing was. */
+  /** What was written since the last call; empty for nothing. The first event holds the usage known by then. */
   take(usage: Usage | undefined): string {
     const text = this.#text
     this.#text = ''
@@ -74,8 +65,8 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   /**
-   * Passed over: state of the message itself comes behind its text, where a further block would be taken for the answer.
-   * Vendors do without it; what they insist on is the state of calls.
+   * Ignored: state of the message itself comes after its text, where another block would be taken for the answer. Vendors
+   * only insist on the state of calls.
    */
   extraContent(): void {}
 
@@ -95,7 +86,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     this.#blocks.finish()
   }
 
-  /** Ends the stream. Usage stands behind the last block, because vendors report it last. */
+  /** Ends the stream. Usage comes after the last block, because vendors report it last. */
   done(usage: Usage | undefined): void {
     this.finish('stop')
     const reason = stopReason(this.#finish ?? 'stop', this.#blocks.hasTools)
@@ -129,4 +120,27 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   #event(type: string, members: Record<string, unknown>): void {
     this.#text += sseEvent(type, JSON.stringify({ type, ...members }))
   }
+}
+
+/** Joins a vendor's chat decoder and the writer of Messages events into a stream of bytes for the caller. */
+export class TranslatedMessagesStream extends TranslatedStream {
+  readonly #events: MessagesStreamWriter
+
+  constructor(decoder: ChatStreamDecoder, writer: MessagesStreamWriter) {
+    super(decoder, writer)
+    this.#events = writer
+  }
+
+  protected override take(): string {
+    return this.#events.take(this.decoder.usage)
+  }
+
+  protected override finish(): void {
+    this.#events.done(this.decoder.usage)
+  }
+}
+
+/** Writes the error event of a Messages stream (Anthropic, "Streaming messages", error events). Nothing follows it. */
+export function messagesStreamError(error: GatewayError): string {
+  return sseEvent('error', JSON.stringify(anthropicError(error)))
 }

@@ -1,12 +1,12 @@
-import { GatewayError } from '../../core/errors.ts'
-import type { ModelFacts } from '../model-facts.ts'
+import type { GatewayError } from '../../core/errors.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import type { ModelFacts, SpeechAbilities } from '../model-facts.ts'
 import type { SpeechFormat } from './speech-request.ts'
-import { speechVoice } from './speech-voice.ts'
 
 const ALL_FORMATS: readonly SpeechFormat[] = ['mp3', 'wav']
 
-/** The fields that a model may or may not be able to follow. */
-export interface SpeechWishes {
+/** The fields that depend on the model's abilities. */
+export interface SpeechOptions {
   readonly voice?: unknown
   readonly response_format?: string | null
   readonly instructions?: string | null
@@ -21,24 +21,62 @@ export function speechFormat(asked: string | null | undefined, { speech }: Model
   if (asked === undefined || asked === null) return formats[0] ?? 'mp3'
   const format = formats.find((known) => known === asked)
   if (format !== undefined) return format
-  throw new GatewayError('invalid_request', {
-    message: `response_format: this model gives ${formats.join(' or ')}`,
-    param: 'response_format',
-  })
+  throw invalidField('response_format', `this model gives ${formats.join(' or ')}`)
 }
 
 /**
  * Checks what depends on the model.
  * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field; `invalid_voice` for the voice.
  */
-export function checkSpeechAbilities(wishes: SpeechWishes, model: ModelFacts): void {
-  speechVoice(wishes.voice, model.speech)
-  speechFormat(wishes.response_format, model)
-  const isInstructed = wishes.instructions !== undefined && wishes.instructions !== null && wishes.instructions !== ''
+export function checkSpeechAbilities(options: SpeechOptions, model: ModelFacts): void {
+  speechVoice(options.voice, model.speech)
+  speechFormat(options.response_format, model)
+  const isInstructed =
+    options.instructions !== undefined && options.instructions !== null && options.instructions !== ''
   if (isInstructed && model.speech?.takesInstructions === false) {
-    throw new GatewayError('unsupported_parameter', {
-      message: 'instructions: this model does not take them',
-      param: 'instructions',
-    })
+    throw unsupportedField('instructions', 'this model does not take them')
   }
+}
+
+/** The voice of a request that names none, and of one that names a voice of OpenAI's (API specification, "Speech request"). */
+const DEFAULT_VOICE = 'Cherry'
+
+/** OpenAI's voices, which clients written for OpenAI name (OpenAI API, "Create speech", `voice`). */
+export const OPENAI_VOICES = [
+  'alloy',
+  'ash',
+  'ballad',
+  'coral',
+  'echo',
+  'fable',
+  'onyx',
+  'nova',
+  'sage',
+  'shimmer',
+  'verse',
+  'marin',
+  'cedar',
+] as const
+
+/**
+ * The model's own name of the voice that a request asks for. Where the model has no list of voices, the vendor judges.
+ * @throws GatewayError 400 `invalid_voice` for a voice that the model does not have.
+ */
+export function speechVoice(asked: unknown, abilities: SpeechAbilities | undefined): string {
+  const known = abilities?.voices
+  if (asked === undefined || asked === null) return usualVoice(known)
+  if (typeof asked !== 'string') throw invalidVoice('expected the name of a voice')
+  if (known?.includes(asked) === true) return asked
+  if ((OPENAI_VOICES as readonly string[]).includes(asked)) return usualVoice(known)
+  if (known !== undefined) throw invalidVoice(`this model has ${known.join(', ')}`)
+  if (asked === '') throw invalidVoice('must not be empty')
+  return asked
+}
+
+function usualVoice(known: readonly string[] | undefined): string {
+  return known === undefined || known.includes(DEFAULT_VOICE) ? DEFAULT_VOICE : (known[0] ?? DEFAULT_VOICE)
+}
+
+function invalidVoice(text: string): GatewayError {
+  return invalidField('voice', text, 'invalid_voice')
 }

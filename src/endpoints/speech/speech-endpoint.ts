@@ -1,10 +1,10 @@
 import { loadMp3Encoder } from '../../wire/mp3-encoder.ts'
 import { sseData } from '../../wire/sse.ts'
+import { countCharacters } from '../character-count.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
 import { checkRequest } from '../request-field.ts'
-import { checkSpeechAbilities, type SpeechWishes, speechFormat } from './check-speech-abilities.ts'
-import { countCharacters } from './speech-limits.ts'
+import { checkSpeechAbilities, type SpeechOptions as SpeechWishes, speechFormat } from './check-speech-abilities.ts'
 import { type SpeechFormat, type SpeechRequest, speechSchema } from './speech-request.ts'
 
 const CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = { mp3: 'audio/mpeg', wav: 'audio/wav' }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countCharacters, MAX_INSTRUCTION_CHARACTERS, MAX_SPEECH_CHARACTERS } from './speech-limits.ts'
+import { hasAtMost } from '../character-count.ts'
 
 /** How the sound is wrapped. */
 export type SpeechFormat = 'mp3' | 'wav'
@@ -20,25 +20,50 @@ export interface SpeechRequest {
   readonly [field: string]: unknown
 }
 
+/**
+ * Longest text of one request, in characters (code points). The specification names no bound. This one is more than twice
+ * OpenAI's, and a vendor that renders a few times faster than real time finishes it within the usual total time.
+ */
+export const MAX_SPEECH_CHARACTERS = 10_000
+
+/** Longest instructions, in characters: they go along with every part of a text. Vendors allow 1600 tokens. */
+export const MAX_INSTRUCTION_CHARACTERS = 8_000
+
 /** Rules that hold for every model; voice, format and instructions are checked by the model's abilities. Unknown fields pass. */
 export const speechSchema = z.looseObject({
   model: z.string().min(1),
   input: z
     .string()
     .refine((text) => text.trim() !== '', 'must not be empty')
-    .refine(isWithin(MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`)
+    .refine((text) => hasAtMost(text, MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`)
     .describe(`the text to speak, 1 to ${MAX_SPEECH_CHARACTERS} characters`),
   voice: z.unknown().optional().describe('name of a voice of the model'),
   response_format: z.string().nullish().describe('mp3 or wav, where the model gives it'),
   instructions: z
     .string()
-    .refine(isWithin(MAX_INSTRUCTION_CHARACTERS), `at most ${MAX_INSTRUCTION_CHARACTERS} characters`)
+    .refine((text) => hasAtMost(text, MAX_INSTRUCTION_CHARACTERS), `at most ${MAX_INSTRUCTION_CHARACTERS} characters`)
     .nullish(),
   speed: z.number().min(0.25).max(4).nullish(),
   stream_format: z.enum(['audio', 'sse']).nullish(),
 })
 
-function isWithin(characters: number): (text: string) => boolean {
-  // A character takes at most two units, so what is longer need not be counted.
-  return (text) => text.length <= characters || (text.length <= 2 * characters && countCharacters(text) <= characters)
+/** Fields that the gateway reads. `speed` is accepted for compatibility and has no effect. */
+const USED_FIELDS: ReadonlySet<string> = new Set([
+  'model',
+  'input',
+  'voice',
+  'response_format',
+  'instructions',
+  'stream_format',
+])
+
+// Names go into a header: those that do not fit there are left out, and their number is bounded.
+const PLAIN_NAME = /^[\w.-]{1,64}$/
+const MAX_NAMES = 20
+
+/** Names of the fields that a caller set and that have no effect. */
+export function unusedSpeechFields(request: SpeechRequest): readonly string[] {
+  return Object.keys(request)
+    .filter((field) => !USED_FIELDS.has(field) && (request[field] ?? null) !== null && PLAIN_NAME.test(field))
+    .slice(0, MAX_NAMES)
 }

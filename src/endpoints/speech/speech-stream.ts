@@ -3,10 +3,10 @@ import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { OversizeEventError } from '../../wire/sse.ts'
 import type { AnswerStream, VendorFailure } from '../answer-stream.ts'
+import { countCharacters } from '../character-count.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import type { SoundEncoder, SpeechDecoder, SpeechTokens, TakeSamples } from './speech-decoder.ts'
 import type { SpeechEnvelope } from './speech-envelope.ts'
-import { countCharacters } from './speech-limits.ts'
 import type { StreamSteps } from './stream-steps.ts'
 
 /**

@@ -1,17 +1,36 @@
+import { z } from 'zod'
 import type { ModelFacts } from '../model-facts.ts'
 import { checkRequest } from '../request-field.ts'
-import { agreedAspectRatio } from './billing-agreement.ts'
-import { checkRendering, resolutionsOf } from './check-rendering.ts'
-import { mediaAddresses } from './media-addresses.ts'
-import { isOrdinaryVideoBody } from './ordinary-video-body.ts'
-import { videoFault } from './video-fault.ts'
-import type { VideoParts, VideoProtocol } from './video-protocol.ts'
+import type { VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'
-import type { VideoRequest } from './video-request.ts'
-import { type VideoBody, videoSchema } from './video-schema.ts'
+import { checkRendering, readSize, resolutionsOf, type VideoGeometry } from './video-rendering.ts'
+import { isGiven, mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
+
+/** Most seconds of any request: the gateway's own bound, for models whose range the catalog does not know. */
+const MAX_VIDEO_SECONDS = 3600
+
+/** Longest aspect ratio, in characters, wherever it stands. */
+const MAX_ASPECT_RATIO_LENGTH = 20
+
+const members = z.record(z.string(), z.unknown())
+
+/** Types of the top-level fields of a video request; unknown fields pass, and null stands for an absent field. */
+export const videoSchema = z.looseObject({
+  model: z.string().min(1),
+  duration: z.int().min(1).max(MAX_VIDEO_SECONDS).nullish(),
+  resolution: z.string().min(1).max(20).nullish(),
+  aspect_ratio: z.string().min(1).max(MAX_ASPECT_RATIO_LENGTH).nullish(),
+  input: members,
+  parameters: members.nullish(),
+  webhook_url: z.string().min(1).max(2048).nullish(),
+})
+
+/** A request that the schema has passed, before defaults are filled in. */
+type VideoBody = z.infer<typeof videoSchema>
 
 const DEFAULT_DURATION_SECONDS = 5
 const DEFAULT_RESOLUTION = '720p'
+const DEFAULT_ASPECT_RATIO = '16:9'
 
 /**
  * Checks a video request: the top-level types, the form of all addresses, the fields that the model's protocol requires,
@@ -21,7 +40,7 @@ const DEFAULT_RESOLUTION = '720p'
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function parseVideoRequest(value: unknown, model: ModelFacts): VideoRequest {
-  const body = isOrdinaryVideoBody(value) ? (value as VideoBody) : checkRequest<VideoBody>(videoSchema, value)
+  const body = checkRequest<VideoBody>(videoSchema, value)
   const parts: VideoParts = { input: body.input, parameters: body.parameters ?? {} }
   const protocol = VIDEO_PROTOCOLS.get(model.protocol ?? '')
   mediaAddresses(body.input)
@@ -36,7 +55,7 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
     model: body.model,
     duration: billed.duration,
     resolution: billed.resolution,
-    aspect_ratio: agreedAspectRatio(body, billed, { knowsSizes }),
+    aspect_ratio: agreedAspectRatio(body, billed, knowsSizes),
     input: body.input,
   }
   const { parameters, webhook_url: webhookUrl } = body
@@ -70,4 +89,74 @@ function defaultResolution(model: ModelFacts): string {
 function webUrl(text: string): string {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) throw videoFault('webhook_url', 'must be an http(s) URL')
   return text
+}
+
+/**
+ * Checks that what is billed is what is rendered: `parameters.duration`, `.resolution`, `.size` and `.ratio`, where they are
+ * given, must say the same as the top-level fields. Gives the aspect ratio: the caller's, else that of `parameters`, else
+ * 16:9.
+ * @throws GatewayError `invalid_request` naming both fields.
+ */
+function agreedAspectRatio(body: VideoBody, { duration, resolution }: BilledFields, knowsSizes: boolean): string {
+  const parameters = body.parameters ?? {}
+  checkDuration(parameters['duration'], { field: 'duration', value: duration, given: body.duration })
+  const billedTier = { field: 'resolution', value: resolution, given: body.resolution }
+  const tier = textOf('parameters.resolution', parameters['resolution'])
+  if (tier !== undefined) agree('parameters.resolution', { value: tier.toLowerCase(), text: tier }, billedTier)
+  const size = sizeOf(parameters['size'], knowsSizes)
+  if (size !== undefined) {
+    agree('parameters.size', { value: size.resolution, text: `${size.text} (${size.resolution})` }, billedTier)
+  }
+  const ratio = textOf('parameters.ratio', parameters['ratio'])
+  if (ratio !== undefined && ratio.length > MAX_ASPECT_RATIO_LENGTH) {
+    throw videoFault('parameters.ratio', `must have at most ${MAX_ASPECT_RATIO_LENGTH} characters`)
+  }
+  const aspectRatio = body.aspect_ratio ?? ratio ?? size?.aspectRatio ?? DEFAULT_ASPECT_RATIO
+  const billedRatio = { field: 'aspect_ratio', value: aspectRatio, given: body.aspect_ratio }
+  if (ratio !== undefined) agree('parameters.ratio', { value: ratio, text: ratio }, billedRatio)
+  if (size !== undefined) {
+    agree('parameters.size', { value: size.aspectRatio, text: `${size.text} (${size.aspectRatio})` }, billedRatio)
+  }
+  return aspectRatio
+}
+
+/** The fields by which a video is billed. */
+interface BilledFields {
+  readonly duration: number
+  readonly resolution: string
+}
+
+/** A top-level field: its value, and what the caller wrote, if anything. */
+interface BilledField {
+  readonly field: string
+  readonly value: string | number
+  readonly given: unknown
+}
+
+function checkDuration(value: unknown, billed: BilledField): void {
+  if (!isGiven(value)) return
+  if (!Number.isInteger(value)) throw videoFault('parameters.duration', 'must be an integer')
+  agree('parameters.duration', { value, text: String(value) }, billed)
+}
+
+function agree(param: string, said: { readonly value: unknown; readonly text: string }, billed: BilledField): void {
+  if (said.value === billed.value) return
+  const { field, value, given } = billed
+  const origin = isGiven(given) ? '' : ' (the default)'
+  throw videoFault(param, `${said.text} does not agree with ${field}: ${value}${origin}; both must say the same`)
+}
+
+function textOf(param: string, value: unknown): string | undefined {
+  if (!isGiven(value)) return undefined
+  if (typeof value !== 'string') throw videoFault(param, 'must be a string')
+  return value
+}
+
+function sizeOf(value: unknown, knowsSizes: boolean): (VideoGeometry & { text: string }) | undefined {
+  const text = textOf('parameters.size', value)
+  if (text === undefined) return undefined
+  const geometry = readSize(text)
+  if (geometry !== undefined) return { ...geometry, text }
+  if (knowsSizes) throw videoFault('parameters.size', `${JSON.stringify(text)} is no size of a known resolution`)
+  return undefined
 }

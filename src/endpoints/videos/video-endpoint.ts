@@ -2,10 +2,8 @@ import { Buffer } from 'node:buffer'
 import { sseData } from '../../wire/sse.ts'
 import type { CallerUrl, Endpoint } from '../endpoint.ts'
 import { openaiErrorObject } from '../error-body.ts'
-import { mediaAddresses } from './media-addresses.ts'
 import { parseVideoRequest } from './parse-video-request.ts'
-import { isGiven } from './video-fault.ts'
-import type { VideoRequest } from './video-request.ts'
+import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
 
 /**
  * `POST /v1/videos/generations` (API specification, "Video generation request"). The two layouts of `input` and `parameters`

@@ -1,11 +1,29 @@
-import { referenceKind } from './reference-kind.ts'
-import { fieldRequired, isGiven, videoFault } from './video-fault.ts'
-import type { MisplacedField, VideoModelFacts, VideoParts, VideoProtocol } from './video-protocol.ts'
-import type { VideoRequest } from './video-request.ts'
-import { ratiosOfTier, sizeFor } from './video-sizes.ts'
-import { readWan26Intent, writeWan26Intent } from './wan-2-6-intent.ts'
+import type { VideoAbilities } from '../model-facts.ts'
+import {
+  IntentReader,
+  type MisplacedField,
+  type ReadIntent,
+  taskOfIntent,
+  type VideoIntent,
+  type VideoModelFacts,
+  type VideoProtocol,
+  type VideoReference,
+  type WrittenIntent,
+  writtenSettings,
+} from './video-protocol.ts'
+import { kindsToNumbered, namesByKind, namesNumbered, numberedToKinds, referenceKind } from './video-references.ts'
+import { ratiosOfTier, sizeFor } from './video-rendering.ts'
+import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
+/** DashScope, reference-to-video of Wan 2.6: pictures and videos together, and videos among them. */
 const MAX_REFERENCES = 5
+const MAX_REFERENCE_VIDEOS = 3
+
+const MEDIA_FIELDS = {
+  i2v: 'input.img_url',
+  r2v: 'input.reference_urls',
+  t2v: 'input.prompt alone',
+} satisfies Record<VideoAbilities['task'], string>
 
 /**
  * The layout of Wan 2.5 and 2.6: `img_url`, `reference_urls`; `size` in pixels for text and references, `resolution` for a
@@ -18,35 +36,26 @@ export const wan26: VideoProtocol = {
   misplacedField,
   check,
   holdsReferenceVideo: ({ input }) =>
-    isFilledList(input['reference_video_urls']) ||
+    listOf(input['reference_video_urls']).length > 0 ||
     listOf(input['reference_urls']).some((url) => typeof url === 'string' && referenceKind(url) === 'video'),
   fillIn,
-  readIntent: readWan26Intent,
-  writeIntent: writeWan26Intent,
+  readIntent,
+  writeIntent,
 }
 
 function misplacedField({ input, parameters = {} }: VideoParts, model: VideoModelFacts): MisplacedField | undefined {
   const geometry = model.video?.geometry
-  const geometryField = geometry === undefined ? 'size or resolution' : geometry
   if (isGiven(input['media'])) return { param: 'input.media', use: mediaField(model) }
-  if (isGiven(parameters['ratio'])) return { param: 'parameters.ratio', use: `parameters.${geometryField}` }
+  if (isGiven(parameters['ratio']))
+    return { param: 'parameters.ratio', use: `parameters.${geometry ?? 'size or resolution'}` }
   if (geometry === 'size' && isGiven(parameters['resolution'])) {
     return { param: 'parameters.resolution', use: 'parameters.size' }
   }
   return undefined
 }
 
-function mediaField(model: VideoModelFacts): string {
-  switch (model.video?.task) {
-    case 'i2v':
-      return 'input.img_url'
-    case 'r2v':
-      return 'input.reference_urls'
-    case 't2v':
-      return 'input.prompt alone'
-    case undefined:
-      return 'input.img_url or input.reference_urls'
-  }
+function mediaField({ video }: VideoModelFacts): string {
+  return video === undefined ? `${MEDIA_FIELDS.i2v} or ${MEDIA_FIELDS.r2v}` : MEDIA_FIELDS[video.task]
 }
 
 function check({ input }: VideoParts, model: VideoModelFacts): void {
@@ -90,6 +99,116 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-function isFilledList(value: unknown): boolean {
-  return listOf(value).length > 0
+/** References whose file names do not tell picture from video are listed as unread. */
+function readIntent(request: VideoRequest): ReadIntent {
+  const reader = new IntentReader(request)
+  const references = readReferences(reader)
+  reader.text('input.prompt', 'prompt')
+  const prompt = reader.member('input.prompt')
+  if (typeof prompt === 'string' && references.length > 0) {
+    // Words such as `Image 1` would become names of references.
+    if (namesByKind(prompt, references)) reader.refuse('input.prompt')
+    reader.set('input.prompt', 'prompt', numberedToKinds(prompt, references))
+  }
+  reader.text('input.negative_prompt', 'negativePrompt')
+  // Some of the vendor's pages put it here.
+  reader.text('parameters.negative_prompt', 'negativePrompt')
+  reader.text('input.img_url', 'firstFrame')
+  reader.text('input.audio_url', 'audio')
+  reader.settings()
+  if (reader.member('parameters.audio') === false) reader.set('parameters.audio', 'mute', true)
+  else if (reader.member('parameters.audio') === true) reader.skip('parameters.audio')
+  if (reader.member('parameters.shot_type') === 'single') reader.skip('parameters.shot_type')
+  else reader.text('parameters.shot_type', 'shotType')
+  for (const billed of ['duration', 'size', 'resolution']) reader.skip(`parameters.${billed}`)
+  return reader.done()
+}
+
+function readReferences(reader: IntentReader): VideoReference[] {
+  const references: VideoReference[] = []
+  // The older of the two fields holds videos only.
+  for (const [param, knownKind] of [
+    ['input.reference_urls', undefined],
+    ['input.reference_video_urls', 'video'],
+  ] as const) {
+    const urls = reader.member(param)
+    if (!Array.isArray(urls)) continue
+    reader.skip(param)
+    for (const [index, url] of urls.entries()) {
+      if (typeof url !== 'string') {
+        reader.refuse(`${param}[${index}]`)
+        continue
+      }
+      const kind = knownKind ?? referenceKind(url)
+      if (kind === undefined) reader.refuse(`${param}[${index}]`)
+      reader.origins.set(`references[${references.length}]`, `${param}[${index}]`)
+      references.push({ kind: kind ?? 'image', url })
+    }
+  }
+  if (references.length > 0) reader.set('input.reference_urls', 'references', references)
+  return references
+}
+
+function writeIntent(intent: VideoIntent, model: VideoModelFacts): WrittenIntent {
+  const task = model.video?.task ?? taskOfIntent(intent)
+  const impossible: string[] = []
+  const input = writtenInput(intent, task, impossible)
+  const parameters: Record<string, unknown> = {
+    ...writtenGeometry(intent, model.video?.geometry ?? (task === 'i2v' ? 'resolution' : 'size'), impossible),
+    duration: intent.seconds,
+    ...writtenShots(intent, model.video, impossible),
+    ...writtenSettings(intent),
+  }
+  return { input, parameters, impossible }
+}
+
+function writtenInput(intent: VideoIntent, task: VideoAbilities['task'], impossible: string[]) {
+  const input: Record<string, unknown> = {}
+  const { prompt, negativePrompt, firstFrame, audio, references = [] } = intent
+  if (prompt !== undefined) {
+    input['prompt'] = kindsToNumbered(prompt, references)
+    if (namesNumbered(prompt, references)) impossible.push('prompt')
+  }
+  if (negativePrompt !== undefined) input['negative_prompt'] = negativePrompt
+  if (firstFrame !== undefined && task === 'i2v') input['img_url'] = firstFrame
+  else if (firstFrame !== undefined) impossible.push('firstFrame')
+  if (intent.lastFrame !== undefined) impossible.push('lastFrame')
+  if (intent.firstClip !== undefined) impossible.push('firstClip')
+  if (references.length > 0) {
+    impossible.push(...impossibleReferences(references, task))
+    if (task === 'r2v') input['reference_urls'] = references.map(({ url }) => url)
+  }
+  if (audio !== undefined && task === 'r2v') impossible.push('audio')
+  else if (audio !== undefined) input['audio_url'] = audio
+  return input
+}
+
+function writtenGeometry(intent: VideoIntent, geometry: VideoAbilities['geometry'], impossible: string[]) {
+  if (geometry !== 'size') return { resolution: intent.resolution.toUpperCase() }
+  const size = sizeFor(intent.resolution, intent.aspectRatio ?? '16:9')
+  if (size !== undefined) return { size }
+  impossible.push('aspectRatio')
+  return {}
+}
+
+/** Only some models know `audio` and `shot_type`; a model of unknown abilities is assumed to. */
+function writtenShots({ mute, shotType }: VideoIntent, video: VideoAbilities | undefined, impossible: string[]) {
+  const canMute = video === undefined || video.canMute === true
+  const takesShotType = video === undefined || video.takesShotType === true
+  if (mute === true && !canMute) impossible.push('mute')
+  if (shotType !== undefined && shotType !== 'single' && !takesShotType) impossible.push('shotType')
+  return {
+    ...(mute === true && canMute ? { audio: false } : {}),
+    ...(shotType !== undefined && takesShotType ? { shot_type: shotType } : {}),
+  }
+}
+
+function impossibleReferences(references: readonly VideoReference[], task: string): string[] {
+  const videos = references.filter(({ kind }) => kind === 'video').length
+  if (task !== 'r2v' || references.length > MAX_REFERENCES || videos > MAX_REFERENCE_VIDEOS) return ['references']
+  return references.flatMap(({ url, voice }, index) => [
+    // Only uploaded files and those on the web are taken.
+    ...(url.startsWith('data:') ? [`references[${index}]`] : []),
+    ...(voice === undefined ? [] : [`references[${index}].voice`]),
+  ])
 }

@@ -1,11 +1,27 @@
-import { fieldRequired, isGiven } from './video-fault.ts'
-import type { MisplacedField, VideoModelFacts, VideoParts, VideoProtocol } from './video-protocol.ts'
-import type { VideoRequest } from './video-request.ts'
-import { readWan27Intent, writeWan27Intent } from './wan-2-7-intent.ts'
-import { checkPictureMedia, checkReferenceMedia, mediaTypes } from './wan-2-7-media.ts'
+import { isJsonObject } from '../../core/json.ts'
+import type { VideoAbilities } from '../model-facts.ts'
+import {
+  IntentReader,
+  type MisplacedField,
+  type ReadIntent,
+  taskOfIntent,
+  type VideoIntent,
+  type VideoModelFacts,
+  type VideoProtocol,
+  type VideoReference,
+  type WrittenIntent,
+  writtenSettings,
+} from './video-protocol.ts'
+import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
 /** DashScope, text-to-video of Wan 2.7: what is rendered without `ratio`. */
 const VENDOR_DEFAULT_RATIO = '16:9'
+
+/** DashScope, text-to-video of Wan 2.7: values of `ratio`. */
+const RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4']
+
+/** DashScope, reference-to-video of Wan 2.7: pictures and videos together. */
+const MAX_REFERENCES = 5
 
 const OLD_MEDIA_FIELDS = ['img_url', 'reference_urls', 'reference_video_urls'] as const
 
@@ -18,8 +34,8 @@ export const wan27: VideoProtocol = {
   check,
   holdsReferenceVideo: ({ input }) => mediaTypes(input['media']).includes('reference_video'),
   fillIn,
-  readIntent: readWan27Intent,
-  writeIntent: writeWan27Intent,
+  readIntent,
+  writeIntent,
 }
 
 function misplacedField({ input, parameters = {} }: VideoParts, model: VideoModelFacts): MisplacedField | undefined {
@@ -55,4 +71,164 @@ function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, u
 function takesRatio({ input }: VideoRequest, model: VideoModelFacts): boolean {
   if (model.video !== undefined) return model.video.geometry === 'resolution-ratio'
   return !mediaTypes(input['media']).some((type) => type === 'first_frame' || type === 'first_clip')
+}
+
+/** DashScope, image-to-video of Wan 2.7: each type at most once, and only together like this. */
+const PICTURE_COMBINATIONS: readonly (readonly string[])[] = [
+  ['first_frame'],
+  ['first_frame', 'driving_audio'],
+  ['first_frame', 'last_frame'],
+  ['first_frame', 'last_frame', 'driving_audio'],
+  ['first_clip'],
+  ['first_clip', 'last_frame'],
+]
+const PICTURE_COMBINATION_KEYS: ReadonlySet<string> = new Set(PICTURE_COMBINATIONS.map(combinationKey))
+
+/** Checks the media of a model that begins with a picture. */
+function checkPictureMedia(media: unknown): void {
+  const types = requiredTypes(media)
+  if (PICTURE_COMBINATION_KEYS.has(combinationKey(types))) return
+  const allowed = PICTURE_COMBINATIONS.map((combination) => combination.join(' + ')).join('; ')
+  throw videoFault('input.media', `${types.join(' + ')} do not go together; allowed are ${allowed}`)
+}
+
+/** Checks the media of a model that works from references. The vendor judges other types. */
+function checkReferenceMedia(media: unknown): void {
+  const types = requiredTypes(media)
+  const references = types.filter(isReference).length
+  if (references === 0) throw videoFault('input.media', 'must hold a reference_image or a reference_video')
+  if (references > MAX_REFERENCES) {
+    throw videoFault('input.media', `must hold at most ${MAX_REFERENCES} references`)
+  }
+  if (types.filter((type) => type === 'first_frame').length > 1) {
+    throw videoFault('input.media', 'must hold at most one first_frame')
+  }
+}
+
+/** The types of media, in order; an item without one counts as `''`. */
+function mediaTypes(media: unknown): string[] {
+  if (!Array.isArray(media)) return []
+  return media.map((item: unknown) => (isJsonObject(item) && typeof item['type'] === 'string' ? item['type'] : ''))
+}
+
+function requiredTypes(media: unknown): string[] {
+  const types = mediaTypes(media)
+  if (types.length === 0) throw fieldRequired('input.media')
+  for (const [index, item] of (media as readonly unknown[]).entries()) {
+    if (types[index] === '') throw fieldRequired(`input.media[${index}].type`)
+    if (!isJsonObject(item) || typeof item['url'] !== 'string') throw fieldRequired(`input.media[${index}].url`)
+  }
+  return types
+}
+
+function isReference(type: unknown): boolean {
+  return type === 'reference_image' || type === 'reference_video'
+}
+
+function combinationKey(types: readonly string[]): string {
+  return [...types].sort().join('+')
+}
+
+type SingleMediaField = 'firstFrame' | 'lastFrame' | 'firstClip' | 'audio'
+
+/** Media that are no references: the field of the intent for each `type`. */
+const SINGLE_MEDIA: ReadonlyMap<unknown, SingleMediaField> = new Map([
+  ['first_frame', 'firstFrame'],
+  ['last_frame', 'lastFrame'],
+  ['first_clip', 'firstClip'],
+  ['driving_audio', 'audio'],
+])
+
+function readIntent(request: VideoRequest): ReadIntent {
+  const reader = new IntentReader(request)
+  reader.text('input.prompt', 'prompt')
+  reader.text('input.negative_prompt', 'negativePrompt')
+  const media = reader.member('input.media')
+  if (Array.isArray(media)) readMedia(reader, media)
+  else reader.text('input.audio_url', 'audio')
+  reader.settings()
+  // The vendor accepts `shot_type` and ignores it.
+  for (const name of ['duration', 'resolution', 'ratio', 'shot_type']) reader.skip(`parameters.${name}`)
+  return reader.done()
+}
+
+function readMedia(reader: IntentReader, media: readonly unknown[]): void {
+  reader.skip('input.media')
+  const references: VideoReference[] = []
+  const seen = new Set<string>()
+  for (const [index, item] of media.entries()) {
+    const param = `input.media[${index}]`
+    if (!isJsonObject(item) || typeof item['url'] !== 'string') {
+      reader.refuse(param)
+      continue
+    }
+    const { type, url, reference_voice: voice, ...rest } = item
+    for (const name of Object.keys(rest)) reader.refuse(`${param}.${name}`)
+    const field = SINGLE_MEDIA.get(type)
+    const isListed = isReference(type)
+    if (isGiven(voice) && !(isListed && typeof voice === 'string')) reader.refuse(`${param}.reference_voice`)
+    if (isListed) {
+      reader.origins.set(`references[${references.length}]`, param)
+      reader.origins.set(`references[${references.length}].voice`, `${param}.reference_voice`)
+      const kind = type === 'reference_video' ? 'video' : 'image'
+      references.push({ kind, url, ...(typeof voice === 'string' ? { voice } : {}) })
+    } else if (field === undefined || seen.has(field)) reader.refuse(param)
+    else {
+      seen.add(field)
+      reader.set('input.media', field, url)
+      reader.origins.set(field, param)
+    }
+  }
+  if (references.length > 0) reader.set('input.media', 'references', references)
+}
+
+function writeIntent(intent: VideoIntent, model: VideoModelFacts): WrittenIntent {
+  const task = model.video?.task ?? taskOfIntent(intent)
+  const impossible: string[] = []
+  const input = writtenInput(intent, task, impossible)
+  const geometry = model.video?.geometry ?? (task === 'i2v' ? 'resolution' : 'resolution-ratio')
+  const ratio = geometry === 'resolution-ratio' ? intent.aspectRatio : undefined
+  if (ratio !== undefined && !RATIOS.includes(ratio)) impossible.push('aspectRatio')
+  if (intent.mute === true) impossible.push('mute')
+  if (intent.shotType !== undefined && intent.shotType !== 'single') impossible.push('shotType')
+  const parameters: Record<string, unknown> = {
+    resolution: intent.resolution.toUpperCase(),
+    ...(ratio === undefined ? {} : { ratio }),
+    duration: intent.seconds,
+    ...writtenSettings(intent),
+  }
+  return { input, parameters, impossible }
+}
+
+function writtenInput(intent: VideoIntent, task: VideoAbilities['task'], impossible: string[]) {
+  const input: Record<string, unknown> = {}
+  if (intent.prompt !== undefined) input['prompt'] = intent.prompt
+  if (intent.negativePrompt !== undefined) input['negative_prompt'] = intent.negativePrompt
+  const media: Record<string, unknown>[] = []
+  const allowed = allowedMedia(intent, task)
+  for (const [type, field] of SINGLE_MEDIA) {
+    const url = intent[field]
+    if (url === undefined) continue
+    if (task === 't2v' && field === 'audio') input['audio_url'] = url
+    else if (allowed.includes(field)) media.push({ type, url })
+    else impossible.push(field)
+  }
+  const references = intent.references ?? []
+  const hasTooMany = references.length > MAX_REFERENCES
+  if (references.length > 0 && (task !== 'r2v' || hasTooMany)) impossible.push('references')
+  media.push(...references.map(referenceItem))
+  if (media.length > 0) input['media'] = media
+  return input
+}
+
+/** DashScope, Wan 2.7: a first clip goes with a last frame alone, references with a first frame alone. */
+function allowedMedia(intent: VideoIntent, task: string): readonly string[] {
+  if (task === 't2v') return []
+  if (task === 'r2v') return ['firstFrame']
+  return intent.firstClip === undefined ? ['firstFrame', 'lastFrame', 'audio'] : ['firstClip', 'lastFrame']
+}
+
+function referenceItem({ kind, url, voice }: VideoReference): Record<string, unknown> {
+  const type = kind === 'video' ? 'reference_video' : 'reference_image'
+  return { type, url, ...(voice === undefined ? {} : { reference_voice: voice }) }
 }

@@ -1,6 +1,5 @@
-import { ChatChunkWriter } from '../../endpoints/chat/chat-chunk-writer.ts'
+import { ChatChunkWriter, TranslatedChatStream } from '../../endpoints/chat/chat-chunk-writer.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { TranslatedChatStream } from '../../endpoints/chat/translated-chat-stream.ts'
 import type {
   AnswerStream,
   ChatOperation,

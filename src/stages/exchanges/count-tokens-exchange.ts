@@ -1,5 +1,5 @@
-import { estimateMessageTokens } from '../../endpoints/count-tokens/estimate-message-tokens.ts'
 import type { MessagesCall } from '../../endpoints/messages/messages-call.ts'
+import { estimateMessageTokens } from '../../endpoints/messages/messages-estimate.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import type { RelayedBody, TokenCountOperation, Vendor, VendorCall } from '../../vendors/vendor.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'

@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { MultimodalImageRequest } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
-import { pictureSize } from '../../endpoints/images/multimodal/picture-size.ts'
+import { type MultimodalImageRequest, pictureSize } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { CLOSE_BRACE, findMembers, skipBlanks } from '../../wire/json-cursor.ts'
 import { ByteEdits } from '../../wire/json-edits.ts'

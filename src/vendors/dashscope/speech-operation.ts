@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { SpeechDecoder, SpeechTokens, TakeSamples } from '../../endpoints/speech/speech-decoder.ts'
-import { unusedSpeechFields } from '../../endpoints/speech/unused-speech-fields.ts'
+import { unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
 import { type ServerSentEvent, sseReader } from '../../wire/sse.ts'
 import { soundStart } from '../../wire/wav-encoder.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'

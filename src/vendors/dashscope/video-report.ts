@@ -1,6 +1,6 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { isGiven } from '../../endpoints/videos/video-fault.ts'
-import { readRenderedSize } from '../../endpoints/videos/video-sizes.ts'
+import { readRenderedSize } from '../../endpoints/videos/video-rendering.ts'
+import { isGiven } from '../../endpoints/videos/video-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { AcceptedTask, TaskReport, WireAnswer } from '../vendor.ts'

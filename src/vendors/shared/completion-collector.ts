@@ -1,8 +1,12 @@
 import type { Usage } from '../../core/usage.ts'
-import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import {
+  type ChatAnswerMessage,
+  type ChatCompletion,
+  chatUsage,
+  type FinishReason,
+} from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest, ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
-import { chatUsage } from '../../endpoints/chat/chat-usage.ts'
 import type { VendorCall } from '../vendor.ts'
 
 interface CollectedChoice {

@@ -1,6 +1,6 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/picture-estimate.ts'
+import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
 import type { RelayedBody, VendorFailure } from '../vendor.ts'

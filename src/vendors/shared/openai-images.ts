@@ -2,10 +2,14 @@ import type { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../../catalog/model.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
-import { losesQuality, vendorQuality } from '../../endpoints/images/openai/image-quality.ts'
-import { AUTO_SIZE, takesAuto } from '../../endpoints/images/openai/image-size.ts'
-import type { OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
-import type { PictureOptions } from '../../endpoints/images/openai/picture-options.ts'
+import {
+  AUTO_SIZE,
+  losesQuality,
+  type OpenAIImageRequest,
+  type PictureOptions,
+  takesAuto,
+  vendorQuality,
+} from '../../endpoints/images/openai/openai-image-request.ts'
 import { encodeForm } from '../../wire/encode-form.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { editMembers, type MemberChanges } from '../../wire/json-edits.ts'

@@ -1,9 +1,9 @@
+import fc from 'fast-check'
 import { expect, expectTypeOf, test } from 'vitest'
 import type { z } from 'zod'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { chatSchema } from '../../../src/endpoints/chat/chat-schema.ts'
-import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
-import { embeddingsSchema } from '../../../src/endpoints/embeddings/embeddings-schema.ts'
+import { type EmbeddingsRequest, embeddingsSchema } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 
 /** The named members of a type that also has an index signature. */
 type Named<Type> = keyof {
@@ -55,4 +55,50 @@ test('what the interfaces allow, the schemas take', () => {
   expectTypeOf<EmbeddingsRequest['input']>().toEqualTypeOf<z.infer<typeof embeddingsSchema>['input']>()
   expectTypeOf<ChatRequest['stop']>().toEqualTypeOf<z.infer<typeof chatSchema>['stop']>()
   expectTypeOf<ChatRequest['reasoning_effort']>().toEqualTypeOf<z.infer<typeof chatSchema>['reasoning_effort']>()
+})
+
+const ordinary = fc.record(
+  {
+    model: fc.string({ minLength: 1 }),
+    messages: fc.array(
+      fc.record({ role: fc.constantFrom('user', 'system', 'assistant', 'developer'), content: fc.string() }),
+      { minLength: 1, maxLength: 3 },
+    ),
+    temperature: fc.double({ min: 0, max: 2, noNaN: true }),
+    top_p: fc.double({ min: 0, max: 1, noNaN: true }),
+    presence_penalty: fc.double({ min: -2, max: 2, noNaN: true }),
+    frequency_penalty: fc.double({ min: -2, max: 2, noNaN: true }),
+    max_tokens: fc.integer({ min: 1 }),
+    max_completion_tokens: fc.integer({ min: 1 }),
+    stream: fc.boolean(),
+    stream_options: fc.record({ include_usage: fc.boolean() }),
+    stop: fc.string(),
+    user: fc.string(),
+  },
+  { requiredKeys: ['model', 'messages'] },
+)
+
+test('the chat schema takes an ordinary request, whatever its settings are', () => {
+  fc.assert(
+    fc.property(ordinary, (body) => {
+      expect(chatSchema.safeParse(body).error).toBeUndefined()
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test.each([
+  ['no settings', {}, true],
+  ['common settings', { temperature: 2, top_p: 0, max_tokens: 1, stream: true, stop: 'x', user: 'u' }, true],
+  ['usage in the stream', { stream: true, stream_options: { include_usage: true } }, true],
+  ['null for a setting', { temperature: null }, true],
+  ['no tools', { tools: [] }, true],
+  ['an unknown field', { extra: 1 }, true],
+  ['a temperature out of bounds', { temperature: 2.1 }, false],
+  ['a fraction of a token', { max_tokens: 1.5 }, false],
+  ['a text for a boolean', { stream: 'true' }, false],
+  ['usage that is no boolean', { stream_options: { include_usage: 1 } }, false],
+])('the chat schema judges a request with %s: %o is taken: %s', (_name, settings, expected) => {
+  const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...settings }
+  expect(chatSchema.safeParse(body).success).toBe(expected)
 })

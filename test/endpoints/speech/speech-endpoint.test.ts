@@ -2,12 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
+import { countCharacters } from '../../../src/endpoints/character-count.ts'
 import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
+import { speechVoice } from '../../../src/endpoints/speech/check-speech-abilities.ts'
 import { speechEndpoint } from '../../../src/endpoints/speech/speech-endpoint.ts'
-import { countCharacters } from '../../../src/endpoints/speech/speech-limits.ts'
-import type { SpeechRequest } from '../../../src/endpoints/speech/speech-request.ts'
-import { speechVoice } from '../../../src/endpoints/speech/speech-voice.ts'
-import { unusedSpeechFields } from '../../../src/endpoints/speech/unused-speech-fields.ts'
+import { type SpeechRequest, unusedSpeechFields } from '../../../src/endpoints/speech/speech-request.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)
 const flash = catalog.find('qw3-tts-flash') as ModelFacts

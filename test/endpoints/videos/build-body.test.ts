@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
-import { buildBody } from '../../../src/endpoints/videos/build-body.ts'
 import { videoEndpoint } from '../../../src/endpoints/videos/video-endpoint.ts'
-import type { VideoIntent } from '../../../src/endpoints/videos/video-intent.ts'
+import type { VideoIntent } from '../../../src/endpoints/videos/video-protocol.ts'
+import { buildBody } from '../../../src/endpoints/videos/video-protocols.ts'
 import { refusalOf, videoModel } from './support/video-model.ts'
 
 const PICTURE = 'https://cdn.example.net/first.png'

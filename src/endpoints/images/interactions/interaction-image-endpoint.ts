@@ -3,10 +3,12 @@ import { sseEvent } from '../../../wire/sse.ts'
 import type { CallerUrl, Endpoint } from '../../endpoint.ts'
 import { openaiErrorObject } from '../../error-body.ts'
 import { checkRequest } from '../../request-field.ts'
-import { checkInteractionAbilities } from './check-interaction-abilities.ts'
-import { estimateInteraction } from './estimate-interaction.ts'
-import { imageSize } from './image-size.ts'
-import type { InteractionRequest } from './interaction-request.ts'
+import {
+  checkInteractionAbilities,
+  estimateInteraction,
+  type InteractionRequest,
+  imageSize,
+} from './interaction-request.ts'
 import { interactionSchema } from './interaction-schema.ts'
 
 /** Pictures in the interactions shape (API specification, "Interactions-style image request"). */

@@ -3,11 +3,15 @@ import { sseData } from '../../../wire/sse.ts'
 import type { Endpoint } from '../../endpoint.ts'
 import { openaiErrorObject } from '../../error-body.ts'
 import { checkRequest } from '../../request-field.ts'
-import { checkAbilities } from './check-abilities.ts'
-import { asInvalidParameter, invalidParameter } from './invalid-parameter.ts'
-import type { MultimodalImageRequest } from './multimodal-image-request.ts'
+import {
+  asInvalidParameter,
+  checkAbilities,
+  invalidParameter,
+  type MultimodalImageRequest,
+  pictureSize,
+  referenceImages,
+} from './multimodal-image-request.ts'
 import { multimodalImageSchema } from './multimodal-image-schema.ts'
-import { pictureSize, referenceImages } from './picture-size.ts'
 
 /** The multimodal shape of `POST /v1/images/generations` (API specification, "Multimodal image request"). */
 export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {

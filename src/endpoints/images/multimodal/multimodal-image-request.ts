@@ -1,3 +1,7 @@
+import { GatewayError } from '../../../core/errors.ts'
+import { invalidField } from '../../field-errors.ts'
+import type { ImageAbilities, ModelFacts } from '../../model-facts.ts'
+
 /** A block of the prompt: text, or the URL of a picture. Exactly one of the two. */
 export interface MultimodalBlock {
   readonly text?: string
@@ -18,5 +22,67 @@ export interface MultimodalImageRequest {
     readonly watermark?: boolean
     readonly negative_prompt?: string
     readonly prompt_extend?: boolean
+  }
+}
+
+/**
+ * Checks a request against what its model can do. Unknown abilities are left to the vendor.
+ * @throws GatewayError `invalid_request` with the code `InvalidParameter`, naming the field.
+ */
+export function checkAbilities(request: MultimodalImageRequest, abilities: ImageAbilities): void {
+  checkReferences(referenceImages(request).length, abilities.referenceImages)
+  const given: Readonly<Record<string, unknown>> = request.parameters ?? {}
+  for (const field of abilities.refusedFields ?? []) {
+    if (Object.hasOwn(given, field)) throw invalidParameter(`parameters.${field}`, 'this model does not take it')
+  }
+  const size = request.parameters?.size
+  if (size === undefined || abilities.sizes === undefined || abilities.sizes.includes(size)) return
+  throw invalidParameter('parameters.size', `must be one of ${abilities.sizes.join(', ')}`)
+}
+
+function checkReferences(count: number, bounds: ImageAbilities['referenceImages']): void {
+  if (bounds === undefined || (count >= bounds.min && count <= bounds.max)) return
+  const { min, max } = bounds
+  const range = min === max ? String(max) : `${min} to ${max}`
+  const rule = max === 0 ? 'takes no reference images' : `${min === 0 ? 'takes' : 'needs'} ${range} reference images`
+  throw invalidParameter('input.messages[0].content', `this model ${rule}, and the request has ${count}`)
+}
+
+/** API specification, "Multimodal image request": default of `parameters.size`. */
+const DEFAULT_SIZE = '1024*1024'
+
+/** URLs of the reference pictures, each with its place in the content. */
+export function referenceImages(request: MultimodalImageRequest): readonly { url: string; position: number }[] {
+  return request.input.messages[0].content.flatMap(({ image }, position) =>
+    image === undefined ? [] : [{ url: image, position }],
+  )
+}
+
+/**
+ * Size of the picture, as callers write it: `1024*1024`. For text to image it is never left to the vendor, whose default is
+ * larger than the billed one. Undefined for an edit that names none: the picture gets the size of the last reference.
+ */
+export function pictureSize(request: MultimodalImageRequest, model: ModelFacts): string | undefined {
+  const asked = request.parameters?.size
+  if (asked !== undefined) return asked
+  return referenceImages(request).length > 0 ? undefined : (model.image?.defaultSize ?? DEFAULT_SIZE)
+}
+
+/** The code of every fault of a request in this shape (API specification, "Errors": multimodal image). */
+const INVALID_PARAMETER = 'InvalidParameter'
+
+/** A 400 `InvalidParameter` about one field. `problem` follows the field's name: `is not supported`. */
+export function invalidParameter(param: string, problem: string): GatewayError {
+  return invalidField(param, problem, INVALID_PARAMETER)
+}
+
+/** Runs a check, and gives what it throws as `invalid_request` the code `InvalidParameter`. */
+export function asInvalidParameter<Result>(check: () => Result): Result {
+  try {
+    return check()
+  } catch (error) {
+    if (!GatewayError.isInstance(error) || error.code !== 'invalid_request') throw error
+    const { message, param } = error
+    throw new GatewayError('invalid_request', { message, param, publicCode: INVALID_PARAMETER, cause: error.cause })
   }
 }

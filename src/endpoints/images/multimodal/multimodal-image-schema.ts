@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasAtMost } from '../../character-count.ts'
 import { listOf } from '../../list-of.ts'
 
 /** Longest `negative_prompt`, in characters (code points), as the vendor counts. */
@@ -27,11 +28,7 @@ const message = z.looseObject({
 
 const negativePrompt = z
   .string()
-  // A code point has at most two units, so the rest of a very long text need not be looked at.
-  .refine(
-    (text) => [...text.slice(0, 2 * MAX_NEGATIVE_PROMPT + 1)].length <= MAX_NEGATIVE_PROMPT,
-    `must have at most ${MAX_NEGATIVE_PROMPT} characters`,
-  )
+  .refine((text) => hasAtMost(text, MAX_NEGATIVE_PROMPT), `must have at most ${MAX_NEGATIVE_PROMPT} characters`)
 
 /**
  * Rules of the multimodal image request (API specification, "Multimodal image request") that hold for every model. The vendor

@@ -3,10 +3,14 @@ import { sseData } from '../../../wire/sse.ts'
 import type { Endpoint } from '../../endpoint.ts'
 import { openaiErrorObject } from '../../error-body.ts'
 import { checkRequest } from '../../request-field.ts'
-import { checkFreeSize } from './image-size.ts'
-import type { OpenAIImageRequest } from './openai-image-request.ts'
-import { pictureBillingFields, pictureEstimate } from './picture-estimate.ts'
-import { checkPictureOptions, pictureSchema } from './picture-options.ts'
+import {
+  checkFreeSize,
+  checkPictureOptions,
+  type OpenAIImageRequest,
+  pictureBillingFields,
+  pictureEstimate,
+} from './openai-image-request.ts'
+import { pictureSchema } from './openai-image-schema.ts'
 
 /** Text to image in OpenAI's shape, for `gp-image-2` (API specification, "Endpoints", note 1). */
 export const openaiImageEndpoint: Endpoint<OpenAIImageRequest> = {

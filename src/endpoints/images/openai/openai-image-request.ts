@@ -1,17 +1,272 @@
-/** Text to image in OpenAI's shape (OpenAI API, "Create image"). */
-export interface OpenAIImageRequest {
-  readonly model: string
-  readonly prompt: string
+import type { Usage } from '../../../core/usage.ts'
+import type { BillingFields } from '../../endpoint.ts'
+import { invalidField, unsupportedField } from '../../field-errors.ts'
+import type { ImageAbilities, ModelFacts } from '../../model-facts.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS } from '../../token-estimate.ts'
+
+/** The options of a picture, in text to image and in edits. */
+export interface PictureOptions {
   readonly n?: number | null
   /** `auto`, or width and height in pixels: `1536x864`. */
   readonly size?: string | null
   readonly quality?: string | null
-  readonly background?: string | null
+  readonly response_format?: string | null
   readonly output_format?: string | null
   readonly output_compression?: number | null
-  readonly moderation?: string | null
-  readonly response_format?: string | null
-  readonly stream?: boolean | null
+  readonly background?: string | null
   readonly partial_images?: number | null
+}
+
+/** Text to image in OpenAI's shape (OpenAI API, "Create image"). */
+export interface OpenAIImageRequest extends PictureOptions {
+  readonly model: string
+  readonly prompt: string
+  readonly moderation?: string | null
+  readonly stream?: boolean | null
   readonly user?: string
+}
+
+/** Lets the vendor choose. The field's default, so every model takes it. */
+export const AUTO_SIZE = 'auto'
+
+type Size = string | null | undefined
+type FreeSize = NonNullable<ImageAbilities['freeSize']>
+
+/**
+ * Checks a size against the list of a model alone (API specification, "Image edit request", `size`).
+ * @throws GatewayError `invalid_request` with param `size`.
+ */
+export function checkListedSize(size: Size, abilities: ImageAbilities | undefined): void {
+  const sizes = abilities?.sizes
+  if (isUnset(size) || sizes === undefined || sizes.includes(size)) return
+  throw invalidField(
+    'size',
+    `must be one of ${[...new Set([AUTO_SIZE, ...sizes])].join(', ')}; 2K and 4K are not supported here`,
+  )
+}
+
+/**
+ * Checks a size against the list of a model and its rule for free sizes (API specification, "Endpoints", note 1).
+ * @throws GatewayError `invalid_request` with param `size`.
+ */
+export function checkFreeSize(size: Size, abilities: ImageAbilities | undefined): void {
+  const rule = abilities?.freeSize
+  if (rule === undefined) {
+    checkListedSize(size, abilities)
+    return
+  }
+  if (isUnset(size) || abilities?.sizes?.includes(size) === true) return
+  const pixels = parsePixelSize(size)
+  const fault =
+    pixels === undefined ? 'must be auto, or width and height in pixels such as 1536x864' : faultOf(pixels, rule)
+  if (fault !== undefined) throw invalidField('size', fault)
+}
+
+/** The size that a request is billed at: the caller's own, else the model's, else `auto`. */
+function billedSize(size: Size, abilities: ImageAbilities | undefined): string {
+  const isOwn = !isUnset(size) || (size === AUTO_SIZE && takesAuto(abilities))
+  return isOwn ? (size as string) : (abilities?.defaultSize ?? AUTO_SIZE)
+}
+
+/** Does the vendor know `auto` for this model? Unknown counts as yes. */
+export function takesAuto(abilities: ImageAbilities | undefined): boolean {
+  return abilities?.sizes?.includes(AUTO_SIZE) ?? true
+}
+
+function isUnset(size: Size): size is null | undefined | typeof AUTO_SIZE {
+  return size === undefined || size === null || size === AUTO_SIZE
+}
+
+function faultOf({ width, height }: PixelSize, rule: FreeSize): string | undefined {
+  const longer = Math.max(width, height)
+  const shorter = Math.min(width, height)
+  const pixels = width * height
+  if (rule.multipleOf !== undefined && (width % rule.multipleOf !== 0 || height % rule.multipleOf !== 0)) {
+    return `width and height must both be divisible by ${rule.multipleOf}`
+  }
+  if (rule.maxSide !== undefined && longer > rule.maxSide) return `no side may be longer than ${rule.maxSide} pixels`
+  if (rule.maxRatio !== undefined && longer > shorter * rule.maxRatio) {
+    return `the longer side may be at most ${rule.maxRatio} times the shorter one`
+  }
+  if (rule.maxPixels !== undefined && pixels > rule.maxPixels) return `at most ${rule.maxPixels} pixels are possible`
+  if (rule.minPixels !== undefined && pixels < rule.minPixels) return `at least ${rule.minPixels} pixels are needed`
+  return undefined
+}
+
+/** Width and height in pixels. */
+interface PixelSize {
+  readonly width: number
+  readonly height: number
+}
+
+const PIXEL_SIZE = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/
+
+/** Reads a size as callers write it: `1536x864`. Undefined for anything else, words such as `auto` and `2K` included. */
+function parsePixelSize(text: string): PixelSize | undefined {
+  const match = PIXEL_SIZE.exec(text)
+  return match === null ? undefined : { width: Number(match[1]), height: Number(match[2]) }
+}
+
+type Quality = string | null | undefined
+
+const AUTO_QUALITY = 'auto'
+
+/** Values of the specification, which every model takes in one way or another. */
+const SPECIFIED_QUALITIES: readonly string[] = ['auto', 'low', 'medium', 'high', 'standard', 'hd']
+
+/** The same qualities in the words of another family of models. */
+const QUALITY_ALIASES: ReadonlyMap<string, string> = new Map([
+  ['hd', 'high'],
+  ['standard', 'medium'],
+])
+
+/**
+ * Checks `quality` (API specification, "Image edit request"). A model without a list of its own leaves it to its vendor.
+ * @throws GatewayError `invalid_request` with param `quality`.
+ */
+export function checkQuality(quality: Quality, abilities: ImageAbilities | undefined): void {
+  const known = abilities?.qualities
+  if (quality === undefined || quality === null || known === undefined) return
+  if (known.includes(quality) || SPECIFIED_QUALITIES.includes(quality)) return
+  const values = [...new Set([...SPECIFIED_QUALITIES, ...known])].join(', ')
+  throw invalidField('quality', `must be one of ${values}`)
+}
+
+/**
+ * The quality in the words of the vendor's model: the caller's own, or what its alias stands for. Undefined where none was
+ * given, and where the model has no such quality.
+ */
+export function vendorQuality(quality: Quality, abilities: ImageAbilities | undefined): string | undefined {
+  if (quality === undefined || quality === null) return undefined
+  const known = abilities?.qualities
+  if (known === undefined || known.includes(quality)) return quality
+  const meant = QUALITY_ALIASES.get(quality)
+  return meant !== undefined && known.includes(meant) ? meant : undefined
+}
+
+/**
+ * The quality that a request is billed at: the vendor's word for it, else `auto`, or the model's first quality where it
+ * knows no `auto`.
+ */
+function billedQuality(quality: Quality, abilities: ImageAbilities | undefined): string {
+  const known = abilities?.qualities
+  const usual = known === undefined || known.includes(AUTO_QUALITY) ? AUTO_QUALITY : (known[0] ?? AUTO_QUALITY)
+  return vendorQuality(quality, abilities) ?? usual
+}
+
+/** Is the asked quality neither the default nor one that the model has? */
+export function losesQuality(quality: Quality, abilities: ImageAbilities | undefined): boolean {
+  const isAsked = quality !== undefined && quality !== null && quality !== AUTO_QUALITY
+  return isAsked && vendorQuality(quality, abilities) === undefined
+}
+
+/**
+ * Checks what depends on the model, and fields that depend on one another; not sizes, for which text to image and edits
+ * have different rules.
+ * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field.
+ */
+export function checkPictureOptions(options: PictureOptions, abilities: ImageAbilities | undefined): void {
+  const values = options as Readonly<Record<string, unknown>>
+  for (const field of abilities?.refusedFields ?? []) {
+    const value = values[field]
+    if (value === undefined || value === null || value === false) continue
+    throw unsupportedField(field, 'this model does not take it')
+  }
+  const { maxImages } = abilities ?? {}
+  if (maxImages !== undefined && (options.n ?? 1) > maxImages) {
+    throw invalidField('n', `this model makes at most ${maxImages} pictures at once`)
+  }
+  checkQuality(options.quality, abilities)
+  const format = options.output_format ?? 'png'
+  if (options.background === 'transparent' && format === 'jpeg') {
+    throw invalidField('background', 'transparent needs output_format png or webp')
+  }
+  if (options.output_compression !== undefined && options.output_compression !== null && format === 'png') {
+    throw invalidField('output_compression', 'needs output_format jpeg or webp')
+  }
+}
+
+/** Output tokens of a picture that is sent before it is finished (OpenAI, guide to image generation). */
+export const PARTIAL_IMAGE_TOKENS = 100
+
+/** What a request holds besides its options. */
+interface PictureInput {
+  readonly textTokens: number
+  /** Pictures given, the mask included. */
+  readonly pictures: number
+}
+
+/**
+ * An upper estimate of a request's usage. A model whose abilities list no tokens is priced by the picture; one of unknown
+ * abilities may have any price, so its tokens are estimated too.
+ */
+export function pictureEstimate(options: PictureOptions, input: PictureInput, model: ModelFacts): Usage {
+  const images = options.n ?? 1
+  const { image } = model
+  if (image !== undefined && image.outputTokens === undefined) return { images }
+  const perPicture = tokensOfOne(options, model) + (options.partial_images ?? 0) * PARTIAL_IMAGE_TOKENS
+  const outputTokens = images * perPicture
+  const inputImageTokens = input.pictures * (image?.inputTokensPerImage ?? DEFAULT_MAX_OUTPUT_TOKENS)
+  return {
+    inputTokens: input.textTokens + inputImageTokens,
+    inputImageTokens,
+    outputTokens,
+    outputImageTokens: outputTokens,
+    images,
+  }
+}
+
+/**
+ * Size and quality for price conditions, aliases resolved. What the caller leaves out is the model's own value, which is
+ * `auto` where the vendor chooses: a price list for such a model needs a row without conditions, or one for `auto`.
+ */
+export function pictureBillingFields(options: PictureOptions, { image }: ModelFacts): BillingFields {
+  return { size: billedSize(options.size, image), quality: billedQuality(options.quality, image) }
+}
+
+function tokensOfOne(options: PictureOptions, { image, limits }: ModelFacts): number {
+  if (image?.outputTokens === undefined) return limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
+  return pictureTokens(image.outputTokens, billedSize(options.size, image), billedQuality(options.quality, image))
+}
+
+type TokenTable = NonNullable<ImageAbilities['outputTokens']>
+
+interface TokenEntry {
+  /** Undefined: any quality. */
+  readonly quality: string | undefined
+  readonly size: string
+  readonly pixels: number
+  readonly tokens: number
+}
+
+/**
+ * Tokens of one picture, from above. A size that the table does not list counts by its pixels, at the highest listed tokens
+ * per pixel, and at least as the smallest listed picture. A size or quality that the vendor chooses counts as the highest.
+ */
+function pictureTokens(table: TokenTable, size: string, quality: string): number {
+  const all = Object.entries(table).flatMap(([key, tokens]) => tokenEntries(key, tokens))
+  const fitting = all.filter((entry) => entry.quality === undefined || entry.quality === quality)
+  const entries = fitting.length > 0 ? fitting : all
+  if (entries.length === 0) return table['default'] ?? 0
+  const listed = entries.filter((entry) => entry.size === size)
+  if (listed.length > 0) return highest(listed.map((entry) => entry.tokens))
+  const asked = parsePixelSize(size)
+  const known = entries.map((entry) => entry.tokens)
+  if (asked === undefined) return table['default'] ?? highest(known)
+  const pixels = asked.width * asked.height
+  const scaled = entries.map((entry) => Math.ceil((entry.tokens * pixels) / entry.pixels))
+  return Math.max(highest(scaled), Math.min(...known))
+}
+
+function tokenEntries(key: string, tokens: number): TokenEntry[] {
+  const [first = '', second] = key.split(' ')
+  const size = second ?? first
+  const pixels = parsePixelSize(size)
+  if (pixels === undefined) return []
+  const quality = second === undefined ? undefined : first
+  return [{ quality, size, pixels: pixels.width * pixels.height, tokens }]
+}
+
+function highest(numbers: readonly number[]): number {
+  return Math.max(...numbers)
 }

@@ -1,9 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { Usage } from '../../../core/usage.ts'
-import { imageSize } from '../../../endpoints/images/interactions/image-size.ts'
-import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
-import { pictureTokens } from '../../../endpoints/images/interactions/picture-tokens.ts'
+import {
+  type InteractionRequest,
+  imageSize,
+  pictureTokens,
+} from '../../../endpoints/images/interactions/interaction-request.ts'
 import type { EventLines } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
 import { invalidResponse } from '../../shared/invalid-response.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { sizeFor } from '../../../../src/endpoints/videos/video-rendering.ts'
 import type { VideoRequest } from '../../../../src/endpoints/videos/video-request.ts'
-import { sizeFor } from '../../../../src/endpoints/videos/video-sizes.ts'
 import { videoModel } from './video-model.ts'
 
 /** A model of each kind in the layout of 2.6. */

@@ -1,4 +1,16 @@
-import type { VideoReference } from './video-intent.ts'
+import type { VideoReference } from './video-protocol.ts'
+
+/** Kinds of references by the ending of the file name. */
+const KINDS: ReadonlyMap<string, VideoReference['kind']> = new Map([
+  ...['mp4', 'mov'].map((ending) => [ending, 'video'] as const),
+  ...['jpg', 'jpeg', 'png', 'bmp', 'webp'].map((ending) => [ending, 'image'] as const),
+])
+
+/** A reference's kind by its file name; undefined when the name does not tell. */
+export function referenceKind(url: string): VideoReference['kind'] | undefined {
+  const path = URL.canParse(url) ? new URL(url).pathname : url
+  return KINDS.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase())
+}
 
 /** How a 2.6 prompt names its references: in the order of the list. */
 const NUMBERED = /\bcharacter([1-9]\d*)\b/gi

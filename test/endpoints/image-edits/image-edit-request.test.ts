@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ImageEditForm } from '../../../src/endpoints/image-edits/image-edit-form.ts'
+import { ImageEditForm } from '../../../src/endpoints/image-edits/image-edit-request.ts'
 import { refusal } from '../images/openai-image-facts.ts'
 import { fieldPart, picturePart } from './edit-parts.ts'
 

@@ -1,3 +1,57 @@
+import type { VideoAbilities } from '../model-facts.ts'
+import type { VideoModelFacts } from './video-protocol.ts'
+import { videoFault } from './video-request.ts'
+
+/** API specification, "Video generation request". */
+const RESOLUTIONS: readonly string[] = ['480p', '720p', '1080p']
+
+/** The tiers that a model renders; those of the specification when the catalog does not know. */
+export function resolutionsOf(video: VideoAbilities | undefined): readonly string[] {
+  return video?.resolutions ?? RESOLUTIONS
+}
+
+/**
+ * Checks that a model renders what is asked for and billed.
+ * @throws GatewayError `invalid_request` naming `resolution` or `duration`.
+ */
+export function checkRendering(
+  asked: { readonly resolution: string; readonly duration: number },
+  model: VideoModelFacts,
+  holdsReferenceVideo: boolean,
+): void {
+  const offered = resolutionsOf(model.video)
+  if (!offered.includes(asked.resolution)) {
+    throw videoFault('resolution', `${model.id} renders ${offered.join(' or ')}`)
+  }
+  const durations = durationsOf(model.video, holdsReferenceVideo)
+  if (durations === undefined || isRendered(asked.duration, durations)) return
+  const isShortened = holdsReferenceVideo && model.video?.durationsWithReferenceVideo !== undefined
+  const occasion = isShortened ? ' with a reference video' : ''
+  throw videoFault('duration', `${model.id} renders ${durationsText(durations)}${occasion}`)
+}
+
+type Durations = VideoAbilities['durations']
+
+/** The lengths that a model renders; undefined when the catalog does not know them. */
+export function durationsOf(video: VideoAbilities | undefined, holdsReferenceVideo: boolean): Durations | undefined {
+  return (holdsReferenceVideo ? video?.durationsWithReferenceVideo : undefined) ?? video?.durations
+}
+
+/** Is a length among those that a model renders? */
+export function isRendered(seconds: number, durations: Durations): boolean {
+  return isList(durations) ? durations.includes(seconds) : seconds >= durations.min && seconds <= durations.max
+}
+
+/** For messages: `2 to 15 seconds`, `5 or 10 seconds`. */
+export function durationsText(durations: Durations): string {
+  return isList(durations) ? `${durations.join(' or ')} seconds` : `${durations.min} to ${durations.max} seconds`
+}
+
+// Array.isArray does not narrow away a readonly array.
+function isList(durations: Durations): durations is readonly number[] {
+  return Array.isArray(durations)
+}
+
 /** What a picture size in pixels stands for. */
 export interface VideoGeometry {
   /** The tier, as callers write it: `720p`. */

@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  ESTIMATED_TOKENS_PER_FILE,
-  estimateMessageTokens,
-} from '../../../src/endpoints/count-tokens/estimate-message-tokens.ts'
+import { ESTIMATED_TOKENS_PER_FILE, estimateMessageTokens } from '../../../src/endpoints/messages/messages-estimate.ts'
 
 const request = (content: string | { type: string }[], rest = {}): number =>
   estimateMessageTokens({ model: 'm', messages: [{ role: 'user', content }], ...rest })
