@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { crc32, inflateSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { colourBands } from '../../../src/testing/sandbox/pictures/colour-bands.ts'
-import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/pictures/draw-picture.ts'
+import { colourBands, drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-picture.ts'
 import { imageHeader } from '../../../src/wire/image-header.ts'
 
 const FORMATS: readonly PictureFormat[] = ['png', 'jpeg', 'webp']

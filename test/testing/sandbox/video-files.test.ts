@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Sandbox, sandboxVendors } from '../../../src/testing/index.ts'
-import { videoLink } from '../../../src/testing/sandbox/files/video-files.ts'
-import { colourBands } from '../../../src/testing/sandbox/pictures/colour-bands.ts'
-import { drawVideo } from '../../../src/testing/sandbox/videos/draw-video.ts'
+import { colourBands } from '../../../src/testing/sandbox/files/draw-picture.ts'
+import { drawVideo } from '../../../src/testing/sandbox/files/draw-video.ts'
+import { videoLink } from '../../../src/testing/sandbox/files/stored-files.ts'
 import { encodeH264 } from '../../../src/testing/sandbox/videos/encode-h264.ts'
 import { H264Bits } from '../../../src/testing/sandbox/videos/h264-bits.ts'
 

@@ -1,8 +1,62 @@
-import { asList, asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { credentialOf, type SandboxCall } from '../sandbox-call.ts'
-import { geminiImageModel } from './gemini-image-models.ts'
-import { isOwnInteraction } from './gemini-interaction-ids.ts'
-import { refuseInteraction } from './gemini-interactions-errors.ts'
+import { createHash } from 'node:crypto'
+import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import {
+  credentialOf,
+  jsonReply,
+  RefusedCall,
+  type SandboxCall,
+  type SandboxReply,
+  type VendorErrors,
+} from '../sandbox-operation.ts'
+import { GEMINI_ERRORS, GEMINI_HEADERS } from './gemini-errors.ts'
+import { geminiImageModel } from './gemini-pictures.ts'
+
+const USUAL: ReadonlyMap<number, readonly [code: string, message: string]> = new Map([
+  [400, ['invalid_request', 'Request contains an invalid argument.']],
+  [404, ['not_found', 'Requested entity was not found.']],
+  [429, ['resource_exhausted', 'Resource has been exhausted (e.g. check quota).']],
+  [500, ['internal', 'An internal error has occurred. Please retry.']],
+  [503, ['unavailable', 'The model is overloaded. Please try again later.']],
+  [504, ['deadline_exceeded', 'Deadline expired before operation could complete.']],
+])
+
+/**
+ * Errors of the Interactions API: a code in words, without status and details. What the front end refuses before it, such as
+ * a key, comes in Google's usual envelope, in a list.
+ */
+export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
+  status(status, message, retryAfterSeconds) {
+    if (status === 401 || status === 403) return listed(GEMINI_ERRORS.status(status, message, retryAfterSeconds))
+    const [code, text] = USUAL.get(status) ?? ['unknown', 'Unknown error.']
+    return interactionError(status, code, message ?? text, retryAfterSeconds)
+  },
+  quota: () => listed(GEMINI_ERRORS.quota()),
+  badKey: () => listed(GEMINI_ERRORS.badKey()),
+  streamEvent() {
+    const error = { message: 'The model is overloaded. Please try again later.', code: 'unavailable' }
+    return `event: error\ndata: ${JSON.stringify({ error, event_type: 'error' })}\n\n`
+  },
+}
+
+/** Refuses with 400 `invalid_request`, unless told another status. */
+export function refuseInteraction(message: string, status = 400): never {
+  throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(status, message))
+}
+
+/** Refuses a call without a key; any key will do. */
+export function checkInteractionKey(call: SandboxCall): void {
+  if (credentialOf(call) === '') throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(403))
+}
+
+function interactionError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
+  // The error has no details to say it in, as those of the older API have.
+  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
+  return jsonReply(status, [...GEMINI_HEADERS, ...wait], { error: { message, code } })
+}
+
+function listed(reply: SandboxReply): SandboxReply {
+  return { ...reply, pieces: [`[${reply.pieces.join('')}\n]\n`] }
+}
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -101,4 +155,29 @@ function checkHistory(request: Json, call: SandboxCall): void {
   if (!isOwnInteraction(asText(request['previous_interaction_id']), credentialOf(call))) {
     refuseInteraction('previous_interaction_id not found', 404)
   }
+}
+
+const CALL_BYTES = 12
+const PROOF_BYTES = 12
+
+/**
+ * The id of an interaction that is kept. It carries a proof of the credential that made it, so that the stand-in knows its
+ * own ids, and whose they are, without remembering anything.
+ * @param callId 24 hexadecimal digits.
+ */
+export function interactionId(credential: string, callId: string): string {
+  const call = Buffer.from(callId, 'hex')
+  return `v1_${Buffer.concat([call, proofOf(credential, call)]).toString('base64url')}`
+}
+
+/** Was this interaction made, and kept, with this credential? */
+export function isOwnInteraction(id: string, credential: string): boolean {
+  if (!id.startsWith('v1_')) return false
+  const bytes = Buffer.from(id.slice('v1_'.length), 'base64url')
+  if (bytes.length !== CALL_BYTES + PROOF_BYTES) return false
+  return proofOf(credential, bytes.subarray(0, CALL_BYTES)).equals(bytes.subarray(CALL_BYTES))
+}
+
+function proofOf(credential: string, call: Uint8Array): Buffer {
+  return createHash('sha256').update(credential).update('\0').update(call).digest().subarray(0, PROOF_BYTES)
 }

@@ -1,11 +1,8 @@
 import { chatTurn } from '../model/chat-turn.ts'
-import { asList, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { checkBearer } from '../openai-dialect/bearer-check.ts'
-import { chatAnswer } from '../openai-dialect/chat-answer.ts'
-import { checkChatRequest, checkRange } from '../openai-dialect/chat-checks.ts'
-import type { ChatDialect } from '../openai-dialect/chat-dialect.ts'
-import { readChatPrompt, tokenLimit } from '../openai-dialect/read-chat-prompt.ts'
-import { RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
+import { checkChatRequest, checkRange, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
+import { asList, asObject, asText, isGiven } from '../request-fields.ts'
+import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {

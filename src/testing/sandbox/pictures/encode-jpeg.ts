@@ -1,5 +1,5 @@
+import type { Colour, ColourBands } from '../files/draw-picture.ts'
 import { HighFirstBits } from './bit-writer.ts'
-import type { Colour, ColourBands } from './colour-bands.ts'
 
 // A block is 8 by 8 pixels; with one sample of colour for each pixel, a unit of the scan is one block of Y, Cb and Cr.
 const BLOCK_SIDE = 8

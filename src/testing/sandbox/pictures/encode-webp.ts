@@ -1,5 +1,5 @@
+import type { ColourBands } from '../files/draw-picture.ts'
 import { LowFirstBits } from './bit-writer.ts'
-import type { ColourBands } from './colour-bands.ts'
 import { FixedPrefixCode } from './fixed-prefix-code.ts'
 
 const LENGTH_CODES = 24

@@ -1,4 +1,4 @@
-import type { Colour, ColourBands } from '../pictures/colour-bands.ts'
+import type { Colour, ColourBands } from '../files/draw-picture.ts'
 import { H264Bits } from './h264-bits.ts'
 
 /** A film as units of H.264, without start codes. */

@@ -1,7 +1,7 @@
-import { asObject, asText, isGiven } from '../model/loose-json.ts'
-import { checkBearer } from '../openai-dialect/bearer-check.ts'
-import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../openai-dialect/embeddings-answer.ts'
+import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../model/embedding.ts'
+import { asObject, asText, isGiven } from '../request-fields.ts'
 import {
+  checkBearer,
   jsonReply,
   RefusedCall,
   type SandboxOperation,
