@@ -1,4 +1,4 @@
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import { asList, asNumber, asObject, asText, isGiven, names } from '../request-fields.ts'
 import {
   type AnthropicModelRules,
   anthropicModelRules,
@@ -9,28 +9,10 @@ import {
 
 type Json = Readonly<Record<string, unknown>>
 
-const FIELDS = new Set([
-  'model',
-  'messages',
-  'max_tokens',
-  'system',
-  'temperature',
-  'top_p',
-  'top_k',
-  'stop_sequences',
-  'stream',
-  'tools',
-  'tool_choice',
-  'thinking',
-  'output_config',
-  'metadata',
-  'service_tier',
-  'speed',
-  'cache_control',
-  'container',
-  'inference_geo',
-  'diagnostics',
-])
+const FIELDS = names(`
+  model messages max_tokens system temperature top_p top_k stop_sequences stream tools tool_choice thinking
+  output_config metadata service_tier speed cache_control container inference_geo diagnostics
+`)
 const MIN_THINKING_BUDGET = 1024
 
 /** What of the headers decides which fields are accepted. */

@@ -1,8 +1,18 @@
 import { chatTurn } from '../model/chat-turn.ts'
 import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../model/embedding.ts'
 import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
-import { checkChatRequest, checkRange, readChatPrompt } from '../openai-dialect/chat-request.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import { checkChatRequest, checkRanges, type NumberRanges, readChatPrompt } from '../openai-dialect/chat-request.ts'
+import {
+  asList,
+  asNumber,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  isGiven,
+  nothing,
+  rule,
+} from '../request-fields.ts'
 import { checkBearer, jsonReply, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { DASHSCOPE_ERRORS, DASHSCOPE_HEADERS, dashscopeInvalid } from './dashscope-errors.ts'
 
@@ -19,6 +29,24 @@ const DIALECT: ChatDialect = {
     ...(reasoning > 0 ? { completion_tokens_details: { reasoning_tokens: reasoning } } : {}),
   }),
 }
+
+const RANGES: NumberRanges = {
+  presence_penalty: [-2, 2],
+  n: [1, 4],
+  seed: [0, 2 ** 31 - 1],
+  max_tokens: [1, Number.MAX_SAFE_INTEGER],
+}
+
+const CHAT_RULES: readonly FieldRule[] = [
+  rule(
+    'temperature',
+    (value) => Number(value) >= 0 && Number(value) < 2,
+    "'temperature' must be Float and in [0.0, 2.0)",
+  ),
+  rule('top_p', (value) => Number(value) > 0 && Number(value) <= 1, "'top_p' must be Float and in (0.0, 1.0]"),
+  rule('frequency_penalty', nothing, "'frequency_penalty' is not supported"),
+  rule('tools', (value) => !Array.isArray(value) || value.length > 0, "[] is too short - 'tools'"),
+]
 
 const ROLES = ['system', 'assistant', 'user', 'tool', 'function']
 
@@ -37,7 +65,7 @@ export const DASHSCOPE_CHAT: SandboxOperation = {
     checkChatRequest(call.body, dashscopeInvalid)
     const request = asObject(call.body)
     const thinks = isThinking(request)
-    checkFields(request, thinks)
+    checkChat(request, thinks)
     if (context.blocked) {
       const message = 'Input text data may contain inappropriate content.'
       throw new RefusedCall(dashscopeInvalid(message, null, 'data_inspection_failed'))
@@ -55,20 +83,9 @@ function isThinking(request: Readonly<Record<string, unknown>>): boolean {
   return /^qwen3-\d/.test(asText(request['model']))
 }
 
-function checkFields(request: Readonly<Record<string, unknown>>, thinks: boolean): void {
-  checkRange(request, 'presence_penalty', -2, 2, dashscopeInvalid)
-  checkRange(request, 'n', 1, 4, dashscopeInvalid)
-  checkRange(request, 'seed', 0, 2 ** 31 - 1, dashscopeInvalid)
-  checkRange(request, 'max_tokens', 1, Number.MAX_SAFE_INTEGER, dashscopeInvalid)
-  const temperature = request['temperature']
-  if (isGiven(temperature) && !(Number(temperature) >= 0 && Number(temperature) < 2)) {
-    refuse("'temperature' must be Float and in [0.0, 2.0)", 'temperature')
-  }
-  const topP = request['top_p']
-  if (isGiven(topP) && !(Number(topP) > 0 && Number(topP) <= 1))
-    refuse("'top_p' must be Float and in (0.0, 1.0]", 'top_p')
-  if (isGiven(request['frequency_penalty'])) refuse("'frequency_penalty' is not supported", 'frequency_penalty')
-  if (Array.isArray(request['tools']) && request['tools'].length === 0) refuse("[] is too short - 'tools'", 'tools')
+function checkChat(request: Readonly<Record<string, unknown>>, thinks: boolean): void {
+  checkRanges(request, RANGES, dashscopeInvalid)
+  checkFields(request, CHAT_RULES, refuse)
   if (asList(request['tools']).some((tool) => asObject(asObject(tool)['function'])['name'] === 'search')) {
     refuse("The name of a tool must not be 'search'", 'tools')
   }

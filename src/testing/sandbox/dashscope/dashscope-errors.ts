@@ -1,3 +1,4 @@
+import { type FieldRule, ofType, rule, wholeNumber } from '../request-fields.ts'
 import { jsonReply, RefusedCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
 
 const REQUEST_ID = '5a1f7c10-sand-9b0e-box0-1d2c3b4a5f60'
@@ -90,6 +91,20 @@ export const DASHSCOPE_NATIVE_ERRORS: VendorErrors = {
     return `event:error\ndata:${JSON.stringify({ code, message, request_id: DASHSCOPE_REQUEST_ID })}\n\n`
   },
 }
+
+const LARGEST_SEED = 2 ** 31 - 1
+
+/** The row of a setting that is true or false. */
+export function booleanRule(field: string): FieldRule {
+  return rule(field, ofType('boolean'), `Input should be a valid boolean: parameters.${field}`)
+}
+
+/** The settings that pictures and videos share. */
+export const SETTING_RULES: readonly FieldRule[] = [
+  booleanRule('watermark'),
+  booleanRule('prompt_extend'),
+  rule('seed', wholeNumber(0, LARGEST_SEED), `seed must be in [0, ${LARGEST_SEED}]: parameters.seed`),
+]
 
 /** Refuses a call with 400. */
 export function refuseNative(message: string, code = 'InvalidParameter'): never {

@@ -1,6 +1,17 @@
 import { withoutFaultMarks } from '../fault.ts'
 import { drawCharacter, LINK_LIFE_MS, pictureLink, soundLink } from '../files/stored-files.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import {
+  asList,
+  asNumber,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  type Fields,
+  isGiven,
+  rule,
+  wholeNumber,
+} from '../request-fields.ts'
 import {
   type AnswerContext,
   checkBearer,
@@ -11,10 +22,15 @@ import {
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { DASHSCOPE_HEADERS, DASHSCOPE_NATIVE_ERRORS, DASHSCOPE_REQUEST_ID, refuseNative } from './dashscope-errors.ts'
+import {
+  DASHSCOPE_HEADERS,
+  DASHSCOPE_NATIVE_ERRORS,
+  DASHSCOPE_REQUEST_ID,
+  refuseNative,
+  SETTING_RULES,
+} from './dashscope-errors.ts'
 
 const PATH = '/api/v1/services/aigc/multimodal-generation/generation'
-const LARGEST_SEED = 2 ** 31 - 1
 
 /** An edited picture keeps the proportions of the last one given and has about so many pixels; here it is a square. */
 const EDITED: PictureSize = { width: 1024, height: 1024 }
@@ -83,29 +99,21 @@ function checkMessages(body: unknown, { images }: DashScopeImageRules): void {
     refuseNative('download image failed')
 }
 
-function checkParameters(parameters: Readonly<Record<string, unknown>>, rules: DashScopeImageRules): void {
-  const count = parameters['n'] ?? 1
-  if (rules.maxAnswers === 1 && count !== 1) refuseNative('num_images_per_prompt must be 1.')
-  if (!isWhole(count, 1, rules.maxAnswers)) refuseNative(`n must be in [1, ${rules.maxAnswers}]: parameters.n`)
-  if (isGiven(parameters['seed']) && !isWhole(parameters['seed'], 0, LARGEST_SEED)) {
-    refuseNative(`seed must be in [0, ${LARGEST_SEED}]: parameters.seed`)
+function checkParameters(parameters: Fields, { maxAnswers, takesSize }: DashScopeImageRules): void {
+  const takesThisSize = (value: unknown): boolean => {
+    const size = sizeOf(value)
+    return size !== undefined && takesSize?.(size) === true
   }
-  for (const name of ['watermark', 'prompt_extend']) {
-    const value = parameters[name]
-    if (isGiven(value) && typeof value !== 'boolean')
-      refuseNative(`Input should be a valid boolean: parameters.${name}`)
-  }
-  if (isGiven(parameters['size'])) {
-    const size = sizeOf(parameters['size'])
-    if (size === undefined || rules.takesSize?.(size) !== true) refuseNative('size is not supported: parameters.size')
-  }
-  if (rules.takesSize === undefined && isGiven(parameters['prompt_extend'])) {
+  if (maxAnswers === 1 && (parameters['n'] ?? 1) !== 1) refuseNative('num_images_per_prompt must be 1.')
+  const rules: readonly FieldRule[] = [
+    rule('n', wholeNumber(1, maxAnswers), `n must be in [1, ${maxAnswers}]: parameters.n`),
+    ...SETTING_RULES,
+    rule('size', takesThisSize, 'size is not supported: parameters.size'),
+  ]
+  checkFields(parameters, rules, (text) => refuseNative(text))
+  if (takesSize === undefined && isGiven(parameters['prompt_extend'])) {
     refuseNative('prompt_extend is not supported: parameters.prompt_extend')
   }
-}
-
-function isWhole(value: unknown, least: number, most: number): boolean {
-  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most
 }
 
 function sizeOf(value: unknown): PictureSize | undefined {

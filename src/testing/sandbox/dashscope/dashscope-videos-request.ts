@@ -1,7 +1,18 @@
 import { isJsonObject } from '../../../core/json.ts'
-import { asList, asObject, asText, isGiven } from '../request-fields.ts'
+import {
+  asList,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  type Fields,
+  isGiven,
+  ofType,
+  oneOf,
+  rule,
+} from '../request-fields.ts'
 import { RefusedCall } from '../sandbox-operation.ts'
-import { DASHSCOPE_NATIVE_ERRORS, refuseNative } from './dashscope-errors.ts'
+import { booleanRule, DASHSCOPE_NATIVE_ERRORS, refuseNative, SETTING_RULES } from './dashscope-errors.ts'
 
 /** Pixels of a video, and the words for them. */
 export interface VideoSize {
@@ -112,9 +123,7 @@ function wholeNumbers(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from + 1 }, (_, index) => from + index)
 }
 
-const LARGEST_SEED = 2 ** 31 - 1
 const DEFAULT_SECONDS = 5
-const SHOT_TYPES: readonly unknown[] = ['single', 'multi']
 
 /** A request that the vendor takes. */
 export interface CheckedVideoRequest {
@@ -146,29 +155,27 @@ export function checkedVideoRequest(body: unknown, canResolve: boolean): Checked
   return { model, rules, size: checkedSize(body, rules), seconds: checkedSeconds(asObject(parameters), durations) }
 }
 
-function checkPrompts(input: Readonly<Record<string, unknown>>, rules: DashScopeVideoRules): void {
-  for (const name of ['prompt', 'negative_prompt']) {
-    if (isGiven(input[name]) && typeof input[name] !== 'string') {
-      refuseNative(`Input should be a valid string: input.${name}`)
-    }
-  }
-  if (rules.kind !== 'i2v' && asText(input['prompt']) === '') refuseNative('Field required: input.prompt')
+const TEXT_RULES: readonly FieldRule[] = ['prompt', 'negative_prompt'].map((name) =>
+  rule(name, ofType('string'), `Input should be a valid string: input.${name}`),
+)
+const SHOT_RULE = rule(
+  'shot_type',
+  oneOf('single', 'multi'),
+  "Input should be 'single' or 'multi': parameters.shot_type",
+)
+
+function checkPrompts(input: Fields, { kind }: DashScopeVideoRules): void {
+  checkFields(input, TEXT_RULES, (text) => refuseNative(text))
+  if (kind !== 'i2v' && asText(input['prompt']) === '') refuseNative('Field required: input.prompt')
 }
 
-function checkSettings(parameters: Readonly<Record<string, unknown>>, rules: DashScopeVideoRules): void {
-  for (const name of ['watermark', 'prompt_extend', ...(rules.protocol === 'legacy' ? ['audio'] : [])]) {
-    const value = parameters[name]
-    if (isGiven(value) && typeof value !== 'boolean') {
-      refuseNative(`Input should be a valid boolean: parameters.${name}`)
-    }
-  }
-  const { seed, shot_type: shotType } = parameters
-  if (isGiven(seed) && !(Number.isInteger(seed) && Number(seed) >= 0 && Number(seed) <= LARGEST_SEED)) {
-    refuseNative(`seed must be in [0, ${LARGEST_SEED}]: parameters.seed`)
-  }
-  if (rules.takesShots && isGiven(shotType) && !SHOT_TYPES.includes(shotType)) {
-    refuseNative("Input should be 'single' or 'multi': parameters.shot_type")
-  }
+function checkSettings(parameters: Fields, { protocol, takesShots }: DashScopeVideoRules): void {
+  const rules = [
+    ...SETTING_RULES,
+    ...(protocol === 'legacy' ? [booleanRule('audio')] : []),
+    ...(takesShots ? [SHOT_RULE] : []),
+  ]
+  checkFields(parameters, rules, (text) => refuseNative(text))
 }
 
 function checkedSeconds(parameters: Readonly<Record<string, unknown>>, durations: readonly number[]): number {

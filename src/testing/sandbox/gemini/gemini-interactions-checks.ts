@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import {
+  asList,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  inRange,
+  isGiven,
+  oneOf,
+  rule,
+} from '../request-fields.ts'
 import {
   credentialOf,
   jsonReply,
@@ -125,26 +135,29 @@ function checkPicture(block: Json, place: string): void {
 
 function checkFormat(format: Json, model: string): void {
   if (format['type'] === 'text') return
-  const facts = geminiImageModel(model)
-  const wrong = (name: string) =>
-    refuseInteraction(`Invalid value at 'response_format.${name}': ${JSON.stringify(format[name])}`)
-  if (format['type'] !== 'image') wrong('type')
-  if (isGiven(format['mime_type']) && format['mime_type'] !== 'image/jpeg' && format['mime_type'] !== 'image/png') {
-    wrong('mime_type')
-  }
-  if (isGiven(format['image_size']) && !facts.sizes.has(asText(format['image_size']))) wrong('image_size')
-  if (isGiven(format['aspect_ratio']) && !facts.ratios.includes(asText(format['aspect_ratio']))) wrong('aspect_ratio')
+  const { sizes, ratios } = geminiImageModel(model)
+  const wrong = (value: unknown, name: string): string =>
+    `Invalid value at 'response_format.${name}': ${JSON.stringify(value)}`
+  if (format['type'] !== 'image') refuseInteraction(wrong(format['type'], 'type'))
+  const rules: readonly FieldRule[] = [
+    rule('mime_type', oneOf('image/jpeg', 'image/png'), (value) => wrong(value, 'mime_type')),
+    rule('image_size', oneOf(...sizes.keys()), (value) => wrong(value, 'image_size')),
+    rule('aspect_ratio', oneOf(...ratios), (value) => wrong(value, 'aspect_ratio')),
+  ]
+  checkFields(format, rules, (text) => refuseInteraction(text))
 }
 
 function checkConfig(config: Json, model: string): void {
-  const level = config['thinking_level']
-  if (isGiven(level) && !geminiImageModel(model).thinkingLevels.includes(asText(level))) {
-    refuseInteraction(`Invalid value at 'generation_config.thinking_level': ${JSON.stringify(level)}`)
-  }
-  const temperature = asNumber(config['temperature']) ?? 1
-  if (temperature < 0 || temperature > 2) {
-    refuseInteraction("Invalid value at 'generation_config.temperature': must be in the range [0.0, 2.0].")
-  }
+  const at = "Invalid value at 'generation_config"
+  const rules: readonly FieldRule[] = [
+    rule(
+      'thinking_level',
+      oneOf(...geminiImageModel(model).thinkingLevels),
+      (level) => `${at}.thinking_level': ${JSON.stringify(level)}`,
+    ),
+    rule('temperature', inRange(0, 2), `${at}.temperature': must be in the range [0.0, 2.0].`),
+  ]
+  checkFields(config, rules, (text) => refuseInteraction(text))
 }
 
 function checkHistory(request: Json, call: SandboxCall): void {

@@ -1,5 +1,5 @@
 import type { ChatPrompt, PromptTool } from '../model/chat-turn.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
 import { RefusedCall, type SandboxReply } from '../sandbox-operation.ts'
 
 /** Words a refusal of a vendor: text, and the field at fault. */
@@ -21,18 +21,22 @@ export function checkChatRequest(body: unknown, invalid: InvalidField): void {
   checkJsonMode(request, invalid)
 }
 
-/** Refuses a number outside its bounds, or anything that is no number. */
-export function checkRange(body: unknown, field: string, least: number, most: number, invalid: InvalidField): void {
-  const value = asObject(body)[field]
-  if (!isGiven(value)) return
-  const number = asNumber(value)
-  if (number === undefined) {
-    const message = `Invalid type for '${field}': expected a number, but got ${JSON.stringify(value)} instead.`
-    throw new RefusedCall(invalid(message, field, 'invalid_type'))
-  }
-  if (number < least || number > most) {
-    const message = `Invalid '${field}': expected a value between ${least} and ${most}, but got ${number} instead.`
-    throw new RefusedCall(invalid(message, field, 'invalid_value'))
+/** Least and most of each field that is a number. */
+export type NumberRanges = Readonly<Record<string, readonly [least: number, most: number]>>
+
+/** Refuses numbers outside their bounds, and anything in their place that is no number. */
+export function checkRanges(fields: Fields, ranges: NumberRanges, invalid: InvalidField): void {
+  for (const [field, [least, most]] of Object.entries(ranges)) {
+    const value = fields[field]
+    if (!isGiven(value)) continue
+    if (typeof value !== 'number') {
+      const message = `Invalid type for '${field}': expected a number, but got ${JSON.stringify(value)} instead.`
+      throw new RefusedCall(invalid(message, field, 'invalid_type'))
+    }
+    if (value < least || value > most) {
+      const message = `Invalid '${field}': expected a value between ${least} and ${most}, but got ${value} instead.`
+      throw new RefusedCall(invalid(message, field, 'invalid_value'))
+    }
   }
 }
 

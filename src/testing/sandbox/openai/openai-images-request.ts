@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { checkRange } from '../openai-dialect/chat-request.ts'
-import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import { checkRanges } from '../openai-dialect/chat-request.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
 import { type IncomingCall, RefusedCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
 
@@ -21,8 +21,7 @@ export interface PictureOrder {
   readonly wantsUrl: boolean
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
+const RANGES = { n: [1, 10], output_compression: [0, 100], partial_images: [0, 3] } as const
 const FREE_SIZES = /^gpt-image-(?:2|[3-9])/
 const LISTED_SIZES = ['1024x1024', '1024x1536', '1536x1024', 'auto']
 const LEGACY_SIZES = ['256x256', '512x512', '1024x1024']
@@ -39,9 +38,7 @@ export function checkedOrder(fields: Fields): PictureOrder {
   if (model === '') refuse('you must provide a model parameter', 'model')
   if (prompt === '') refuse("Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter')
   if (prompt.length > 32_000) refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
-  checkRange(fields, 'n', 1, 10, openaiInvalid)
-  checkRange(fields, 'output_compression', 0, 100, openaiInvalid)
-  checkRange(fields, 'partial_images', 0, 3, openaiInvalid)
+  checkRanges(fields, RANGES, openaiInvalid)
   const isLegacy = model.startsWith('dall-e-')
   const size = isLegacy ? chosen(fields, 'size', LEGACY_SIZES, '1024x1024') : checkedSize(fields, model)
   const quality = isLegacy
