@@ -6,7 +6,7 @@ import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
 const page = readPage('docs/testing.md')
 
 test('the page lists every kind of fault', () => {
-  const source = readFileSync(join(ROOT, 'src/testing/sandbox/faults/fault.ts'), 'utf8')
+  const source = readFileSync(join(ROOT, 'src/testing/sandbox/fault.ts'), 'utf8')
   const kinds = [...source.matchAll(/readonly kind: '([a-z-]+)'/g)].map(([, kind]) => kind)
 
   const [, ...rows] = firstTable(section(page, 'Faults'))

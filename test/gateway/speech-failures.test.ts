@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { drawSound } from '../../src/testing/sandbox/sounds/draw-sound.ts'
+import { drawSound } from '../../src/testing/sandbox/files/stored-files.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import type { StartedGateway } from '../support/start-gateway.ts'

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { CHARACTER_MS, drawSound } from '../../src/testing/sandbox/sounds/draw-sound.ts'
+import { CHARACTER_MS, drawSound } from '../../src/testing/sandbox/files/stored-files.ts'
 import type { StartedGateway } from '../support/start-gateway.ts'
 import { mp3Frames } from '../wire/mp3-frames.ts'
 import { wavFile } from '../wire/wav-file.ts'

@@ -1,4 +1,42 @@
-import type { IncomingCall, SandboxCall } from './sandbox-call.ts'
+/** One call as the stand-ins received it. */
+export interface SandboxCall {
+  /**
+   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`; `files` for what their answers link to; `unknown` for a path
+   * that no vendor has.
+   */
+  readonly vendor: string
+  /**
+   * `chat`, `count-tokens`, `embeddings`, `images`, `image-edits`, `videos`, `video-task`, `video-list`, `video-cancel`;
+   * `picture` and `video` for files; `unknown` for a path that no vendor has.
+   */
+  readonly operation: string
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+  /** Without the question mark; empty when there is none. */
+  readonly query: string
+  /** Lower-case names; repeated headers joined with `, `. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The parsed JSON; undefined when the body is empty or no JSON, such as a form. */
+  readonly body: unknown
+  /** The body as it came. */
+  readonly bytes: Uint8Array
+}
+
+/** The parts of a call that come from the network. */
+export type IncomingCall = Omit<SandboxCall, 'vendor' | 'operation' | 'body'>
+
+/** The credential of a call, in whichever header or query field a vendor reads it; empty when there is none. */
+export function credentialOf(call: Pick<SandboxCall, 'headers' | 'query'>): string {
+  const bearer = /^Bearer\s+(.+)$/i.exec(call.headers['authorization'] ?? '')?.[1]
+  return (
+    bearer ??
+    call.headers['x-api-key'] ??
+    call.headers['x-goog-api-key'] ??
+    new URLSearchParams(call.query).get('key') ??
+    ''
+  ).trim()
+}
 
 /** A part of a body: text, or bytes as they are. */
 export type ReplyPiece = string | Uint8Array
@@ -87,4 +125,10 @@ export function fileReply(contentType: string, bytes: Uint8Array, headers: reado
 export function streamReply(headers: readonly string[], pieces: readonly string[], filler: string): SandboxReply {
   const contentType = 'text/event-stream; charset=utf-8'
   return { status: 200, headers: ['content-type', contentType, ...headers], pieces, streamed: true, filler }
+}
+
+/** Refuses a call without a bearer token; any token will do. */
+export function checkBearer(call: SandboxCall, errors: VendorErrors): void {
+  const hasBearer = call.headers['authorization'] !== undefined && credentialOf(call) !== ''
+  if (!hasBearer) throw new RefusedCall(errors.badKey())
 }

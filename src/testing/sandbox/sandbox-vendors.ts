@@ -1,17 +1,44 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { answeredCall } from './answered-call.ts'
-import { awaitableQueue } from './awaitable-queue.ts'
+import { ANTHROPIC_COUNT_TOKENS, ANTHROPIC_MESSAGES } from './anthropic/anthropic-messages.ts'
+import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
+import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
-import { playSteps } from './delivery/play-steps.ts'
-import type { VendorConnection } from './delivery/vendor-connection.ts'
-import type { QueuedFault } from './faults/fault.ts'
-import { faultQueue } from './faults/fault-queue.ts'
-import { VIDEO_FILES } from './files/video-files.ts'
+import { playSteps, type VendorConnection } from './delivery-steps.ts'
+import { faultQueue, type QueuedFault } from './fault.ts'
+import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts'
+import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
+import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
+import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
 import { memoryTransport } from './memory-transport.ts'
-import { SANDBOX_OPERATIONS } from './operations.ts'
-import type { IncomingCall, SandboxCall } from './sandbox-call.ts'
+import { OPENAI_CHAT } from './openai/openai-chat.ts'
+import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
+import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
+import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
+import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
+
+/** What the stand-ins can do. The first operation that takes a call answers it, so Voyage stands before OpenAI. */
+export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
+  OPENAI_CHAT,
+  VOYAGE_EMBEDDINGS,
+  OPENAI_EMBEDDINGS,
+  ANTHROPIC_MESSAGES,
+  ANTHROPIC_COUNT_TOKENS,
+  GEMINI_GENERATE,
+  GEMINI_EMBEDDINGS,
+  GEMINI_COUNT_TOKENS,
+  GEMINI_INTERACTIONS,
+  DASHSCOPE_CHAT,
+  DASHSCOPE_EMBEDDINGS,
+  DASHSCOPE_SPEECH,
+  DASHSCOPE_IMAGES,
+  OPENAI_IMAGES,
+  OPENAI_IMAGE_EDITS,
+  PICTURE_FILES,
+  SOUND_FILES,
+]
 
 /** Settings of {@link sandboxVendors}. */
 export interface SandboxOptions {
@@ -143,6 +170,39 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
       departures.clear()
       aborted = 0
       videos.resetCounts()
+    },
+  }
+}
+
+// A test that never asks for its happenings must not make the list grow without end.
+const MAX_KEPT = 10_000
+
+/** Things that happen, each handed to one asker, whichever of the two comes first. */
+export interface AwaitableQueue<Item> {
+  push(item: Item): void
+  /** The oldest item that nobody has taken, or the next one to come. */
+  next(): Promise<Item>
+  /** Forgets the items that nobody has taken. */
+  clear(): void
+}
+
+/** Makes an empty queue. */
+export function awaitableQueue<Item>(): AwaitableQueue<Item> {
+  const items: Item[] = []
+  const askers: ((item: Item) => void)[] = []
+  return {
+    push(item) {
+      const asker = askers.shift()
+      if (asker !== undefined) return asker(item)
+      items.push(item)
+      if (items.length > MAX_KEPT) items.shift()
+    },
+    next() {
+      if (items.length > 0) return Promise.resolve(items.shift() as Item)
+      return new Promise((resolve) => askers.push(resolve))
+    },
+    clear() {
+      items.length = 0
     },
   }
 }

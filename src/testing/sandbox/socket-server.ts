@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { CallReceiver, VendorConnection } from './delivery/vendor-connection.ts'
+import type { CallReceiver, VendorConnection } from './delivery-steps.ts'
 
 /** A server on 127.0.0.1 that hands every call to a receiver. */
 export interface SocketServer {

@@ -1,4 +1,4 @@
-import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/pictures/draw-picture.ts'
+import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-picture.ts'
 import type { FormField, FormFile } from '../../../src/wire/multipart.ts'
 
 /** A text field of a form. */

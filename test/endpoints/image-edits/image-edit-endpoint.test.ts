@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
 import { imageEditEndpoint as endpoint } from '../../../src/endpoints/image-edits/image-edit-endpoint.ts'
-import { drawPicture } from '../../../src/testing/sandbox/pictures/draw-picture.ts'
+import { drawPicture } from '../../../src/testing/sandbox/files/draw-picture.ts'
 import type { Form } from '../../../src/wire/multipart.ts'
 import { builtIn, hostRow, refusal } from '../images/openai-image-facts.ts'
 import { claimedPng, fieldPart, filePart, picturePart } from './edit-parts.ts'

@@ -4,7 +4,7 @@ import type { SpeechDecoder, TakeSamples } from '../../../src/endpoints/speech/s
 import { PLAIN_ENVELOPE } from '../../../src/endpoints/speech/speech-envelope.ts'
 import { SpeechStream } from '../../../src/endpoints/speech/speech-stream.ts'
 import type { StreamSteps } from '../../../src/endpoints/speech/stream-steps.ts'
-import { drawSound } from '../../../src/testing/sandbox/sounds/draw-sound.ts'
+import { drawSound } from '../../../src/testing/sandbox/files/stored-files.ts'
 import { mp3Encoder } from '../../../src/wire/mp3-encoder.ts'
 import { WavEncoder } from '../../../src/wire/wav-encoder.ts'
 

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { memoryConcurrencyLimiter } from '../../../src/stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../../../src/stores/memory/memory-rate-limiter.ts'
 import type { BucketState, RateDecision, RateLimiter } from '../../../src/stores/rate-limiter.ts'
-import { describeConcurrencyLimiter } from '../../../src/testing/contracts/concurrency-limiter-contract.ts'
-import { describeRateLimiter } from '../../../src/testing/contracts/rate-limiter-contract.ts'
+import {
+  describeConcurrencyLimiter,
+  describeRateLimiter,
+} from '../../../src/testing/contracts/rate-limiter-contract.ts'
 import { usedBytes } from '../../support/used-bytes.ts'
 
 const runner = { describe, it, expect }

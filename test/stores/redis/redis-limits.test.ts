@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RateLimiter, RateTake } from '../../../src/stores/rate-limiter.ts'
 import { type RedisClient, type RedisLimits, redisLimits } from '../../../src/stores/redis/redis-limits.ts'
-import { describeConcurrencyLimiter } from '../../../src/testing/contracts/concurrency-limiter-contract.ts'
-import { describeRateLimiter } from '../../../src/testing/contracts/rate-limiter-contract.ts'
+import {
+  describeConcurrencyLimiter,
+  describeRateLimiter,
+} from '../../../src/testing/contracts/rate-limiter-contract.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { type ConnectedClient, REDIS_CLIENTS } from './support/redis-clients.ts'
 import { type ServerClock, serverClock } from './support/server-clock.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Sandbox, sandboxVendors } from '../../../src/testing/index.ts'
-import { drawSound } from '../../../src/testing/sandbox/sounds/draw-sound.ts'
+import { drawSound } from '../../../src/testing/sandbox/files/stored-files.ts'
 
 const PATH = '/api/v1/services/aigc/multimodal-generation/generation'
 

@@ -1,13 +1,23 @@
-import { chatTurn } from '../model/chat-turn.ts'
-import { asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { countTokens } from '../model/words.ts'
-import { credentialOf, type SandboxCall } from '../sandbox-call.ts'
-import { jsonReply, RefusedCall, type SandboxOperation, streamReply } from '../sandbox-operation.ts'
-import { ANTHROPIC_ERRORS, ANTHROPIC_HEADERS, refuseAnthropic } from './anthropic-errors.ts'
-import { checkAnthropicFields } from './anthropic-field-checks.ts'
-import { checkAnthropicMessages } from './anthropic-message-checks.ts'
-import { event, messageEvents, wholeMessage } from './message-answer.ts'
-import { readMessagesPrompt } from './read-messages-prompt.ts'
+import { type ChatTurn, chatTurn, countTokens, words } from '../model/chat-turn.ts'
+import { asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import {
+  type AnswerContext,
+  credentialOf,
+  jsonReply,
+  RefusedCall,
+  type SandboxCall,
+  type SandboxOperation,
+  streamReply,
+} from '../sandbox-operation.ts'
+import { checkAnthropicFields, checkAnthropicMessages } from './anthropic-checks.ts'
+import {
+  ANTHROPIC_ERRORS,
+  ANTHROPIC_HEADERS,
+  anthropicModelRules,
+  readMessagesPrompt,
+  refuseAnthropic,
+  thinkingSignature,
+} from './anthropic-request.ts'
 
 const VERSIONS = ['2023-06-01', '2026-10-21']
 
@@ -62,4 +72,148 @@ function checkRequest(call: SandboxCall): void {
   const hasBeta = (call.headers['anthropic-beta'] ?? '').trim() !== ''
   checkAnthropicFields(request, { version: call.headers['anthropic-version'] ?? '', hasBeta })
   checkAnthropicMessages(request)
+}
+
+type Json = Record<string, unknown>
+
+const SNAPSHOTS: Readonly<Record<string, string>> = {
+  'claude-sonnet-4-5': '20250929',
+  'claude-haiku-4-5': '20251001',
+  'claude-opus-4-5': '20251101',
+}
+
+/** A content block of an answer, and the deltas in which a stream delivers it. */
+interface AnswerBlock {
+  readonly whole: Json
+  readonly start: Json
+  readonly deltas: readonly Json[]
+}
+
+/** The whole answer. */
+export function wholeMessage(body: unknown, turn: ChatTurn, context: AnswerContext): Json {
+  return {
+    ...messageHead(body, context),
+    content: answerBlocks(body, turn, context).map((block) => block.whole),
+    ...ending(turn),
+    usage: context.usage(usageOf(turn)),
+  }
+}
+
+/** The events of a streamed answer; the last one is `message_stop`. */
+export function messageEvents(body: unknown, turn: ChatTurn, context: AnswerContext): string[] {
+  const { output_tokens: outputTokens, output_tokens_details: _, ...input } = usageOf(turn)
+  const begun = {
+    ...messageHead(body, context),
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    stop_details: null,
+  }
+  const startUsage = context.usage({ ...input, output_tokens: 1 })
+  const events = [
+    event('message_start', { message: { ...begun, ...(startUsage === undefined ? {} : { usage: startUsage }) } }),
+  ]
+  answerBlocks(body, turn, context).forEach((block, index) => {
+    events.push(event('content_block_start', { index, content_block: block.start }))
+    if (index === 0) events.push(event('ping', {}))
+    events.push(...block.deltas.map((delta) => event('content_block_delta', { index, delta })))
+    events.push(event('content_block_stop', { index }))
+  })
+  const usage = context.usage({ ...input, output_tokens: outputTokens })
+  events.push(event('message_delta', { delta: ending(turn), ...(usage === undefined ? {} : { usage }) }))
+  return [...events, event('message_stop', {})]
+}
+
+/** One server-sent event; the name stands in its line and in the data. */
+export function event(type: string, members: Json): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+}
+
+function messageHead(body: unknown, context: AnswerContext): Json {
+  const model = asText(asObject(body)['model'])
+  const snapshot = SNAPSHOTS[model]
+  return {
+    id: `msg_${context.id}`,
+    type: 'message',
+    role: 'assistant',
+    model: snapshot === undefined ? model : `${model}-${snapshot}`,
+  }
+}
+
+function answerBlocks(body: unknown, turn: ChatTurn, context: AnswerContext): AnswerBlock[] {
+  const blocks: AnswerBlock[] = []
+  if (turn.reasoning.length > 0) blocks.push(thinkingBlock(body, turn, context.id))
+  if (turn.words.length > 0) {
+    blocks.push({
+      whole: { type: 'text', text: turn.words.join('') },
+      start: { type: 'text', text: '' },
+      deltas: turn.words.map((text) => ({ type: 'text_delta', text })),
+    })
+  }
+  turn.toolCalls.forEach((call, index) => {
+    const head = { type: 'tool_use', id: `toolu_${context.id}${index}`, name: call.name }
+    const pieces = Object.keys(call.arguments).length === 0 ? [] : words(JSON.stringify(call.arguments))
+    blocks.push({
+      whole: { ...head, input: call.arguments },
+      start: { ...head, input: {} },
+      // The first piece is empty; a call without arguments has no other.
+      deltas: ['', ...pieces].map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
+    })
+  })
+  return blocks
+}
+
+function thinkingBlock(body: unknown, turn: ChatTurn, id: string): AnswerBlock {
+  const request = asObject(body)
+  const display = asObject(request['thinking'])['display']
+  const isHidden = isGiven(display)
+    ? display === 'omitted'
+    : anthropicModelRules(asText(request['model'])).hidesThinking
+  const thoughts = isHidden ? [] : turn.reasoning
+  const signature = thinkingSignature(id)
+  return {
+    whole: { type: 'thinking', thinking: thoughts.join(''), signature },
+    start: { type: 'thinking', thinking: '', signature: '' },
+    deltas: [
+      ...thoughts.map((thinking) => ({ type: 'thinking_delta', thinking })),
+      { type: 'signature_delta', signature },
+    ],
+  }
+}
+
+function ending(turn: ChatTurn): Json {
+  const refusal = { type: 'refusal', category: 'general_harms', explanation: 'The stand-in was told to refuse.' }
+  return {
+    stop_reason: stopReason(turn),
+    stop_sequence: turn.stopSequence ?? null,
+    stop_details: turn.ending === 'blocked' ? refusal : null,
+  }
+}
+
+function stopReason(turn: ChatTurn): string {
+  switch (turn.ending) {
+    case 'stop':
+      return 'end_turn'
+    case 'length':
+      return 'max_tokens'
+    case 'stop-sequence':
+      return 'stop_sequence'
+    case 'tool-calls':
+      return 'tool_use'
+    case 'blocked':
+      return 'refusal'
+  }
+}
+
+/** Anthropic's input count excludes what was read from or written to the cache. */
+function usageOf({ usage }: ChatTurn) {
+  return {
+    input_tokens: usage.prompt - usage.cached - usage.cacheWrite,
+    cache_creation_input_tokens: usage.cacheWrite,
+    cache_read_input_tokens: usage.cached,
+    cache_creation: { ephemeral_5m_input_tokens: usage.cacheWrite, ephemeral_1h_input_tokens: 0 },
+    output_tokens: usage.completion,
+    output_tokens_details: { thinking_tokens: usage.reasoning },
+    service_tier: 'standard',
+  }
 }

@@ -1,44 +1,44 @@
-import { asList, asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { refuseGemini } from './gemini-errors.ts'
-import { checkKnownFields, field, signsThoughts } from './gemini-fields.ts'
-import { checkGeminiSchema } from './gemini-schema-checks.ts'
+import {
+  asList,
+  asNumber,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  inRange,
+  isGiven,
+  names,
+  rule,
+} from '../request-fields.ts'
+import { checkKnownFields, field, refuseGemini, signsThoughts } from './gemini-errors.ts'
 
-const REQUEST_FIELDS = new Set([
-  'contents',
-  'systemInstruction',
-  'tools',
-  'toolConfig',
-  'safetySettings',
-  'generationConfig',
-  'cachedContent',
-  'model',
-  'labels',
-  'serviceTier',
-])
-const CONFIG_FIELDS = new Set([
-  'stopSequences',
-  'responseMimeType',
-  'responseSchema',
-  'responseJsonSchema',
-  'responseModalities',
-  'candidateCount',
-  'maxOutputTokens',
-  'temperature',
-  'topP',
-  'topK',
-  'seed',
-  'presencePenalty',
-  'frequencyPenalty',
-  'responseLogprobs',
-  'logprobs',
-  'speechConfig',
-  'thinkingConfig',
-  'imageConfig',
-  'mediaResolution',
-])
+const REQUEST_FIELDS = names(
+  'contents systemInstruction tools toolConfig safetySettings generationConfig cachedContent model labels serviceTier',
+)
+const CONFIG_FIELDS = names(`
+  stopSequences responseMimeType responseSchema responseJsonSchema responseModalities candidateCount maxOutputTokens
+  temperature topP topK seed presencePenalty frequencyPenalty responseLogprobs logprobs speechConfig thinkingConfig
+  imageConfig mediaResolution
+`)
 const LEVELS = ['MINIMAL', 'LOW', 'MEDIUM', 'HIGH']
 const MODES = ['AUTO', 'NONE', 'ANY', 'VALIDATED']
 const MAX_STOP_SEQUENCES = 5
+
+const CONFIG = '* GenerateContentRequest.generation_config'
+const CONFIG_RULES: readonly FieldRule[] = [
+  rule('candidateCount', inRange(1, 1), 'Multiple candidates is not enabled for this model'),
+  rule('temperature', inRange(0, 2), `${CONFIG}.temperature: temperature must be in the range [0.0, 2.0].`),
+  rule(
+    'maxOutputTokens',
+    inRange(1, Number.POSITIVE_INFINITY),
+    `${CONFIG}.max_output_tokens: max_output_tokens must be positive.`,
+  ),
+  rule(
+    'stopSequences',
+    (value) => asList(value).length <= MAX_STOP_SEQUENCES,
+    `The number of stop sequences must not exceed ${MAX_STOP_SEQUENCES}.`,
+  ),
+]
 
 /** The checks of everything but contents. */
 export function checkGeminiConfig(request: unknown, model: string): void {
@@ -49,18 +49,8 @@ export function checkGeminiConfig(request: unknown, model: string): void {
   for (const name of ['presencePenalty', 'frequencyPenalty']) {
     if ((asNumber(field(config, name)) ?? 0) !== 0) refuseGemini(`Penalty is not enabled for this model: ${model}`)
   }
-  if ((asNumber(field(config, 'candidateCount')) ?? 1) !== 1)
-    refuseGemini('Multiple candidates is not enabled for this model')
-  const temperature = asNumber(field(config, 'temperature')) ?? 1
-  if (temperature < 0 || temperature > 2) {
-    refuseGemini(`* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].`)
-  }
-  const maxTokens = asNumber(field(config, 'maxOutputTokens')) ?? 1
-  if (maxTokens < 1)
-    refuseGemini('* GenerateContentRequest.generation_config.max_output_tokens: max_output_tokens must be positive.')
-  if (asList(field(config, 'stopSequences')).length > MAX_STOP_SEQUENCES) {
-    refuseGemini(`The number of stop sequences must not exceed ${MAX_STOP_SEQUENCES}.`)
-  }
+  const given = Object.fromEntries(CONFIG_RULES.map((row) => [row.field, field(config, row.field)]))
+  checkFields(given, CONFIG_RULES, refuseGemini)
   checkThinking(field(config, 'thinkingConfig'), model)
   checkResponseSchema(config)
 }
@@ -140,4 +130,41 @@ function checkResponseSchema(config: unknown): void {
     )
   }
   if (isGiven(schema)) checkGeminiSchema(asObject(schema), 'generation_config.response_schema')
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+// Google's `Schema`: a part of OpenAPI 3.0. JSON Schema's other keywords are unknown names.
+const KEYWORDS = names(`
+  type format title description nullable enum maxItems minItems properties required minProperties maxProperties
+  minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum
+`)
+const TYPES = ['STRING', 'NUMBER', 'INTEGER', 'BOOLEAN', 'ARRAY', 'OBJECT', 'NULL']
+
+/** Refuses a schema that is more than Google's part of OpenAPI. `place` is the path for the error text. */
+export function checkGeminiSchema(schema: Json, place: string): void {
+  checkKnownFields(schema, KEYWORDS, place)
+  const { type } = schema
+  if (Array.isArray(type)) {
+    refuseGemini(
+      `Invalid JSON payload received. Unknown name "type" at '${place}': Proto field is not repeating, cannot start list.`,
+    )
+  }
+  if (type !== undefined && !TYPES.includes(String(type).toUpperCase())) {
+    refuseGemini(
+      `Invalid value at '${place}.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), "${String(type)}"`,
+    )
+  }
+  if (asList(schema['enum']).some((value) => typeof value !== 'string')) {
+    refuseGemini(`Invalid value at '${place}.enum[0]' (TYPE_STRING)`)
+  }
+  Object.values(asObject(schema['properties'])).forEach((property, position) => {
+    checkGeminiSchema(asObject(property), `${place}.properties[${position}].value`)
+  })
+  if (schema['items'] !== undefined) checkGeminiSchema(asObject(schema['items']), `${place}.items`)
+  asList(schema['anyOf']).forEach((part, position) => {
+    checkGeminiSchema(asObject(part), `${place}.any_of[${position}]`)
+  })
+  if (String(type).toUpperCase() === 'ARRAY' && schema['items'] === undefined)
+    refuseGemini(`* ${place}.items: missing field.`)
 }

@@ -1,11 +1,17 @@
-import { asList, asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { unitVector } from '../model/unit-vector.ts'
-import { countTokens } from '../model/words.ts'
-import type { SandboxCall } from '../sandbox-call.ts'
-import { type AnswerContext, jsonReply, type SandboxOperation } from '../sandbox-operation.ts'
-import { partsOf } from './gemini-content-checks.ts'
-import { checkGeminiKey, GEMINI_ERRORS, GEMINI_HEADERS, refuseGemini } from './gemini-errors.ts'
-import { checkKnownFields, field, modelMethod } from './gemini-fields.ts'
+import { countTokens } from '../model/chat-turn.ts'
+import { unitVector } from '../model/embedding.ts'
+import { asList, asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import { type AnswerContext, jsonReply, type SandboxCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { partsOf } from './gemini-contents.ts'
+import {
+  checkGeminiKey,
+  checkKnownFields,
+  field,
+  GEMINI_ERRORS,
+  GEMINI_HEADERS,
+  modelMethod,
+  refuseGemini,
+} from './gemini-errors.ts'
 
 const METHODS = ['batchEmbedContents', 'embedContent']
 const FIELDS = new Set(['model', 'content', 'taskType', 'title', 'outputDimensionality'])

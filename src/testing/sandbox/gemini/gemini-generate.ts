@@ -1,20 +1,17 @@
-import { chatTurn } from '../model/chat-turn.ts'
-import { asObject } from '../model/loose-json.ts'
-import type { SandboxCall } from '../sandbox-call.ts'
+import { type ChatTurn, chatTurn, countTokens } from '../model/chat-turn.ts'
+import { asObject, isGiven } from '../request-fields.ts'
 import {
   type AnswerContext,
   jsonReply,
+  type SandboxCall,
   type SandboxOperation,
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { type ContentParts, contentChunks, fillerChunk, wholeContent } from './content-answer.ts'
 import { checkGeminiConfig } from './gemini-config-checks.ts'
-import { checkGeminiContents } from './gemini-content-checks.ts'
-import { checkGeminiKey, GEMINI_ERRORS, GEMINI_HEADERS } from './gemini-errors.ts'
-import { field, modelMethod } from './gemini-fields.ts'
-import { asksForPicture, generatedImage } from './gemini-generate-image.ts'
-import { readContentsPrompt } from './read-contents-prompt.ts'
+import { checkGeminiContents, readContentsPrompt, thoughtSignature } from './gemini-contents.ts'
+import { checkGeminiKey, field, GEMINI_ERRORS, GEMINI_HEADERS, modelMethod, signsThoughts } from './gemini-errors.ts'
+import { asksForPicture, generatedImage } from './gemini-pictures.ts'
 
 const METHODS = ['generateContent', 'streamGenerateContent']
 
@@ -69,4 +66,133 @@ function listReply(parts: ContentParts): SandboxReply {
   const headers = ['content-type', 'application/json; charset=UTF-8', ...GEMINI_HEADERS]
   const filler = `,\r\n${JSON.stringify(fillerChunk(parts))}`
   return { status: 200, headers, pieces: [...pieces, ']'], streamed: true, filler }
+}
+
+/** Gemini: `POST /v1beta/models/{model}:countTokens`, with `contents` or a whole `generateContentRequest`. */
+export const GEMINI_COUNT_TOKENS: SandboxOperation = {
+  vendor: 'gemini',
+  operation: 'count-tokens',
+  errors: GEMINI_ERRORS,
+  matches: ({ method, path }) => method === 'POST' && modelMethod(path)?.method === 'countTokens',
+  promptText: (body) => readContentsPrompt(requestOf(body)).lastUserText,
+  answer(call) {
+    checkGeminiKey(call)
+    const request = requestOf(call.body)
+    checkGeminiContents(request, modelMethod(call.path)?.model ?? '')
+    const totalTokens = countTokens(readContentsPrompt(request).texts)
+    const promptTokensDetails = [{ modality: 'TEXT', tokenCount: totalTokens }]
+    return jsonReply(200, GEMINI_HEADERS, { totalTokens, promptTokensDetails }, 2)
+  },
+}
+
+function requestOf(body: unknown): unknown {
+  const inner = field(body, 'generateContentRequest')
+  return isGiven(inner) ? inner : asObject(body)
+}
+
+type Json = Record<string, unknown>
+
+/** What an answer is made from. */
+export interface ContentParts {
+  readonly model: string
+  readonly turn: ChatTurn
+  readonly context: AnswerContext
+  /** `includeThoughts` of the request. */
+  readonly showsThoughts: boolean
+}
+
+/** The whole answer. */
+export function wholeContent(parts: ContentParts): Json {
+  const { turn } = parts
+  if (turn.ending === 'blocked') return blockedAnswer(parts)
+  const thoughts = shownThoughts(parts).join('')
+  const text = turn.words.join('')
+  return answer(
+    parts,
+    [
+      ...(thoughts === '' ? [] : [{ text: thoughts, thought: true }]),
+      ...(text === '' ? [] : [{ text, ...textSignature(parts) }]),
+      ...callParts(parts),
+    ],
+    finishReason(turn),
+    usageOf(turn),
+  )
+}
+
+/** The chunks of a streamed answer, each a whole response object; the last one has the finish reason. */
+export function contentChunks(parts: ContentParts): Json[] {
+  const { turn } = parts
+  if (turn.ending === 'blocked') return [blockedAnswer(parts)]
+  const soFar = { promptTokenCount: turn.usage.prompt, totalTokenCount: turn.usage.prompt }
+  const pieces: Json[] = [
+    ...shownThoughts(parts).map((text) => ({ text, thought: true })),
+    ...turn.words.map((text) => ({ text })),
+    ...callParts(parts),
+  ]
+  const last = answer(parts, [{ text: '', ...textSignature(parts) }], finishReason(turn), usageOf(turn))
+  return [...pieces.map((piece) => answer(parts, [piece], undefined, soFar)), last]
+}
+
+/** A chunk that an endless stream repeats. */
+export function fillerChunk(parts: ContentParts): Json {
+  return answer(parts, [{ text: ' more' }], undefined, { promptTokenCount: parts.turn.usage.prompt })
+}
+
+function answer(parts: ContentParts, contentParts: readonly Json[], finish: string | undefined, usage: Json): Json {
+  // An answer that says nothing has no parts at all.
+  const content = contentParts.length === 0 ? { role: 'model' } : { parts: contentParts, role: 'model' }
+  return {
+    candidates: [{ content, ...(finish === undefined ? {} : { finishReason: finish }), index: 0 }],
+    usageMetadata: parts.context.usage(usage),
+    modelVersion: parts.model,
+    responseId: parts.context.id,
+  }
+}
+
+function blockedAnswer({ model, turn, context }: ContentParts): Json {
+  return {
+    promptFeedback: { blockReason: 'PROHIBITED_CONTENT' },
+    usageMetadata: context.usage({ promptTokenCount: turn.usage.prompt, totalTokenCount: turn.usage.prompt }),
+    modelVersion: model,
+    responseId: context.id,
+  }
+}
+
+function shownThoughts({ turn, showsThoughts }: ContentParts): readonly string[] {
+  return showsThoughts ? turn.reasoning : []
+}
+
+function textSignature({ model, turn, context }: ContentParts): Json {
+  const isSigned = signsThoughts(model) && turn.reasoning.length > 0 && turn.toolCalls.length === 0
+  return isSigned ? { thoughtSignature: thoughtSignature(context.id) } : {}
+}
+
+/** Calls; only the first of parallel ones is signed, and older models give no ids. */
+function callParts({ model, turn, context }: ContentParts): Json[] {
+  const signs = signsThoughts(model)
+  return turn.toolCalls.map((call, index) => ({
+    functionCall: {
+      ...(signs ? { id: `${context.id.slice(0, 8)}${index}` } : {}),
+      name: call.name,
+      args: call.arguments,
+    },
+    ...(signs && index === 0 ? { thoughtSignature: thoughtSignature(context.id) } : {}),
+  }))
+}
+
+function finishReason(turn: ChatTurn): string {
+  return turn.ending === 'length' ? 'MAX_TOKENS' : 'STOP'
+}
+
+/** The candidates' count excludes thoughts, the prompt's includes what was cached; counts of zero are left out. */
+function usageOf({ usage }: ChatTurn): Json {
+  const candidates = usage.completion - usage.reasoning
+  return {
+    promptTokenCount: usage.prompt,
+    ...(candidates > 0 ? { candidatesTokenCount: candidates } : {}),
+    totalTokenCount: usage.prompt + usage.completion,
+    ...(usage.cached > 0 ? { cachedContentTokenCount: usage.cached } : {}),
+    promptTokensDetails: [{ modality: 'TEXT', tokenCount: usage.prompt }],
+    ...(usage.reasoning > 0 ? { thoughtsTokenCount: usage.reasoning } : {}),
+  }
 }

@@ -1,8 +1,72 @@
-import { asList, asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { credentialOf, type SandboxCall } from '../sandbox-call.ts'
-import { geminiImageModel } from './gemini-image-models.ts'
-import { isOwnInteraction } from './gemini-interaction-ids.ts'
-import { refuseInteraction } from './gemini-interactions-errors.ts'
+import { createHash } from 'node:crypto'
+import {
+  asList,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  inRange,
+  isGiven,
+  oneOf,
+  rule,
+} from '../request-fields.ts'
+import {
+  credentialOf,
+  jsonReply,
+  RefusedCall,
+  type SandboxCall,
+  type SandboxReply,
+  type VendorErrors,
+} from '../sandbox-operation.ts'
+import { GEMINI_ERRORS, GEMINI_HEADERS } from './gemini-errors.ts'
+import { geminiImageModel } from './gemini-pictures.ts'
+
+const USUAL: ReadonlyMap<number, readonly [code: string, message: string]> = new Map([
+  [400, ['invalid_request', 'Request contains an invalid argument.']],
+  [404, ['not_found', 'Requested entity was not found.']],
+  [429, ['resource_exhausted', 'Resource has been exhausted (e.g. check quota).']],
+  [500, ['internal', 'An internal error has occurred. Please retry.']],
+  [503, ['unavailable', 'The model is overloaded. Please try again later.']],
+  [504, ['deadline_exceeded', 'Deadline expired before operation could complete.']],
+])
+
+/**
+ * Errors of the Interactions API: a code in words, without status and details. What the front end refuses before it, such as
+ * a key, comes in Google's usual envelope, in a list.
+ */
+export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
+  status(status, message, retryAfterSeconds) {
+    if (status === 401 || status === 403) return listed(GEMINI_ERRORS.status(status, message, retryAfterSeconds))
+    const [code, text] = USUAL.get(status) ?? ['unknown', 'Unknown error.']
+    return interactionError(status, code, message ?? text, retryAfterSeconds)
+  },
+  quota: () => listed(GEMINI_ERRORS.quota()),
+  badKey: () => listed(GEMINI_ERRORS.badKey()),
+  streamEvent() {
+    const error = { message: 'The model is overloaded. Please try again later.', code: 'unavailable' }
+    return `event: error\ndata: ${JSON.stringify({ error, event_type: 'error' })}\n\n`
+  },
+}
+
+/** Refuses with 400 `invalid_request`, unless told another status. */
+export function refuseInteraction(message: string, status = 400): never {
+  throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(status, message))
+}
+
+/** Refuses a call without a key; any key will do. */
+export function checkInteractionKey(call: SandboxCall): void {
+  if (credentialOf(call) === '') throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(403))
+}
+
+function interactionError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
+  // The error has no details to say it in, as those of the older API have.
+  const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
+  return jsonReply(status, [...GEMINI_HEADERS, ...wait], { error: { message, code } })
+}
+
+function listed(reply: SandboxReply): SandboxReply {
+  return { ...reply, pieces: [`[${reply.pieces.join('')}\n]\n`] }
+}
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -71,26 +135,29 @@ function checkPicture(block: Json, place: string): void {
 
 function checkFormat(format: Json, model: string): void {
   if (format['type'] === 'text') return
-  const facts = geminiImageModel(model)
-  const wrong = (name: string) =>
-    refuseInteraction(`Invalid value at 'response_format.${name}': ${JSON.stringify(format[name])}`)
-  if (format['type'] !== 'image') wrong('type')
-  if (isGiven(format['mime_type']) && format['mime_type'] !== 'image/jpeg' && format['mime_type'] !== 'image/png') {
-    wrong('mime_type')
-  }
-  if (isGiven(format['image_size']) && !facts.sizes.has(asText(format['image_size']))) wrong('image_size')
-  if (isGiven(format['aspect_ratio']) && !facts.ratios.includes(asText(format['aspect_ratio']))) wrong('aspect_ratio')
+  const { sizes, ratios } = geminiImageModel(model)
+  const wrong = (value: unknown, name: string): string =>
+    `Invalid value at 'response_format.${name}': ${JSON.stringify(value)}`
+  if (format['type'] !== 'image') refuseInteraction(wrong(format['type'], 'type'))
+  const rules: readonly FieldRule[] = [
+    rule('mime_type', oneOf('image/jpeg', 'image/png'), (value) => wrong(value, 'mime_type')),
+    rule('image_size', oneOf(...sizes.keys()), (value) => wrong(value, 'image_size')),
+    rule('aspect_ratio', oneOf(...ratios), (value) => wrong(value, 'aspect_ratio')),
+  ]
+  checkFields(format, rules, (text) => refuseInteraction(text))
 }
 
 function checkConfig(config: Json, model: string): void {
-  const level = config['thinking_level']
-  if (isGiven(level) && !geminiImageModel(model).thinkingLevels.includes(asText(level))) {
-    refuseInteraction(`Invalid value at 'generation_config.thinking_level': ${JSON.stringify(level)}`)
-  }
-  const temperature = asNumber(config['temperature']) ?? 1
-  if (temperature < 0 || temperature > 2) {
-    refuseInteraction("Invalid value at 'generation_config.temperature': must be in the range [0.0, 2.0].")
-  }
+  const at = "Invalid value at 'generation_config"
+  const rules: readonly FieldRule[] = [
+    rule(
+      'thinking_level',
+      oneOf(...geminiImageModel(model).thinkingLevels),
+      (level) => `${at}.thinking_level': ${JSON.stringify(level)}`,
+    ),
+    rule('temperature', inRange(0, 2), `${at}.temperature': must be in the range [0.0, 2.0].`),
+  ]
+  checkFields(config, rules, (text) => refuseInteraction(text))
 }
 
 function checkHistory(request: Json, call: SandboxCall): void {
@@ -101,4 +168,29 @@ function checkHistory(request: Json, call: SandboxCall): void {
   if (!isOwnInteraction(asText(request['previous_interaction_id']), credentialOf(call))) {
     refuseInteraction('previous_interaction_id not found', 404)
   }
+}
+
+const CALL_BYTES = 12
+const PROOF_BYTES = 12
+
+/**
+ * The id of an interaction that is kept. It carries a proof of the credential that made it, so that the stand-in knows its
+ * own ids, and whose they are, without remembering anything.
+ * @param callId 24 hexadecimal digits.
+ */
+export function interactionId(credential: string, callId: string): string {
+  const call = Buffer.from(callId, 'hex')
+  return `v1_${Buffer.concat([call, proofOf(credential, call)]).toString('base64url')}`
+}
+
+/** Was this interaction made, and kept, with this credential? */
+export function isOwnInteraction(id: string, credential: string): boolean {
+  if (!id.startsWith('v1_')) return false
+  const bytes = Buffer.from(id.slice('v1_'.length), 'base64url')
+  if (bytes.length !== CALL_BYTES + PROOF_BYTES) return false
+  return proofOf(credential, bytes.subarray(0, CALL_BYTES)).equals(bytes.subarray(CALL_BYTES))
+}
+
+function proofOf(credential: string, call: Uint8Array): Buffer {
+  return createHash('sha256').update(credential).update('\0').update(call).digest().subarray(0, PROOF_BYTES)
 }

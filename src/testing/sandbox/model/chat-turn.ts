@@ -1,7 +1,36 @@
-import { withoutFaultMarks } from '../faults/fault-marks.ts'
-import type { ChatPrompt, PromptTool } from './chat-prompt.ts'
+import { withoutFaultMarks } from '../fault.ts'
 import { sampleValue } from './sample-value.ts'
-import { countTokens, words } from './words.ts'
+
+/** A function that the model may call. */
+export interface PromptTool {
+  readonly name: string
+  /** JSON Schema of its arguments. */
+  readonly schema: Readonly<Record<string, unknown>>
+}
+
+/** A chat request of any vendor, as far as the stand-in's model looks at it. */
+export interface ChatPrompt {
+  /** Every text of the prompt, for counting tokens: instructions, all turns, results of tools. */
+  readonly texts: readonly string[]
+  /** The text of the last turn in which the user wrote something. */
+  readonly lastUserText: string
+  /** Pictures in that turn. */
+  readonly lastUserImages: number
+  /** What tools answered since the model spoke last; empty when the user spoke last. */
+  readonly toolResults: readonly string[]
+  readonly tools: readonly PromptTool[]
+  readonly toolChoice: 'auto' | 'none' | 'required' | { readonly name: string }
+  readonly parallelToolCalls: boolean
+  /** The answer must be JSON, of this schema when there is one. */
+  readonly json: { readonly schema: Readonly<Record<string, unknown>> | undefined } | undefined
+  /** The model thinks before it answers. */
+  readonly reasoning: boolean
+  /** Upper bound of generated words, reasoning included. */
+  readonly maxTokens: number | undefined
+  readonly stop: readonly string[]
+  /** Beginning of the answer that the caller gave; the answer goes on from there. */
+  readonly prefill: string
+}
 
 /** A call of a function. */
 export interface TurnToolCall {
@@ -129,4 +158,19 @@ function mentionedTools(tools: readonly PromptTool[], said: string): PromptTool[
 function callOf(tool: PromptTool): TurnToolCall {
   const sample = sampleValue({ type: 'object', ...tool.schema })
   return { name: tool.name, arguments: sample as Record<string, unknown> }
+}
+
+/** Longest word, in code points; what is longer (a data URL, Chinese text) counts as several words. */
+const WORD = /\s*\S{1,24}|\s+$/gu
+
+/** Cuts a text into words, each with the white space before it. Joined they are the text again. */
+export function words(text: string): string[] {
+  return text.match(WORD) ?? []
+}
+
+/** Tokens of texts as the stand-ins count them: a quarter of the UTF-8 bytes, rounded up, at least 1. */
+export function countTokens(texts: readonly string[]): number {
+  let bytes = 0
+  for (const text of texts) bytes += Buffer.byteLength(text)
+  return Math.max(1, Math.ceil(bytes / 4))
 }

@@ -1,4 +1,4 @@
-import { asList, asObject, asText, isGiven } from './loose-json.ts'
+import { asList, asObject, asText, isGiven } from '../request-fields.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 

@@ -1,11 +1,14 @@
 import { chatTurn } from '../model/chat-turn.ts'
-import { asList, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { checkBearer } from '../openai-dialect/bearer-check.ts'
-import { chatAnswer } from '../openai-dialect/chat-answer.ts'
-import { checkChatRequest, checkRange } from '../openai-dialect/chat-checks.ts'
-import type { ChatDialect } from '../openai-dialect/chat-dialect.ts'
-import { readChatPrompt, tokenLimit } from '../openai-dialect/read-chat-prompt.ts'
-import { RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
+import {
+  checkChatRequest,
+  checkRanges,
+  type NumberRanges,
+  readChatPrompt,
+  tokenLimit,
+} from '../openai-dialect/chat-request.ts'
+import { asList, asObject, asText, isGiven, names } from '../request-fields.ts'
+import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {
@@ -33,16 +36,18 @@ const DIALECT: ChatDialect = {
   }),
 }
 
-const MESSAGE_FIELDS = new Set([
-  'role',
-  'content',
-  'name',
-  'tool_calls',
-  'tool_call_id',
-  'refusal',
-  'audio',
-  'function_call',
-])
+const RANGES: NumberRanges = {
+  temperature: [0, 2],
+  top_p: [0, 1],
+  n: [1, 128],
+  presence_penalty: [-2, 2],
+  frequency_penalty: [-2, 2],
+  top_logprobs: [0, 20],
+  max_tokens: [1, Number.MAX_SAFE_INTEGER],
+  max_completion_tokens: [1, Number.MAX_SAFE_INTEGER],
+}
+
+const MESSAGE_FIELDS = names('role content name tool_calls tool_call_id refusal audio function_call')
 
 /** OpenAI: `POST /v1/chat/completions`. Source of the refusals: OpenAI's API reference and specification. */
 export const OPENAI_CHAT: SandboxOperation = {
@@ -66,22 +71,10 @@ export const OPENAI_CHAT: SandboxOperation = {
 
 function checkFields(request: Readonly<Record<string, unknown>>): void {
   const model = asText(request['model'])
-  checkRange(request, 'temperature', 0, 2, openaiInvalid)
-  checkRange(request, 'top_p', 0, 1, openaiInvalid)
-  checkRange(request, 'n', 1, 128, openaiInvalid)
-  checkRange(request, 'presence_penalty', -2, 2, openaiInvalid)
-  checkRange(request, 'frequency_penalty', -2, 2, openaiInvalid)
-  checkRange(request, 'top_logprobs', 0, 20, openaiInvalid)
-  checkRange(request, 'max_tokens', 1, Number.MAX_SAFE_INTEGER, openaiInvalid)
-  checkRange(request, 'max_completion_tokens', 1, Number.MAX_SAFE_INTEGER, openaiInvalid)
+  checkRanges(request, RANGES, openaiInvalid)
   if (asList(request['stop']).length > 4) {
-    throw new RefusedCall(
-      openaiInvalid(
-        "Invalid 'stop': array too long. Expected an array with maximum length 4.",
-        'stop',
-        'array_above_max_length',
-      ),
-    )
+    const message = "Invalid 'stop': array too long. Expected an array with maximum length 4."
+    throw new RefusedCall(openaiInvalid(message, 'stop', 'array_above_max_length'))
   }
   if (isGiven(request['max_tokens']) && isReasoningModel(model)) {
     const message =

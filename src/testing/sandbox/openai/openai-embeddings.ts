@@ -1,7 +1,6 @@
-import { asNumber, asObject, asText, isGiven } from '../model/loose-json.ts'
-import { checkBearer } from '../openai-dialect/bearer-check.ts'
-import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../openai-dialect/embeddings-answer.ts'
-import { jsonReply, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
+import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../model/embedding.ts'
+import { asNumber, asObject, asText, isGiven } from '../request-fields.ts'
+import { checkBearer, jsonReply, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
 
 const NATIVE_DIMENSIONS: Readonly<Record<string, number>> = { 'text-embedding-3-large': 3072 }

@@ -1,7 +1,7 @@
-import { asObject, asText, isGiven } from '../model/loose-json.ts'
-import { checkBearer } from '../openai-dialect/bearer-check.ts'
-import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../openai-dialect/embeddings-answer.ts'
+import { embeddingData, embeddingTokens, inputPromptText, inputTexts } from '../model/embedding.ts'
+import { asObject, asText, checkFields, type FieldRule, isGiven, names, oneOf, rule } from '../request-fields.ts'
 import {
+  checkBearer,
   jsonReply,
   RefusedCall,
   type SandboxOperation,
@@ -9,15 +9,7 @@ import {
   type VendorErrors,
 } from '../sandbox-operation.ts'
 
-const ARGUMENTS = new Set([
-  'input',
-  'model',
-  'input_type',
-  'truncation',
-  'output_dimension',
-  'output_dtype',
-  'encoding_format',
-])
+const ARGUMENTS = names('input model input_type truncation output_dimension output_dtype encoding_format')
 const DIMENSIONS = [256, 512, 1024, 2048]
 const USUAL_DIMENSIONS = 1024
 const MAX_INPUTS = 1000
@@ -63,7 +55,9 @@ export const VOYAGE_EMBEDDINGS: SandboxOperation = {
     const request = asObject(call.body)
     const texts = checkedTexts(request)
     const dimensions = isGiven(request['output_dimension']) ? Number(request['output_dimension']) : USUAL_DIMENSIONS
-    checkValues(request, dimensions)
+    checkFields(request, RULES, (text) => {
+      throw refusal(text)
+    })
     checkBearer(call, VOYAGE_ERRORS)
     const model = asText(request['model'])
     const tokens = embeddingTokens(texts)
@@ -93,28 +87,21 @@ function checkedTexts(request: Readonly<Record<string, unknown>>): readonly stri
   return texts
 }
 
-function checkValues(request: Readonly<Record<string, unknown>>, dimensions: number): void {
-  const format = request['encoding_format']
-  if (isGiven(format) && format !== 'base64') {
-    throw refusal(
-      `Value '${asText(format)}' provided for argument 'encoding_format' is not valid. Valid values are ['base64', null].`,
-    )
-  }
-  const type = request['input_type']
-  if (isGiven(type) && type !== 'query' && type !== 'document') {
-    throw refusal(
-      `Value '${asText(type)}' provided for argument 'input_type' is not valid. Valid values are ['query', 'document', null].`,
-    )
-  }
-  if (!DIMENSIONS.includes(dimensions)) {
-    throw refusal(
-      `Value '${dimensions}' provided for argument 'output_dimension' is not valid. Valid values are [${DIMENSIONS.join(', ')}].`,
-    )
-  }
-  if (isGiven(request['output_dtype']) && request['output_dtype'] !== 'float') {
-    throw refusal("The stand-in answers with output_dtype 'float' only.")
-  }
+function invalidValue(field: string, valid: string): FieldRule['text'] {
+  return (value) =>
+    `Value '${String(value)}' provided for argument '${field}' is not valid. Valid values are [${valid}].`
 }
+
+const RULES: readonly FieldRule[] = [
+  rule('encoding_format', oneOf('base64'), invalidValue('encoding_format', "'base64', null")),
+  rule('input_type', oneOf('query', 'document'), invalidValue('input_type', "'query', 'document', null")),
+  rule(
+    'output_dimension',
+    (value) => DIMENSIONS.includes(Number(value)),
+    invalidValue('output_dimension', DIMENSIONS.join(', ')),
+  ),
+  rule('output_dtype', oneOf('float'), "The stand-in answers with output_dtype 'float' only."),
+]
 
 function checkTokens(model: string, tokens: number): void {
   const most = MAX_TOKENS[model] ?? USUAL_MAX_TOKENS

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ChatPrompt } from '../../../../src/testing/sandbox/model/chat-prompt.ts'
-import { chatTurn } from '../../../../src/testing/sandbox/model/chat-turn.ts'
-import { words } from '../../../../src/testing/sandbox/model/words.ts'
+import { type ChatPrompt, chatTurn, words } from '../../../../src/testing/sandbox/model/chat-turn.ts'
 
 const prompt = (text: string, more: Partial<ChatPrompt> = {}): ChatPrompt => ({
   texts: [text],

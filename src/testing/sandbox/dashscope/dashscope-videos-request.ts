@@ -1,0 +1,296 @@
+import { isJsonObject } from '../../../core/json.ts'
+import {
+  asList,
+  asObject,
+  asText,
+  checkFields,
+  type FieldRule,
+  type Fields,
+  isGiven,
+  ofType,
+  oneOf,
+  rule,
+} from '../request-fields.ts'
+import { RefusedCall } from '../sandbox-operation.ts'
+import { booleanRule, DASHSCOPE_NATIVE_ERRORS, refuseNative, SETTING_RULES } from './dashscope-errors.ts'
+
+/** Pixels of a video, and the words for them. */
+export interface VideoSize {
+  readonly width: number
+  readonly height: number
+  /** Lines by which the vendor bills: 480, 720, 1080. */
+  readonly tier: number
+  /** `16:9`. */
+  readonly ratio: string
+}
+
+/** What one video model takes. */
+export interface DashScopeVideoRules {
+  /** The layout of the body: `legacy` is that of Wan 2.5 and 2.6, `new` that of 2.7. */
+  readonly protocol: 'legacy' | 'new'
+  /** What the video is made from: text, a picture, references. */
+  readonly kind: 't2v' | 'i2v' | 'r2v'
+  /** Seconds. */
+  readonly durations: readonly number[]
+  /** The same, when the request has a reference video. */
+  readonly durationsWithVideo: readonly number[]
+  readonly tiers: readonly number[]
+  /** Characters of the prompt; the vendor cuts the rest off. */
+  readonly promptLimit: number
+  /** `shot_type` is read. */
+  readonly takesShots: boolean
+}
+
+/** Proportions, in the order of the sizes below. */
+export const VIDEO_RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4']
+
+/** By the lines of the tier (DashScope, Wan 2.6 API reference, `size`). */
+const LEGACY_SIZES: ReadonlyMap<number, readonly string[]> = new Map([
+  [480, ['832*480', '480*832', '624*624']],
+  [720, ['1280*720', '720*1280', '960*960', '1088*832', '832*1088']],
+  [1080, ['1920*1080', '1080*1920', '1440*1440', '1632*1248', '1248*1632']],
+])
+/** By the lines of the tier (DashScope, Wan 2.7 API reference, `ratio`). */
+const NEW_SIZES: ReadonlyMap<number, readonly string[]> = new Map([
+  [720, ['1280*720', '720*1280', '960*960', '1104*832', '832*1104']],
+  [1080, ['1920*1080', '1080*1920', '1440*1440', '1648*1248', '1248*1648']],
+])
+const DEFAULT_TIER = 1080
+
+const UP_TO_10 = wholeNumbers(2, 10)
+const UP_TO_15 = wholeNumbers(2, 15)
+
+const BASE_25 = { protocol: 'legacy', tiers: [480, 720, 1080], promptLimit: 1500, takesShots: false } as const
+const BASE_26 = { protocol: 'legacy', tiers: [720, 1080], promptLimit: 1500, takesShots: true } as const
+const BASE_27 = { protocol: 'new', tiers: [720, 1080], promptLimit: 5000, takesShots: false } as const
+
+/** By the beginning of the model's name, because dated and regional ids follow the same rules. */
+const RULES: readonly (readonly [name: string, rules: DashScopeVideoRules])[] = [
+  ['wan2.5-t2v-preview', { ...BASE_25, kind: 't2v', durations: [5, 10], durationsWithVideo: [5, 10] }],
+  ['wan2.5-i2v-preview', { ...BASE_25, kind: 'i2v', durations: [5, 10], durationsWithVideo: [5, 10] }],
+  ['wan2.6-t2v', { ...BASE_26, kind: 't2v', durations: UP_TO_15, durationsWithVideo: UP_TO_15 }],
+  ['wan2.6-i2v', { ...BASE_26, kind: 'i2v', durations: UP_TO_15, durationsWithVideo: UP_TO_15 }],
+  ['wan2.6-r2v', { ...BASE_26, kind: 'r2v', durations: UP_TO_10, durationsWithVideo: UP_TO_10 }],
+  ['wan2.7-t2v', { ...BASE_27, kind: 't2v', durations: UP_TO_15, durationsWithVideo: UP_TO_15 }],
+  ['wan2.7-i2v', { ...BASE_27, kind: 'i2v', durations: UP_TO_15, durationsWithVideo: UP_TO_15 }],
+  ['wan2.7-r2v', { ...BASE_27, kind: 'r2v', durations: UP_TO_15, durationsWithVideo: UP_TO_10 }],
+]
+
+/** The rules of a model (DashScope, Wan API references); undefined when there is no such model. */
+export function videoRulesOf(model: string): DashScopeVideoRules | undefined {
+  return RULES.find(([name]) => model === name || model.startsWith(`${name}-`))?.[1]
+}
+
+/**
+ * The size in which a checked request is rendered; undefined when its field names none that the model has. Only the field that
+ * the model reads counts: a Wan 2.6 model that makes videos from text renders 1080P, whatever `resolution` says. A video that
+ * follows a given picture has the proportions 16:9 here, because no picture is fetched.
+ */
+export function videoSizeOf(body: unknown, rules: DashScopeVideoRules): VideoSize | undefined {
+  const parameters = asObject(asObject(body)['parameters'])
+  const sizes = rules.protocol === 'new' ? NEW_SIZES : LEGACY_SIZES
+  if (rules.protocol === 'legacy' && rules.kind !== 'i2v') {
+    const size = parameters['size'] ?? '1920*1080'
+    for (const tier of rules.tiers) {
+      const index = sizes.get(tier)?.indexOf(asText(size)) ?? -1
+      if (index !== -1) return sizeAt(sizes, tier, index)
+    }
+    return undefined
+  }
+  const tier = rules.tiers.find((lines) => (parameters['resolution'] ?? `${DEFAULT_TIER}P`) === `${lines}P`)
+  const index = followsPicture(body, rules) ? 0 : VIDEO_RATIOS.indexOf(asText(parameters['ratio'] ?? '16:9'))
+  return tier === undefined || index === -1 ? undefined : sizeAt(sizes, tier, index)
+}
+
+/** True when the proportions come from a picture and `ratio` is not read. */
+export function followsPicture(body: unknown, rules: DashScopeVideoRules): boolean {
+  return rules.kind === 'i2v' || mediaTypesOf(body).includes('first_frame')
+}
+
+/** The types of `input.media`, in order; empty texts where there is none. */
+export function mediaTypesOf(body: unknown): readonly string[] {
+  return asList(asObject(asObject(body)['input'])['media']).map((item) => asText(asObject(item)['type']))
+}
+
+function sizeAt(sizes: ReadonlyMap<number, readonly string[]>, tier: number, index: number): VideoSize | undefined {
+  const [width, height] = (sizes.get(tier)?.[index] ?? '').split('*').map(Number)
+  return width === undefined || height === undefined
+    ? undefined
+    : { width, height, tier, ratio: VIDEO_RATIOS[index] ?? '' }
+}
+
+function wholeNumbers(from: number, to: number): readonly number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+}
+
+const DEFAULT_SECONDS = 5
+
+/** A request that the vendor takes. */
+export interface CheckedVideoRequest {
+  readonly model: string
+  readonly rules: DashScopeVideoRules
+  readonly size: VideoSize
+  /** Seconds that were asked for. */
+  readonly seconds: number
+}
+
+/**
+ * Reads a request for a video as the vendor does (DashScope, Wan API references and error codes page). Fields that the model
+ * does not read are passed over.
+ * @param canResolve The call carries the header that `oss://` addresses need.
+ * @throws RefusedCall when the vendor would answer with an error.
+ */
+export function checkedVideoRequest(body: unknown, canResolve: boolean): CheckedVideoRequest {
+  const { model: name, input, parameters } = asObject(body)
+  const model = asText(name)
+  if (model === '') refuseNative('Required parameter "model" missing from request.', 'BadRequest.EmptyModel')
+  const rules = videoRulesOf(model)
+  if (rules === undefined) throw new RefusedCall(DASHSCOPE_NATIVE_ERRORS.status(404))
+  if (!isJsonObject(input)) refuseNative('Required input parameter missing from request.', 'BadRequest.EmptyInput')
+  if (isGiven(parameters) && !isJsonObject(parameters)) refuseNative('Input should be a valid object: parameters')
+  checkVideoMedia(body, rules, canResolve)
+  checkPrompts(input, rules)
+  checkSettings(asObject(parameters), rules)
+  const durations = hasReferenceVideo(body) ? rules.durationsWithVideo : rules.durations
+  return { model, rules, size: checkedSize(body, rules), seconds: checkedSeconds(asObject(parameters), durations) }
+}
+
+const TEXT_RULES: readonly FieldRule[] = ['prompt', 'negative_prompt'].map((name) =>
+  rule(name, ofType('string'), `Input should be a valid string: input.${name}`),
+)
+const SHOT_RULE = rule(
+  'shot_type',
+  oneOf('single', 'multi'),
+  "Input should be 'single' or 'multi': parameters.shot_type",
+)
+
+function checkPrompts(input: Fields, { kind }: DashScopeVideoRules): void {
+  checkFields(input, TEXT_RULES, (text) => refuseNative(text))
+  if (kind !== 'i2v' && asText(input['prompt']) === '') refuseNative('Field required: input.prompt')
+}
+
+function checkSettings(parameters: Fields, { protocol, takesShots }: DashScopeVideoRules): void {
+  const rules = [
+    ...SETTING_RULES,
+    ...(protocol === 'legacy' ? [booleanRule('audio')] : []),
+    ...(takesShots ? [SHOT_RULE] : []),
+  ]
+  checkFields(parameters, rules, (text) => refuseNative(text))
+}
+
+function checkedSeconds(parameters: Readonly<Record<string, unknown>>, durations: readonly number[]): number {
+  const duration = parameters['duration'] ?? DEFAULT_SECONDS
+  if (typeof duration !== 'number' || !Number.isInteger(duration)) {
+    refuseNative('Input should be a valid integer: parameters.duration')
+  }
+  if (!durations.includes(duration)) refuseNative(`duration must be one of ${durations}: parameters.duration`)
+  return duration
+}
+
+function checkedSize(body: unknown, rules: DashScopeVideoRules): VideoSize {
+  const size = videoSizeOf(body, rules)
+  if (size !== undefined) return size
+  const { size: pixels, resolution, ratio } = asObject(asObject(body)['parameters'])
+  if (rules.protocol === 'legacy' && rules.kind !== 'i2v') {
+    return refuseNative(`size ${String(pixels)} is not supported: parameters.size`)
+  }
+  if (!rules.tiers.some((lines) => (resolution ?? '1080P') === `${lines}P`)) {
+    return refuseNative(`resolution ${String(resolution)} is not supported: parameters.resolution`)
+  }
+  return refuseNative(`ratio ${String(ratio)} is not supported: parameters.ratio`)
+}
+
+type Input = Readonly<Record<string, unknown>>
+
+/** The sets of media that Wan 2.7 animates a picture with, each in alphabetical order. */
+const PICTURE_SETS: readonly string[] = [
+  'first_frame',
+  'driving_audio,first_frame',
+  'first_frame,last_frame',
+  'driving_audio,first_frame,last_frame',
+  'first_clip',
+  'first_clip,last_frame',
+]
+const REFERENCE_TYPES: readonly string[] = ['first_frame', 'reference_image', 'reference_video']
+/** Media that may stand in the request itself instead of being fetched. */
+const PICTURE_TYPES: readonly string[] = ['first_frame', 'last_frame', 'reference_image']
+
+const MAX_REFERENCES = 5
+const MAX_REFERENCE_VIDEOS = 3
+
+/**
+ * Refuses pictures, videos and sound that the model does not take (DashScope, Wan 2.6 and 2.7 API references, `input`). Fields
+ * of the other protocol are passed over, as the vendor's own clients send some of them too.
+ * @param canResolve The call carries the header that `oss://` addresses need.
+ */
+export function checkVideoMedia(body: unknown, rules: DashScopeVideoRules, canResolve: boolean): void {
+  const input = asObject(asObject(body)['input'])
+  if (rules.kind === 't2v' || rules.protocol === 'legacy') checkUrl(input['audio_url'], 'input.audio_url', canResolve)
+  if (rules.protocol === 'new') {
+    if (rules.kind !== 't2v') checkMediaList(body, rules, canResolve)
+  } else if (rules.kind === 'i2v') {
+    if (asText(input['img_url']) === '') refuseNative('Field required: input.img_url')
+    checkUrl(input['img_url'], 'input.img_url', canResolve, 'image')
+  } else if (rules.kind === 'r2v') {
+    checkReferences(input, canResolve)
+  }
+}
+
+/** True when the vendor would bill a video that was given too, or allow shorter ones only. */
+export function hasReferenceVideo(body: unknown): boolean {
+  return mediaTypesOf(body).includes('reference_video')
+}
+
+function checkMediaList(body: unknown, rules: DashScopeVideoRules, canResolve: boolean): void {
+  const media = asList(asObject(asObject(body)['input'])['media']).map(asObject)
+  if (media.length === 0) refuseNative('Field required: input.media')
+  media.forEach((item, index) => {
+    for (const name of ['type', 'url']) {
+      if (!isGiven(item[name])) refuseNative(`Field required: input.media.${index}.${name}`)
+    }
+    const isPicture = PICTURE_TYPES.includes(asText(item['type']))
+    checkUrl(item['url'], `input.media.${index}.url`, canResolve, isPicture ? 'image' : undefined)
+    checkUrl(item['reference_voice'], `input.media.${index}.reference_voice`, canResolve)
+  })
+  const types = mediaTypesOf(body)
+  if (rules.kind === 'i2v') {
+    const set = [...types].sort().join(',')
+    if (!PICTURE_SETS.includes(set)) refuseNative(`media types [${set}] are not supported together: input.media`)
+    return
+  }
+  const unknown = types.find((type) => !REFERENCE_TYPES.includes(type))
+  if (unknown !== undefined) refuseNative(`media type ${unknown} is not supported: input.media`)
+  const frames = types.filter((type) => type === 'first_frame').length
+  const references = types.length - frames
+  if (frames > 1) refuseNative('first_frame must be given once: input.media')
+  if (references < 1 || references > MAX_REFERENCES) {
+    refuseNative(`reference images and videos must be 1 to ${MAX_REFERENCES}: input.media`)
+  }
+}
+
+/** `reference_video_urls` is the older field of the first models that take references. */
+function checkReferences(input: Input, canResolve: boolean): void {
+  const isOlder = !isGiven(input['reference_urls']) && isGiven(input['reference_video_urls'])
+  const name = isOlder ? 'reference_video_urls' : 'reference_urls'
+  const urls = asList(input[name])
+  if (urls.length === 0) refuseNative(`Field required: input.${name}`)
+  urls.forEach((url, index) => void checkUrl(url, `input.${name}.${index}`, canResolve))
+  const videos = isOlder ? urls : urls.filter((url) => /\.(?:mp4|mov)(?:$|[?#])/i.test(asText(url)))
+  if (urls.length > MAX_REFERENCES || videos.length > MAX_REFERENCE_VIDEOS) {
+    const limits = `at most ${MAX_REFERENCES}, of which ${MAX_REFERENCE_VIDEOS} videos`
+    refuseNative(`too many references, ${limits}: input.${name}`)
+  }
+  if (isOlder && isGiven(input['audio_url'])) refuseNative('audio_url cannot be combined with reference_video_urls')
+}
+
+function checkUrl(value: unknown, place: string, canResolve: boolean, embedded?: 'image'): void {
+  if (!isGiven(value)) return
+  if (typeof value !== 'string') refuseNative(`Input should be a valid string: ${place}`)
+  if (value.startsWith('oss://')) {
+    const message = 'Unable to download the media resource during the data inspection process.'
+    if (!canResolve) refuseNative(message, 'InvalidParameter.DataInspection')
+    return
+  }
+  const isEmbedded = embedded !== undefined && value.startsWith(`data:${embedded}/`)
+  if (!isEmbedded && !/^https?:\/\/./.test(value)) refuseNative('Invalid URL provided in your request.', 'InvalidURL')
+}

@@ -1,0 +1,247 @@
+/**
+ * Something that goes wrong at a vendor, on request. Two ways to ask for it:
+ *
+ * - `sandbox.fault({ kind: 'status', status: 503, times: 2 })` for the next calls that fit;
+ * - a mark in the prompt or in the text to embed, so that any client can ask over HTTP: `[[fault:status=503]]`. The mark is
+ *   written beside each kind below; further settings follow after commas. A mark counts in the user's last text only, and
+ *   is not echoed. `times=N` lets a mark strike N times and then no more: `[[fault:status=503,times=1]]`.
+ *
+ * Several marks in one text work together.
+ */
+export type Fault =
+  /** An error of this status in the vendor's own words. `[[fault:status=503]]`, `[[fault:status=429,retry-after=7]]` */
+  | { readonly kind: 'status'; readonly status: number; readonly retryAfterSeconds?: number }
+  /** The operator's account is out of quota or money, as this vendor says it. `[[fault:quota]]` */
+  | { readonly kind: 'quota' }
+  /** The key is not known, as this vendor says it. `[[fault:bad-key]]` */
+  | { readonly kind: 'bad-key' }
+  /** A 401 whose text repeats the whole key, for tests of redaction. `[[fault:leak-key]]` */
+  | { readonly kind: 'leak-key' }
+  /** A page of HTML, as proxies answer. `[[fault:html=502]]` */
+  | { readonly kind: 'html'; readonly status: number }
+  /** A 307 to another place. `[[fault:redirect]]`, `[[fault:redirect=http://127.0.0.1:9/]]` */
+  | { readonly kind: 'redirect'; readonly location?: string }
+  /** The content filter strikes, as this vendor says it. `[[fault:blocked]]` */
+  | { readonly kind: 'blocked' }
+  /** Every number of the usage report is replaced; a value in single quotes is text. `[[fault:usage=-1]]`, `[[fault:usage='12']]` */
+  | { readonly kind: 'usage'; readonly value: number | string }
+  /** The usage report is left out. `[[fault:no-usage]]` */
+  | { readonly kind: 'no-usage' }
+  /** The answer begins later. `[[fault:delay=200]]` */
+  | { readonly kind: 'delay'; readonly delayMs: number }
+  /** No answer ever comes. `[[fault:hang]]` */
+  | { readonly kind: 'hang' }
+  /** Headers and some of the body come (by default one event, or half of a whole body), then nothing more. `[[fault:hang-body=3]]` */
+  | { readonly kind: 'hang-body'; readonly events?: number }
+  /** No connection: in process, refused before a byte has left; over sockets it is reset. `[[fault:refuse]]` */
+  | { readonly kind: 'refuse' }
+  /** The connection is reset before the headers. `[[fault:reset]]` */
+  | { readonly kind: 'reset' }
+  /** The connection breaks after so many events (by default 1), or in the middle of a whole body. `[[fault:reset-mid-stream=3]]` */
+  | { readonly kind: 'reset-mid-stream'; readonly events?: number }
+  /** The body ends cleanly after so many events (by default 1), without the end of the answer. `[[fault:end-early=2]]` */
+  | { readonly kind: 'end-early'; readonly events?: number }
+  /** A stream without its end mark: `[DONE]`, `message_stop`, the chunk with the finish reason. `[[fault:no-done]]` */
+  | { readonly kind: 'no-done' }
+  /** An error event of the vendor after so many events (by default 1); a whole answer becomes 200 with an error in it. `[[fault:error-event=2]]` */
+  | { readonly kind: 'error-event'; readonly events?: number }
+  /** 200, the usual content type, and bytes that mean nothing. `[[fault:garbage]]` */
+  | { readonly kind: 'garbage' }
+  /** 200 with an empty body. `[[fault:empty]]` */
+  | { readonly kind: 'empty' }
+  /** The JSON of the body, or of the second event, breaks off, and the body ends cleanly. `[[fault:half-json]]` */
+  | { readonly kind: 'half-json' }
+  /** The body goes on for ever: content events, or white space of a whole body (64 KiB at a time). `[[fault:endless]]` */
+  | { readonly kind: 'endless' }
+  /** Milliseconds before each event of a stream. `[[fault:pace=20]]` */
+  | { readonly kind: 'pace'; readonly delayMs: number }
+  /** The body is written so many bytes at a time (by default 16) with a wait before each. `[[fault:slow=50,bytes=8]]` */
+  | { readonly kind: 'slow'; readonly delayMs: number; readonly bytes?: number }
+  /** The body is written so many bytes at a time, through the middle of events and characters. `[[fault:cut=7]]` */
+  | { readonly kind: 'cut'; readonly bytes: number }
+  /** A mark that cannot be read: the call is answered with the vendor's 400 that quotes it. */
+  | { readonly kind: 'unreadable'; readonly mark: string }
+
+/** A kind of fault. */
+export type FaultKind = Fault['kind']
+
+/** A fault and the calls it waits for. */
+export type QueuedFault = Fault & {
+  /** Only calls to this vendor. */
+  readonly vendor?: string
+  /** Only calls of this operation. */
+  readonly operation?: string
+  /** How many calls it strikes; default 1. */
+  readonly times?: number
+}
+
+/** The fault of a kind, when it is among these. */
+export function faultOf<Kind extends FaultKind>(
+  faults: readonly Fault[],
+  kind: Kind,
+): Extract<Fault, { kind: Kind }> | undefined {
+  return faults.find((fault): fault is Extract<Fault, { kind: Kind }> => fault.kind === kind)
+}
+
+/** A fault mark as it stands in a text. */
+export interface FaultMark {
+  /** The whole mark; marks with equal texts share one count of `times`. */
+  readonly text: string
+  readonly fault: Fault
+  /** How many calls it strikes; undefined for all. */
+  readonly times: number | undefined
+}
+
+const MARK = /\[\[fault:([^\]]*)\]\]/g
+
+/** Reads the marks of a text. A mark that makes no sense becomes the fault `unreadable`. */
+export function faultMarks(text: string): FaultMark[] {
+  return [...text.matchAll(MARK)].map(([mark, inner]) => {
+    const settings = new Map<string, string>()
+    for (const part of (inner ?? '').split(',')) {
+      const equals = part.indexOf('=')
+      if (equals === -1) settings.set(part.trim(), '')
+      else settings.set(part.slice(0, equals).trim(), part.slice(equals + 1).trim())
+    }
+    const fault = readFault(settings) ?? { kind: 'unreadable', mark }
+    return { text: mark, fault, times: count(settings.get('times')) }
+  })
+}
+
+/** The text as the model reads it. */
+export function withoutFaultMarks(text: string): string {
+  return text.replace(MARK, '').trim()
+}
+
+/** The first setting of a mark names the kind, and its value is the kind's main setting. */
+function readFault(settings: ReadonlyMap<string, string>): Fault | undefined {
+  const [kind, value] = [...settings][0] ?? ['', '']
+  switch (kind) {
+    case 'quota':
+    case 'bad-key':
+    case 'leak-key':
+    case 'blocked':
+    case 'no-usage':
+    case 'hang':
+    case 'refuse':
+    case 'reset':
+    case 'no-done':
+    case 'garbage':
+    case 'empty':
+    case 'half-json':
+    case 'endless':
+      return { kind }
+    case 'hang-body':
+    case 'reset-mid-stream':
+    case 'end-early':
+    case 'error-event': {
+      const events = count(value)
+      return value !== '' && events === undefined ? undefined : { kind, ...(events === undefined ? {} : { events }) }
+    }
+    case 'status': {
+      const status = httpStatus(value)
+      const retryAfterSeconds = count(settings.get('retry-after'))
+      if (status === undefined) return undefined
+      return { kind, status, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) }
+    }
+    case 'html': {
+      const status = httpStatus(value)
+      return status === undefined ? undefined : { kind, status }
+    }
+    case 'redirect':
+      return value === '' ? { kind } : { kind, location: value }
+    case 'usage':
+      return usageFault(value)
+    case 'delay':
+    case 'pace': {
+      const delayMs = milliseconds(value)
+      return delayMs === undefined ? undefined : { kind, delayMs }
+    }
+    case 'slow': {
+      const delayMs = milliseconds(value)
+      const bytes = positive(settings.get('bytes'))
+      return delayMs === undefined ? undefined : { kind, delayMs, ...(bytes === undefined ? {} : { bytes }) }
+    }
+    case 'cut': {
+      const bytes = positive(value)
+      return bytes === undefined ? undefined : { kind, bytes }
+    }
+    default:
+      return undefined
+  }
+}
+
+function usageFault(value: string): Fault | undefined {
+  const quoted = /^'(.*)'$/.exec(value)
+  if (quoted !== null) return { kind: 'usage', value: quoted[1] ?? '' }
+  return value === '' || Number.isNaN(Number(value)) ? undefined : { kind: 'usage', value: Number(value) }
+}
+
+function count(value: string | undefined): number | undefined {
+  return value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : undefined
+}
+
+function positive(value: string | undefined): number | undefined {
+  const number = count(value)
+  return number === 0 ? undefined : number
+}
+
+function milliseconds(value: string): number | undefined {
+  return count(value.replace(/ms$/, ''))
+}
+
+function httpStatus(value: string): number | undefined {
+  const status = count(value)
+  return status !== undefined && status >= 200 && status <= 599 ? status : undefined
+}
+
+// Marks with `times` are counted by their text; the oldest are forgotten first.
+const MAX_COUNTED_MARKS = 1000
+
+/** The faults that wait for calls. */
+export interface FaultQueue {
+  add(fault: QueuedFault): void
+  /** The faults that strike this call: the oldest queued one that fits, and those marked in its text. */
+  take(vendor: string, operation: string, promptText: string): Fault[]
+  clear(): void
+}
+
+/** Makes an empty queue. */
+export function faultQueue(): FaultQueue {
+  let waiting: { readonly fault: QueuedFault; timesLeft: number }[] = []
+  const strikes = new Map<string, number>()
+
+  const strikesAgain = (mark: string, times: number): boolean => {
+    const struck = strikes.get(mark) ?? 0
+    strikes.delete(mark)
+    strikes.set(mark, struck + 1)
+    const [oldest] = strikes.keys()
+    if (strikes.size > MAX_COUNTED_MARKS && oldest !== undefined) strikes.delete(oldest)
+    return struck < times
+  }
+
+  return {
+    add(fault) {
+      waiting.push({ fault, timesLeft: fault.times ?? 1 })
+    },
+    take(vendor, operation, promptText) {
+      const faults: Fault[] = []
+      const queued = waiting.find(
+        ({ fault }) => (fault.vendor ?? vendor) === vendor && (fault.operation ?? operation) === operation,
+      )
+      if (queued !== undefined) {
+        faults.push(queued.fault)
+        queued.timesLeft--
+        waiting = waiting.filter((entry) => entry.timesLeft > 0)
+      }
+      for (const mark of faultMarks(promptText)) {
+        if (mark.times === undefined || strikesAgain(mark.text, mark.times)) faults.push(mark.fault)
+      }
+      return faults
+    },
+    clear() {
+      waiting = []
+      strikes.clear()
+    },
+  }
+}

@@ -1,0 +1,199 @@
+import { Buffer } from 'node:buffer'
+import { checkRanges } from '../openai-dialect/chat-request.ts'
+import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
+import { type IncomingCall, RefusedCall } from '../sandbox-operation.ts'
+import { openaiInvalid } from './openai-errors.ts'
+
+/** What the stand-in draws, every `auto` decided. */
+export interface PictureOrder {
+  readonly model: string
+  readonly prompt: string
+  readonly count: number
+  readonly width: number
+  readonly height: number
+  readonly quality: 'low' | 'medium' | 'high'
+  readonly format: 'png' | 'jpeg' | 'webp'
+  readonly background: string
+  readonly isStream: boolean
+  readonly partials: number
+  /** The older family: no tokens, and links where they are not asked to be left out. */
+  readonly isLegacy: boolean
+  readonly wantsUrl: boolean
+}
+
+const RANGES = { n: [1, 10], output_compression: [0, 100], partial_images: [0, 3] } as const
+const FREE_SIZES = /^gpt-image-(?:2|[3-9])/
+const LISTED_SIZES = ['1024x1024', '1024x1536', '1536x1024', 'auto']
+const LEGACY_SIZES = ['256x256', '512x512', '1024x1024']
+const MAX_SIDE = 3840
+const MAX_PIXELS = 3840 * 2160
+
+/**
+ * Checks the fields that text to image and edits share (OpenAI API reference, images).
+ * @throws RefusedCall in the vendor's words.
+ */
+export function checkedOrder(fields: Fields): PictureOrder {
+  const model = asText(fields['model'])
+  const prompt = asText(fields['prompt'])
+  if (model === '') refuse('you must provide a model parameter', 'model')
+  if (prompt === '') refuse("Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter')
+  if (prompt.length > 32_000) refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
+  checkRanges(fields, RANGES, openaiInvalid)
+  const isLegacy = model.startsWith('dall-e-')
+  const size = isLegacy ? chosen(fields, 'size', LEGACY_SIZES, '1024x1024') : checkedSize(fields, model)
+  const quality = isLegacy
+    ? chosen(fields, 'quality', ['standard'], 'standard')
+    : chosen(fields, 'quality', ['low', 'medium', 'high', 'auto'], 'auto')
+  const unknown = isLegacy ? ['output_format', 'background', 'output_compression'] : ['response_format']
+  for (const name of unknown) {
+    if (fields[name] !== undefined) refuse(`Unknown parameter: '${name}'.`, name, 'unknown_parameter')
+  }
+  const format = chosen(fields, 'output_format', ['png', 'jpeg', 'webp'], 'png') as PictureOrder['format']
+  const background = chosen(fields, 'background', ['transparent', 'opaque', 'auto'], 'auto')
+  if (background === 'transparent' && format === 'jpeg') {
+    refuse('Transparent background is not supported for JPEG output format.', 'background', 'invalid_value')
+  }
+  if (!isLegacy) chosen(fields, 'moderation', ['auto', 'low'], 'auto')
+  const [width = 1024, height = 1024] = size === 'auto' ? [] : size.split('x').map(Number)
+  return {
+    model,
+    prompt,
+    count: asNumber(fields['n']) ?? 1,
+    width,
+    height,
+    quality: quality === 'low' || quality === 'high' ? quality : 'medium',
+    format,
+    background: background === 'auto' ? 'opaque' : background,
+    isStream: fields['stream'] === true,
+    partials: asNumber(fields['partial_images']) ?? 0,
+    isLegacy,
+    wantsUrl: isLegacy && chosen(fields, 'response_format', ['url', 'b64_json'], 'url') === 'url',
+  }
+}
+
+/** @throws RefusedCall always. */
+export function refuse(message: string, param: string | null, code: string | null = null): never {
+  throw new RefusedCall(openaiInvalid(message, param, code))
+}
+
+function chosen(fields: Fields, name: string, values: readonly string[], usual: string): string {
+  const value = fields[name]
+  if (!isGiven(value)) return usual
+  if (typeof value === 'string' && values.includes(value)) return value
+  const list = values.map((one) => `'${one}'`).join(', ')
+  return refuse(`Invalid value: '${String(value)}'. Supported values are: ${list}.`, name, 'invalid_value')
+}
+
+function checkedSize(fields: Fields, model: string): string {
+  const size = fields['size']
+  const match = /^(\d{1,5})x(\d{1,5})$/.exec(asText(size))
+  if (match === null || !FREE_SIZES.test(model)) return chosen(fields, 'size', LISTED_SIZES, 'auto')
+  const [width, height] = [Number(match[1]), Number(match[2])]
+  const fault = (text: string): never => refuse(`Invalid size '${asText(size)}'. ${text}`, 'size', 'invalid_value')
+  if (width % 16 !== 0 || height % 16 !== 0) fault('Width and height must both be divisible by 16.')
+  const [longer, shorter] = [Math.max(width, height), Math.min(width, height)]
+  if (longer > shorter * 3) fault('The aspect ratio must be between 1:3 and 3:1.')
+  if (longer > MAX_SIDE || width * height > MAX_PIXELS)
+    fault('The requested resolution exceeds the current pixel limit.')
+  return asText(size)
+}
+
+/** A file as the stand-in received it. */
+export interface ReceivedFile {
+  readonly filename: string
+  readonly contentType: string
+  readonly bytes: Buffer
+}
+
+/** An edit request in whichever form it came. */
+export interface ReceivedEdit {
+  /** Text fields as the JSON form has them: numbers and booleans read. */
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly images: readonly (ReceivedFile | undefined)[]
+  /** Undefined: none. Null: one that the stand-in cannot see. */
+  readonly mask: ReceivedFile | null | undefined
+  readonly isForm: boolean
+}
+
+interface Part {
+  readonly name: string
+  readonly filename: string | undefined
+  readonly contentType: string
+  readonly bytes: Buffer
+}
+
+const BREAK = Buffer.from('\r\n')
+const HEAD_END = Buffer.from('\r\n\r\n')
+
+/** Reads an edit. Never throws; what cannot be read is missing. */
+export function receivedEdit(call: IncomingCall, json: unknown): ReceivedEdit {
+  const boundary = /^multipart\/form-data;.*?boundary="?([^";]+)"?/i.exec(call.headers['content-type'] ?? '')?.[1]
+  return boundary === undefined
+    ? editFromJson(asObject(json))
+    : editFromForm(partsOf(Buffer.from(call.bytes), boundary))
+}
+
+function editFromForm(parts: readonly Part[]): ReceivedEdit {
+  const fields = parts.filter((part) => part.filename === undefined)
+  const files = parts.filter((part) => part.filename !== undefined)
+  return {
+    fields: Object.fromEntries(fields.map((part) => [part.name, fieldValue(part)])),
+    images: files.filter((part) => part.name === 'image' || part.name === 'image[]').map(fileOf),
+    mask: files.filter((part) => part.name === 'mask').map(fileOf)[0],
+    isForm: true,
+  }
+}
+
+function editFromJson(body: Readonly<Record<string, unknown>>): ReceivedEdit {
+  const { images, mask, ...fields } = body
+  return {
+    fields,
+    images: asList(images).map(referencedFile),
+    mask: mask === undefined || mask === null ? undefined : (referencedFile(mask) ?? null),
+    isForm: false,
+  }
+}
+
+function referencedFile(reference: unknown): ReceivedFile | undefined {
+  const match = /^data:([^;,]*);base64,(.*)$/s.exec(asText(asObject(reference)['image_url']))
+  if (match === null) return undefined
+  return { filename: '', contentType: match[1] ?? '', bytes: Buffer.from(match[2] ?? '', 'base64') }
+}
+
+function fieldValue({ name, bytes }: Part): unknown {
+  const text = bytes.toString('utf8')
+  if (/^(?:n|partial_images|output_compression)$/.test(name) && /^-?\d+$/.test(text)) return Number(text)
+  return name === 'stream' && /^(?:true|false)$/.test(text) ? text === 'true' : text
+}
+
+function fileOf({ filename, contentType, bytes }: Part): ReceivedFile {
+  return { filename: filename ?? '', contentType, bytes }
+}
+
+/** The parts of a form, as far as they are whole. */
+function partsOf(body: Buffer, boundary: string): Part[] {
+  const opening = Buffer.from(`--${boundary}`)
+  const separator = Buffer.concat([BREAK, opening])
+  const parts: Part[] = []
+  let start = body.indexOf(opening)
+  while (start !== -1) {
+    // Every part but the first begins with the line break that ends the one before it.
+    const head = start + (body[start] === BREAK[0] ? separator.length : opening.length)
+    const headEnd = body.indexOf(HEAD_END, head)
+    const next = headEnd === -1 ? -1 : body.indexOf(separator, headEnd)
+    if (next === -1) return parts
+    const part = partOf(body.toString('utf8', head, headEnd), body.subarray(headEnd + HEAD_END.length, next))
+    if (part !== undefined) parts.push(part)
+    start = next
+  }
+  return parts
+}
+
+function partOf(head: string, bytes: Buffer): Part | undefined {
+  const disposition = /^content-disposition:(.*)$/im.exec(head)?.[1] ?? ''
+  const name = /[; ]name="([^"]*)"/i.exec(disposition)?.[1]
+  if (name === undefined || name === '__proto__') return undefined
+  const filename = /[; ]filename="([^"]*)"/i.exec(disposition)?.[1]
+  const contentType = /^content-type:\s*(\S+)/im.exec(head)?.[1] ?? 'application/octet-stream'
+  return { name, filename, contentType, bytes }
+}

@@ -1,0 +1,83 @@
+import { isJsonObject } from '../../core/json.ts'
+
+/** The members of a JSON object that has not been checked. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The object, or an empty one. */
+export function asObject(value: unknown): Fields {
+  return isJsonObject(value) ? value : {}
+}
+
+/** The list, or an empty one. */
+export function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** The text, or an empty one. */
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** The number; undefined for anything else. */
+export function asNumber(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
+
+/** True when the field was sent with a value; vendors read null like an absent field. */
+export function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+/** A row of a vendor's table: which values a field takes, and the vendor's words for any other. */
+export interface FieldRule {
+  readonly field: string
+  readonly takes: (value: unknown) => boolean
+  readonly text: string | ((value: unknown) => string)
+}
+
+/** Makes a row. */
+export function rule(field: string, takes: FieldRule['takes'], text: FieldRule['text']): FieldRule {
+  return { field, takes, text }
+}
+
+/** Refuses the first field, in the order of the rows, that is given with a value it does not take. `refuse` throws. */
+export function checkFields(
+  fields: Fields,
+  rules: readonly FieldRule[],
+  refuse: (text: string, field: string) => never,
+): void {
+  for (const { field, takes, text } of rules) {
+    const value = fields[field]
+    if (isGiven(value) && !takes(value)) refuse(typeof text === 'string' ? text : text(value), field)
+  }
+}
+
+/** Takes the listed values. */
+export function oneOf(...values: readonly unknown[]): FieldRule['takes'] {
+  return (value) => values.includes(value)
+}
+
+/** Takes whole numbers from `least` to `most`. */
+export function wholeNumber(least: number, most: number): FieldRule['takes'] {
+  return (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most
+}
+
+/** Takes numbers from `least` to `most`; values that are no numbers pass. */
+export function inRange(least: number, most: number): FieldRule['takes'] {
+  return (value) => typeof value !== 'number' || (value >= least && value <= most)
+}
+
+/** Takes a type of JavaScript. */
+export function ofType(type: 'string' | 'number' | 'boolean'): FieldRule['takes'] {
+  return (value) => typeof value === type
+}
+
+/** Takes nothing. */
+export function nothing(): boolean {
+  return false
+}
+
+/** The names in a text, between white space. */
+export function names(text: string): ReadonlySet<string> {
+  return new Set(text.trim().split(/\s+/))
+}
