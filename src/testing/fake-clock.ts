@@ -27,7 +27,7 @@ export function fakeClock(options: FakeClockOptions = {}): FakeClock {
   let nowMs = options.startMs ?? Date.UTC(2026, 0, 1)
   const waiting = new Set<Scheduled>()
 
-  const leaseDue = (untilMs: number): Scheduled | undefined => {
+  const takeDue = (untilMs: number): Scheduled | undefined => {
     let earliest: Scheduled | undefined
     for (const entry of waiting) {
       if (entry.dueMs > untilMs) continue
@@ -51,7 +51,7 @@ export function fakeClock(options: FakeClockOptions = {}): FakeClock {
     advance(durationMs) {
       if (!(durationMs >= 0)) throw new RangeError(`the clock cannot be moved by ${durationMs} ms`)
       const untilMs = nowMs + durationMs
-      for (let entry = leaseDue(untilMs); entry !== undefined; entry = leaseDue(untilMs)) {
+      for (let entry = takeDue(untilMs); entry !== undefined; entry = takeDue(untilMs)) {
         nowMs = entry.dueMs
         entry.callback()
       }
