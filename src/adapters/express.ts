@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-
 import type { ExchangeHandler } from '../core/exchange.ts'
 import { NodeExchange } from './node-exchange.ts'
 import {
@@ -10,7 +9,6 @@ import {
   pathBelow,
   pathOfTarget,
   pathOutsideMount,
-  queryOfTarget,
 } from './route-path.ts'
 
 /** Options of {@link expressHandler}. */
@@ -41,20 +39,19 @@ export function expressHandler(gateway: ExchangeHandler, options: ExpressHandler
   const basePath = normalizeBasePath(options.basePath)
   const passUnknown = options.passUnknown === true
   return (request, response, next) => {
-    const target = request.url ?? '/'
-    const path = pathOfTarget(target)
+    const path = pathOfTarget(request.url ?? '/')
     const below = basePath === undefined ? undefined : pathBelowMount(path, request.baseUrl ?? '', basePath)
     if (passUnknown && (basePath === undefined ? !isGatewayPath(path) : below === undefined)) {
       next()
       return
     }
     const routed = below ?? (basePath === undefined ? locateGatewayPath(path) : pathOutsideMount(path))
-    const exchange = new NodeExchange(request, response, routed, queryOfTarget(target))
+    const exchange = new NodeExchange(request, response, routed)
     gateway.handle(exchange, exchange)
   }
 }
 
-/** The base path may be written as the whole mount, or as what an enclosing router has left of it. */
+/** The base path may be the whole mount, or what an enclosing router has left of it. */
 function pathBelowMount(path: string, baseUrl: string, basePath: string): string | undefined {
   return pathBelow(baseUrl + path, basePath) ?? (baseUrl === '' ? undefined : pathBelow(path, basePath))
 }

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-
 import type { ExchangeHandler } from '../core/exchange.ts'
 import { NodeExchange } from './node-exchange.ts'
-import { type MountOptions, normalizeBasePath, pathOfTarget, queryOfTarget, routePath } from './route-path.ts'
+import { type MountOptions, normalizeBasePath, pathOfTarget, routePath } from './route-path.ts'
 
 /** Options of {@link fastifyGateway}; `prefix` is Fastify's own and stands beside them. */
 export interface FastifyGatewayOptions extends MountOptions {
@@ -53,26 +52,21 @@ export function fastifyGateway(
   const { gateway } = options
   const basePath = normalizeBasePath(options.basePath ?? instance.prefix) ?? ''
   instance.removeAllContentTypeParsers()
-  instance.addContentTypeParser('*', leaveBodyUnread)
+  instance.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
   // At the root a CORS plugin has its own route for all preflight requests, and Fastify refuses a second one.
   const method = instance.supportedMethods.filter((name) => name !== 'OPTIONS' || instance.prefix !== '')
   const handler = (request: FastifyRequestShape, reply: FastifyReplyShape): void => {
     reply.hijack()
     keepHeaders(reply)
-    const target = request.raw.url ?? '/'
-    const path = routePath(pathOfTarget(target), basePath)
-    const exchange = new NodeExchange(request.raw, reply.raw, path, queryOfTarget(target))
+    const path = routePath(pathOfTarget(request.raw.url ?? '/'), basePath)
+    const exchange = new NodeExchange(request.raw, reply.raw, path)
     gateway.handle(exchange, exchange)
   }
   instance.route({ method, url: '/*', handler })
   done()
 }
 
-function leaveBodyUnread(_request: unknown, _payload: unknown, done: (error: Error | null) => void): void {
-  done(null)
-}
-
-/** Puts headers that hooks have set on the reply onto the response, where a hijacked reply would lose them. */
+/** Copies the headers that hooks set on the reply to the response: a hijacked reply loses them. */
 function keepHeaders(reply: FastifyReplyShape): void {
   const headers = reply.getHeaders()
   for (const name in headers) {

@@ -1,5 +1,4 @@
-import type { BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
-import { readFetchBody } from './fetch-body.ts'
+import type { BodyFailure, BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { ResponseBody } from './response-body.ts'
 
 const encoder = new TextEncoder()
@@ -7,12 +6,12 @@ const encoder = new TextEncoder()
 // Statuses whose answers have no body (Fetch standard, "null body status"); `Response` refuses one for them.
 const BODILESS = new Set([204, 205, 304])
 
-/** One web request and the `Response` that answers it. The response is there as soon as its head is. */
+/** One web request and its `Response`, which is available as soon as its head is known. */
 export class FetchExchange implements GatewayRequest, ByteSink {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** Rejects only when the answer is cut before its head. */
+  /** Rejects only when the answer is cut short before its head. */
   readonly response: Promise<Response>
   readonly #request: Request
   readonly #signal: AbortSignal
@@ -60,7 +59,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     const list = new Headers()
     for (let index = 0; index + 1 < headers.length; index += 2) list.append(headers[index]!, headers[index + 1]!)
     this.#headers = list
-    // An answer that ends in this turn becomes a `Response` with a plain body, which every server sends in one piece.
+    // An answer that ends in the same turn gets a plain body, which every server sends in one piece.
     queueMicrotask(() => this.#openBody())
   }
 
@@ -107,7 +106,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
 
   readonly #onAbort = (): void => {
     this.#callerLeft()
-    // Servers cancel the body in the same turn; only a reader that does not is told by an error.
+    // Servers cancel the body in the same turn; a reader that does not gets an error.
     queueMicrotask(() => this.#body?.fail(this.#signal.reason))
   }
 
@@ -118,7 +117,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     const listener = this.#closeListener
     this.#closeListener = undefined
     listener?.()
-    // Nobody reads this answer; it only keeps the host from waiting for one. 499: client closed request.
+    // Nobody reads this answer; it ends the host's wait. 499: client closed request.
     if (!this.#resolved) {
       this.#resolved = true
       this.#resolve(new Response(null, { status: 499 }))
@@ -152,4 +151,60 @@ export class FetchExchange implements GatewayRequest, ByteSink {
 
 function toBytes(bytes: Uint8Array | string): Uint8Array<ArrayBuffer> {
   return typeof bytes === 'string' ? encoder.encode(bytes) : (bytes as Uint8Array<ArrayBuffer>)
+}
+
+/**
+ * Reads the body of a web request, at most `limitBytes`; nothing when its declared length is already larger.
+ * A refused body is not cancelled: servers would close the connection before the refusal is sent.
+ */
+function readFetchBody(request: Request, limitBytes: number, listener: BodyListener): void {
+  if (request.bodyUsed) {
+    listener('consumed', [])
+    return
+  }
+  if (Number(request.headers.get('content-length')) > limitBytes) {
+    listener('too_large', [])
+    return
+  }
+  const body = request.body
+  if (body === null) listener(undefined, [])
+  else if (body.locked) listener('consumed', [])
+  else if (request.signal.aborted) listener('aborted', [])
+  else readAll(body.getReader(), request.signal, limitBytes, listener)
+}
+
+function readAll(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  signal: AbortSignal,
+  limitBytes: number,
+  listener: BodyListener,
+): void {
+  const chunks: Uint8Array[] = []
+  let sizeBytes = 0
+  let settled = false
+  const settle = (failure: BodyFailure | undefined): void => {
+    if (settled) return
+    settled = true
+    signal.removeEventListener('abort', abort)
+    listener(failure, failure === undefined ? chunks : [])
+  }
+  const abort = (): void => settle('aborted')
+  const take = (result: ReadableStreamReadResult<Uint8Array>): void => {
+    if (settled) return
+    if (result.done) {
+      settle(undefined)
+      return
+    }
+    sizeBytes += result.value.byteLength
+    if (sizeBytes > limitBytes) {
+      reader.releaseLock()
+      settle('too_large')
+      return
+    }
+    chunks.push(result.value)
+    reader.read().then(take, abort)
+  }
+  // A body created in this process does not fail when its request is aborted.
+  signal.addEventListener('abort', abort)
+  reader.read().then(take, abort)
 }

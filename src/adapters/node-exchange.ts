@@ -1,18 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-
+import type { Socket } from 'node:net'
 import type { BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
-import { discardRequest } from './discard-request.ts'
-import { isPlaceholder, parsedBodyBytes } from './parsed-body.ts'
-import { announcesBody, RequestBodyReader } from './request-body-reader.ts'
+import {
+  announcesBody,
+  discardRequest,
+  isPlaceholder,
+  parsedBodyBytes,
+  RequestBodyReader,
+} from './node-request-body.ts'
 import { writeResponseHead } from './response-head.ts'
-import { unwatchSocket, watchSocket } from './socket-watch.ts'
+import { queryOfTarget } from './route-path.ts'
 
-/** Answers of which no more is left to be read need no watch: so much is soon with the caller, or costs little. */
-const READ_SOON_BYTES = 64 * 1024
+/** Up to here the unread rest of an answer costs too little to time it. */
+const UNTIMED_REST_BYTES = 64 * 1024
 
 /**
- * A caller that reads nothing of the rest of an answer for so long has left. Long, because a kernel tells of what was read
- * in steps of a third of its buffer, which is a megabyte and more. No round number: by it is known who has set it.
+ * A caller that reads nothing of the rest of an answer for this long is disconnected. Long, because the kernel reports reads
+ * in steps of a third of its buffer, which is a megabyte or more. Odd on purpose: identifies our own timeout on the socket.
  */
 const UNREAD_TIMEOUT_MS = 600_001
 
@@ -20,10 +24,10 @@ const EXCHANGE = Symbol('signalbox.nodeExchange')
 
 type ExchangeResponse = ServerResponse & { [EXCHANGE]?: NodeExchange }
 
-/** A Node request on which a body parser may have left its result. */
+/** A Node request; `body` is what a body parser left on it. */
 export type ParsedIncomingMessage = IncomingMessage & { readonly body?: unknown }
 
-/** One request and its answer over Node's own pair; a single object, so that the hot path allocates little. */
+/** One request and its answer over Node's request and response. A single object, to allocate little per request. */
 export class NodeExchange implements GatewayRequest, ByteSink {
   readonly method: string
   readonly path: string
@@ -37,11 +41,11 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   #bodyReader: RequestBodyReader | undefined
   #watched = false
 
-  /** `path` and `query` as {@link GatewayRequest} has them: the path is already below the mount. */
-  constructor(request: ParsedIncomingMessage, response: ServerResponse, path: string, query: string) {
+  /** `path` is already below the mount; the query is read from the request. */
+  constructor(request: ParsedIncomingMessage, response: ServerResponse, path: string) {
     this.method = request.method ?? 'GET'
     this.path = path
-    this.query = query
+    this.query = queryOfTarget(request.url ?? '')
     this.#request = request
     this.#response = response
     const watched: ExchangeResponse = response
@@ -72,14 +76,14 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   }
 
   get closed(): boolean {
-    // The last case is a middleware, such as a timeout, that has answered in the gateway's place.
+    // Last case: a middleware, such as a timeout, answered in place of the gateway.
     return this.#left || this.#request.socket.destroyed || (this.#response.writableEnded && !this.#ended)
   }
 
   head(status: number, headers: readonly string[]): void {
     if (this.closed) return
     if (this.#response.headersSent) {
-      // Somebody else has begun to answer; two answers in one would look whole.
+      // A middleware has begun to answer; a mixture of both answers could pass for a complete one.
       this.destroy()
       return
     }
@@ -97,8 +101,8 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     this.#unwatch()
     if (this.#bodyReader?.refused && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else this.#response.end(bytes)
-    // What the socket did not take at once is kept in memory until the caller reads it.
-    if (this.#response.writableLength > READ_SOON_BYTES) this.#watchReading()
+    // What the socket did not accept stays in memory until the caller reads it.
+    if (this.#response.writableLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
 
   destroy(): void {
@@ -110,7 +114,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   }
 
   onDrain(listener: () => void): void {
-    // A closure: compressing middleware listens on a stream of its own, which is then `this`.
+    // A closure, because compressing middleware calls listeners with its own stream as `this`.
     if (this.#drainListener === undefined) this.#response.on('drain', () => this.#drained())
     this.#drainListener = listener
   }
@@ -123,7 +127,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     } else this.#closeListener = listener
   }
 
-  /** The connection is gone. Tells the listener, unless the answer had already been handed over whole. */
+  /** The connection has closed. Calls the close listener, unless the answer has ended. */
   callerLeft(): void {
     if (this.#ended) return
     this.#left = true
@@ -133,15 +137,15 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     listener?.()
   }
 
-  /** The answer cannot go on. An answer already handed over whole is left to its own end. */
+  /** Writing has failed: closes the connection, unless the answer has ended. */
   fail(): void {
     if (this.#ended) return
     this.callerLeft()
     this.#response.destroy()
   }
 
-  /** Node itself ends a timeout only where it keeps idle connections for a time; the next request must not inherit it. */
-  #watchReading(): void {
+  /** Restores the socket's timeout afterwards, because Node may not, and the next request must not inherit ours. */
+  #limitReading(): void {
     const response = this.#response
     const { socket } = this.#request
     const beforeMs = socket.timeout ?? 0
@@ -164,7 +168,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     else listener(undefined, [bytes])
   }
 
-  /** These describe the bytes on the wire; a body parser has decoded them, and a rebuilt body has its own length. */
+  /** True for headers about the bytes on the wire once a body parser has replaced those bytes. */
   #isReplaced(name: string): boolean {
     if (name !== 'content-encoding' && name !== 'content-length' && name !== 'transfer-encoding') return false
     return this.#request.body !== undefined && isSpent(this.#request)
@@ -180,12 +184,12 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   }
 
   #unwatch(): void {
-    if (this.#watched) unwatchSocket(this.#request.socket, this)
+    if (this.#watched) pipelined.get(this.#request.socket)?.delete(this)
     this.#watched = false
   }
 }
 
-/** True when somebody has already read from the request's stream. */
+/** True when the request's stream was read before the gateway saw it. */
 function isSpent(request: IncomingMessage): boolean {
   return request.readableEnded || request.readableDidRead
 }
@@ -194,7 +198,26 @@ function onClose(this: ExchangeResponse): void {
   this[EXCHANGE]?.callerLeft()
 }
 
-// An `error` event without a listener would end the host's process.
+// Without a listener an `error` event would end the host's process.
 function onError(this: ExchangeResponse): void {
   this[EXCHANGE]?.fail()
+}
+
+/** Pipelined requests by their socket, until their own response has one. */
+const pipelined = new WeakMap<Socket, Set<NodeExchange>>()
+
+/**
+ * Calls `callerLeft` when the socket closes. For pipelined requests only: their response has no socket until the earlier
+ * answers are sent, and Node does not report that the caller left before that.
+ */
+function watchSocket(socket: Socket, exchange: NodeExchange): void {
+  const waiting = pipelined.get(socket) ?? new Set<NodeExchange>()
+  if (!pipelined.has(socket)) {
+    pipelined.set(socket, waiting)
+    // One listener per socket: a long pipeline must not cause Node's warning about too many listeners.
+    socket.once('close', () => {
+      for (const each of waiting) each.callerLeft()
+    })
+  }
+  waiting.add(exchange)
 }

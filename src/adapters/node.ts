@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-
 import type { ExchangeHandler } from '../core/exchange.ts'
 import { NodeExchange } from './node-exchange.ts'
 import {
@@ -8,7 +7,6 @@ import {
   normalizeBasePath,
   pathBelow,
   pathOfTarget,
-  queryOfTarget,
   routePath,
 } from './route-path.ts'
 
@@ -32,10 +30,8 @@ export interface NodeHandler {
 export function nodeHandler(gateway: ExchangeHandler, options: MountOptions = {}): NodeHandler {
   const basePath = normalizeBasePath(options.basePath)
   const handler = (request: IncomingMessage, response: ServerResponse): void => {
-    const target = request.url ?? '/'
-    const path = pathOfTarget(target)
-    const below = basePath === undefined ? path : routePath(path, basePath)
-    const exchange = new NodeExchange(request, response, below, queryOfTarget(target))
+    const path = pathOfTarget(request.url ?? '/')
+    const exchange = new NodeExchange(request, response, basePath === undefined ? path : routePath(path, basePath))
     gateway.handle(exchange, exchange)
   }
   const handles = (request: Pick<IncomingMessage, 'url'>): boolean => {

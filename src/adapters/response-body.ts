@@ -1,7 +1,7 @@
-/** So much may wait in the stream before the writer is told to stop; about what a socket holds. */
+/** Bytes that may wait in the stream before the writer is told to stop; about a socket's buffer. */
 const HIGH_WATER_MARK_BYTES = 64 * 1024
 
-/** What the writer is told about its reader. */
+/** What the reader reports to the writer. */
 export interface ResponseBodyListeners {
   /** There is room again after `push` returned false. */
   readonly onPull: () => void
@@ -9,7 +9,7 @@ export interface ResponseBodyListeners {
   readonly onCancel: () => void
 }
 
-/** A `ReadableStream` that is written to, with the reader's backpressure given back to the writer. */
+/** A `ReadableStream` for a writer that pushes; passes the reader's backpressure on to it. */
 export class ResponseBody {
   readonly stream: ReadableStream<Uint8Array>
   #controller!: ReadableStreamDefaultController<Uint8Array>

@@ -1,15 +1,15 @@
 import { ServerResponse } from 'node:http'
 
-// A host's header that the gateway's own adds to instead of replacing.
+// Headers of the host to which the gateway's own are appended instead of replacing them.
 const ADDED = new Set(['vary', 'set-cookie'])
 
 /**
- * Writes status and headers (a flat list). Headers that middlewares set before are kept unless the list names them;
- * `vary` and `set-cookie` are added to.
+ * Writes status and headers (a flat list). Headers that middleware has set are kept unless the list names them; `vary` and
+ * `set-cookie` are appended.
  */
 export function writeResponseHead(response: ServerResponse, status: number, headers: readonly string[]): void {
-  // A middleware that replaced `writeHead` may know only headers set one by one, and `writeHead` itself replaces `vary`
-  // and, on Node 20, loses repeated headers once any header has been set before.
+  // Middleware that replaces `writeHead` may handle only headers set one by one; `writeHead` itself replaces `vary` and, on
+  // Node 20, drops repeated headers once any header has been set.
   if (response.writeHead === ServerResponse.prototype.writeHead && response.getHeaderNames().length === 0) {
     response.writeHead(status, headers as string[])
     return

@@ -1,0 +1,175 @@
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { systemClock } from '../core/clock.ts'
+import type { BodyFailure, BodyListener } from '../core/exchange.ts'
+import { mediaType } from '../wire/headers.ts'
+
+const READER = Symbol('signalbox.requestBodyReader')
+
+type ReadRequest = IncomingMessage & { [READER]?: RequestBodyReader }
+
+/** True when the request's headers declare a body (RFC 9112, section 6.3). */
+export function announcesBody(request: IncomingMessage): boolean {
+  const contentLength = request.headers['content-length']
+  return request.headers['transfer-encoding'] !== undefined || (contentLength !== undefined && contentLength !== '0')
+}
+
+/**
+ * Collects the body of a Node request, at most `limitBytes`. Reads nothing when the declared length is already larger, and
+ * stops reading at the limit. The connection stays open, so that the refusal can be sent. Fails with `aborted` when the
+ * caller disconnects before the end.
+ */
+export class RequestBodyReader {
+  readonly #limitBytes: number
+  #listener: BodyListener | undefined
+  #chunks: Uint8Array[] = []
+  #sizeBytes = 0
+  #refused = false
+
+  constructor(limitBytes: number, listener: BodyListener) {
+    this.#limitBytes = limitBytes
+    this.#listener = listener
+  }
+
+  /** True when the body was too large; the rest may still arrive. */
+  get refused(): boolean {
+    return this.#refused
+  }
+
+  /** Begins to read. Calls the listener exactly once, possibly before this returns. */
+  start(request: IncomingMessage): void {
+    if (Number(request.headers['content-length']) > this.#limitBytes) {
+      this.#settle('too_large')
+      return
+    }
+    if (request.destroyed) {
+      this.#settle('aborted')
+      return
+    }
+    const read: ReadRequest = request
+    read[READER] = this
+    request.on('data', onData)
+    request.on('end', onEnd)
+    request.on('error', onAborted)
+    request.on('close', onAborted)
+    // A middleware may have paused the request; a data listener alone would not resume it.
+    request.resume()
+  }
+
+  /** Takes one piece of the body. */
+  add(request: IncomingMessage, chunk: Uint8Array | string): void {
+    if (this.#listener === undefined) return
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, request.readableEncoding ?? 'utf8') : chunk
+    this.#sizeBytes += bytes.byteLength
+    if (this.#sizeBytes <= this.#limitBytes) {
+      this.#chunks.push(bytes)
+      return
+    }
+    request.off('data', onData)
+    request.pause()
+    this.#settle('too_large')
+  }
+
+  /** The body is complete. */
+  finish(): void {
+    this.#settle(undefined)
+  }
+
+  /** The caller disconnected. No effect when the body was already complete or refused. */
+  abort(): void {
+    this.#settle('aborted')
+  }
+
+  #settle(failure: BodyFailure | undefined): void {
+    const listener = this.#listener
+    if (listener === undefined) return
+    const chunks = failure === undefined ? this.#chunks : []
+    this.#refused = failure === 'too_large'
+    // The reader lives as long as the answer, possibly a long stream, so it releases the body and the listener.
+    this.#listener = undefined
+    this.#chunks = []
+    listener(failure, chunks)
+  }
+}
+
+// Shared by all requests: a closure per request and event costs more than the reading itself.
+function onData(this: ReadRequest, chunk: Uint8Array | string): void {
+  this[READER]?.add(this, chunk)
+}
+
+function onEnd(this: ReadRequest): void {
+  this[READER]?.finish()
+}
+
+function onAborted(this: ReadRequest): void {
+  this[READER]?.abort()
+}
+
+const encoder = new TextEncoder()
+
+/**
+ * True for the empty object that some body parsers (body-parser 1, in Express 4) put on every request they do not parse.
+ * It is the caller's own `{}` only when the declared length is two bytes.
+ */
+export function isPlaceholder(body: unknown, contentLength: string | undefined): boolean {
+  if (typeof body !== 'object' || body === null || contentLength === '2') return false
+  return Object.getPrototypeOf(body) === Object.prototype && Object.keys(body).length === 0
+}
+
+/**
+ * The bytes of a body that a body parser has read from the stream and left on the request. Undefined when they cannot be
+ * rebuilt: nothing was kept, or the body was a form with files or nested fields. JSON is serialised again, so the caller's
+ * white space and repeated members are lost.
+ */
+export function parsedBodyBytes(body: unknown, contentType: string | undefined): Uint8Array | undefined {
+  if (body === undefined) return undefined
+  if (body instanceof Uint8Array) return body
+  if (typeof body === 'string') return encoder.encode(body)
+  const type = mediaType(contentType)
+  if (type.startsWith('multipart/')) return undefined
+  if (type === 'application/x-www-form-urlencoded') return formBytes(body)
+  const text = JSON.stringify(body)
+  return text === undefined ? undefined : encoder.encode(text)
+}
+
+function formBytes(body: unknown): Uint8Array | undefined {
+  if (typeof body !== 'object' || body === null) return undefined
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries(body)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (typeof item !== 'string') return undefined
+      form.append(name, item)
+    }
+  }
+  return encoder.encode(form.toString())
+}
+
+/** Most bytes of a refused body that are read and discarded. */
+const MAX_DISCARDED_BYTES = 64 * 1024 * 1024
+
+/** Longest time for which a refused body is read. */
+const MAX_DISCARD_MS = 5_000
+
+/**
+ * Reads and discards the rest of a request, within bounds, then calls `done` once. Closing a socket with unread bytes makes
+ * the system reset the connection, and a caller that is still sending would lose the answer.
+ */
+export function discardRequest(request: Readable, done: () => void): void {
+  let discardedBytes = 0
+  const finish = (): void => {
+    timer.cancel()
+    request.off('data', count)
+    request.off('end', finish)
+    request.off('close', finish)
+    done()
+  }
+  const count = (chunk: Uint8Array | string): void => {
+    discardedBytes += chunk.length
+    if (discardedBytes > MAX_DISCARDED_BYTES) finish()
+  }
+  const timer = systemClock.schedule(MAX_DISCARD_MS, finish)
+  request.on('data', count)
+  request.on('end', finish)
+  request.on('close', finish)
+  request.resume()
+}
