@@ -4,7 +4,7 @@ export interface Timer {
   cancel(): void
 }
 
-/** Time as the gateway sees it. Tests pass a clock they move by hand. */
+/** The source of time. Tests pass a clock that they advance themselves. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number
@@ -12,7 +12,7 @@ export interface Clock {
   schedule(delayMs: number, callback: () => void): Timer
 }
 
-// Longer delays overflow Node's timers and would fire at once.
+// Node's timers overflow above this, and would fire at once.
 const MAX_DELAY_MS = 2 ** 31 - 1
 
 /** The machine's clock, on unreferenced timers. */

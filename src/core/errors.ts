@@ -4,10 +4,24 @@ interface ErrorEntry {
   readonly status: number
   /** `type` in OpenAI's error object. */
   readonly type: string
-  /** May the caller send the same request again and hope for another outcome? */
+  /** May the same request succeed later? */
   readonly retryable: boolean
-  /** What the caller reads when the place that throws says nothing better. Never holds anything from outside. */
+  /** What the caller reads unless the thrower gives a message. Holds nothing from callers or vendors. */
   readonly message: string
+}
+
+/** An entry for a request at fault. */
+function callerError(status: number, message: string, retryable = false): ErrorEntry {
+  return entry(status, 'invalid_request_error', message, retryable)
+}
+
+/** An entry for a gateway or vendor at fault. */
+function serverError(status: number, message: string, retryable = true): ErrorEntry {
+  return entry(status, 'server_error', message, retryable)
+}
+
+function entry(status: number, type: string, message: string, retryable = false): ErrorEntry {
+  return { status, type, retryable, message }
 }
 
 /**
@@ -15,186 +29,57 @@ interface ErrorEntry {
  * Statuses and shapes: API specification, "Errors".
  */
 export const ERROR_TABLE = {
-  invalid_request: { status: 400, type: 'invalid_request_error', retryable: false, message: 'The request is invalid.' },
-  invalid_json: {
-    status: 400,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The request body is not valid JSON.',
-  },
-  json_too_deep: {
-    status: 400,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The request body nests deeper than 64 levels.',
-  },
-  unsupported_parameter: {
-    status: 400,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The model does not support a parameter of the request.',
-  },
-  endpoint_model_mismatch: {
-    status: 400,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The model cannot be used on this endpoint.',
-  },
-  invalid_api_key: {
-    status: 401,
-    type: 'authentication_error',
-    retryable: false,
-    message: 'The API key is missing or invalid. Send it as: Authorization: Bearer <API_KEY>.',
-  },
-  insufficient_balance: {
-    status: 402,
-    type: 'insufficient_quota',
-    retryable: false,
-    message: 'The balance is too low for this request.',
-  },
-  spending_cap_reached: {
-    status: 402,
-    type: 'insufficient_quota',
-    retryable: false,
-    message: 'The spending cap of this API key or account is reached for the period.',
-  },
-  permission_denied: {
-    status: 403,
-    type: 'permission_error',
-    retryable: false,
-    message: 'This API key may not do that.',
-  },
-  route_not_found: { status: 404, type: 'invalid_request_error', retryable: false, message: 'There is no such route.' },
-  model_not_found: { status: 404, type: 'invalid_request_error', retryable: false, message: 'There is no such model.' },
-  interaction_not_found: {
-    status: 404,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'There is no such interaction, or it has expired.',
-  },
-  task_not_found: { status: 404, type: 'invalid_request_error', retryable: false, message: 'There is no such task.' },
-  method_not_allowed: {
-    status: 405,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The method is not allowed on this route.',
-  },
-  idempotency_in_flight: {
-    status: 409,
-    type: 'invalid_request_error',
-    retryable: true,
-    message: 'A request with this Idempotency-Key is still being answered.',
-  },
-  content_not_found: {
-    status: 404,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The task has no content: it failed, was cancelled, or its content has expired.',
-  },
-  task_not_cancellable: {
-    status: 409,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The task cannot be cancelled: it is running, or it has ended.',
-  },
-  task_not_finished: {
-    status: 409,
-    type: 'invalid_request_error',
-    retryable: true,
-    message: 'The task has no content yet.',
-  },
-  body_too_large: {
-    status: 413,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The request body is too large.',
-  },
-  unsupported_media_type: {
-    status: 415,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The content type is not supported on this route.',
-  },
-  idempotency_mismatch: {
-    status: 422,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'This Idempotency-Key was used with another request.',
-  },
-  rate_limited: {
-    status: 429,
-    type: 'rate_limit_error',
-    retryable: true,
-    message: 'Too many requests. Slow down and try again.',
-  },
-  upstream_rejected: {
-    status: 400,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The model vendor refused the request.',
-  },
-  client_closed_request: {
-    status: 499,
-    type: 'invalid_request_error',
-    retryable: false,
-    message: 'The caller closed the connection.',
-  },
-  body_consumed: {
-    status: 500,
-    type: 'server_error',
-    retryable: false,
-    message:
-      'The request body was read before the gateway saw it, and nothing of it was kept. Mount the gateway before body parsers, or use one that leaves the parsed body on the request.',
-  },
-  internal_error: {
-    status: 500,
-    type: 'server_error',
-    retryable: true,
-    message: 'Something went wrong in the gateway.',
-  },
-  upstream_invalid_response: {
-    status: 502,
-    type: 'server_error',
-    retryable: true,
-    message: 'The model vendor sent an answer that cannot be used.',
-  },
-  upstream_unavailable: {
-    status: 503,
-    type: 'server_error',
-    retryable: true,
-    message: 'The model vendor is not available at the moment.',
-  },
-  model_not_configured: {
-    status: 503,
-    type: 'server_error',
-    retryable: false,
-    message: 'The vendor of this model is not configured.',
-  },
-  model_not_priced: {
-    status: 503,
-    type: 'server_error',
-    retryable: false,
-    message: 'There is no price for this request, and billing is on.',
-  },
-  store_unavailable: {
-    status: 503,
-    type: 'server_error',
-    retryable: true,
-    message: 'The gateway cannot reach its store at the moment.',
-  },
-  gateway_closing: { status: 503, type: 'server_error', retryable: true, message: 'The gateway is shutting down.' },
-  upstream_timeout: {
-    status: 504,
-    type: 'server_error',
-    retryable: true,
-    message: 'The model vendor did not answer in time.',
-  },
+  invalid_request: callerError(400, 'The request is invalid.'),
+  invalid_json: callerError(400, 'The request body is not valid JSON.'),
+  json_too_deep: callerError(400, 'The request body nests deeper than 64 levels.'),
+  unsupported_parameter: callerError(400, 'The model does not support a parameter of the request.'),
+  endpoint_model_mismatch: callerError(400, 'The model cannot be used on this endpoint.'),
+  invalid_api_key: entry(
+    401,
+    'authentication_error',
+    'The API key is missing or invalid. Send it as: Authorization: Bearer <API_KEY>.',
+  ),
+  insufficient_balance: entry(402, 'insufficient_quota', 'The balance is too low for this request.'),
+  spending_cap_reached: entry(
+    402,
+    'insufficient_quota',
+    'The spending cap of this API key or account is reached for the period.',
+  ),
+  permission_denied: entry(403, 'permission_error', 'This API key may not do that.'),
+  route_not_found: callerError(404, 'There is no such route.'),
+  model_not_found: callerError(404, 'There is no such model.'),
+  interaction_not_found: callerError(404, 'There is no such interaction, or it has expired.'),
+  task_not_found: callerError(404, 'There is no such task.'),
+  method_not_allowed: callerError(405, 'The method is not allowed on this route.'),
+  idempotency_in_flight: callerError(409, 'A request with this Idempotency-Key is still being answered.', true),
+  content_not_found: callerError(404, 'The task has no content: it failed, was cancelled, or its content has expired.'),
+  task_not_cancellable: callerError(409, 'The task cannot be cancelled: it is running, or it has ended.'),
+  task_not_finished: callerError(409, 'The task has no content yet.', true),
+  body_too_large: callerError(413, 'The request body is too large.'),
+  unsupported_media_type: callerError(415, 'The content type is not supported on this route.'),
+  idempotency_mismatch: callerError(422, 'This Idempotency-Key was used with another request.'),
+  rate_limited: entry(429, 'rate_limit_error', 'Too many requests. Slow down and try again.', true),
+  upstream_rejected: callerError(400, 'The model vendor refused the request.'),
+  client_closed_request: callerError(499, 'The caller closed the connection.'),
+  body_consumed: serverError(
+    500,
+    'The request body was read before the gateway saw it, and nothing of it was kept. Mount the gateway before body parsers, or use one that leaves the parsed body on the request.',
+    false,
+  ),
+  internal_error: serverError(500, 'Something went wrong in the gateway.'),
+  upstream_invalid_response: serverError(502, 'The model vendor sent an answer that cannot be used.'),
+  upstream_unavailable: serverError(503, 'The model vendor is not available at the moment.'),
+  model_not_configured: serverError(503, 'The vendor of this model is not configured.', false),
+  model_not_priced: serverError(503, 'There is no price for this request, and billing is on.', false),
+  store_unavailable: serverError(503, 'The gateway cannot reach its store at the moment.'),
+  gateway_closing: serverError(503, 'The gateway is shutting down.'),
+  upstream_timeout: serverError(504, 'The model vendor did not answer in time.'),
 } as const satisfies Record<string, ErrorEntry>
 
 /** A code of the error table. */
 export type ErrorCode = keyof typeof ERROR_TABLE
 
-/** What may be said beyond the code. */
+/** What an error may say beyond its code. */
 export interface GatewayErrorDetails {
   /** For the caller; replaces the table's message. Must hold nothing secret. */
   readonly message?: string | undefined
@@ -212,7 +97,7 @@ export interface GatewayErrorDetails {
   readonly upstreamRequestId?: string | undefined
   /** Did the vendor say that it is overloaded? Shown where the dialect has a word for it. */
   readonly isOverload?: boolean | undefined
-  /** Replaces the table's word on whether to send the request again. */
+  /** Replaces the table's `retryable`. */
   readonly retryable?: boolean | undefined
   /** What led here; logged, never shown. */
   readonly cause?: unknown
@@ -240,7 +125,7 @@ export class GatewayError extends Error {
   readonly upstreamRequestId: string | undefined
   /** True when the vendor said that it is overloaded. */
   readonly isOverload: boolean
-  /** False also where sending the request again might have a paid job done twice. */
+  /** False also where a retry might have a paid job done twice. */
   readonly retryable: boolean
 
   constructor(code: ErrorCode, details: GatewayErrorDetails = {}) {

@@ -16,17 +16,17 @@ export type GatewayEvent =
     }
   | {
       /**
-       * A request was answered with an error before it was held for and announced: credentials, body, limits, balance, no
-       * such route or model, a video that no vendor took. Instead of `request-started` and `request-ended`.
+       * A request was refused before money was held for it: credentials, body, limits, balance, unknown route or model, a
+       * video that no vendor accepted. Takes the place of `request-started` and `request-ended`.
        */
       readonly type: 'request-refused'
       readonly requestId: string
-      /** Undefined where the route is none that calls a model. */
+      /** Undefined for routes that call no model. */
       readonly endpoint: string | undefined
       /** Undefined until the caller is known. */
       readonly accountId: string | undefined
       readonly keyId: string | undefined
-      /** Undefined until the body was checked, and where there is none. */
+      /** Undefined when the body was not checked yet, or there is none. */
       readonly model: string | undefined
       readonly status: number
       readonly code: ErrorCode
@@ -48,20 +48,20 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
-      /** A key at a vendor, or a model behind it, is left alone for a while: others are asked first. */
+      /** A vendor key, or a model behind it, was ejected: its circuit is open, and others are tried first. */
       readonly type: 'vendor-key-ejected'
       readonly vendor: string
-      /** Names the key without telling it, as `gateway.routes()` does. */
+      /** Identifies the key without revealing it, as in `gateway.routes()`. */
       readonly account: string
-      /** Public id of the model that alone is left alone; undefined: the key is, for every model. */
+      /** Public id of the model that was ejected; undefined: the key was, for every model. */
       readonly model: string | undefined
       /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. */
       readonly reason: 'failing' | 'busy' | 'refused'
-      /** Unix milliseconds at which one request will find out whether it is well again. */
+      /** Unix milliseconds at which one request will probe it. */
       readonly untilMs: number
     }
   | {
-      /** A key, or a model behind it, that was left alone has answered. */
+      /** An ejected vendor key or model has answered: its circuit is closed. */
       readonly type: 'vendor-key-recovered'
       readonly vendor: string
       readonly account: string
@@ -92,26 +92,25 @@ export type GatewayEvent =
     }
   | {
       /**
-       * The store did not take the end of a hold, or did not say so, and it is tried no more. Where money was to be charged and
-       * the journal has no charge of the hold, the operator alone can still do it: the hold ends by its expiry, and its account
-       * gets the money back.
+       * The store did not confirm the end of a hold, and no more attempts follow. If money was due and the journal has no charge
+       * for the hold, only the operator can still charge it: the hold expires, and its account gets the money back.
        */
       readonly type: 'settlement-given-up'
       readonly requestId: string
       /** Undefined with billing off: then only a task or an Idempotency-Key is lost. */
       readonly holdId: string | undefined
-      /** Of the submission of a task, else undefined. */
+      /** Set for the submission of a task. */
       readonly taskId: string | undefined
       readonly accountId: string
       readonly keyId: string
-      /** What was to be charged, in nano-dollars; of a task that a vendor has taken what was held; 0: nothing. */
+      /** Amount due, in nano-dollars; the amount held for a task that a vendor has accepted; 0: nothing. */
       readonly amountNanoDollars: bigint
       /**
-       * `expired`: its time is over. `too-many`: too many settlements wait. `closing`: the gateway ends. `hold-ended`: the hold had
-       * ended when the store took it.
+       * `expired`: the time for retries is over. `too-many`: too many settlements wait. `closing`: the gateway is closing.
+       * `hold-ended`: the hold had already ended when the store accepted it.
        */
       readonly reason: 'expired' | 'too-many' | 'closing' | 'hold-ended'
-      /** What the store said last; undefined where it said nothing. */
+      /** The store's last error; undefined when it gave none. */
       readonly error: unknown
     }
   | {
@@ -122,7 +121,7 @@ export type GatewayEvent =
       readonly keyId: string
       readonly model: string
       readonly vendor: string
-      /** `unknown`: the vendor was asked and no answer came. */
+      /** `unknown`: the request was sent and no answer came. */
       readonly state: 'queued' | 'unknown'
     }
   | {
@@ -146,22 +145,22 @@ export type GatewayEvent =
       readonly deliveryId: string
       readonly taskId: string
       readonly accountId: string
-      /** What became of the message: `pending` means that it will be tried again. */
+      /** State after the attempt; `pending`: another attempt follows. */
       readonly state: 'pending' | 'delivered' | 'failed' | 'disabled'
       readonly status: number | undefined
       readonly error: string | undefined
       readonly attempts: number
     }
   | {
-      /** The shared limits cannot be reached; each process keeps its share of them by itself until `limits-recovered`. */
+      /** The shared limits cannot be reached; each process enforces its own share until `limits-recovered`. */
       readonly type: 'limits-degraded'
-      /** `deadline`: no answer in time. `error`: the server refused, or the connection is gone. */
+      /** `deadline`: no answer in time. `error`: the server refused, or the connection was lost. */
       readonly reason: 'deadline' | 'error'
       readonly error: unknown
     }
   | {
       readonly type: 'limits-recovered'
-      /** How long the limits were kept by each process alone. */
+      /** How long each process enforced its own share. */
       readonly degradedMs: number
     }
   | {

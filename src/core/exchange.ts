@@ -20,8 +20,8 @@ export interface GatewayRequest {
   /** A header's value by lower-case name; repeated headers joined with `, `. */
   header(name: string): string | undefined
   /**
-   * Reads the whole body, at most `limitBytes`. Reading begins with this call, not before, so that a refused request
-   * costs no memory. Fails with `consumed` when the framework has read the body and kept nothing of it.
+   * Reads the whole body, at most `limitBytes`. Reading begins with this call, so a refused request costs no memory. Fails
+   * with `consumed` when the framework has read the body and kept nothing of it.
    */
   readBody(limitBytes: number, listener: BodyListener): void
 }
@@ -36,7 +36,7 @@ export interface ByteSink {
   write(bytes: Uint8Array | string): boolean
   /** Ends the answer cleanly, after all bytes written so far. */
   end(bytes?: Uint8Array | string): void
-  /** Cuts the connection so that the caller cannot mistake what it has for a whole answer. */
+  /** Closes the connection, so that the caller cannot mistake a partial answer for a complete one. */
   destroy(): void
   /** Calls back when writing may go on after `write` returned false. One listener. */
   onDrain(listener: () => void): void
@@ -44,7 +44,7 @@ export interface ByteSink {
   onClose(listener: () => void): void
 }
 
-/** A whole answer, small enough to be built before it is sent. */
+/** A complete answer, built before it is sent. */
 export interface GatewayReply {
   readonly status: number
   /** Flat list: name, value, name, value; names in lower case. */

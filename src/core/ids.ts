@@ -8,18 +8,17 @@ export interface Ids {
 
 const RANDOM_BYTES = 10
 
-/** Random bytes are drawn in blocks: one call of the system for 256 ids. */
+/** Random bytes for 256 ids are drawn by one system call. */
 const pool = Buffer.alloc(RANDOM_BYTES * 256)
 let used = pool.length
 
-/** The time that the last id began with, and its digits. */
+/** The time in the last id, and its digits. */
 let writtenMs = 0
 let timeDigits = ''
 
 /**
- * Ids that begin with the time, in milliseconds, and go on with 80 bits from the system's random source, as UUIDs of version
- * 7 do (RFC 9562, section 5.7). Those made together stand together in a database's index, which an index by random ids would
- * pay for with a page to each row.
+ * Ids made of the time in milliseconds and 80 random bits, as UUIDs of version 7 are (RFC 9562, section 5.7). Rows inserted
+ * together are adjacent in a database index; random ids would touch one index page per row.
  */
 export const timeOrderedIds: Ids = {
   next(prefix) {
@@ -39,7 +38,7 @@ export const timeOrderedIds: Ids = {
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Writes bytes as a base62 number of fixed width, so that equal lengths give equal widths. */
+/** Writes bytes as a base62 number of fixed width. */
 export function toBase62(bytes: Uint8Array, width: number): string {
   let value = 0n
   for (const byte of bytes) value = (value << 8n) | BigInt(byte)

@@ -8,5 +8,5 @@ export interface Logger {
 
 const ignore = (): void => undefined
 
-/** Logs nothing; the default, because a library does not write to its host's output unasked. */
+/** Logs nothing. The default: a library does not write to its host's output unless asked. */
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }

@@ -90,7 +90,7 @@ export class TaskWorker {
     this.#isStopped = true
     this.#timer?.cancel()
     const calls = callsUnderWay(this.#context)
-    const cutOff = this.#context.clock.schedule(drainMs, () => calls.giveUp())
+    const cutOff = this.#context.clock.schedule(drainMs, () => calls.abortAll())
     await this.#idle()
     await calls.ended()
     cutOff.cancel()

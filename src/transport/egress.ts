@@ -2,8 +2,8 @@ import { lookup as resolve } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 
 /**
- * May the gateway open a connection to an address that a caller chose? Refused are private, loopback, link-local,
- * multicast, metadata and other special-purpose ranges (IANA special-purpose address registries).
+ * Addresses that callers must not reach through the gateway: private, loopback, link-local, multicast, metadata and other
+ * special-purpose ranges (IANA special-purpose address registries).
  */
 const refused = new BlockList()
 for (const [network, prefix] of [
@@ -25,7 +25,7 @@ for (const [network, prefix] of [
 ] as const) {
   refused.addSubnet(network, prefix, 'ipv4')
 }
-// Of IPv6, only global unicast may be reached, less the ranges in it that embed or tunnel to IPv4 or are for documentation.
+// IPv6: global unicast only, without its ranges that embed or tunnel IPv4 or are for documentation.
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet('2000::', 3, 'ipv6')
 for (const [network, prefix] of [
@@ -52,8 +52,8 @@ export function isPublicAddress(address: string): boolean {
 export type UrlCheck = { readonly url: URL } | { readonly reason: string }
 
 /**
- * Judges a URL by its text: http or https, no credentials in it, no literal private address. A name passes here; its
- * addresses are judged by {@link publicLookup} when the connection is made.
+ * Checks a URL's text: http or https, no credentials, no literal private address. Host names pass; {@link publicLookup}
+ * checks their addresses when the connection is made.
  */
 export function checkPublicUrl(text: string, options: { readonly allowPrivate?: boolean } = {}): UrlCheck {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -76,8 +76,8 @@ type LookupCallback = (
 ) => void
 
 /**
- * A DNS look-up for `net.connect` that fails unless every address of the name is public, so that the address judged is
- * the address connected.
+ * A DNS look-up for `net.connect` that fails unless every address of the name is public. The connection uses the address
+ * that was checked.
  */
 export function publicLookup(hostname: string, options: object, callback: LookupCallback): void {
   resolve(hostname, { ...options, all: true }, (error, addresses) => {

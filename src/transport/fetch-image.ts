@@ -7,7 +7,7 @@ import type { Transport } from './transport.ts'
 export const MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
 const MAX_REDIRECTS = 3
-/** Longest silence, and longest time for one hop as a whole: a server that drips bytes must not hold a request open. */
+/** Longest silence, and longest total time of one hop: a slow server must not keep a request open. */
 const TIMEOUT_MS = 15_000
 const TOTAL_TIMEOUT_MS = 30_000
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
@@ -19,8 +19,8 @@ export type FetchedImage = { readonly bytes: Uint8Array; readonly mediaType: str
 export type ImageFetcher = (url: string) => Promise<FetchedImage>
 
 /**
- * Makes an {@link ImageFetcher}. Every hop of a redirect is judged like the first URL. `transport` must connect to public
- * addresses only, unless `allowPrivate` is set.
+ * Makes an {@link ImageFetcher}. Every redirect is checked like the first URL. `transport` must connect to public addresses
+ * only, unless `allowPrivate` is set.
  */
 export function imageFetcher(
   transport: Transport,

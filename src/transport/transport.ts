@@ -10,8 +10,8 @@ export interface TransportRequest {
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
   /**
-   * In pieces where joining them would copy a caller's files. They are sent one after another as the vendor takes them, with
-   * a `content-length` of their sum; a `content-length` among the headers that differs from it fails the call unsent.
+   * In pieces where joining them would copy a caller's files. They are sent in order with a `content-length` of their sum; the
+   * call fails unsent when the headers have a different one.
    */
   readonly body: Uint8Array | string | readonly Uint8Array[] | null
   /** Longest silence before the response headers, counted from when the request was sent. Never cut short; may last a second longer. */
@@ -22,16 +22,16 @@ export interface TransportRequest {
 
 /** A call that failed without, or in the middle of, an answer. */
 export interface TransportFailure {
-  /** How far it came. `connect`: no byte has left, so sending again is safe. `sent`: bytes left. `body`: headers arrived. */
+  /** `connect`: no byte was sent, so a retry is safe. `sent`: bytes were sent. `body`: response headers arrived. */
   readonly phase: 'connect' | 'sent' | 'body'
   readonly kind: 'timeout' | 'refused' | 'reset' | 'tls' | 'aborted' | 'protocol'
   /** For the log. */
   readonly error: Error
 }
 
-/** Steering of a call under way. */
+/** Controls a call in progress. */
 export interface TransportControl {
-  /** Ends the call and its connection; `onFailure` follows with kind `aborted`. Harmless after the end. */
+  /** Ends the call and its connection; `onFailure` follows with kind `aborted`. No effect after the end. */
   abort(): void
   /** Stops reading from the vendor until `resume`. */
   pause(): void
@@ -48,7 +48,7 @@ export interface TransportHandler {
 
 /** Sends HTTP calls. Redirects are never followed; bodies are never decompressed. */
 export interface Transport {
-  /** Begins a call. Never throws: all faults arrive by `onFailure`, and never before this method has returned. */
+  /** Begins a call. Never throws: every fault is reported by `onFailure`, after this method has returned. */
   send(request: TransportRequest, handler: TransportHandler): TransportControl
   /** Closes idle connections and waits for open ones. */
   close(): Promise<void>

@@ -13,15 +13,15 @@ export interface UndiciTransportOptions {
 }
 
 /**
- * Most origins whose connections are kept. The vendors are few; addresses that callers choose (webhooks, pictures) are not,
- * and of those the longest unused without a call under way go first.
+ * Most origins whose connections are kept. Vendors are few, but callers choose origins too (webhooks, pictures). The oldest
+ * pools without calls are closed first.
  */
 const MAX_POOLS = 256
 
 /**
- * HTTP over undici: one pool of kept-alive connections per origin, one request at a time on each. The number of
- * connections is not bounded here, because a bound would make callers queue behind open streams; the gateway's own
- * admission bounds it, where a refusal can be answered with 429.
+ * HTTP over undici: one pool of keep-alive connections per origin, one request at a time on each. The number of connections
+ * is not bounded here, because callers would queue behind open streams; the gateway's concurrency limits bound it, and
+ * answer 429.
  */
 export function undiciTransport(options: UndiciTransportOptions = {}): Transport {
   const pools = new Map<string, Pool>()
@@ -87,8 +87,8 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
           path: request.path,
           method: request.method,
           ...payloadOf(request),
-          headersTimeout: neverEarly(request.firstByteTimeoutMs),
-          bodyTimeout: neverEarly(request.idleTimeoutMs),
+          headersTimeout: padTimeout(request.firstByteTimeoutMs),
+          bodyTimeout: padTimeout(request.idleTimeoutMs),
         },
         this,
       )
@@ -100,7 +100,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
 
   abort(): void {
     if (this.#ended) return
-    const error = new AbortedCallError('the call was given up')
+    const error = new AbortedCallError('the call was aborted')
     if (this.#controller === undefined) queueMicrotask(() => this.#fail(error))
     else this.#controller.abort(error)
   }
@@ -115,8 +115,8 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.#ended) {
-      // Given up while it waited for a connection: without this, the connection would be lost to the pool.
-      controller.abort(new AbortedCallError('the call was given up'))
+      // Aborted while it waited for a connection; without this the pool would lose the connection.
+      controller.abort(new AbortedCallError('the call was aborted'))
       return
     }
     this.#controller = controller
@@ -147,7 +147,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
     this.#fail(error)
   }
 
-  /** undici's controller holds the raw headers, which whoever keeps an ended call would keep too. */
+  /** Releases undici's controller, which holds the raw headers. */
   #end(): void {
     this.#ended = true
     this.#controller = undefined
@@ -156,7 +156,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   #fail(error: Error): void {
     if (this.#ended) return
     if (!this.#begun) {
-      // The contract promises that no fault is reported before `send` has returned.
+      // `send` must return before a failure is reported.
       queueMicrotask(() => this.#fail(error))
       return
     }
@@ -165,18 +165,18 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   }
 }
 
-/** How often undici looks at its timers (`lib/util/timers.js`). */
+/** Interval at which undici checks its timers (`lib/util/timers.js`). */
 const TICK_MS = 499
 
-/** undici counts from the tick before a timer was set, which ends it as much as one tick too soon. */
-function neverEarly(timeoutMs: number): number {
+/** undici counts from the tick before a timer was set, so a timer may fire up to one tick early. */
+function padTimeout(timeoutMs: number): number {
   return timeoutMs + TICK_MS
 }
 
-/** Up to here a body in pieces is joined: undici sends each piece by a write and a turn of its own, which costs more. */
+/** Bodies in pieces are joined up to this size: undici sends each piece in a separate write and turn, which costs more. */
 const JOINED_BYTES = 16 * 1024
 
-/** Headers and body as undici takes them. Throws where a body in pieces and its `content-length` differ. */
+/** Headers and body as undici takes them. Throws when the pieces of a body do not add up to its `content-length`. */
 function payloadOf({ headers, body }: TransportRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
     return { headers: headers as string[], body }

@@ -1,0 +1,47 @@
+/** A call that can be aborted. */
+export interface AbortableCall {
+  abort(): void
+}
+
+/**
+ * Calls in progress, so that a cancellation, which arrives separately, finds its call, and so that an owner that closes can
+ * wait for them for a while and abort the rest.
+ */
+export class CallsUnderWay {
+  /** Each with the name by which it can be cancelled. */
+  readonly #calls = new Map<AbortableCall, string | undefined>()
+  #onEmpty: (() => void)[] = []
+  #isAborting = false
+
+  /** Takes up a call that has begun. */
+  add(call: AbortableCall, name?: string): void {
+    this.#calls.set(call, name)
+    if (this.#isAborting) call.abort()
+  }
+
+  delete(call: AbortableCall): void {
+    this.#calls.delete(call)
+    if (this.#calls.size > 0) return
+    for (const resolve of this.#onEmpty.splice(0)) resolve()
+  }
+
+  /** Aborts the oldest call of that name, if there is one. */
+  cancel(name: string): void {
+    for (const [call, itsName] of this.#calls) {
+      if (itsName !== name) continue
+      call.abort()
+      return
+    }
+  }
+
+  /** Resolves once no call is left. */
+  ended(): Promise<void> {
+    return this.#calls.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#onEmpty.push(resolve))
+  }
+
+  /** Aborts all calls, and every call added from now on. */
+  abortAll(): void {
+    this.#isAborting = true
+    for (const call of [...this.#calls.keys()]) call.abort()
+  }
+}
