@@ -1,10 +1,10 @@
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 
-/** Names by which only this machine reaches itself. */
+/** Host names that only this machine can use for itself. */
 const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 
-/** From where requests are taken. */
+/** Hosts and origins from which requests are accepted. */
 export interface CallerRules {
   /** Host names of the server, without ports; `any` turns the check off. Names of this machine always pass. */
   readonly allowedHosts?: readonly string[] | 'any' | undefined
@@ -13,11 +13,12 @@ export interface CallerRules {
 }
 
 /**
- * Makes the check against DNS rebinding (MCP specification, "Security warning" of the streamable HTTP transport): a page on
- * a stranger's name that points to this server sends that name as `Host`, and its own as `Origin`. Requests without `Origin`
- * come from no browser and pass; one whose host is an allowed host passes too.
+ * Makes the check against DNS rebinding (MCP specification, "Security warning" of the streamable HTTP transport): a page
+ * whose host name resolves to this server sends that name as `Host` and its own origin as `Origin`. Requests without
+ * `Origin` do not come from a browser and pass, as do origins on an allowed host.
  * @returns a function that throws GatewayError `permission_denied`.
- * @throws TypeError for an allowed host with a scheme, port or path, and for an allowed origin that is none.
+ * @throws GatewayError `invalid_request` for an allowed host with a scheme, port or path, and for an allowed origin that is
+ *   not an origin.
  */
 export function callerCheck({
   allowedHosts = [],
@@ -51,7 +52,7 @@ function hostName(header: string | undefined): string | undefined {
 
 function checkedHost(host: string): string {
   if (hostName(host) === undefined || /:\d+$/.test(host)) {
-    throw new TypeError(`allowedHosts: ${JSON.stringify(host)} must be a host name without scheme, port or path`)
+    throw badOption('allowedHosts', host, 'a host name without scheme, port or path')
   }
   return hostName(host)!
 }
@@ -59,7 +60,11 @@ function checkedHost(host: string): string {
 function checkedOrigin(origin: string): string {
   const url = URL.canParse(origin) ? new URL(origin) : undefined
   if (url === undefined || url.origin === 'null' || origin.replace(/\/$/, '').toLowerCase() !== url.origin) {
-    throw new TypeError(`allowedOrigins: ${JSON.stringify(origin)} must be an origin such as https://app.example.com`)
+    throw badOption('allowedOrigins', origin, 'an origin such as https://app.example.com')
   }
   return url.origin
+}
+
+function badOption(param: string, value: string, wanted: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${JSON.stringify(value)} must be ${wanted}`, param })
 }

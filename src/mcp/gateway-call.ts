@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
-import { GatewayError } from '../core/errors.ts'
+import { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { isJsonObject, parseVendorJson } from '../core/json.ts'
 
-/** A request to the gateway, made in this process. */
+/** A request to the gateway within this process. */
 export interface GatewayCall {
   readonly method: 'GET' | 'POST'
   /** Below the mount point, percent-encoded: `/v1/chat/completions`. */
@@ -20,11 +21,11 @@ export interface GatewayAnswer {
   readonly body: Buffer
 }
 
-/** Most bytes of one answer: a result is held in memory as a whole, and pictures and sound once more as base64. */
+/** Most bytes of one answer. A result is held in memory whole, and pictures and sound once more as base64. */
 export const MAX_ANSWER_BYTES = 96 * 1024 * 1024
 
 /**
- * Carries out a request in this process. When `signal` aborts, the gateway sees its caller leave.
+ * Sends a request to the gateway within this process. An abort of `signal` is a disconnect to the gateway.
  * @throws GatewayError `client_closed_request` after an abort; `upstream_invalid_response` for an answer that is cut short or
  *   larger than `limitBytes`.
  */
@@ -45,7 +46,7 @@ export function callGateway(
   })
 }
 
-/** Both sides of one call: what the gateway reads, and where it writes. */
+/** Both sides of one call: the request that the gateway reads, and the sink that it writes to. */
 class CallExchange implements GatewayRequest, ByteSink {
   readonly method: string
   readonly path: string
@@ -100,10 +101,9 @@ class CallExchange implements GatewayRequest, ByteSink {
     const chunk = Buffer.from(bytes)
     this.#byteLength += chunk.byteLength
     if (this.#byteLength > this.#limitBytes) {
-      this.#depart(`The answer is larger than ${this.#limitBytes} bytes.`)
-      return true
-    }
-    this.#chunks.push(chunk)
+      const message = `The answer is larger than ${this.#limitBytes} bytes.`
+      this.#leaveWith(new GatewayError('upstream_invalid_response', { message }))
+    } else this.#chunks.push(chunk)
     return true
   }
 
@@ -117,7 +117,7 @@ class CallExchange implements GatewayRequest, ByteSink {
   }
 
   onDrain(): void {
-    // Everything is taken at once, up to the limit.
+    // Writes are always accepted, up to the limit.
   }
 
   onClose(listener: () => void): void {
@@ -125,18 +125,14 @@ class CallExchange implements GatewayRequest, ByteSink {
     else this.#closeListener = listener
   }
 
-  /** The caller goes away. */
-  readonly leave = (): void => {
+  /** The caller disconnects. */
+  readonly leave = (): void => this.#leaveWith(new GatewayError('client_closed_request'))
+
+  #leaveWith(error: GatewayError): void {
     if (this.#isOver) return
     this.#hasLeft = true
-    this.#finish(new GatewayError('client_closed_request'))
-    this.#closeListener?.()
-  }
-
-  #depart(message: string): void {
-    this.#hasLeft = true
     this.#chunks.length = 0
-    this.#finish(new GatewayError('upstream_invalid_response', { message }))
+    this.#finish(error)
     this.#closeListener?.()
   }
 
@@ -145,4 +141,41 @@ class CallExchange implements GatewayRequest, ByteSink {
     this.#isOver = true
     this.#settle(outcome)
   }
+}
+
+/** Codes of the error shapes that carry none (API specification, "Errors": insufficient balance). */
+const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map([[402, 'insufficient_balance']])
+
+/** The error in an answer of the gateway, in any of its shapes. `publicCode` is the code in the answer. */
+export function refusedAnswer({ status, headers, body }: GatewayAnswer): GatewayError {
+  const outer = membersOf(jsonOf(body))
+  const inner = membersOf(outer['error'])
+  const shown = textOf(inner['code']) ?? textOf(outer['code'])
+  const code =
+    knownCode(shown) ?? CODES_BY_STATUS.get(status) ?? (status < 500 ? 'upstream_rejected' : 'internal_error')
+  const retryAfterSeconds = Number(headers.get('retry-after') ?? Number.NaN)
+  return new GatewayError(code, {
+    status,
+    message: textOf(inner['message']) ?? textOf(outer['message']),
+    publicCode: shown,
+    param: textOf(inner['param']),
+    ...(Number.isFinite(retryAfterSeconds) ? { retryAfterSeconds } : {}),
+  })
+}
+
+/** The JSON in a body; undefined when it is not JSON. */
+export function jsonOf(body: Uint8Array): unknown {
+  return parseVendorJson(new TextDecoder().decode(body))
+}
+
+function knownCode(code: string | undefined): ErrorCode | undefined {
+  return code !== undefined && Object.hasOwn(ERROR_TABLE, code) ? (code as ErrorCode) : undefined
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isJsonObject(value) ? value : {}
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

@@ -10,5 +10,5 @@
  */
 
 export type { CallerRules } from './caller-check.ts'
-export { gatewayWithMcp } from './gateway-with-mcp.ts'
-export { type McpHandler, type McpHandlerOptions, mcpHandler } from './mcp-handler.ts'
+export type { McpHandler } from './mcp-endpoint.ts'
+export { gatewayWithMcp, type McpHandlerOptions, mcpHandler } from './mcp-handler.ts'

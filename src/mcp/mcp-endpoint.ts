@@ -1,28 +1,32 @@
 import { createMcpHandler, type McpServer, type McpServerFactory, type Server } from '@modelcontextprotocol/server'
+import { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
+import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseCallerJson } from '../core/json.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { respondError } from '../stages/respond.ts'
 import type { Principal } from '../stores/principal.ts'
+import { mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { type CallerRules, callerCheck } from './caller-check.ts'
-import { CallsUnderWay } from './calls-under-way.ts'
-import type { McpHandler } from './mcp-handler.ts'
-import { protocolRequest } from './protocol-request.ts'
-import { checkContentType, readRequestBody } from './request-body.ts'
-import { cancelledId, messageOf, sessionOf } from './rpc-message.ts'
+import { cancelledId, messageOf, protocolRequest, sessionOf } from './protocol-request.ts'
 import { respondJson, respondParseError, sendResponse } from './rpc-response.ts'
 import { ServedExchange } from './served-exchange.ts'
 import type { Caller } from './tool-context.ts'
 
+/** The MCP server of a gateway. Mount it with the adapters, as the gateway itself. */
+export interface McpHandler extends ExchangeHandler {
+  /** Aborts requests in progress and answers 503 from now on. The gateway itself stays open. */
+  close(): Promise<void>
+}
+
 /** What an endpoint is made of. */
 export interface McpEndpointParts {
   readonly gateway: Gateway
-  /** Makes the server of one exchange. */
+  /** Makes the server for one exchange. */
   readonly serverFor: (caller: Caller) => Server | McpServer
   readonly bodyLimitBytes: number
   readonly logger: Logger
@@ -31,16 +35,15 @@ export interface McpEndpointParts {
   readonly rules: CallerRules
 }
 
-/** Paths that are answered: the handler's own below a shared mount, and a mount of its own. */
+/** Paths that are served: `/mcp` below a shared mount, and `/` for a mount of its own. */
 const PATHS: ReadonlySet<string> = new Set(['/mcp', '/mcp/', '/'])
 
-/** Takes requests in, finds out who sends them, and has the SDK carry each out on a server of its own. */
+/** Authenticates requests and passes each to the SDK with a server of its own. */
 export class McpEndpoint implements McpHandler {
   readonly #parts: McpEndpointParts
   readonly #checkCaller: (request: GatewayRequest) => void
   readonly #protocol: ReturnType<typeof createMcpHandler>
-  readonly #underWay = new CallsUnderWay()
-  readonly #open = new Set<AbortController>()
+  readonly #calls = new CallsUnderWay()
   #isClosed = false
 
   constructor(parts: McpEndpointParts) {
@@ -50,13 +53,13 @@ export class McpEndpoint implements McpHandler {
     const serve: McpServerFactory = ({ authInfo: exchange, era }) => {
       if (!(exchange instanceof ServedExchange)) throw new TypeError('the caller of this exchange is not known')
       const server = serverFor(exchange.caller)
-      // The older revision answers with a stream that can hold more than the result.
+      // Answers of the older revision are streams that can hold more than the result.
       if (era === 'modern') exchange.takeResult(server)
       return server
     }
     this.#protocol = createMcpHandler(serve, {
       maxRequestBodySize: parts.bodyLimitBytes,
-      // Mostly what clients did wrong, which they are told.
+      // Mostly mistakes of clients, which are told of them.
       onerror: (error) => logger.debug('the MCP server reports', { error }),
     })
   }
@@ -75,7 +78,7 @@ export class McpEndpoint implements McpHandler {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const departure of this.#open) departure.abort()
+    this.#calls.abortAll()
     await this.#protocol.close()
   }
 
@@ -87,7 +90,7 @@ export class McpEndpoint implements McpHandler {
     this.#checkCaller(request)
     if (this.#isClosed) throw new GatewayError('gateway_closing')
     const principal = await gateway.authenticate(request)
-    // There are no streams to open by GET, and no sessions to end by DELETE.
+    // No streams can be opened by GET, and no sessions ended by DELETE.
     if (request.method !== 'POST') {
       throw new GatewayError('method_not_allowed', { message: `${request.path} takes POST, not ${request.method}.` })
     }
@@ -105,22 +108,22 @@ export class McpEndpoint implements McpHandler {
 
   async #exchange({ request, sink, principal, body }: Exchange): Promise<void> {
     const { gateway, clock, ids, logger } = this.#parts
-    const departure = new AbortController()
-    const session = sessionOf(request)
+    if (this.#isClosed) throw new GatewayError('gateway_closing')
+    const abort = new AbortController()
     const message = messageOf(body)
-    const cancelled = cancelledId(message)
-    if (session !== undefined && cancelled !== undefined) {
-      this.#underWay.cancel({ principal, session, id: cancelled })
-    }
-    const release =
-      session === undefined || message?.id === undefined
-        ? () => undefined
-        : this.#underWay.enter({ principal, session, id: message.id }, departure)
-    this.#open.add(departure)
+    // The session keeps clients of one key apart. Nothing else is stored for it, so any process answers any session.
+    const session = sessionOf(request)
+    const nameOf = (id: string | number | undefined): string | undefined =>
+      session === undefined || id === undefined
+        ? undefined
+        : JSON.stringify([principal.accountId, principal.keyId, session, id])
+    const cancelled = nameOf(cancelledId(message))
+    if (cancelled !== undefined) this.#calls.cancel(cancelled)
+    this.#calls.add(abort, nameOf(message?.id))
     try {
       const exchange = new ServedExchange({ gateway, principal, clock })
-      const asked = protocolRequest(request, departure.signal)
-      sink.onClose(() => departure.abort())
+      const asked = protocolRequest(request, abort.signal)
+      sink.onClose(() => abort.abort())
       const response = await this.#protocol.fetch(asked, { authInfo: exchange, parsedBody: body })
       if (exchange.result !== undefined) {
         respondJson(sink, 200, exchange.result)
@@ -129,20 +132,38 @@ export class McpEndpoint implements McpHandler {
       const headers = message?.method === 'initialize' && response.ok ? ['mcp-session-id', ids.next('mcp')] : []
       await sendResponse(response, sink, {
         headers,
-        signal: departure.signal,
+        signal: abort.signal,
         onBreak: (error) => logger.warn('an MCP stream broke', { error }),
       })
     } finally {
-      release()
-      this.#open.delete(departure)
+      this.#calls.delete(abort)
     }
   }
 }
 
-/** One request whose caller is known and whose body has been read. */
+/** An authenticated request whose body has been read. */
 interface Exchange {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly principal: Principal
   readonly body: unknown
+}
+
+/** @throws GatewayError `unsupported_media_type`. */
+function checkContentType(request: GatewayRequest): void {
+  if (mediaType(request.header('content-type')) === 'application/json') return
+  throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
+}
+
+/** @throws GatewayError `body_too_large`, `body_consumed` or `client_closed_request`. */
+function readRequestBody(request: GatewayRequest, limitBytes: number): Promise<readonly Uint8Array[]> {
+  return new Promise((resolve, reject) => {
+    request.readBody(limitBytes, (failure, chunks) => {
+      if (failure === undefined) resolve(chunks)
+      else if (failure === 'too_large') {
+        const message = `The request body is larger than ${limitBytes} bytes.`
+        reject(new GatewayError('body_too_large', { message }))
+      } else reject(new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request'))
+    })
+  })
 }

@@ -1,13 +1,11 @@
-import { ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import { GatewayError } from '../core/errors.ts'
 import type { Logger } from '../core/logger.ts'
-import { complete } from './resources/complete.ts'
-import { listResources, readResource, resourceTemplates } from './resources/resources.ts'
+import { complete, listResources, readResource, resourceTemplates } from './resources/resources.ts'
 import { type Caller, toolContext } from './tool-context.ts'
-import { toolError } from './tool-error.ts'
 import { TOOLS } from './tools/tools.ts'
 
-/** Version of the surface: that of the API which the tools carry out (API specification, "Versioning"). */
+/** Version of the API behind the tools (API specification, "Versioning"). */
 const SURFACE_VERSION = '1.0.0'
 
 const INSTRUCTIONS =
@@ -19,9 +17,7 @@ const INSTRUCTIONS =
 const TOOLS_BY_NAME = new Map(TOOLS.map((tool) => [tool.name, tool]))
 const LISTED_TOOLS = TOOLS.map((tool) => tool.listed)
 
-/**
- * A server for one exchange of one caller. It is made anew each time, so callers have nothing in common but the gateway.
- */
+/** A server for one exchange of one caller. Callers share nothing but the gateway. */
 export function mcpServer(caller: Caller, logger: Logger): Server {
   const server = new Server(
     { name: 'signalbox', title: 'Signalbox AI gateway', version: SURFACE_VERSION },
@@ -36,7 +32,7 @@ export function mcpServer(caller: Caller, logger: Logger): Server {
     try {
       return await tool.call(params.arguments ?? {}, toolContext(caller, context))
     } catch (cause) {
-      // What the gateway refuses or reports itself is known to the operator already.
+      // The gateway has already reported its own errors.
       if (!GatewayError.isInstance(cause)) logger.error('a tool failed', { tool: tool.name, error: cause })
       return toolError(GatewayError.from(cause))
     }
@@ -46,4 +42,17 @@ export function mcpServer(caller: Caller, logger: Logger): Server {
   server.setRequestHandler('resources/read', ({ params }) => readResource(caller.gateway, params.uri))
   server.setRequestHandler('completion/complete', ({ params }) => complete(caller.gateway, params))
   return server
+}
+
+/** An error as the result of a tool, so that the model can react to it. Equal calls get equal results. */
+function toolError(error: GatewayError): CallToolResult {
+  const { message, publicCode: code, param, status, retryAfterSeconds } = error
+  const shown = {
+    code,
+    message,
+    status,
+    ...(param === undefined ? {} : { param }),
+    ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
+  }
+  return { isError: true, content: [{ type: 'text', text: JSON.stringify({ error: shown }) }] }
 }

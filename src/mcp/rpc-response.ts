@@ -3,16 +3,16 @@ import type { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 import { mediaType } from '../wire/headers.ts'
 
-/** Headers of one connection (RFC 9110, section 7.6.1), which the adapter sets for its own. */
+/** Headers of one connection (RFC 9110, section 7.6.1); the adapter sets its own. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding'])
 
-/** JSON-RPC 2.0, "Error object": the text is no JSON. */
+/** JSON-RPC 2.0, "Error object": the text is not JSON. */
 const PARSE_ERROR = -32_700
 
-/** JSON-RPC 2.0, "Error object": the JSON is no valid request. */
+/** JSON-RPC 2.0, "Error object": the JSON is not a valid request. */
 const INVALID_REQUEST = -32_600
 
-/** Answers a body that cannot be read as JSON, in the form of JSON-RPC. */
+/** Answers a body that is not JSON, with a JSON-RPC error. */
 export function respondParseError(sink: ByteSink, error: GatewayError): void {
   const code = error.code === 'invalid_json' ? PARSE_ERROR : INVALID_REQUEST
   respondJson(sink, error.status, { jsonrpc: '2.0', id: null, error: { code, message: error.message } })
@@ -25,17 +25,17 @@ export function respondJson(sink: ByteSink, status: number, message: object): vo
   sink.end(body)
 }
 
-/** What is known beside a response. */
+/** How a response is sent. */
 interface Sending {
-  /** Added to the response's own; a flat list. */
+  /** Added to the headers of the response; a flat list. */
   readonly headers: readonly string[]
-  /** Aborts when the caller has left, or has cancelled. */
+  /** Aborts when the caller disconnects or cancels. */
   readonly signal: AbortSignal
-  /** Told when a stream breaks after it has begun; the caller's connection is cut then. */
+  /** Called when a stream fails after it has begun; the caller's connection is then closed. */
   readonly onBreak: (error: unknown) => void
 }
 
-/** Passes a response on: event streams as they come, with the caller's pace; everything else whole. */
+/** Sends a response: event streams as they arrive, with backpressure; everything else whole. */
 export async function sendResponse(response: Response, sink: ByteSink, sending: Sending): Promise<void> {
   const list = [...sending.headers]
   for (const [name, value] of response.headers) if (!CONNECTION_HEADERS.has(name)) list.push(name, value)

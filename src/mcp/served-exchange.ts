@@ -2,8 +2,8 @@ import type { AuthInfo, JSONRPCMessage, McpServer, Server, Transport } from '@mo
 import type { Caller } from './tool-context.ts'
 
 /**
- * One exchange, as the SDK carries it through: in the place of a credential record, which it hands to whoever makes the
- * server. There is no credential in it.
+ * One exchange, as the SDK carries it: in place of the credential record that it passes to the factory of servers. Holds no
+ * credential.
  */
 export class ServedExchange implements AuthInfo {
   readonly token = ''
@@ -17,15 +17,15 @@ export class ServedExchange implements AuthInfo {
     this.clientId = caller.principal.keyId
   }
 
-  /** What the server answered, when {@link takeResult} has taken it: the SDK's own response is void then. */
+  /** The result that {@link takeResult} took from the server; the SDK's own response is then empty. */
   get result(): JSONRPCMessage | undefined {
     return this.#result
   }
 
   /**
-   * Takes the result from a server that is about to be connected to the transport of one exchange, and closes that
-   * transport. The SDK would make a web `Response` of it, to be read again at once: a fifth of the time of a tool call.
-   * Errors, which have statuses of their own, and results after notifications, which stand in a stream, are left to it.
+   * Intercepts the result of a server before it is connected to the transport of one exchange, and closes that transport. The
+   * SDK would build a web `Response` only to be read again, a fifth of the time of a tool call. Errors, which have their own
+   * statuses, and results after notifications, which belong to a stream, are left to the SDK.
    */
   takeResult(server: Server | McpServer): void {
     const connect = server.connect.bind(server)

@@ -4,18 +4,37 @@ import { GatewayError } from '../core/errors.ts'
 import { isJsonObject } from '../core/json.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../stores/principal.ts'
-import { callGateway, type GatewayAnswer, type GatewayCall } from './gateway-call.ts'
-import { jsonOf, refusedAnswer } from './refused-answer.ts'
-import type { ToolContext } from './tool.ts'
+import { callGateway, type GatewayAnswer, type GatewayCall, jsonOf, refusedAnswer } from './gateway-call.ts'
 
-/** Who calls, and what answers. */
+/** An authenticated caller, and the gateway that it calls. */
 export interface Caller {
   readonly gateway: Gateway
   readonly principal: Principal
   readonly clock: Clock
 }
 
-/** Binds a call of a tool to its caller: whatever the tool asks of the gateway is asked in the caller's name. */
+/** One tool call by an authenticated caller. */
+export interface ToolContext {
+  readonly gateway: Gateway
+  readonly principal: Principal
+  /** Aborts when the caller disconnects or cancels. */
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  /**
+   * Sends a request as the caller, through the whole pipeline.
+   * @throws GatewayError when the gateway answers with an error.
+   */
+  call(request: GatewayCall): Promise<GatewayAnswer>
+  /**
+   * Like `call`, for answers that are JSON objects.
+   * @throws GatewayError also for other answers.
+   */
+  json(request: GatewayCall): Promise<Record<string, unknown>>
+  /** Notifies the caller of progress, if it asked for that. `progress` must grow with every notification. */
+  progress(progress: { readonly progress: number; readonly total: number; readonly message: string }): Promise<void>
+}
+
+/** Binds a tool call to its caller: all its gateway requests are made as that caller. */
 export function toolContext({ gateway, principal, clock }: Caller, request: ServerContext): ToolContext {
   const { signal, _meta: meta } = request.mcpReq
   const handler = gateway.exchangeAs(principal)

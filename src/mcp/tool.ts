@@ -1,45 +1,13 @@
 import type { CallToolResult, ContentBlock, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server'
-import type { z } from 'zod'
-import type { Clock } from '../core/clock.ts'
+import { z } from 'zod'
 import { checkRequest } from '../endpoints/request-field.ts'
-import type { Gateway } from '../gateway/gateway.ts'
-import type { Principal } from '../stores/principal.ts'
-import type { GatewayAnswer, GatewayCall } from './gateway-call.ts'
-import { jsonSchemaOf } from './json-schema-of.ts'
-
-/** One call of a tool, from a caller who is known. */
-export interface ToolContext {
-  readonly gateway: Gateway
-  readonly principal: Principal
-  /** Aborts when the caller leaves or cancels. */
-  readonly signal: AbortSignal
-  readonly clock: Clock
-  /**
-   * Carries out a request as the caller, through the whole pipeline.
-   * @throws GatewayError when the gateway answers with an error.
-   */
-  call(request: GatewayCall): Promise<GatewayAnswer>
-  /**
-   * The same, for answers that are JSON objects.
-   * @throws GatewayError also for an answer that is none.
-   */
-  json(request: GatewayCall): Promise<Record<string, unknown>>
-  /** Tells the caller how far the call is, when it asked to be told. */
-  progress(progress: Progress): Promise<void>
-}
-
-/** How far a call is; `progress` grows with every notification. */
-export interface Progress {
-  readonly progress: number
-  readonly total: number
-  readonly message: string
-}
+import type { ToolContext } from './tool-context.ts'
 
 /** What a tool answers. */
 export interface ToolAnswer {
   /** Fits the tool's output schema. A copy of it as JSON text is added to the content. */
   readonly structured: Record<string, unknown>
-  /** What is no text: pictures, sound, links. Stands before the copy. */
+  /** Pictures, sound and links. Stands before the copy. */
   readonly content?: readonly ContentBlock[]
 }
 
@@ -48,25 +16,25 @@ export interface Tool {
   readonly name: string
   readonly listed: ListedTool
   /**
-   * Checks the arguments and carries the call out.
-   * @throws GatewayError `invalid_request` naming the argument at fault, and whatever the gateway answers.
+   * Checks the arguments and makes the call.
+   * @throws GatewayError `invalid_request` naming the argument at fault, and the errors of the gateway.
    */
   call(args: unknown, context: ToolContext): Promise<CallToolResult>
 }
 
 /** What a tool is made of. */
-export interface ToolDefinition<Input extends z.ZodObject> {
+interface ToolDefinition<Input extends z.ZodObject> {
   readonly name: string
   readonly title: string
   readonly description: string
-  /** True statements about what a call may do (MCP specification, "Tool annotations"). */
+  /** What a call may do (MCP specification, "Tool annotations"). */
   readonly annotations: Required<Omit<ToolAnnotations, 'title'>>
   readonly input: Input
   readonly output: z.ZodObject
   answer(args: z.infer<Input>, context: ToolContext): Promise<ToolAnswer>
 }
 
-/** Makes a tool; its schemas are written as JSON Schema once. */
+/** Makes a tool. Its schemas are converted to JSON Schema once. */
 export function defineTool<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
   const { name, title, description, annotations, input, output } = definition
   return {
@@ -89,11 +57,20 @@ export function defineTool<Input extends z.ZodObject>(definition: ToolDefinition
   }
 }
 
-/** Annotations of tools that only look something up in the gateway itself. */
+/** Annotations of tools that only read from the gateway. */
 export const LOOKS_UP = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
 
-/** Annotations of tools that look something up and may ask a vendor about it. */
+/** Annotations of tools that read and may ask a vendor. */
 export const LOOKS_UP_AT_VENDOR = { ...LOOKS_UP, openWorldHint: true }
 
-/** Annotations of tools that have a vendor make something: each call costs money, and nothing that exists is changed. */
+/** Annotations of tools that create something at a vendor: each call costs money and changes nothing that exists. */
 export const MAKES = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true }
+
+/**
+ * Converts a schema to JSON Schema (draft 2020-12, the protocol's default, so `$schema` is left out). Rules that JSON Schema
+ * cannot express, such as comparisons of fields, are left out; the gateway still checks them.
+ */
+export function jsonSchemaOf(schema: z.ZodType, side: 'input' | 'output'): Record<string, unknown> {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: side, unrepresentable: 'any' })
+  return rest
+}

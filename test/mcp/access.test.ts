@@ -137,11 +137,14 @@ describe('the check against DNS rebinding', () => {
 
   test('names that are none are refused at the start', () => {
     const { gateway } = started
+    const badOption = (param: string) => expect.objectContaining({ code: 'invalid_request', param })
 
-    expect(() => mcpHandler(gateway, { allowedHosts: ['https://api.example.com'] })).toThrow(/allowedHosts/)
-    expect(() => mcpHandler(gateway, { allowedHosts: ['api.example.com:443'] })).toThrow(/allowedHosts/)
-    expect(() => mcpHandler(gateway, { allowedOrigins: ['app.example.com'] })).toThrow(/allowedOrigins/)
-    expect(() => mcpHandler(gateway, { allowedOrigins: ['https://app.example.com/path'] })).toThrow(/allowedOrigins/)
+    expect(() => mcpHandler(gateway, { allowedHosts: ['https://api.example.com'] })).toThrow(badOption('allowedHosts'))
+    expect(() => mcpHandler(gateway, { allowedHosts: ['api.example.com:443'] })).toThrow(badOption('allowedHosts'))
+    expect(() => mcpHandler(gateway, { allowedOrigins: ['app.example.com'] })).toThrow(badOption('allowedOrigins'))
+    expect(() => mcpHandler(gateway, { allowedOrigins: ['https://app.example.com/path'] })).toThrow(
+      badOption('allowedOrigins'),
+    )
   })
 
   test('it can be turned off', async () => {

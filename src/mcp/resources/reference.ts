@@ -9,7 +9,7 @@ import { countTokensSchema, messagesSchema } from '../../endpoints/messages/mess
 import { speechSchema } from '../../endpoints/speech/speech-request.ts'
 import { videoSchema } from '../../endpoints/videos/parse-video-request.ts'
 import { ENDPOINTS } from '../../gateway/routes.ts'
-import { jsonSchemaOf } from '../json-schema-of.ts'
+import { jsonSchemaOf } from '../tool.ts'
 
 /** A shape of request body, and when it is the right one. */
 interface Shape {
@@ -19,7 +19,7 @@ interface Shape {
 
 const EVERY_MODEL = 'every model of the endpoint'
 
-/** The schemas that bodies are checked by, by path. What depends on the model comes on top, see `gateway://catalog/{model}`. */
+/** Schemas of request bodies, by path. Rules that depend on the model are in `gateway://catalog/{model}`. */
 const SHAPES: ReadonlyMap<string, readonly Shape[]> = new Map([
   ['/v1/chat/completions', [{ for: EVERY_MODEL, schema: chatSchema }]],
   ['/v1/messages', [{ for: EVERY_MODEL, schema: messagesSchema }]],
@@ -38,7 +38,7 @@ const SHAPES: ReadonlyMap<string, readonly Shape[]> = new Map([
   ['/v1/audio/speech', [{ for: EVERY_MODEL, schema: speechSchema }]],
 ])
 
-/** The reference of each endpoint, by its id, written when it is asked for. Several paths may share an id. */
+/** The reference of each endpoint, by its id, built on request. Several paths may share an id. */
 export const REFERENCES: ReadonlyMap<string, () => unknown> = new Map(
   ENDPOINTS.map(({ id }) => [
     id,

@@ -1,12 +1,21 @@
-import { type ReadResourceResult, type Resource, ResourceNotFoundError } from '@modelcontextprotocol/server'
+import {
+  type CompleteRequestParams,
+  type CompleteResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ReadResourceResult,
+  type Resource,
+  ResourceNotFoundError,
+} from '@modelcontextprotocol/server'
 import type { Gateway } from '../../gateway/gateway.ts'
-import { catalogOf, modelEntry } from './catalog-entry.ts'
-import { modelPrices, pricingOf } from './pricing.ts'
 import { REFERENCES } from './reference.ts'
 
 const MIME_TYPE = 'application/json'
 
-/** A kind of resource: one without a name, or one for each name in its folder. */
+/** Most suggestions of one answer (MCP specification, "Completion"). */
+const MAX_VALUES = 100
+
+/** A kind of resource, with one resource for each name in its folder. */
 interface Folder {
   readonly uri: string
   readonly variable: string
@@ -34,7 +43,7 @@ const REFERENCE: Folder = {
 }
 const FOLDERS = [CATALOG, PRICING, REFERENCE]
 
-/** What can be read without naming a model. */
+/** Resources that can be read without naming a model. */
 export function listResources(): Resource[] {
   return [
     { uri: CATALOG.uri, name: 'catalog', title: CATALOG.title, description: 'Every model.', mimeType: MIME_TYPE },
@@ -49,7 +58,7 @@ export function listResources(): Resource[] {
   ]
 }
 
-/** What can be read by name. */
+/** Resources that are read by name. */
 export function resourceTemplates() {
   return FOLDERS.map(({ uri, variable, title, description }) => ({
     uriTemplate: `${uri}/{${variable}}`,
@@ -60,8 +69,8 @@ export function resourceTemplates() {
   }))
 }
 
-/** Names that fit a template's variable; undefined when there is no such template or variable. */
-export function namesFor(gateway: Gateway, uriTemplate: string, variable: string): readonly string[] | undefined {
+/** Values of a template's variable; undefined when there is no such template or variable. */
+function namesFor(gateway: Gateway, uriTemplate: string, variable: string): readonly string[] | undefined {
   const folder = FOLDERS.find((candidate) => `${candidate.uri}/{${candidate.variable}}` === uriTemplate)
   if (folder === undefined || folder.variable !== variable) return undefined
   return folder === REFERENCE ? [...REFERENCES.keys()] : gateway.catalog.list().map((model) => model.id)
@@ -77,8 +86,23 @@ export function readResource(gateway: Gateway, uri: string): ReadResourceResult 
   return { contents: [{ uri, mimeType: MIME_TYPE, text: JSON.stringify(value) }] }
 }
 
+/**
+ * Suggests names for the variable of a resource template.
+ * @throws ProtocolError for a template that does not exist.
+ */
+export function complete(gateway: Gateway, { ref, argument }: CompleteRequestParams): CompleteResult {
+  const names = ref.type === 'ref/resource' ? namesFor(gateway, ref.uri, argument.name) : undefined
+  if (names === undefined) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is nothing to complete by that reference.')
+  }
+  const values = names.filter((name) => name.startsWith(argument.value))
+  return {
+    completion: { values: values.slice(0, MAX_VALUES), total: values.length, hasMore: values.length > MAX_VALUES },
+  }
+}
+
 function valueAt(gateway: Gateway, uri: string): unknown {
-  if (uri === CATALOG.uri) return catalogOf(gateway)
+  if (uri === CATALOG.uri) return { models: gateway.models() }
   if (uri === PRICING.uri) return pricingOf(gateway)
   const slash = uri.lastIndexOf('/')
   const name = decoded(uri.slice(slash + 1))
@@ -101,4 +125,36 @@ function decoded(segment: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The catalog entry of a model, by id or alias, without its routes to vendors; undefined when there is no such model. */
+function modelEntry(gateway: Gateway, idOrAlias: string) {
+  const model = gateway.catalog.find(idOrAlias)
+  if (model === undefined) return undefined
+  const { id, displayName, kinds, aliases, limits, image, video, protocol } = model
+  return {
+    id,
+    display_name: displayName,
+    kinds,
+    available: gateway.models().some((row) => row.id === id && row.available),
+    aliases,
+    ...(protocol === undefined ? {} : { protocol }),
+    limits,
+    ...(image === undefined ? {} : { image }),
+    ...(video === undefined ? {} : { video }),
+  }
+}
+
+/** All prices in force. */
+function pricingOf(gateway: Gateway) {
+  const prices = gateway.prices()
+  return { billing: prices === undefined ? 'off' : 'on', currency: 'USD', prices: prices ?? [] }
+}
+
+/** The prices of one model, by id or alias; undefined when there is no such model. */
+function modelPrices(gateway: Gateway, idOrAlias: string) {
+  const model = gateway.catalog.find(idOrAlias)
+  if (model === undefined) return undefined
+  const pricing = pricingOf(gateway)
+  return { ...pricing, model: model.id, prices: pricing.prices.filter((price) => price.model === model.id) }
 }

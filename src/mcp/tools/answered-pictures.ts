@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { isJsonObject } from '../../core/json.ts'
 import { imageHeader } from '../../wire/image-header.ts'
 
-/** What tools for pictures answer. The bytes stand in image blocks of the result, addresses in links too. */
+/** Output of the image tools. Bytes are in image blocks of the result, URLs also in links. */
 export const picturesOutput = z.object({
   model: z.string(),
   images: z.array(
@@ -25,7 +25,7 @@ type Picture = { readonly data: string; readonly mimeType: string } | { readonly
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Collects the pictures of an answer, in whichever of the three shapes it came. */
+/** Collects the pictures of an answer in any of the three response shapes. */
 export function answeredPictures(answer: Members, model: string) {
   const found = [...listedPictures(answer), ...choicePictures(answer), ...stepPictures(answer)]
   const texts = blocksOfSteps(answer).flatMap(({ type, text }) => (type === 'text' ? [String(text)] : []))
@@ -60,7 +60,7 @@ function listedPictures({ data }: Members): Picture[] {
   })
 }
 
-/** The multimodal shape: `output.choices[].message.content[].image`, an address. */
+/** The multimodal shape: `output.choices[].message.content[].image`, a URL. */
 function choicePictures({ output }: Members): Picture[] {
   const choices = isJsonObject(output) ? objects(output['choices']) : []
   return choices
@@ -68,7 +68,7 @@ function choicePictures({ output }: Members): Picture[] {
     .flatMap(({ image }) => (typeof image === 'string' ? [{ url: image }] : []))
 }
 
-/** The interactions shape: pictures stand in any block of any step. */
+/** The interactions shape: a picture may be in any block of any step. */
 function stepPictures(answer: Members): Picture[] {
   return blocksOfSteps(answer).flatMap(({ type, data, mime_type: mimeType, uri }): Picture[] => {
     if (type !== 'image') return []
@@ -85,10 +85,10 @@ function objects(value: unknown): Members[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-/** Enough base64 for the headers of PNG and WebP, and for most of JPEG. */
+/** Enough base64 for the headers of PNG and WebP, and of most JPEG files. */
 const HEADER_BASE64_LENGTH = 65_536
 
-/** The media type by the picture's first bytes; `image/png` is what the models draw unless they are told otherwise. */
+/** The media type by the picture's first bytes; `image/png`, the models' default, when they do not tell. */
 function typeOf(base64: string): string {
   const header = imageHeader([Buffer.from(base64.slice(0, HEADER_BASE64_LENGTH), 'base64')])
   return `image/${header?.format ?? 'png'}`

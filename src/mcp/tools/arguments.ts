@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { GatewayError } from '../../core/errors.ts'
 
 /** Public id of a model. */
 export const model = z.string().min(1).describe('Id of a model, as list_models gives it.')
 
-/** For calls that cost money: equal calls under one key are carried out and charged once. */
+/** For calls that cost money. */
 export const idempotencyKey = z
   .string()
   .min(1)
@@ -14,7 +15,7 @@ export const idempotencyKey = z
 /** Id of a video task. */
 export const taskId = z.string().min(1).max(10_000).describe('The task_id that submit_video gave.')
 
-/** A picture that a call brings along. */
+/** A picture argument. */
 export const picture = z
   .object({
     data: z.string().min(1).optional().describe('The picture in base64, without a data: prefix.'),
@@ -26,5 +27,35 @@ export const picture = z
   })
   .describe('A picture: data with mime_type, or url.')
 
-/** A picture argument that has been checked against {@link picture}. */
-export type PictureArgument = z.infer<typeof picture>
+/** A checked picture argument: base64 data, or a URL. */
+export type GivenPicture =
+  | { readonly data: string; readonly mimeType: string }
+  | { readonly url: string; readonly mimeType: string | undefined }
+
+const IMAGE_TYPE = /^image\/[\w.+-]+$/i
+
+/**
+ * Checks a picture argument.
+ * @throws GatewayError `invalid_request` naming `param` unless it is either data or a URL.
+ */
+export function givenPicture({ data, mime_type: mimeType, url }: z.infer<typeof picture>, param: string): GivenPicture {
+  if (data !== undefined && url !== undefined) throw fault(param, 'takes either data or url')
+  if (url !== undefined) {
+    if (!/^https:\/\//i.test(url)) throw fault(`${param}.url`, 'must be an https URL')
+    return { url, mimeType }
+  }
+  if (data === undefined) throw fault(param, 'needs data or url')
+  if (mimeType === undefined || !IMAGE_TYPE.test(mimeType)) {
+    throw fault(`${param}.mime_type`, 'must be the media type of the picture, such as image/png')
+  }
+  return { data, mimeType }
+}
+
+/** The picture as one URL: its own, or a `data:` URL. */
+export function pictureUrl(given: GivenPicture): string {
+  return 'url' in given ? given.url : `data:${given.mimeType};base64,${given.data}`
+}
+
+function fault(param: string, text: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${text}`, param })
+}

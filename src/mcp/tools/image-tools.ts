@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { GatewayError } from '../../core/errors.ts'
-import { idempotencyKey, model, picture } from './arguments.ts'
-import { type GivenPicture, givenPicture } from './picture-argument.ts'
+import { defineTool, MAKES } from '../tool.ts'
+import { answeredPictures, picturesOutput } from './answered-pictures.ts'
+import { type GivenPicture, givenPicture, idempotencyKey, model, picture, pictureUrl } from './arguments.ts'
 
-/** Arguments of `generate_image`: one shape for what the endpoint takes in three. */
-export const imageArguments = z.object({
+/** Arguments of `generate_image`, the same for all three request shapes of the endpoint. */
+const imageArguments = z.object({
   model,
   prompt: z.string().min(1).describe('What to draw, or what to change in the reference images.'),
   reference_images: z.array(picture).max(16).optional().describe('Pictures to start from, for models that take them.'),
@@ -29,10 +30,64 @@ export const imageArguments = z.object({
   idempotency_key: idempotencyKey,
 })
 
-/** Checked arguments of `generate_image`. */
-export type ImageArguments = z.infer<typeof imageArguments>
+/** `POST /v1/images/generations`, in the shape of the model. */
+export const generateImage = defineTool({
+  name: 'generate_image',
+  title: 'Generate an image',
+  description:
+    'Draws pictures from a prompt, and for some models from reference images. Returns image blocks, or links that are ' +
+    'valid for a limited time. Charged by the picture or by tokens.',
+  annotations: MAKES,
+  input: imageArguments,
+  output: picturesOutput,
+  async answer(args, { gateway, json }) {
+    const found = gateway.catalog.find(args.model)
+    const answer = await json({
+      method: 'POST',
+      path: '/v1/images/generations',
+      body: imageBody(args, found?.protocol),
+      idempotencyKey: args.idempotency_key,
+    })
+    return answeredPictures(answer, found?.id ?? args.model)
+  },
+})
 
-/** Arguments that not every shape of request has a place for. */
+/** `POST /v1/images/edits`, as JSON. */
+export const editImage = defineTool({
+  name: 'edit_image',
+  title: 'Edit an image',
+  description:
+    'Changes pictures by an instruction, within a mask if one is given. For models of the kind image_edit; others that ' +
+    'take reference images are called by generate_image. Charged by the picture or by tokens.',
+  annotations: MAKES,
+  input: z.object({
+    model,
+    prompt: z.string().min(1).describe('What to change.'),
+    images: z.array(picture).min(1).max(16).describe('The pictures; a mask applies to the first.'),
+    mask: picture.optional().describe('A PNG of the same size; its transparent area is changed.'),
+    n: z.int().min(1).max(10).optional().describe('How many pictures.'),
+    size: z.string().optional().describe('Such as 1024x1024. Default auto.'),
+    quality: z.string().optional().describe('auto, low, medium or high.'),
+    output_format: z.enum(['png', 'jpeg', 'webp']).optional(),
+    background: z.enum(['transparent', 'opaque', 'auto']).optional(),
+    response_format: z.enum(['b64_json', 'url']).optional().describe('url only for models that answer with addresses.'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: picturesOutput,
+  async answer({ images, mask, idempotency_key: key, ...fields }, { gateway, json }) {
+    const body = {
+      ...fields,
+      images: images.map((entry, index) => ({ image_url: pictureUrl(givenPicture(entry, `images[${index}]`)) })),
+      ...(mask === undefined ? {} : { mask: { image_url: pictureUrl(givenPicture(mask, 'mask')) } }),
+    }
+    const answer = await json({ method: 'POST', path: '/v1/images/edits', body, idempotencyKey: key })
+    return answeredPictures(answer, gateway.catalog.find(fields.model)?.id ?? fields.model)
+  },
+})
+
+type ImageArguments = z.infer<typeof imageArguments>
+
+/** Arguments that some of the request shapes lack. */
 type Optional =
   | 'reference_images'
   | 'aspect_ratio'
@@ -45,10 +100,10 @@ type Optional =
 type Body = Record<string, unknown>
 
 /**
- * Writes the request body in the shape that the model's protocol has (API specification, "Endpoints", note 1).
- * @throws GatewayError `unsupported_parameter` for an argument that has no place in it: nothing is dropped in silence.
+ * Builds the request body in the shape of the model's protocol (API specification, "Endpoints", note 1).
+ * @throws GatewayError `unsupported_parameter` for an argument that the shape lacks: nothing is dropped silently.
  */
-export function imageBody(args: ImageArguments, protocol: string | undefined): Body {
+function imageBody(args: ImageArguments, protocol: string | undefined): Body {
   const pictures = (args.reference_images ?? []).map((entry, index) =>
     givenPicture(entry, `reference_images[${index}]`),
   )

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { MODEL_KINDS } from '../../core/model-kind.ts'
+import { ENDPOINTS } from '../../gateway/routes.ts'
+import { defineTool, LOOKS_UP } from '../tool.ts'
+
+/** The models of `GET /v1/models`, narrowed down. */
+export const listModels = defineTool({
+  name: 'list_models',
+  title: 'List models',
+  description:
+    `Lists the models with their kinds: ${MODEL_KINDS.join(', ')}. Limits and abilities of one ` +
+    'model stand in gateway://catalog/{model}.',
+  annotations: LOOKS_UP,
+  input: z.object({
+    kind: z.enum(MODEL_KINDS).optional().describe('Models of this kind only.'),
+    available_only: z.boolean().optional().describe('Leaves out models whose vendor is not configured. Default true.'),
+  }),
+  output: z.object({
+    models: z.array(z.looseObject({ id: z.string(), kinds: z.array(z.string()), available: z.boolean() })),
+  }),
+  async answer({ kind, available_only: availableOnly = true }, { gateway }) {
+    const models = gateway
+      .models()
+      .filter((row) => (kind === undefined || row.kinds.includes(kind)) && (row.available || !availableOnly))
+      .map(({ id, display_name, owned_by, kinds, available, max_input_tokens, max_tokens }) => ({
+        id,
+        display_name,
+        owned_by,
+        kinds,
+        available,
+        ...(max_input_tokens === undefined ? {} : { max_input_tokens }),
+        ...(max_tokens === undefined ? {} : { max_tokens }),
+      }))
+    return { structured: { models } }
+  },
+})
+
+const endpointIds = [...new Set(ENDPOINTS.map((endpoint) => endpoint.id))]
+
+/** The amount that would be held for a request. */
+export const estimateCost = defineTool({
+  name: 'estimate_cost',
+  title: 'Estimate the cost of a request',
+  description:
+    'Says what a request would cost at most, without sending it: the amount that would be held while it runs. What is ' +
+    'charged in the end is mostly less. Nothing is charged for asking.',
+  annotations: LOOKS_UP,
+  input: z.object({
+    endpoint: z.enum(endpointIds).describe('The endpoint that the request is meant for.'),
+    request: z
+      .looseObject({})
+      .describe('The JSON body, as gateway://reference/{endpoint} describes it. Its model must be named.'),
+  }),
+  output: z.object({
+    endpoint: z.string(),
+    model: z.string(),
+    billing: z.enum(['on', 'off']),
+    currency: z.literal('USD'),
+    cost: z.string().nullable().describe('Dollars, as a decimal string; null when billing is off.'),
+    usage: z.record(z.string(), z.number()).describe('The upper estimate of what the request uses.'),
+  }),
+  async answer({ endpoint, request }, { gateway, principal }) {
+    return { structured: { ...(await gateway.estimate(principal, { endpoint, body: request })) } }
+  },
+})
+
+/** `GET /v1/account`. */
+export const getBalance = defineTool({
+  name: 'get_balance',
+  title: 'Read the balance',
+  description:
+    'Says how much money the account of this key has left, and how much of it is held for requests under way.',
+  annotations: LOOKS_UP,
+  input: z.object({}),
+  output: z.looseObject({
+    id: z.string(),
+    balance: z.string().describe('Dollars, as a decimal string.'),
+    held: z.string().describe('Dollars, as a decimal string.'),
+    currency: z.string(),
+    tier: z.string(),
+  }),
+  async answer(_args, { json }) {
+    return { structured: await json({ method: 'GET', path: '/v1/account' }) }
+  },
+})

@@ -1,0 +1,157 @@
+import { z } from 'zod'
+import type { Clock } from '../../core/clock.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { isTaskId } from '../../tasks/task-id.ts'
+import type { GatewayCall } from '../gateway-call.ts'
+import { defineTool, LOOKS_UP_AT_VENDOR, MAKES } from '../tool.ts'
+import { idempotencyKey, model, taskId } from './arguments.ts'
+
+const VIDEOS_PATH = '/v1/videos/generations'
+
+/** A task as its owner sees it. */
+const taskRecord = z.looseObject({
+  task_id: z.string(),
+  model: z.string(),
+  status: z.string().describe('queued, in_progress, completed, failed, cancelled or unknown.'),
+  created_at: z.number().describe('Unix seconds.'),
+})
+
+const FINAL_STATES: ReadonlySet<unknown> = new Set(['completed', 'failed', 'cancelled'])
+
+const members = z.record(z.string(), z.unknown())
+
+/** `POST /v1/videos/generations`. */
+export const submitVideo = defineTool({
+  name: 'submit_video',
+  title: 'Start a video',
+  description:
+    'Starts a video and returns the id of its task at once; wait_for_video waits for the result. Charged by the second. ' +
+    'The fields of input and parameters depend on the model, see gateway://reference/videos.',
+  annotations: MAKES,
+  input: z.looseObject({
+    model,
+    duration: z.int().min(1).optional().describe('Seconds. Default 5.'),
+    resolution: z.string().optional().describe('480p, 720p (default) or 1080p, as the model has them.'),
+    aspect_ratio: z.string().optional().describe('Such as 16:9.'),
+    input: members.describe('What to show: prompt, and pictures or videos by their URLs.'),
+    parameters: members.optional().describe('Further settings, passed to the vendor as they are.'),
+    webhook_url: z.string().optional().describe('Called when the task has ended.'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: taskRecord,
+  async answer({ idempotency_key: key, ...body }, { json }) {
+    return { structured: await json({ method: 'POST', path: VIDEOS_PATH, body, idempotencyKey: key }) }
+  },
+})
+
+/** `GET /v1/videos/generations/{id}`. */
+export const getVideoTask = defineTool({
+  name: 'get_video_task',
+  title: 'Look at a video task',
+  description:
+    'Returns the record of a video task: its status and, once it has ended, the address of the video or the error.',
+  annotations: LOOKS_UP_AT_VENDOR,
+  input: z.object({ task_id: taskId }),
+  output: taskRecord,
+  async answer({ task_id: id }, { json }) {
+    const record = await json(taskRequest(id))
+    return { structured: record, content: videoLink(record) }
+  },
+})
+
+/** Below the minute after which clients of the protocol time out by default. */
+const DEFAULT_WAIT_SECONDS = 50
+
+const LONGEST_WAIT_SECONDS = 900
+
+/** How often the task is read. The gateway asks the vendor only as often as the vendor recommends. */
+const LOOK_INTERVAL_MS = 2_000
+
+/** Polls a task until it has ended or the time is over. */
+export const waitForVideo = defineTool({
+  name: 'wait_for_video',
+  title: 'Wait for a video',
+  description:
+    'Waits until a video task has ended and returns its record, with progress notifications on the way. When the time is ' +
+    'over first, finished is false: call it again with the same task_id. The task goes on either way.',
+  annotations: LOOKS_UP_AT_VENDOR,
+  input: z.object({
+    task_id: taskId,
+    timeout_seconds: z
+      .number()
+      .min(0)
+      .max(LONGEST_WAIT_SECONDS)
+      .optional()
+      .describe(`Longest wait. Default ${DEFAULT_WAIT_SECONDS}, at most ${LONGEST_WAIT_SECONDS}.`),
+  }),
+  output: taskRecord.extend({ finished: z.boolean().describe('False: the time was over before the task ended.') }),
+  async answer({ task_id: id, timeout_seconds: timeoutSeconds = DEFAULT_WAIT_SECONDS }, context) {
+    const { clock, signal } = context
+    const startedAtMs = clock.now()
+    const endsAtMs = startedAtMs + timeoutSeconds * 1000
+    for (;;) {
+      const record = await context.json(taskRequest(id))
+      if (FINAL_STATES.has(record['status']))
+        return { structured: { ...record, finished: true }, content: videoLink(record) }
+      const leftMs = endsAtMs - clock.now()
+      if (leftMs <= 0) return { structured: { ...record, finished: false } }
+      // Seconds of waiting, because vendors do not report how far a video is.
+      const seconds = (clock.now() - startedAtMs) / 1000
+      await context.progress({
+        progress: Math.min(seconds, timeoutSeconds),
+        total: timeoutSeconds,
+        message: `${String(record['status'])}, waited ${Math.round(seconds)} s`,
+      })
+      await pause(clock, Math.min(LOOK_INTERVAL_MS, leftMs), signal)
+    }
+  },
+})
+
+/** @throws GatewayError `client_closed_request` when the caller disconnects meanwhile. */
+function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => {
+      timer.cancel()
+      reject(new GatewayError('client_closed_request'))
+    }
+    const timer = clock.schedule(delayMs, () => {
+      signal.removeEventListener('abort', leave)
+      resolve()
+    })
+    if (signal.aborted) leave()
+    else signal.addEventListener('abort', leave, { once: true })
+  })
+}
+
+/** `POST /v1/videos/generations/{id}/cancel`. */
+export const cancelVideo = defineTool({
+  name: 'cancel_video',
+  title: 'Cancel a video',
+  description:
+    'Cancels a video task that has not begun to run, and frees its money. One that runs cannot be cancelled.',
+  // A cancelled task cannot be resumed; cancelling again changes nothing.
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+  input: z.object({ task_id: taskId }),
+  output: taskRecord,
+  async answer({ task_id: id }, { json }) {
+    return { structured: await json(taskRequest(id, 'cancel')) }
+  },
+})
+
+/** A link to the finished video, if there is one. */
+function videoLink(record: Readonly<Record<string, unknown>>) {
+  const content = record['content']
+  const url = typeof content === 'object' && content !== null && 'video_url' in content ? content.video_url : undefined
+  return typeof url === 'string'
+    ? [{ type: 'resource_link' as const, uri: url, name: 'video', mimeType: 'video/mp4' }]
+    : []
+}
+
+/**
+ * A request about one task. A malformed id is replaced by one that does not exist, so that it reaches no other path and gets
+ * the same answer.
+ */
+function taskRequest(taskId: string, action?: 'cancel'): GatewayCall {
+  const path = `${VIDEOS_PATH}/${isTaskId(taskId) ? encodeURIComponent(taskId) : 'none'}`
+  return action === undefined ? { method: 'GET', path } : { method: 'POST', path: `${path}/${action}` }
+}
