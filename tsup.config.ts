@@ -1,21 +1,32 @@
 import { rm } from 'node:fs/promises'
-import { defineConfig, type Options } from 'tsup'
+import type { Options } from 'tsup'
+import manifest from './package.json' with { type: 'json' }
+import tsconfig from './tsconfig.json' with { type: 'json' }
 
-/** One entry per path of `exports` in package.json; `test/package/exports.test.ts` keeps the two equal. */
-const libraryEntries = {
-  index: 'src/index.ts',
-  node: 'src/adapters/node.ts',
-  express: 'src/adapters/express.ts',
-  fastify: 'src/adapters/fastify.ts',
-  fetch: 'src/adapters/fetch.ts',
-  client: 'src/client/index.ts',
-  builders: 'src/client/builders/index.ts',
-  mcp: 'src/mcp/index.ts',
-  postgres: 'src/stores/postgres/postgres-store.ts',
-  redis: 'src/stores/redis/redis-limits.ts',
-  sqlite: 'src/stores/sqlite/sqlite-store.ts',
-  testing: 'src/testing/index.ts',
+/** An entry of the package. */
+export interface PackageEntry {
+  /** What hosts import: `signalbox/node`. */
+  readonly specifier: string
+  /** Name of its files in `dist`. */
+  readonly name: string
+  /** `src/adapters/node.ts` */
+  readonly source: string
 }
+
+/**
+ * The entries of `exports` in package.json. Their sources stand in `paths` of tsconfig.json, by which examples and docs are
+ * checked without a build.
+ */
+export const PACKAGE_ENTRIES: readonly PackageEntry[] = Object.keys(manifest.exports)
+  .filter((path) => path !== './package.json')
+  .map((path) => {
+    const specifier = path.replace('.', manifest.name)
+    const [source] = (tsconfig.compilerOptions.paths as Readonly<Record<string, string[]>>)[specifier] ?? []
+    if (source === undefined) throw new Error(`tsconfig.json: add the source of "${specifier}" to paths`)
+    return { specifier, name: path === '.' ? 'index' : path.slice('./'.length), source: source.slice('./'.length) }
+  })
+
+const libraryEntries = Object.fromEntries(PACKAGE_ENTRIES.map(({ name, source }) => [name, source]))
 
 const javascript = {
   target: 'node20',
@@ -39,10 +50,10 @@ const declarations: Options = {
   silent: true,
 }
 
-export default defineConfig(async (overrides) => {
+export default async function builds(overrides: Options): Promise<Options[]> {
   // `tsup --format esm` is what `npm start` runs: only what Node needs to execute, in a second instead of ten.
   if (overrides.format !== undefined) return [esm]
   // Not tsup's `clean`: the three builds run at the same time and would delete each other's files.
   await rm('dist', { recursive: true, force: true })
   return [esm, commonjs, declarations]
-})
+}

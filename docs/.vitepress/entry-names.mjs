@@ -1,19 +1,22 @@
+import { readFileSync } from 'node:fs'
 import { Converter } from 'typedoc'
 
-/** Entries of the package by their files, where the name of the file is not that of the entry. */
-const NAMES = new Map([
-  ['index', 'signalbox'],
-  ['client/builders', 'signalbox/builders'],
-  ['stores/postgres/postgres-store', 'signalbox/postgres'],
-  ['stores/redis/redis-limits', 'signalbox/redis'],
-  ['stores/sqlite/sqlite-store', 'signalbox/sqlite'],
-])
+const { compilerOptions } = JSON.parse(readFileSync(new URL('../../tsconfig.json', import.meta.url), 'utf8'))
 
-/** Calls the modules of the reference what hosts write in an import. */
+/** Entries of the package, by the names that TypeDoc gives their sources. */
+const NAMES = new Map(
+  Object.entries(compilerOptions.paths).map(([specifier, [source]]) => [
+    source
+      .replace(/^\.\/src\//, '')
+      .replace(/\.ts$/, '')
+      .replace(/\/index$/, ''),
+    specifier,
+  ]),
+)
+
+/** Names the modules of the reference as hosts import them. */
 export function load(app) {
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
-    for (const entry of project.children ?? []) {
-      entry.name = NAMES.get(entry.name) ?? `signalbox/${entry.name.replace(/^adapters\//, '')}`
-    }
+    for (const entry of project.children ?? []) entry.name = NAMES.get(entry.name) ?? entry.name
   })
 }

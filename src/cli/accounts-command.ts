@@ -1,12 +1,9 @@
 import { formatDollars } from '../core/money.ts'
 import type { Account, LedgerEntry } from '../stores/ledger.ts'
-import { alignedRows } from './aligned-rows.ts'
-import { commandArguments } from './command-arguments.ts'
-import { capJson, capText, dollarsText } from './dollars-text.ts'
-import { SettingError } from './setting-error.ts'
-import { checkDollars, parseCap, parseCount, parseId, parseTier } from './setting-values.ts'
-import type { Terminal } from './terminal.ts'
-import { type Administration, withStore } from './with-store.ts'
+import { commandArguments, runAction } from './command-arguments.ts'
+import { existingAccount, withStore } from './open-store.ts'
+import { checkDollars, parseCap, parseCount, parseId, parseTier, SettingError } from './setting-values.ts'
+import { capJson, capText, dollarsText, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_LEDGER_LINES = '20'
 
@@ -15,19 +12,8 @@ const DEFAULT_LEDGER_LINES = '20'
  * @throws SettingError naming the argument.
  */
 export async function accountsCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const [action, ...rest] = words
-  switch (action) {
-    case 'create':
-      return createAccount(rest, terminal)
-    case 'credit':
-      return creditAccount(rest, terminal)
-    case 'show':
-      return showAccount(rest, terminal)
-    case 'ledger':
-      return showLedger(rest, terminal)
-    default:
-      throw new SettingError('accounts: say create, credit, show or ledger; see signalbox --help')
-  }
+  const actions = { create: createAccount, credit: creditAccount, show: showAccount, ledger: showLedger }
+  return runAction('accounts', actions, words, terminal)
 }
 
 async function createAccount(words: readonly string[], terminal: Terminal): Promise<void> {
@@ -57,10 +43,10 @@ async function creditAccount(words: readonly string[], terminal: Terminal): Prom
   const amount = checkDollars('the amount', text)
   const creditId = parseGiven(given.option('id'), (value) => parseId('--id', value))
   const { isNew, account } = await withStore(terminal, { store: given.option('store') }, async (administration) => {
-    await existing(administration, accountId)
+    await existingAccount(administration, accountId)
     const options = { description: 'credit by hand', ...(creditId === undefined ? {} : { creditId }) }
     const isNew = await administration.accounts.credit(accountId, amount, options)
-    return { isNew, account: await existing(administration, accountId) }
+    return { isNew, account: await existingAccount(administration, accountId) }
   })
   if (given.flag('json')) {
     terminal.print(JSON.stringify({ ...accountJson(account), credited: isNew ? amount : '0' }))
@@ -75,7 +61,7 @@ async function showAccount(words: readonly string[], terminal: Terminal): Promis
   const given = commandArguments(words, { options: ['store'], flags: ['json'], positionals: ['the account’s id'] })
   const [accountId = ''] = given.positionals
   const account = await withStore(terminal, { store: given.option('store') }, (administration) =>
-    existing(administration, accountId),
+    existingAccount(administration, accountId),
   )
   printAccount(account, terminal, given.flag('json'))
 }
@@ -89,40 +75,33 @@ async function showLedger(words: readonly string[], terminal: Terminal): Promise
   const [accountId = ''] = given.positionals
   const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_LEDGER_LINES)
   const entries = await withStore(terminal, { store: given.option('store') }, async (administration) => {
-    await existing(administration, accountId)
+    await existingAccount(administration, accountId)
     return administration.accounts.ledger(accountId, { limit })
   })
   if (given.flag('json')) terminal.print(JSON.stringify({ object: 'list', data: entries.map(entryJson) }))
-  else for (const line of alignedRows(entries.map(entryRow))) terminal.print(line)
-}
-
-async function existing({ accounts }: Administration, accountId: string): Promise<Account> {
-  const account = await accounts.get(accountId)
-  if (account === undefined) throw new SettingError(`there is no account ${JSON.stringify(accountId)}`)
-  return account
+  else printRows(terminal, entries.map(entryRow))
 }
 
 function parseGiven<Value>(text: string | undefined, parse: (text: string) => Value): Value | undefined {
   return text === undefined ? undefined : parse(text)
 }
 
-function printAccount(account: Account, { print }: Terminal, asJson: boolean): void {
+function printAccount(account: Account, terminal: Terminal, asJson: boolean): void {
   if (asJson) {
-    print(JSON.stringify(accountJson(account)))
+    terminal.print(JSON.stringify(accountJson(account)))
     return
   }
-  const rows = [
+  printRows(terminal, [
     ['account', account.id],
     ['balance', dollarsText(account.balance)],
     ['held', dollarsText(account.held)],
     ['tier', account.tier],
     ['cap', account.spendingCap === undefined ? 'none' : capText(account.spendingCap)],
     ['made', new Date(account.createdAtMs).toISOString()],
-  ]
-  for (const line of alignedRows(rows)) print(line)
+  ])
 }
 
-/** The members of `GET /v1/account`, and what only the operator sees. */
+/** The members of `GET /v1/account`, and those for the operator only. */
 function accountJson(account: Account) {
   return {
     object: 'account',

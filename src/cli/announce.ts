@@ -1,11 +1,11 @@
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ConfiguredVendor } from './configured-vendors.ts'
-import { dollarsText } from './dollars-text.ts'
+import { describeStore, describeUrl, type StoreSetting } from './open-store.ts'
 import type { StartKeys } from './serve-keys.ts'
 import type { ServeSettings } from './serve-settings.ts'
-import { describeStore, describeUrl, type StoreSetting } from './store-setting.ts'
+import { dollarsText } from './terminal.ts'
 
-/** What a server says of itself once it listens. */
+/** What is printed once a server listens. */
 export interface Announcement {
   readonly print: (line: string) => void
   readonly version: string
@@ -17,7 +17,7 @@ export interface Announcement {
   readonly keys: StartKeys
 }
 
-/** Prints the address, what is configured and what is not, and a first call to try. */
+/** Prints the address, what is configured and what is not, and an example call. */
 export async function announce(announcement: Announcement): Promise<void> {
   const { print, version, url, vendors, settings, store } = announcement
   print(`signalbox ${version} listening on ${url}`)
@@ -48,7 +48,7 @@ async function announceKeys({ print, gateway, store, keys }: Announcement): Prom
     print(`keys      ${keys.count} in the store; signalbox keys create makes another`)
     return
   }
-  // Keys that the operator gave are theirs to keep out of logs; only a key made here is shown whole.
+  // Given keys stay out of logs; only a key made here is shown whole.
   if (keys.source === 'given') print(`key       ${keys.first.key.slice(0, 6)}…`)
   else print(`key       ${keys.key}   (${store.kind === 'memory' ? 'made for this run' : 'made now, shown this once'})`)
   const account = await gateway.accounts.get(keys.source === 'given' ? keys.first.account : keys.account)

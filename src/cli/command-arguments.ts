@@ -1,5 +1,26 @@
 import { parseArgs } from 'node:util'
-import { SettingError } from './setting-error.ts'
+import { SettingError } from './setting-values.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Runs one action of a command with the words after it. */
+type Action = (words: readonly string[], terminal: Terminal) => Promise<void>
+
+/**
+ * Runs the action that the first word names.
+ * @throws SettingError for another word, listing the actions, and what the action throws.
+ */
+export async function runAction(
+  command: string,
+  actions: Readonly<Record<string, Action>>,
+  [name = '', ...rest]: readonly string[],
+  terminal: Terminal,
+): Promise<void> {
+  const action = Object.hasOwn(actions, name) ? actions[name] : undefined
+  if (action !== undefined) return action(rest, terminal)
+  const names = Object.keys(actions)
+  const last = names.pop()
+  throw new SettingError(`${command}: say ${names.join(', ')} or ${last}; see signalbox --help`)
+}
 
 /** The words after a command. */
 export interface CommandArguments<Option extends string, Flag extends string> {
@@ -12,8 +33,8 @@ export interface CommandArguments<Option extends string, Flag extends string> {
 
 /**
  * Reads the words after a command.
- * @param accepted names of options with a value, of flags, and of the words that stand for themselves, all of which must be there.
- * @throws SettingError for a word too many or too few, and for options that the command does not have.
+ * @param accepted names of options with a value, of flags, and of positional words, all of which are required.
+ * @throws SettingError for missing or extra words and unknown options.
  */
 export function commandArguments<Option extends string, Flag extends string>(
   words: readonly string[],

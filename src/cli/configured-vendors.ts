@@ -4,8 +4,8 @@ import { gemini } from '../vendors/gemini/gemini.ts'
 import { openai } from '../vendors/openai/openai.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { voyage } from '../vendors/voyage/voyage.ts'
-import type { Environment } from './serve-settings.ts'
-import { SettingError } from './setting-error.ts'
+import { SettingError } from './setting-values.ts'
+import type { Environment } from './terminal.ts'
 
 interface VendorOptions {
   readonly apiKey?: readonly string[] | string
@@ -21,15 +21,15 @@ const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptio
   ['VOYAGE', voyage],
 ]
 
-/** A vendor, and what stands behind it. */
+/** A vendor, and whether it can be called. */
 export interface ConfiguredVendor {
   readonly vendor: Vendor
   readonly state: 'configured' | 'stand-in' | 'not configured'
 }
 
 /**
- * Builds every vendor from the environment. One without a key is pointed at the stand-ins when their origin is given.
- * @throws SettingError for a base URL that is none.
+ * Builds every vendor from the environment. Vendors without a key use the stand-ins when their origin is given.
+ * @throws SettingError for a malformed base URL.
  */
 export function configuredVendors(environment: Environment, standInOrigin: string | undefined): ConfiguredVendor[] {
   return FACTORIES.map(([prefix, make]) => {
@@ -49,7 +49,7 @@ export function configuredVendors(environment: Environment, standInOrigin: strin
   })
 }
 
-/** Keys separated by commas, which no vendor's keys hold; each once. */
+/** Keys separated by commas, without duplicates. No vendor's keys contain commas. */
 function keysOf(text: string | undefined): readonly string[] {
   const keys = (text ?? '').split(',').map((key) => key.trim())
   return [...new Set(keys.filter((key) => key !== ''))]

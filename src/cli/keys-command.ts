@@ -4,14 +4,11 @@ import { ENDPOINTS } from '../gateway/routes.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
-import { alignedRows } from './aligned-rows.ts'
-import { type CommandArguments, commandArguments } from './command-arguments.ts'
-import { keyJson, keyRows, keyState } from './key-text.ts'
+import { type CommandArguments, commandArguments, runAction } from './command-arguments.ts'
+import { withStore } from './open-store.ts'
 import { configuredCatalog } from './serve-settings.ts'
-import { SettingError } from './setting-error.ts'
-import { parseCap, parseCount, parseDuration, parseLabel, parseNames } from './setting-values.ts'
-import type { Terminal } from './terminal.ts'
-import { withStore } from './with-store.ts'
+import { parseCap, parseCount, parseDuration, parseLabel, parseNames, SettingError } from './setting-values.ts'
+import { capJson, capText, printRows, type Terminal } from './terminal.ts'
 
 const CREATE_OPTIONS = [
   ...['account', 'label', 'endpoints', 'models', 'expires'],
@@ -23,19 +20,7 @@ const CREATE_OPTIONS = [
  * @throws SettingError naming the argument.
  */
 export async function keysCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const [action, ...rest] = words
-  switch (action) {
-    case 'create':
-      return createKey(rest, terminal)
-    case 'list':
-      return listKeys(rest, terminal)
-    case 'revoke':
-      return revokeKey(rest, terminal)
-    case 'rotate':
-      return rotateKey(rest, terminal)
-    default:
-      throw new SettingError('keys: say create, list, revoke or rotate; see signalbox --help')
-  }
+  return runAction('keys', { create: createKey, list: listKeys, revoke: revokeKey, rotate: rotateKey }, words, terminal)
 }
 
 async function createKey(words: readonly string[], terminal: Terminal): Promise<void> {
@@ -55,7 +40,7 @@ async function listKeys(words: readonly string[], terminal: Terminal): Promise<v
   }
   const nowMs = systemClock.now()
   const rows = records.map((record) => [record.id, record.accountId, keyState(record, nowMs), record.label])
-  for (const line of alignedRows(rows)) terminal.print(line)
+  printRows(terminal, rows)
 }
 
 async function revokeKey(words: readonly string[], terminal: Terminal): Promise<void> {
@@ -124,7 +109,7 @@ function parseEndpoints(option: string, text: string): string[] {
   })
 }
 
-/** Scopes hold public ids, so aliases are written as what they stand for. */
+/** Scopes hold public ids, so aliases are replaced by them. */
 function parseModels(option: string, text: string, terminal: Terminal): string[] {
   const catalog = configuredCatalog(terminal.environment)
   const ids = parseNames(option, text).map((name) => {
@@ -139,13 +124,73 @@ function parseModels(option: string, text: string, terminal: Terminal): string[]
 
 function printNewKey(
   { key, record }: { readonly key: string; readonly record: KeyRecord },
-  { print }: Terminal,
+  terminal: Terminal,
   asJson: boolean,
 ): void {
   if (asJson) {
-    print(JSON.stringify({ ...keyJson(record), key }))
+    terminal.print(JSON.stringify({ ...keyJson(record), key }))
     return
   }
-  for (const line of alignedRows([['key', key], ...keyRows(record)])) print(line)
-  print('Keep the key now: only its SHA-256 is stored, and it cannot be shown again.')
+  printRows(terminal, [['key', key], ...keyRows(record)])
+  terminal.print('Keep the key now: only its SHA-256 is stored, and it cannot be shown again.')
+}
+
+/** A key as JSON, without the secret. */
+function keyJson(record: KeyRecord) {
+  const { limits } = record
+  return {
+    object: 'key',
+    id: record.id,
+    account: record.accountId,
+    label: record.label,
+    endpoints: record.scopes.endpoints ?? null,
+    models: record.scopes.models ?? null,
+    limits: {
+      rpm: limits?.requestsPerMinute ?? null,
+      tpm: limits?.tokensPerMinute ?? null,
+      concurrency: limits?.concurrency ?? null,
+    },
+    cap: capJson(record.spendingCap),
+    created_at: seconds(record.createdAtMs),
+    expires_at: seconds(record.expiresAtMs),
+    revoked_at: seconds(record.revokedAtMs),
+  }
+}
+
+/** A key as rows of text. */
+function keyRows(record: KeyRecord): string[][] {
+  return [
+    ['id', record.id],
+    ['account', record.accountId],
+    ...(record.label === '' ? [] : [['label', record.label]]),
+    ['endpoints', record.scopes.endpoints?.join(', ') ?? 'all'],
+    ['models', record.scopes.models?.join(', ') ?? 'all'],
+    ['limits', limitsText(record.limits)],
+    ['cap', record.spendingCap === undefined ? 'none' : capText(record.spendingCap)],
+    ['expires', record.expiresAtMs === undefined ? 'never' : new Date(record.expiresAtMs).toISOString()],
+  ]
+}
+
+/** Whether a key may be used, and until when. */
+function keyState(record: KeyRecord, nowMs: number): string {
+  if (record.revokedAtMs !== undefined) return `revoked ${day(record.revokedAtMs)}`
+  if (record.expiresAtMs === undefined) return 'valid'
+  return record.expiresAtMs <= nowMs ? `expired ${day(record.expiresAtMs)}` : `valid until ${day(record.expiresAtMs)}`
+}
+
+function limitsText(limits: RateLimits | undefined): string {
+  const parts = [
+    ['rpm', limits?.requestsPerMinute],
+    ['tpm', limits?.tokensPerMinute],
+    ['concurrency', limits?.concurrency],
+  ].flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+  return parts.length === 0 ? 'those of the gateway' : parts.join(',')
+}
+
+function day(timeMs: number): string {
+  return new Date(timeMs).toISOString().slice(0, 10)
+}
+
+function seconds(timeMs: number | undefined): number | null {
+  return timeMs === undefined ? null : Math.floor(timeMs / 1000)
 }

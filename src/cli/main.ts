@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
+import type { ModelDefinition } from '../catalog/model.ts'
+import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { accountsCommand } from './accounts-command.ts'
 import { commandArguments } from './command-arguments.ts'
 import { keysCommand } from './keys-command.ts'
-import { builtInModelRows } from './model-rows.ts'
-import { serveCommand } from './serve-command.ts'
-import { SettingError } from './setting-error.ts'
-import type { Terminal } from './terminal.ts'
+import { type RunningServer, serve } from './serve.ts'
+import { SettingError } from './setting-values.ts'
+import { consoleLogger, printRows, type Terminal } from './terminal.ts'
 import { webhooksCommand } from './webhooks-command.ts'
 
 const HELP = `signalbox: an AI gateway
@@ -78,7 +79,7 @@ function version(): string {
   return manifest.version
 }
 
-// A reader such as `head` may leave before the list is out; that is no fault.
+// A reader such as `head` may close the pipe early, which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })
@@ -94,7 +95,7 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
     return print(HELP.trimEnd())
   switch (command) {
     case 'serve':
-      return serveCommand(rest, terminal, version())
+      return serveCommand(rest, terminal)
     case 'accounts':
       return accountsCommand(rest, terminal)
     case 'keys':
@@ -103,10 +104,70 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
       return webhooksCommand(rest, terminal)
     case 'models':
       commandArguments(rest, { options: [], flags: [], positionals: [] })
-      return builtInModelRows().forEach(print)
+      return printRows(terminal, BUILT_IN_MODELS.map(modelRow))
     default:
       throw new SettingError(`there is no command ${JSON.stringify(command)}; see signalbox --help`)
   }
+}
+
+/**
+ * `signalbox serve [--sandbox]`: returns once the server listens. SIGTERM or SIGINT end the process after the requests in
+ * progress, a second one at once. SIGHUP reads the price file again.
+ * @throws SettingError for a setting that cannot be used.
+ */
+async function serveCommand(words: readonly string[], terminal: Terminal): Promise<void> {
+  const given = commandArguments(words, { options: [], flags: ['sandbox'], positionals: [] })
+  const starting = serve({ ...terminal, useStandIns: given.flag('sandbox'), version: version() })
+  // First, because a signal may arrive as soon as the server has printed that it listens.
+  stopOnSignal(async () => (await starting).close())
+  reloadOnSignal(terminal, starting)
+  await starting
+}
+
+/** Without a price file SIGHUP ends the process, as usual. */
+function reloadOnSignal({ environment }: Terminal, starting: Promise<RunningServer>): void {
+  const path = environment['SIGNALBOX_PRICES']?.trim()
+  if (path === undefined || path === '') return
+  process.on('SIGHUP', () => {
+    starting.then(
+      (running) => reload(running),
+      // The start failed, and `main` reports the error.
+      () => undefined,
+    )
+  })
+}
+
+function reload({ reloadPrices }: RunningServer): void {
+  try {
+    reloadPrices?.()
+    consoleLogger.info('the prices were read again')
+  } catch (error) {
+    consoleLogger.error('the prices were not replaced; the last good ones stay', {
+      fault: error instanceof Error ? error.message : String(error),
+    })
+  }
+}
+
+function stopOnSignal(close: () => Promise<void>): void {
+  let isStopping = false
+  const stop = (): void => {
+    if (isStopping) process.exit(1)
+    isStopping = true
+    close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        consoleLogger.error('not everything could be closed', { error })
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+/** Id, kinds, vendor, and the vendor's own id. */
+function modelRow({ id, kind, vendor, upstream }: ModelDefinition): string[] {
+  return [id, [kind].flat().join('+'), vendor, upstream ?? id]
 }
 
 function fail(error: unknown): never {

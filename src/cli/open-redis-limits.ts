@@ -1,13 +1,12 @@
 import type { Logger } from '../core/logger.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import { type RedisClient, redisLimits } from '../stores/redis/redis-limits.ts'
-import { loadOptionalPackage } from './optional-package.ts'
-import { describeUrl } from './store-setting.ts'
+import { describeUrl, loadOptionalPackage } from './open-store.ts'
 
-/** How long the start waits for Redis. Without it, every process counts for itself until Redis is there. */
+/** How long the start waits for Redis. After that, each process counts by itself until Redis answers. */
 const START_WAIT_MS = 2_000
 
-/** Redis must be found again within two seconds of its return. */
+/** Reconnects within two seconds of Redis's return. */
 const LONGEST_RETRY_MS = 1_000
 
 /** Limits that several gateways share. */
@@ -17,7 +16,7 @@ export interface SharedLimits {
   close(): Promise<void>
 }
 
-/** What is used of the package `ioredis`. */
+/** The part of the package `ioredis` that is used. */
 interface IoredisClient {
   readonly status: string
   on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
@@ -27,8 +26,8 @@ interface IoredisClient {
 type IoredisConstructor = new (url: string, options: Readonly<Record<string, unknown>>) => IoredisClient & RedisClient
 
 /**
- * Connects to Redis and keeps the limits there. Redis that is down does not stop the start: limits are local meanwhile.
- * @param expectedInstances how many processes share them, each of which grants its part while Redis is down; one when undefined.
+ * Connects to Redis and keeps the limits there. The start succeeds while Redis is down: limits are local meanwhile.
+ * @param expectedInstances number of processes that share the limits, each granting its part while Redis is down; default 1.
  * @throws SettingError when the package `ioredis` is missing.
  */
 export async function openRedisLimits(
@@ -39,13 +38,13 @@ export async function openRedisLimits(
   const loaded = await loadOptionalPackage('ioredis', 'REDIS_URL')
   const Redis = (loaded['Redis'] ?? loaded['default']) as IoredisConstructor
   const client = new Redis(url, {
-    // A command that waits for a connection would be late anyway.
+    // A command that waits for a connection would come too late.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: START_WAIT_MS,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, LONGEST_RETRY_MS),
   })
-  // Without a listener an error would end the process; the limits themselves say when they are shared and when not.
+  // Without a listener an error would end the process. The limits log when they are shared and when not.
   client.on('error', () => undefined)
   if (!(await isReadyInTime(client)))
     logger.warn('Redis does not answer; limits are kept by this process until it does', { url: describeUrl(url) })
@@ -63,7 +62,7 @@ export async function openRedisLimits(
 function isReadyInTime(client: IoredisClient): Promise<boolean> {
   return new Promise((resolve) => {
     if (client.status === 'ready') return resolve(true)
-    // Not the shared clock: its timers let the process end, and nothing else may be under way yet.
+    // Not the shared clock: its timers do not keep the process alive, and nothing else may at this point.
     const timer = setTimeout(() => resolve(false), START_WAIT_MS)
     client.on('ready', () => {
       clearTimeout(timer)

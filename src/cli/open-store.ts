@@ -1,19 +1,61 @@
+import { existsSync } from 'node:fs'
+import { systemClock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import { timeOrderedIds } from '../core/ids.ts'
+import { type Accounts, accountsOf } from '../gateway/accounts.ts'
+import { type Keys, keysOf } from '../gateway/keys.ts'
+import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
-import { sqliteStore } from '../stores/sqlite/sqlite-store.ts'
-import { loadOptionalPackage } from './optional-package.ts'
-import { SettingError } from './setting-error.ts'
-import { describeStore, type StoreSetting } from './store-setting.ts'
+import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
+import { SettingError } from './setting-values.ts'
+import type { Terminal } from './terminal.ts'
 
-/** A store, not started yet, and what was opened for it. */
-export interface OpenStore {
+/** Where accounts, keys and balances are stored. */
+export type StoreSetting =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | { readonly kind: 'postgres'; readonly url: string }
+
+/** In the working directory. */
+export const DEFAULT_STORE: StoreSetting = { kind: 'sqlite', path: 'signalbox.db' }
+
+/**
+ * Reads `memory:`, `sqlite:PATH` or `postgres://…`.
+ * @param name of the variable or option, for the error.
+ * @throws SettingError, which never shows the text: a URL may hold a password.
+ */
+export function parseStoreSetting(name: string, text: string): StoreSetting {
+  if (text === 'memory:' || text === 'sqlite::memory:') return { kind: 'memory' }
+  if (text.startsWith('sqlite:') && text.length > 'sqlite:'.length)
+    return { kind: 'sqlite', path: text.slice('sqlite:'.length) }
+  if (/^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text)) return { kind: 'postgres', url: text }
+  throw new SettingError(`${name}: must be memory:, sqlite:PATH or postgres://user:password@host/database`)
+}
+
+/** A store as text, without user, password and parameters. */
+export function describeStore(setting: StoreSetting): string {
+  if (setting.kind === 'memory') return 'memory:'
+  if (setting.kind === 'sqlite') return `sqlite:${setting.path}`
+  return describeUrl(setting.url)
+}
+
+/** Scheme, host, port and path of a URL. */
+export function describeUrl(text: string): string {
+  const { protocol, host, pathname } = new URL(text)
+  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+}
+
+/** A store that is not started yet, and the connections opened for it. */
+interface OpenStore {
   readonly store: GatewayStore
-  /** Closes the connections that were made for the store; the store itself is closed before, by whoever started it. */
+  /** Closes the connections, after the store itself was closed. */
   release(): Promise<void>
 }
 
-/** What is used of the package `pg`. */
+/** The part of the package `pg` that is used. */
 interface EndablePool extends PostgresPool {
   end(): Promise<void>
 }
@@ -35,7 +77,7 @@ export async function openStore(name: string, setting: StoreSetting): Promise<Op
   return { store: postgresStore({ pool }), release: () => pool.end() }
 }
 
-/** The error for a store that could not be started, in words for the operator. */
+/** The error for a store that could not be started. */
 export function storeError(name: string, setting: StoreSetting, cause: unknown): SettingError {
   const text = cause instanceof Error ? messageOf(cause) : String(cause)
   const error = new SettingError(`${name}: ${describeStore(setting)} cannot be used: ${text}`)
@@ -43,9 +85,85 @@ export function storeError(name: string, setting: StoreSetting, cause: unknown):
   return error
 }
 
-/** Node reports a refused connection to several addresses as one error without a text of its own. */
+/** Node reports a refused connection to several addresses as one error without a message. */
 function messageOf(error: Error): string {
   if (error.message !== '') return error.message
   const [first] = error instanceof AggregateError ? error.errors : []
   return first instanceof Error ? first.message : ((error as NodeJS.ErrnoException).code ?? error.name)
+}
+
+/** Administration of a store. */
+interface Administration {
+  readonly accounts: Accounts
+  readonly keys: Keys
+  readonly webhooks: Webhooks
+}
+
+/**
+ * Runs a command on the store of `--store`, else of `SIGNALBOX_STORE`, else on `sqlite:signalbox.db`, and closes it.
+ * @param wanted `mayCreate`: the command may create the SQLite database. Other commands, run in the wrong folder, would
+ *   leave an empty one behind.
+ * @throws SettingError for a store that keeps nothing or cannot be used, and for input that the store refuses.
+ */
+export async function withStore<Result>(
+  terminal: Terminal,
+  wanted: { readonly store: string | undefined; readonly mayCreate?: boolean },
+  run: (administration: Administration) => Promise<Result>,
+): Promise<Result> {
+  const name = wanted.store === undefined ? 'SIGNALBOX_STORE' : '--store'
+  const text = wanted.store ?? terminal.environment['SIGNALBOX_STORE']?.trim()
+  const setting = text === undefined || text === '' ? DEFAULT_STORE : parseStoreSetting(name, text)
+  if (setting.kind === 'memory')
+    throw new SettingError(
+      `${name}: this command needs a durable store, sqlite:PATH or postgres://…; memory: keeps nothing`,
+    )
+  if (setting.kind === 'sqlite' && wanted.mayCreate !== true && !existsSync(setting.path))
+    throw new SettingError(
+      `${name}: there is no database ${describeStore(setting)}; signalbox serve or signalbox accounts create makes one`,
+    )
+  const { store, release } = await openStore(name, setting)
+  try {
+    try {
+      await store.start()
+    } catch (cause) {
+      throw storeError(name, setting, cause)
+    }
+    const ready = async (): Promise<void> => undefined
+    return await run({
+      accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
+      keys: keysOf(store, systemClock, timeOrderedIds, ready),
+      webhooks: webhooksOf(store, systemClock, ready),
+    })
+  } catch (error) {
+    // Refused input is for the operator to correct; other errors are bugs and keep their stack.
+    if (error instanceof RangeError || (GatewayError.isInstance(error) && error.status < 500))
+      throw new SettingError(error.message)
+    if (error instanceof SqliteStoreError) throw storeError(name, setting, error)
+    throw error
+  } finally {
+    await store.close()
+    await release()
+  }
+}
+
+/** @throws SettingError when there is no such account. */
+export async function existingAccount({ accounts }: Administration, accountId: string): Promise<Account> {
+  const account = await accounts.get(accountId)
+  if (account === undefined) throw new SettingError(`there is no account ${JSON.stringify(accountId)}`)
+  return account
+}
+
+/**
+ * Loads a package that is only needed for a setting.
+ * @param setting named in the error.
+ * @throws SettingError saying what to install.
+ */
+export async function loadOptionalPackage(name: string, setting: string): Promise<Record<string, unknown>> {
+  try {
+    // The name is not a literal, so bundlers ignore the import.
+    return (await import(/* @vite-ignore */ name)) as Record<string, unknown>
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new SettingError(`${setting}: needs the package ${name}; install it beside signalbox (npm install ${name})`)
+  }
 }

@@ -9,7 +9,7 @@ export type StartKeys =
   | { readonly source: 'made'; readonly key: string; readonly account: string }
   | { readonly source: 'stored'; readonly count: number }
 
-/** The keys of `SIGNALBOX_API_KEYS`; the account of each follows from the key, so that it is the same at every start. */
+/** The keys of `SIGNALBOX_API_KEYS`. Each account id is derived from its key, so that every start has the same. */
 export function fixedKeys(settings: ServeSettings): FixedKey[] {
   return settings.apiKeys.map((key) => ({
     key,
@@ -19,9 +19,8 @@ export function fixedKeys(settings: ServeSettings): FixedKey[] {
 }
 
 /**
- * Sees to it that somebody can call a gateway that was just started: credits the accounts of the given keys, once each
- * however often the server starts, or makes a key when neither the settings nor the store have one.
- *
+ * Ensures that the started gateway has a usable key: credits the accounts of the given keys, once each over all starts, or
+ * makes a key when neither the settings nor the store have one.
  * @param credit dollars for each account that belongs to a given or a made key.
  */
 export async function startKeys(
@@ -33,7 +32,7 @@ export async function startKeys(
   const [first] = given
   if (first !== undefined) {
     for (const { account } of given) {
-      // An account that exists already keeps its tier otherwise.
+      // For accounts of earlier starts.
       if (settings.tier !== undefined) await gateway.accounts.update(account, { tier: settings.tier })
       await creditOnce(gateway, account, credit)
     }

@@ -4,12 +4,13 @@ import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { type PriceFile, type ReloadablePrices, reloadablePrices } from '../catalog/prices/prices.ts'
+import { GatewayError } from '../core/errors.ts'
 import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import type { Timeouts } from '../stages/stage-context.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
-import { SettingError } from './setting-error.ts'
+import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
   checkDollars,
   parseCount,
@@ -19,21 +20,18 @@ import {
   parseRetentionDays,
   parseSwitch,
   parseTier,
+  SettingError,
 } from './setting-values.ts'
-import { parseStoreSetting, type StoreSetting } from './store-setting.ts'
+import type { Environment } from './terminal.ts'
 
-/** The environment of a process. */
-export type Environment = Readonly<Record<string, string | undefined>>
-
-/** What `signalbox serve` reads from the environment. The variables' names are public interface. */
+/** Settings of `signalbox serve`. The names of the variables are public interface. */
 export interface ServeSettings {
   readonly host: string
   readonly port: number
-  /** Undefined: SIGNALBOX_STORE is not set. */
   readonly store: StoreSetting | undefined
-  /** Where limits are shared; undefined: each process counts for itself. */
+  /** Where limits are shared; undefined: each process counts by itself. */
   readonly redisUrl: string | undefined
-  /** Keys accepted as given, each with an account of its own. Empty: those of the store, else one is made. */
+  /** Accepted keys, each with its own account. Empty: the keys of the store are used, or one is made. */
   readonly apiKeys: readonly string[]
   /** Dollars credited once to each of those accounts. */
   readonly credit: string | undefined
@@ -41,19 +39,19 @@ export interface ServeSettings {
   readonly prices: ServePrices | undefined
   readonly models: readonly ModelDefinition[]
   readonly limits: RateLimits
-  /** Undefined: accounts keep the tier that they have, new ones are `paid`. */
+  /** Undefined: accounts keep their tier, and new ones are `paid`. */
   readonly tier: Tier | undefined
   readonly timeouts: Partial<Timeouts>
   readonly holdTtlMs: number | undefined
-  /** Signs webhooks of accounts without a secret of their own; undefined: those can have none. */
+  /** Signs webhooks of accounts without their own secret; undefined: such accounts get no webhooks. */
   readonly webhookSecret: string | undefined
   readonly taskDeadlineMs: number | undefined
   readonly taskPollIntervalMs: number | undefined
-  /** `Infinity`: for ever. */
+  /** `Infinity`: forever. */
   readonly taskRetentionDays: number | undefined
-  /** Opens `GET /healthz?verbose`; undefined: nobody sees the state of the vendors. */
+  /** Grants `GET /healthz?verbose`; undefined: the state of the vendors is not shown. */
   readonly operatorKey: string | undefined
-  /** How many processes share the limits of `redisUrl`; undefined: one. */
+  /** Number of processes that share `redisUrl`; undefined: one. */
   readonly expectedInstances: number | undefined
   /** May URLs that callers give point to private addresses? Undefined: no. */
   readonly allowPrivateUrls: boolean | undefined
@@ -66,10 +64,7 @@ export interface ServePrices {
 }
 
 /**
- * Reads `HOST`, `PORT`, `SIGNALBOX_STORE`, `REDIS_URL`, `SIGNALBOX_API_KEYS`, `SIGNALBOX_CREDIT`, `SIGNALBOX_PRICES`, `SIGNALBOX_MODELS`, `SIGNALBOX_LIMITS`,
- * `SIGNALBOX_TIER`, `SIGNALBOX_TIMEOUTS`, `SIGNALBOX_HOLD_TTL`, `SIGNALBOX_WEBHOOK_SECRET`, `SIGNALBOX_TASK_DEADLINE`,
- * `SIGNALBOX_TASK_POLL_INTERVAL`, `SIGNALBOX_TASK_RETENTION`, `SIGNALBOX_OPERATOR_KEY`, `SIGNALBOX_EXPECTED_INSTANCES` and
- * `SIGNALBOX_ALLOW_PRIVATE_URLS`.
+ * Reads the variables that `signalbox --help` lists for `serve`, without those of the vendors.
  * @throws SettingError naming the variable.
  */
 export function readServeSettings(environment: Environment): ServeSettings {
@@ -77,37 +72,31 @@ export function readServeSettings(environment: Environment): ServeSettings {
     const value = environment[name]?.trim()
     return value === '' ? undefined : value
   }
-  const given = <Value>(name: string, parse: (text: string) => Value): Value | undefined => {
+  const given = <Value>(name: string, parse: (name: string, text: string) => Value): Value | undefined => {
     const text = read(name)
-    return text === undefined ? undefined : namingSetting(name, () => parse(text))
+    return text === undefined ? undefined : namingSetting(name, () => parse(name, text))
   }
   const redisUrl = given('REDIS_URL', parseRedisUrl)
   return {
     host: read('HOST') ?? '127.0.0.1',
-    port: given('PORT', (text) => parsePort('PORT', text)) ?? 8787,
-    store: given('SIGNALBOX_STORE', (text) => parseStoreSetting('SIGNALBOX_STORE', text)),
+    port: given('PORT', parsePort) ?? 8787,
+    store: given('SIGNALBOX_STORE', parseStoreSetting),
     redisUrl,
     apiKeys: given('SIGNALBOX_API_KEYS', parseKeys) ?? [],
-    credit: given('SIGNALBOX_CREDIT', (text) => checkDollars('SIGNALBOX_CREDIT', text)),
-    prices: given('SIGNALBOX_PRICES', (path) => ({ path, prices: reloadablePrices(readPriceFile(path)) })),
+    credit: given('SIGNALBOX_CREDIT', checkDollars),
+    prices: given('SIGNALBOX_PRICES', (name, path) => ({ path, prices: reloadablePrices(readPriceFile(name, path)) })),
     models: given('SIGNALBOX_MODELS', readModels) ?? [],
     limits: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
-    tier: given('SIGNALBOX_TIER', (text) => parseTier('SIGNALBOX_TIER', text)),
+    tier: given('SIGNALBOX_TIER', parseTier),
     timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
-    holdTtlMs: given('SIGNALBOX_HOLD_TTL', (text) => parseDuration('SIGNALBOX_HOLD_TTL', text)),
-    webhookSecret: given('SIGNALBOX_WEBHOOK_SECRET', checkWebhookSecret),
-    taskDeadlineMs: given('SIGNALBOX_TASK_DEADLINE', (text) => parseDuration('SIGNALBOX_TASK_DEADLINE', text)),
-    taskPollIntervalMs: given('SIGNALBOX_TASK_POLL_INTERVAL', (text) =>
-      parseDuration('SIGNALBOX_TASK_POLL_INTERVAL', text),
-    ),
-    taskRetentionDays: given('SIGNALBOX_TASK_RETENTION', (text) =>
-      parseRetentionDays('SIGNALBOX_TASK_RETENTION', text),
-    ),
+    holdTtlMs: given('SIGNALBOX_HOLD_TTL', parseDuration),
+    webhookSecret: given('SIGNALBOX_WEBHOOK_SECRET', (_name, text) => checkWebhookSecret(text)),
+    taskDeadlineMs: given('SIGNALBOX_TASK_DEADLINE', parseDuration),
+    taskPollIntervalMs: given('SIGNALBOX_TASK_POLL_INTERVAL', parseDuration),
+    taskRetentionDays: given('SIGNALBOX_TASK_RETENTION', parseRetentionDays),
     operatorKey: given('SIGNALBOX_OPERATOR_KEY', parseOperatorKey),
-    expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (text) => parseInstances(text, redisUrl)),
-    allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', (text) =>
-      parseSwitch('SIGNALBOX_ALLOW_PRIVATE_URLS', text),
-    ),
+    expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (name, text) => parseInstances(name, text, redisUrl)),
+    allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', parseSwitch),
   }
 }
 
@@ -116,7 +105,7 @@ export function readServeSettings(environment: Environment): ServeSettings {
  * @throws SettingError naming the bad row; the last good prices stay in force then.
  */
 export function reloadPrices({ path, prices }: ServePrices): void {
-  namingSetting('SIGNALBOX_PRICES', () => prices.reload(readPriceFile(path)))
+  namingSetting('SIGNALBOX_PRICES', () => prices.reload(readPriceFile('SIGNALBOX_PRICES', path)))
 }
 
 /**
@@ -124,37 +113,36 @@ export function reloadPrices({ path, prices }: ServePrices): void {
  * @throws SettingError naming the variable.
  */
 export function configuredCatalog(environment: Environment): Catalog {
-  const path = environment['SIGNALBOX_MODELS']?.trim()
-  const rows = path === undefined || path === '' ? [] : namingSetting('SIGNALBOX_MODELS', () => readModels(path))
-  return namingSetting('SIGNALBOX_MODELS', () => createCatalog([...BUILT_IN_MODELS, ...rows]))
+  const name = 'SIGNALBOX_MODELS'
+  const path = environment[name]?.trim() ?? ''
+  return namingSetting(name, () => createCatalog([...BUILT_IN_MODELS, ...(path === '' ? [] : readModels(name, path))]))
 }
 
-/** Definitions are checked by shared code, which knows nothing of variables; its complaint is given the variable's name. */
+/** Adds the variable's name to errors of shared code, which does not know about variables. */
 function namingSetting<Value>(name: string, run: () => Value): Value {
   try {
     return run()
   } catch (error) {
-    if (error instanceof SettingError || !(error instanceof TypeError || error instanceof RangeError)) throw error
-    throw new SettingError(`${name}: ${error.message}`)
+    if (error instanceof TypeError || error instanceof RangeError || GatewayError.isInstance(error))
+      throw new SettingError(`${name}: ${error.message}`)
+    throw error
   }
 }
 
-function parseKeys(text: string): string[] {
+function parseKeys(name: string, text: string): string[] {
   const keys = text.split(',').map((key) => key.trim())
   for (const key of keys) {
     if (!/^sk-\S+$/.test(key))
-      throw new SettingError(
-        'SIGNALBOX_API_KEYS: every key must begin with sk- and hold no spaces; keys are separated by commas',
-      )
+      throw new SettingError(`${name}: every key must begin with sk- and hold no spaces; keys are separated by commas`)
   }
   return [...new Set(keys)]
 }
 
-function parseLimits(text: string): RateLimits {
-  const pairs = parsePairs('SIGNALBOX_LIMITS', text, ['rpm', 'tpm', 'concurrency'])
+function parseLimits(setting: string, text: string): RateLimits {
+  const pairs = parsePairs(setting, text, ['rpm', 'tpm', 'concurrency'])
   const count = (name: 'rpm' | 'tpm' | 'concurrency'): number | undefined => {
     const value = pairs.get(name)
-    return value === undefined ? undefined : parseCount(`SIGNALBOX_LIMITS: ${name}`, value)
+    return value === undefined ? undefined : parseCount(`${setting}: ${name}`, value)
   }
   return { requestsPerMinute: count('rpm'), tokensPerMinute: count('tpm'), concurrency: count('concurrency') }
 }
@@ -166,47 +154,43 @@ const TIMEOUT_NAMES = {
   total: 'totalMs',
 } as const satisfies Record<string, keyof Timeouts>
 
-function parseTimeouts(text: string): Partial<Timeouts> {
+function parseTimeouts(setting: string, text: string): Partial<Timeouts> {
   const names = Object.keys(TIMEOUT_NAMES) as (keyof typeof TIMEOUT_NAMES)[]
   const timeouts: { -readonly [Name in keyof Timeouts]?: number } = {}
-  for (const [name, value] of parsePairs('SIGNALBOX_TIMEOUTS', text, names)) {
-    timeouts[TIMEOUT_NAMES[name]] = parseDuration(`SIGNALBOX_TIMEOUTS: ${name}`, value)
+  for (const [name, value] of parsePairs(setting, text, names)) {
+    timeouts[TIMEOUT_NAMES[name]] = parseDuration(`${setting}: ${name}`, value)
   }
   return timeouts
 }
 
-/** Whoever sets it believes that limits are shared; without Redis each process grants them in full, and nothing would say so. */
-function parseInstances(text: string, redisUrl: string | undefined): number {
-  const count = parseCount('SIGNALBOX_EXPECTED_INSTANCES', text)
+/** Refused without Redis: limits would not be shared, and nothing would say so. */
+function parseInstances(name: string, text: string, redisUrl: string | undefined): number {
+  const count = parseCount(name, text)
   if (redisUrl === undefined)
-    throw new SettingError(
-      'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the whole limit',
-    )
+    throw new SettingError(`${name}: has no effect without REDIS_URL: every process would grant the whole limit`)
   return count
 }
 
-function parseOperatorKey(text: string): string {
+function parseOperatorKey(name: string, text: string): string {
   if (text.length < SHORTEST_OPERATOR_KEY || /\s/.test(text))
-    throw new SettingError(
-      `SIGNALBOX_OPERATOR_KEY: must have at least ${SHORTEST_OPERATOR_KEY} characters and hold no spaces`,
-    )
+    throw new SettingError(`${name}: must have at least ${SHORTEST_OPERATOR_KEY} characters and hold no spaces`)
   return text
 }
 
-function parseRedisUrl(text: string): string {
+function parseRedisUrl(name: string, text: string): string {
   // The text is not shown: it may hold a password.
   if (!/^rediss?:\/\//.test(text) || !URL.canParse(text))
-    throw new SettingError('REDIS_URL: must be redis://… or rediss://…')
+    throw new SettingError(`${name}: must be redis://… or rediss://…`)
   return text
 }
 
-function readModels(path: string): readonly ModelDefinition[] {
-  return parseModelDefinitions(readJson('SIGNALBOX_MODELS', path))
+function readModels(name: string, path: string): readonly ModelDefinition[] {
+  return parseModelDefinitions(readJson(name, path))
 }
 
-/** What is read here is checked where it is used. */
-function readPriceFile(path: string): PriceFile {
-  return readJson('SIGNALBOX_PRICES', path) as PriceFile
+/** The content is checked where it is used. */
+function readPriceFile(name: string, path: string): PriceFile {
+  return readJson(name, path) as PriceFile
 }
 
 function readJson(name: string, path: string): unknown {

@@ -8,20 +8,17 @@ import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
 import { sandboxVendors } from '../testing/index.ts'
 import { announce } from './announce.ts'
 import { configuredVendors } from './configured-vendors.ts'
-import { consoleLogger } from './console-logger.ts'
 import { openRedisLimits } from './open-redis-limits.ts'
-import { openStore, storeError } from './open-store.ts'
-import { loadOptionalPackage } from './optional-package.ts'
+import { DEFAULT_STORE, loadOptionalPackage, openStore, type StoreSetting, storeError } from './open-store.ts'
 import { fixedKeys, startKeys } from './serve-keys.ts'
 import { readServeSettings, reloadPrices, type ServeSettings } from './serve-settings.ts'
-import { SettingError } from './setting-error.ts'
-import { DEFAULT_STORE, type StoreSetting } from './store-setting.ts'
-import type { Terminal } from './terminal.ts'
+import { SettingError } from './setting-values.ts'
+import { consoleLogger, type Terminal } from './terminal.ts'
 
-/** Dollars on the account of a key that was made for one run with stand-ins. */
+/** Dollars on the account of a key that is made for one run with stand-ins. */
 const DEMONSTRATION_CREDIT = '10'
 
-/** How long requests under way may go on after SIGTERM. */
+/** How long requests in progress may continue after SIGTERM. */
 const DRAIN_MS = 30_000
 
 /** A running server. */
@@ -33,13 +30,13 @@ export interface RunningServer {
    * @throws SettingError naming the bad row; the last good prices stay in force then.
    */
   readonly reloadPrices: (() => void) | undefined
-  /** Refuses new connections, lets requests end, and closes everything. */
+  /** Refuses new connections, waits for requests in progress, and closes everything. */
   close(): Promise<void>
 }
 
 /** How to serve. */
 export interface ServeOptions extends Terminal {
-  /** Offline stand-ins answer for vendors without a key. */
+  /** Offline stand-ins take the place of vendors without a key. */
   readonly useStandIns: boolean
   readonly version: string
 }
@@ -64,20 +61,20 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
 }
 
-/** Closes what was opened last first, and all of it even when something fails. */
+/** Closes everything in reverse order, even when something fails. */
 async function closeAll(closers: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = []
   for (const close of closers.toReversed()) await close().catch((fault: unknown) => faults.push(fault))
   if (faults.length > 0) throw faults[0]
 }
 
-/** Starts everything; `closers` takes up what must be closed, in the order of opening. */
+/** Starts everything, and adds to `closers` what must be closed. */
 async function started(
   options: ServeOptions,
   settings: ServeSettings,
   closers: (() => Promise<void>)[],
 ): Promise<Omit<RunningServer, 'close'>> {
-  // Trying the gateway out with stand-ins leaves nothing behind.
+  // A trial run with stand-ins leaves no files behind.
   const storeSetting = settings.store ?? (options.useStandIns ? { kind: 'memory' } : DEFAULT_STORE)
   const opened = await openStore('SIGNALBOX_STORE', storeSetting)
   closers.push(opened.release)
@@ -127,10 +124,10 @@ async function started(
   return { url, reloadPrices: prices === undefined ? undefined : () => reloadPrices(prices) }
 }
 
-/** What speaks the Model Context Protocol; an optional peer of the package. */
+/** The SDK of the Model Context Protocol, an optional peer dependency. */
 const MCP_PACKAGE = '@modelcontextprotocol/server'
 
-/** The gateway with its MCP server at `/mcp`; the gateway alone where the package for it is not installed. */
+/** The gateway with its MCP server at `/mcp`, or the gateway alone when the SDK is not installed. */
 async function withMcp(
   gateway: Gateway,
   { host }: ServeSettings,
@@ -144,17 +141,17 @@ async function withMcp(
     return gateway
   }
   const { gatewayWithMcp } = await import('../mcp/index.ts')
-  // A server that listens on all addresses is reached by names that nobody told us; the key is asked for in any case.
+  // A server on all addresses is reached by unknown names; the key is required in any case.
   const allowedHosts = LOOPBACK_HOSTS.includes(host) ? [] : ('any' as const)
   const handler = gatewayWithMcp(gateway, { allowedHosts, logger: consoleLogger })
   closers.push(() => handler.close())
   return handler
 }
 
-/** Addresses to listen on that only this machine reaches. */
+/** Addresses that only this machine can reach. */
 const LOOPBACK_HOSTS: readonly string[] = ['127.0.0.1', '::1', 'localhost']
 
-/** Refuses new connections, and ends the others once the requests on them have ended. */
+/** Refuses new connections, and closes the others once their requests have ended. */
 async function closeServer(server: Server, gateway: Gateway): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
@@ -174,7 +171,7 @@ async function startGateway(gateway: Gateway, store: StoreSetting): Promise<void
   }
 }
 
-/** Money is not kept in memory unless somebody asks for it, so this is no reason to go on without a database. */
+/** Not a reason to continue in memory: money is kept there only on request. */
 function isEngineMissing(cause: unknown): boolean {
   return cause instanceof SqliteStoreError && (cause.fault === 'engine_missing' || cause.fault === 'engine_too_old')
 }

@@ -1,7 +1,11 @@
 import { parseDollars } from '../core/money.ts'
 import type { SpendingCap, Tier } from '../stores/principal.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
-import { SettingError } from './setting-error.ts'
+
+/** A setting that cannot be used; the text names it and says what it takes. Printed without a stack. */
+export class SettingError extends Error {
+  override readonly name = 'SettingError'
+}
 
 const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

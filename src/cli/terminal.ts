@@ -1,8 +1,62 @@
-import type { Environment } from './serve-settings.ts'
+import type { Logger } from '../core/logger.ts'
+import { formatDollars } from '../core/money.ts'
+import type { SpendingCap } from '../stores/principal.ts'
 
-/** Where a command reads its settings and writes its lines. */
+/** The environment of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A command's settings and output. */
 export interface Terminal {
   readonly environment: Environment
   /** Writes one line to standard output. */
   print(line: string): void
+}
+
+/** Rows as lines of text, with cells in columns two spaces apart. */
+function alignedRows(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = []
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Prints rows in columns. */
+export function printRows({ print }: Terminal, rows: readonly (readonly string[])[]): void {
+  for (const line of alignedRows(rows)) print(line)
+}
+
+/** Nano-dollars as text: `$1.5`, `-$0.003`. */
+export function dollarsText(nanoDollars: bigint): string {
+  return nanoDollars < 0n ? `-$${formatDollars(-nanoDollars)}` : `$${formatDollars(nanoDollars)}`
+}
+
+/** A spending cap as text: `$50 a month`. */
+export function capText(cap: SpendingCap): string {
+  return `${dollarsText(cap.amount)} a ${cap.period}`
+}
+
+/** A spending cap as JSON. */
+export function capJson(cap: SpendingCap | undefined): { amount: string; period: string } | null {
+  return cap === undefined ? null : { amount: formatDollars(cap.amount), period: cap.period }
+}
+
+/** Logs to standard error, one line of JSON each, with errors as their text. */
+export const consoleLogger: Logger = {
+  debug: () => undefined,
+  info: (message, fields) => write('info', message, fields),
+  warn: (message, fields) => write('warn', message, fields),
+  error: (message, fields) => write('error', message, fields),
+}
+
+function write(level: string, message: string, fields: Record<string, unknown> | undefined): void {
+  const line = { time: new Date().toISOString(), level, message, ...fields }
+  process.stderr.write(
+    `${JSON.stringify(line, (_name, value: unknown) => (value instanceof Error ? { error: value.message, stack: value.stack } : value))}\n`,
+  )
 }

@@ -1,29 +1,18 @@
 import { systemClock } from '../core/clock.ts'
 import { DEFAULT_SECRET_OVERLAP_MS } from '../gateway/webhooks.ts'
 import type { DeliveryAttempt, WebhookDelivery } from '../stores/webhook-store.ts'
-import { alignedRows } from './aligned-rows.ts'
-import { commandArguments } from './command-arguments.ts'
-import { SettingError } from './setting-error.ts'
-import { parseDuration } from './setting-values.ts'
-import type { Terminal } from './terminal.ts'
-import { withStore } from './with-store.ts'
+import { commandArguments, runAction } from './command-arguments.ts'
+import { existingAccount, withStore } from './open-store.ts'
+import { parseDuration, SettingError } from './setting-values.ts'
+import { printRows, type Terminal } from './terminal.ts'
 
 /**
  * `signalbox webhooks list|resend|rotate-secret`.
  * @throws SettingError naming the argument.
  */
 export async function webhooksCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const [action, ...rest] = words
-  switch (action) {
-    case 'list':
-      return listDeliveries(rest, terminal)
-    case 'resend':
-      return resendDelivery(rest, terminal)
-    case 'rotate-secret':
-      return rotateSecret(rest, terminal)
-    default:
-      throw new SettingError('webhooks: say list, resend or rotate-secret; see signalbox --help')
-  }
+  const actions = { list: listDeliveries, resend: resendDelivery, 'rotate-secret': rotateSecret }
+  return runAction('webhooks', actions, words, terminal)
 }
 
 async function listDeliveries(words: readonly string[], terminal: Terminal): Promise<void> {
@@ -37,7 +26,7 @@ async function listDeliveries(words: readonly string[], terminal: Terminal): Pro
     webhooks.deliveries(accountId, taskId),
   )
   if (given.flag('json')) terminal.print(JSON.stringify({ object: 'list', data: deliveries.map(deliveryJson) }))
-  else for (const line of alignedRows(deliveries.map(deliveryRow))) terminal.print(line)
+  else printRows(terminal, deliveries.map(deliveryRow))
 }
 
 async function resendDelivery(words: readonly string[], terminal: Terminal): Promise<void> {
@@ -68,11 +57,10 @@ async function rotateSecret(words: readonly string[], terminal: Terminal): Promi
   const [accountId = ''] = given.positionals
   const overlap = given.option('overlap')
   const overlapMs = overlap === undefined ? DEFAULT_SECRET_OVERLAP_MS : parseDuration('--overlap', overlap)
-  const secret = await withStore(terminal, { store: given.option('store') }, async ({ accounts, webhooks }) => {
-    // A secret for a misspelt account would look right until the first message fails its check.
-    if ((await accounts.get(accountId)) === undefined)
-      throw new SettingError(`there is no account ${JSON.stringify(accountId)}`)
-    return webhooks.rotateSecret(accountId, { overlapMs })
+  const secret = await withStore(terminal, { store: given.option('store') }, async (administration) => {
+    // A secret for a misspelt account would go unnoticed until a receiver rejects the first message.
+    await existingAccount(administration, accountId)
+    return administration.webhooks.rotateSecret(accountId, { overlapMs })
   })
   const olderUntilMs = systemClock.now() + overlapMs
   if (given.flag('json')) {
@@ -80,12 +68,11 @@ async function rotateSecret(words: readonly string[], terminal: Terminal): Promi
     terminal.print(JSON.stringify({ object: 'webhook.secret', account: accountId, secret, older_until: olderUntil }))
     return
   }
-  const rows = [
+  printRows(terminal, [
     ['secret', secret],
     ['account', accountId],
     ['older', `sign beside it until ${new Date(olderUntilMs).toISOString()}`],
-  ]
-  for (const line of alignedRows(rows)) terminal.print(line)
+  ])
   terminal.print('Give the secret to the receiver now: no command shows it again.')
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SettingError } from '../../src/cli/setting-error.ts'
+import { SettingError } from '../../src/cli/setting-values.ts'
 import { hashApiKey, isWellFormedApiKey } from '../../src/stores/api-key.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 

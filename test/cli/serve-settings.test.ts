@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
-import { configuredCatalog, type Environment, readServeSettings, reloadPrices } from '../../src/cli/serve-settings.ts'
-import { SettingError } from '../../src/cli/setting-error.ts'
+import { configuredCatalog, readServeSettings, reloadPrices } from '../../src/cli/serve-settings.ts'
+import { SettingError } from '../../src/cli/setting-values.ts'
+import type { Environment } from '../../src/cli/terminal.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type RunningServer, serve } from '../../src/cli/serve.ts'
-import { SettingError } from '../../src/cli/setting-error.ts'
+import { SettingError } from '../../src/cli/setting-values.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 

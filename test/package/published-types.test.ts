@@ -1,25 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
+import { PACKAGE_ENTRIES } from '../../tsup.config.ts'
 import { run } from './run.ts'
 
 const root = join(import.meta.dirname, '../..')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 const { tarball, project } = inject('packed')
-const ENTRIES = [
-  'signalbox',
-  'signalbox/node',
-  'signalbox/express',
-  'signalbox/fastify',
-  'signalbox/fetch',
-  'signalbox/client',
-  'signalbox/builders',
-  'signalbox/mcp',
-  'signalbox/postgres',
-  'signalbox/redis',
-  'signalbox/sqlite',
-  'signalbox/testing',
-]
 
 /** What attw prints as JSON, as far as it is read here. */
 interface Report {
@@ -43,12 +30,14 @@ test('attw resolves every entry to matching code and types under node16', async 
   const { analysis } = JSON.parse(stdout) as Report
   // The report lists everything; the profile leaves out the resolution of before `exports`, and so the exit status does.
   expect(analysis.problems.filter((problem) => problem.resolutionKind !== 'node10')).toEqual([])
-  expect(Object.keys(analysis.entrypoints)).toHaveLength(ENTRIES.length + 1)
+  expect(Object.keys(analysis.entrypoints)).toHaveLength(PACKAGE_ENTRIES.length + 1)
 }, 60_000)
 
 test('a strict host compiles against the types from .mts and from .cts, without skipLibCheck', async () => {
   const folder = join(project, 'typed')
-  const lines = ENTRIES.map((entry, index) => `import * as entry${index} from '${entry}'\nexport { entry${index} }`)
+  const lines = PACKAGE_ENTRIES.map(
+    ({ specifier }, index) => `import * as entry${index} from '${specifier}'\nexport { entry${index} }`,
+  )
   const compilerOptions = {
     module: 'node16',
     target: 'es2022',

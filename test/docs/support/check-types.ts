@@ -10,22 +10,6 @@ declare const vendors: import('signalbox').Vendor[]
 declare const prices: import('signalbox').PriceFile
 `
 
-const PATHS: Readonly<Record<string, string>> = {
-  signalbox: 'src/index.ts',
-  'signalbox/testing': 'src/testing/index.ts',
-  'signalbox/client': 'src/client/index.ts',
-  'signalbox/builders': 'src/client/builders/index.ts',
-  'signalbox/mcp': 'src/mcp/index.ts',
-  'signalbox/node': 'src/adapters/node.ts',
-  'signalbox/express': 'src/adapters/express.ts',
-  'signalbox/fastify': 'src/adapters/fastify.ts',
-  'signalbox/fetch': 'src/adapters/fetch.ts',
-  'signalbox/sqlite': 'src/stores/sqlite/sqlite-store.ts',
-  'signalbox/postgres': 'src/stores/postgres/postgres-store.ts',
-  'signalbox/redis': 'src/stores/redis/redis-limits.ts',
-  openai: 'node_modules/openai7',
-}
-
 /**
  * Compiles blocks against the source, all in one program so that it is loaded once. Each block is a module of its own.
  * @returns one line for each fault: `README.md:40: …`.
@@ -36,7 +20,7 @@ export function typeFaults(blocks: readonly CodeBlock[]): string[] {
   options.moduleDetection = ts.ModuleDetectionKind.Force
   options.noUnusedLocals = false
   options.noUnusedParameters = false
-  options.paths = Object.fromEntries(Object.entries(PATHS).map(([name, path]) => [name, [join(ROOT, path)]]))
+  options.paths = { ...options.paths, openai: ['./node_modules/openai7'] }
   const ambientFile = join(ROOT, 'docs-ambient.d.cts')
   const files = new Map<string, string>([[ambientFile, AMBIENT]])
   const blockByFile = new Map<string, CodeBlock>()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { describeStore, parseStoreSetting } from '../../src/cli/store-setting.ts'
+import { describeStore, loadOptionalPackage, parseStoreSetting } from '../../src/cli/open-store.ts'
+import { SettingError } from '../../src/cli/setting-values.ts'
 
 describe('SIGNALBOX_STORE', () => {
   test.each([
@@ -35,4 +36,18 @@ describe('SIGNALBOX_STORE', () => {
     expect(read).toThrow('--store: ')
     expect(read).not.toThrow('canary-7f3a')
   })
+})
+
+test('a package that is not installed is named with the setting that asks for it', async () => {
+  const load = loadOptionalPackage('a-package-nobody-has-installed', 'REDIS_URL')
+
+  await expect(load).rejects.toThrow(
+    new SettingError(
+      'REDIS_URL: needs the package a-package-nobody-has-installed; install it beside signalbox (npm install a-package-nobody-has-installed)',
+    ),
+  )
+})
+
+test('a package that is installed is loaded', async () => {
+  expect(await loadOptionalPackage('node:path', 'SIGNALBOX_STORE')).toHaveProperty('join')
 })

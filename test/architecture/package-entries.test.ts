@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { PACKAGE_ENTRIES } from '../../tsup.config.ts'
+
+const root = join(import.meta.dirname, '../..')
+const jsonOf = (file: string): unknown => JSON.parse(readFileSync(join(root, file), 'utf8'))
+
+test('paths of tsconfig.json hold the source of every entry of the package, and no more', () => {
+  const { compilerOptions } = jsonOf('tsconfig.json') as { compilerOptions: { paths: Record<string, string[]> } }
+  const wanted = Object.fromEntries(PACKAGE_ENTRIES.map(({ specifier, source }) => [specifier, [`./${source}`]]))
+
+  expect(compilerOptions.paths, 'tsconfig.json: paths must have a line for each of exports in package.json').toEqual(
+    wanted,
+  )
+})
+
+test('the API reference covers every entry of the package', () => {
+  const { entryPoints } = jsonOf('typedoc.json') as { entryPoints: string[] }
+  const sources = PACKAGE_ENTRIES.map(({ source }) => source)
+
+  expect(entryPoints, 'typedoc.json: entryPoints must list the sources of exports in package.json').toEqual(sources)
+})
