@@ -158,16 +158,10 @@ function toBytes(bytes: Uint8Array | string): Uint8Array<ArrayBuffer> {
  * A refused body is not cancelled: servers would close the connection before the refusal is sent.
  */
 function readFetchBody(request: Request, limitBytes: number, listener: BodyListener): void {
-  if (request.bodyUsed) {
-    listener('consumed', [])
-    return
-  }
-  if (Number(request.headers.get('content-length')) > limitBytes) {
-    listener('too_large', [])
-    return
-  }
-  const body = request.body
-  if (body === null) listener(undefined, [])
+  const { body } = request
+  if (request.bodyUsed) listener('consumed', [])
+  else if (Number(request.headers.get('content-length')) > limitBytes) listener('too_large', [])
+  else if (body === null) listener(undefined, [])
   else if (body.locked) listener('consumed', [])
   else if (request.signal.aborted) listener('aborted', [])
   else readAll(body.getReader(), request.signal, limitBytes, listener)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
 import {
@@ -8,7 +8,6 @@ import {
   parsedBodyBytes,
   RequestBodyReader,
 } from './node-request-body.ts'
-import { writeResponseHead } from './response-head.ts'
 import { queryOfTarget } from './route-path.ts'
 
 /** Up to here the unread rest of an answer costs too little to time it. */
@@ -19,6 +18,9 @@ const UNTIMED_REST_BYTES = 64 * 1024
  * in steps of a third of its buffer, which is a megabyte or more. Odd on purpose: identifies our own timeout on the socket.
  */
 const UNREAD_TIMEOUT_MS = 600_001
+
+// Headers of the host to which the gateway's own are appended instead of replacing them.
+const ADDED = new Set(['vary', 'set-cookie'])
 
 const EXCHANGE = Symbol('signalbox.nodeExchange')
 
@@ -220,4 +222,29 @@ function watchSocket(socket: Socket, exchange: NodeExchange): void {
     })
   }
   waiting.add(exchange)
+}
+
+/**
+ * Writes status and headers (a flat list). Headers that middleware has set are kept unless the list names them; `vary` and
+ * `set-cookie` are appended.
+ */
+function writeResponseHead(response: ServerResponse, status: number, headers: readonly string[]): void {
+  // Middleware that replaces `writeHead` may handle only headers set one by one; `writeHead` itself replaces `vary` and, on
+  // Node 20, drops repeated headers once any header has been set.
+  if (response.writeHead === ServerResponse.prototype.writeHead && response.getHeaderNames().length === 0) {
+    response.writeHead(status, headers as string[])
+    return
+  }
+  for (let index = 0; index + 1 < headers.length; index += 2) {
+    const name = headers[index]!
+    const value = headers[index + 1]!
+    if (ADDED.has(name) || namedBefore(headers, index)) response.appendHeader(name, value)
+    else response.setHeader(name, value)
+  }
+  response.writeHead(status)
+}
+
+function namedBefore(headers: readonly string[], index: number): boolean {
+  for (let earlier = 0; earlier < index; earlier += 2) if (headers[earlier] === headers[index]) return true
+  return false
 }

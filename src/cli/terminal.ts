@@ -12,23 +12,16 @@ export interface Terminal {
   print(line: string): void
 }
 
-/** Rows as lines of text, with cells in columns two spaces apart. */
-function alignedRows(rows: readonly (readonly string[])[]): string[] {
+/** Prints rows with their cells in columns, two spaces apart. */
+export function printRows({ print }: Terminal, rows: readonly (readonly string[])[]): void {
   const widths: number[] = []
   for (const row of rows) {
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
   }
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-}
-
-/** Prints rows in columns. */
-export function printRows({ print }: Terminal, rows: readonly (readonly string[])[]): void {
-  for (const line of alignedRows(rows)) print(line)
+  for (const row of rows) {
+    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0))
+    print(cells.join('  ').trimEnd())
+  }
 }
 
 /** Nano-dollars as text: `$1.5`, `-$0.003`. */
