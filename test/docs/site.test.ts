@@ -9,16 +9,10 @@ import { headingAnchor } from '../../docs/.vitepress/heading-anchor.ts'
 import { llmsText } from '../../docs/.vitepress/llms-text.ts'
 import { linkedFiles, siteLink } from '../../docs/.vitepress/repository-files.ts'
 import { siteSections } from '../../docs/.vitepress/site-pages.ts'
+import { PACKAGE_ENTRIES } from '../../tsup.config.ts'
 import { ROOT } from './support/markdown.ts'
 
 const DIST = join(ROOT, 'docs/.vitepress/dist')
-
-/** The entries of the package, as hosts import them. */
-const entries = Object.keys(
-  (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: Record<string, unknown> }).exports,
-)
-  .filter((entry) => entry !== './package.json')
-  .map((entry) => `signalbox${entry.slice(1)}`)
 
 function pagesIn(folder: string): string[] {
   return readdirSync(join(ROOT, 'docs', folder))
@@ -44,11 +38,9 @@ test('llms.txt lists every page as it is now', async () => {
 
 test('the reference covers the entries of the package', () => {
   const { entryPoints } = JSON.parse(readFileSync(join(ROOT, 'typedoc.json'), 'utf8')) as { entryPoints: string[] }
-  const [, library = ''] = /libraryEntries = \{([^}]*)\}/.exec(readFileSync(join(ROOT, 'tsup.config.ts'), 'utf8')) ?? []
-  const built = [...library.matchAll(/'(src\/[^']+)'/g)].map(([, path]) => path)
+  const sources = PACKAGE_ENTRIES.map(({ source }) => source)
 
-  expect(built.length).toBe(entries.length)
-  expect([...entryPoints].sort()).toEqual(built.sort())
+  expect(entryPoints, 'typedoc.json: entryPoints must list the sources of exports in package.json').toEqual(sources)
 })
 
 describe('a link', () => {
@@ -103,7 +95,7 @@ describe('npm run docs', () => {
 
     expect(made.filter((path) => !pages.has(path))).toEqual([])
     expect(readdirSync(join(DIST, 'api/modules')).sort()).toEqual(
-      entries.map((name) => `${name.replaceAll('/', '_')}.html`).sort(),
+      PACKAGE_ENTRIES.map(({ specifier }) => `${specifier.replaceAll('/', '_')}.html`).sort(),
     )
   })
 
