@@ -26,11 +26,12 @@ const PACKAGE = [
 /** Tests of the pages, of the site and of the examples, which import the built package as a reader does. */
 const DOCS = ['test/docs/**/*.test.ts', 'test/examples/**/*.test.ts', 'test/mcp/example.test.ts']
 
-/** Tests against a real PostgreSQL, Redis or Chromium. */
+/** Tests with programs of others: PostgreSQL, Redis, Chromium, sox. */
 const SERVERS = [
   'test/drills/postgres/**/*.test.ts',
   'test/cli/real-servers.test.ts',
   'test/client/browser.test.ts',
+  'test/clients/played-speech.test.ts',
   'test/gateway/shared-limits.test.ts',
   'test/stores/postgres/migrate.test.ts',
   'test/stores/postgres/postgres-faults.test.ts',
@@ -79,7 +80,7 @@ export const PROJECTS = [
   { name: 'servers', include: SERVERS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
   { name: 'drills', include: DRILLS, isolate: false },
   // Bounds of time and memory, measured without neighbours.
-  { name: 'checks', include: ['bench/checks/*.check.ts'], fileParallelism: false, testTimeout: 120_000 },
+  { name: 'checks', include: ['bench/checks/**/*.check.ts'], fileParallelism: false, testTimeout: 120_000 },
 ]
 
 export default defineConfig({
