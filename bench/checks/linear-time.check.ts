@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import { defineModel } from '../../src/catalog/define-model.ts'
-import { INTERACTIONS_IMAGE_MODELS } from '../../src/catalog/models/interactions-image-models.ts'
-import { MULTIMODAL_IMAGE_MODELS } from '../../src/catalog/models/multimodal-image-models.ts'
+import { defineModel } from '../../src/catalog/model.ts'
+import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
+import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
 import { readCallerJson } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/endpoints/chat/chat-request.ts'
 import type { ImageEditRequest } from '../../src/endpoints/image-edits/image-edit-request.ts'
@@ -230,7 +230,7 @@ describe('requests', () => {
   })
 
   test('with a picture in base64, good or bad, are checked', () => {
-    const flash = defineModel(INTERACTIONS_IMAGE_MODELS.find(({ id }) => id === 'gmn-3.1-flash-image-preview')!)
+    const flash = defineModel(GEMINI_IMAGE_MODELS.find(({ id }) => id === 'gmn-3.1-flash-image-preview')!)
     const parse = (data: string) =>
       interactionImageEndpoint.parse(
         { model: flash.id, input: [{ type: 'image', mime_type: 'image/png', data }] },
@@ -276,7 +276,7 @@ describe('requests', () => {
   ])('with %s go to DashScope', (_case, members) => {
     const text = `{"model":"qw-image-max",${members}}`
     const request = JSON.parse(text) as MultimodalImageRequest
-    const model = MULTIMODAL_IMAGE_MODELS.map(defineModel).find(({ id, aliases }) =>
+    const model = DASHSCOPE_IMAGE_MODELS.map(defineModel).find(({ id, aliases }) =>
       [id, ...aliases].includes('qw-image-max'),
     )!
     const { bytes } = readCallerJson(Buffer.from(text))
