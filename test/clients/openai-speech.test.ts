@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,18 +25,6 @@ afterAll(async () => {
   await started.close()
 })
 
-/** What sox, a reader by others, decodes of a file: its seconds. Undefined on a machine without it. */
-function soxSeconds(path: string): number | undefined {
-  try {
-    const out = execFileSync('sh', ['-c', 'sox "$0" -n stat 2>&1', path], { encoding: 'utf8' })
-    expect(out).not.toMatch(/WARN|FAIL/)
-    return Number(/^Length \(seconds\): +([\d.]+)$/m.exec(out)?.[1])
-  } catch (error) {
-    if ((error as { status?: number }).status === 127) return undefined
-    throw error
-  }
-}
-
 describe.each(OPENAI_VERSIONS)('%s', (name, OpenAI) => {
   let client: OpenAIClient
 
@@ -45,7 +32,7 @@ describe.each(OPENAI_VERSIONS)('%s', (name, OpenAI) => {
     client = openaiClient(OpenAI, started.url)
   })
 
-  test.each(['mp3', 'wav'] as const)('audio.speech.create saves %s that other programs play', async (format) => {
+  test.each(['mp3', 'wav'] as const)('audio.speech.create saves %s of the right length', async (format) => {
     const path = join(folder, `${name}.${format}`)
     const answer = await client.audio.speech.create({
       ...{ model: 'qw3-tts-flash', input: INPUT, voice: 'alloy', response_format: format },
@@ -53,11 +40,9 @@ describe.each(OPENAI_VERSIONS)('%s', (name, OpenAI) => {
     await writeFile(path, answer.body!)
     const file = await readFile(path)
     const seconds = format === 'mp3' ? mp3Frames(file).seconds : wavFile(file).samples.length / 48_000
-    const heard = soxSeconds(path) ?? seconds
 
     expect(seconds).toBeGreaterThanOrEqual(SECONDS)
     expect(seconds).toBeLessThan(SECONDS + 0.1)
-    expect(Math.abs(heard - SECONDS)).toBeLessThan(0.1)
   })
 
   test('the answer is bytes for arrayBuffer and blob, with the type of the sound', async () => {

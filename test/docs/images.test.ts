@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
@@ -14,7 +12,7 @@ import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-im
 import { CONVERSATION_RETENTION_MS } from '../../src/stages/conversation.ts'
 import { DEFAULT_FORM_LIMITS } from '../../src/wire/read-form.ts'
 import { editBody, generation, interaction, multimodal } from '../gateway/image-requests.ts'
-import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
+import { codeBlocks, firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/images.md')
 const catalog = createCatalog([...DASHSCOPE_IMAGE_MODELS, ...GEMINI_IMAGE_MODELS, ...OPENAI_IMAGE_MODELS])
@@ -139,17 +137,6 @@ function model(id: string): CatalogModel {
   if (found === undefined) throw new Error(`there is no model ${id}`)
   return found
 }
-
-test('the page on models lists what a row can say about pictures', () => {
-  const source = readFileSync(join(ROOT, 'src/endpoints/model-facts.ts'), 'utf8')
-  const [, members = ''] = /^export interface ImageAbilities \{\n(.*?)^\}/ms.exec(source) ?? []
-  const names = [...members.matchAll(/^ {2}readonly (\w+)\?:/gm)].map(([, name]) => name)
-
-  const [, ...rows] = firstTable(section(readPage('docs/models.md'), 'Image models'))
-
-  expect(names.length).toBeGreaterThan(10)
-  expect(rows.map(([name]) => name)).toEqual(names)
-})
 
 test('every model that an example calls exists', () => {
   const called = codeBlocks(page).flatMap(({ code }) => [...code.matchAll(/"?model"?: ['"]([^'"]+)['"]/g)])

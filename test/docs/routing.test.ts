@@ -96,11 +96,3 @@ test('the numbers of the limit are those of the code', () => {
   expect(text).toContain(`begins with ${first}.`)
   expect(text).toContain(`down to ${load.limit};`)
 })
-
-test('the events that the page names exist', () => {
-  const events = readFileSync(join(ROOT, 'src/core/events.ts'), 'utf8')
-  const named = [...page.text.matchAll(/`((?:vendor|request)-[a-z-]+)`/g)].map(([, name]) => name)
-
-  expect(named.length).toBeGreaterThan(2)
-  for (const name of named) expect(events).toContain(`readonly type: '${name}'`)
-})

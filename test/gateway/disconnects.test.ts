@@ -47,20 +47,6 @@ describe.each(MODELS)('a caller of %s who leaves', (model) => {
   })
 })
 
-test('the vendor sees its socket close within 50 ms of the caller leaving, at the 99th percentile', async () => {
-  started = await startGateway()
-  const delays: number[] = []
-  for (let round = 0; round < 100; round++) {
-    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', `[[fault:pace=2]] ${WORDS}`, { stream: true }))
-    await caller.received('word1')
-    const leftAtMs = caller.leave()
-    delays.push((await started.sandbox.nextAbort()) - leftAtMs)
-  }
-  delays.sort((left, right) => left - right)
-
-  expect(delays[98]).toBeLessThanOrEqual(50)
-})
-
 test('under the policy drain an abandoned stream is read to its end and charged by the reported usage', async () => {
   started = await startGateway({ disconnect: 'drain' })
   const caller = rawPost(

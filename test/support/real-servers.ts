@@ -34,7 +34,11 @@ export function missingProgram(kind: ServerKind): string | undefined {
   return folder === undefined ? leftOut(`no ${kind} to start on this machine`) : undefined
 }
 
-function leftOut(message: string): string {
+/**
+ * Says on the console that tests are left out, and why; the result is the message.
+ * @throws Error when `SIGNALBOX_REQUIRE_SERVERS` is 1.
+ */
+export function leftOut(message: string): string {
   if (process.env['SIGNALBOX_REQUIRE_SERVERS'] === '1') throw new Error(message)
   console.warn(`tests left out: ${message}`)
   return message

@@ -59,27 +59,6 @@ test('a last event without its blank line is reported at the end', () => {
   ])
 })
 
-test('a data line of 20 MB passes in linear time', () => {
-  const pieces = (megabytes: number): Uint8Array[] => [
-    Buffer.from('data: '),
-    ...Array.from({ length: megabytes * 16 }, () => Buffer.alloc(64 * 1024, 'A')),
-    Buffer.from('\n\n'),
-  ]
-  const timeOf = (megabytes: number): number => {
-    const chunks = pieces(megabytes)
-    const startedAt = performance.now()
-    const [event] = read(chunks)
-    expect(event?.data.length).toBe(megabytes * 1024 * 1024)
-    return performance.now() - startedAt
-  }
-  timeOf(5)
-  const small = Math.min(timeOf(5), timeOf(5), timeOf(5))
-  const large = Math.min(timeOf(20), timeOf(20), timeOf(20))
-
-  // Four times the bytes: quadratic work would take sixteen times as long.
-  expect(large).toBeLessThan(small * 10 + 50)
-})
-
 describe('the cap of one event', () => {
   test('is an error that names the cap', () => {
     const endless = Array.from({ length: 20 }, () => Buffer.alloc(100, 'x'))

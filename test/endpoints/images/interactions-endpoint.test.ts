@@ -195,17 +195,6 @@ describe('requests that are refused with 400 naming the field', () => {
 
     expect(error.message).toBe('input[0].data: must be base64 without a data: URI prefix')
   })
-
-  test('20 MB of base64 are checked in linear time, good or bad', () => {
-    const good = 'QUJD'.repeat(5_000_000)
-    const began = process.cpuUsage()
-
-    parse({ input: [{ ...picture, data: good }] })
-    expect(refusalOf({ input: [{ ...picture, data: `${good.slice(0, -1)}!` }] }).param).toBe('input[0].data')
-
-    const { user, system } = process.cpuUsage(began)
-    expect((user + system) / 1000).toBeLessThan(1000)
-  })
 })
 
 describe('what the gateway reads from a request', () => {

@@ -10,9 +10,6 @@ import { WavEncoder } from '../../../src/wire/wav-encoder.ts'
 
 const RATE = 24_000
 
-/** What a caller may wait for the rest of the process, in milliseconds of work. */
-const LONGEST_STEP_MS = 20
-
 /** One network read. */
 const READ_BYTES = 65_536
 
@@ -66,18 +63,6 @@ class File {
   }
 }
 
-/** CPU time of this process that some work takes, in milliseconds: what others on the machine take is not in it. */
-function workMs(work: () => void): number {
-  const before = process.cpuUsage()
-  work()
-  const { user, system } = process.cpuUsage(before)
-  return (user + system) / 1000
-}
-
-function median(times: readonly number[]): number {
-  return [...times].sort((left, right) => left - right)[times.length >> 1] ?? Number.POSITIVE_INFINITY
-}
-
 describe('the steps of an MP3 file', () => {
   test('give the same file as the whole work at once', async () => {
     const sound = drawSound('Mind the gap. '.repeat(8))
@@ -108,25 +93,6 @@ describe('the steps of an MP3 file', () => {
 
     expect(one.whole().equals(other.whole())).toBe(true)
     expect(stepsOf(hurried).hasWork).toBe(false)
-  })
-
-  test('are so many that none of a text of 4096 characters takes 20 ms, several texts taking turns', async () => {
-    const text = 'The 09:14 from the coast runs twelve minutes late. '.repeat(81).slice(0, 4096)
-    const sound = drawSound(text)
-    const streams = await Promise.all([mp3Stream(text), mp3Stream(text), mp3Stream(text)])
-    const work = streams.map(stepsOf)
-    const times: number[] = []
-    // A vendor that gives a whole text in one read is the worst of all; the others are told less, to save the test's time.
-    for (const [index, steps] of work.entries())
-      times.push(workMs(() => steps.take(index === 0 ? sound : sound.subarray(0, 20 * RATE))))
-    while (work.some((steps) => steps.hasWork)) for (const steps of work) times.push(workMs(() => void steps.next()))
-    for (const stream of streams) times.push(workMs(() => void stream.end()))
-
-    expect(sound.length).toBeGreaterThan(200 * RATE)
-    expect(times.length).toBeGreaterThan(1_000)
-    // Now and then the collection of garbage or a compilation of this process falls into a step; it must be an exception.
-    expect(times.filter((ms) => ms >= LONGEST_STEP_MS).length).toBeLessThan(times.length / 200)
-    expect(median(times)).toBeLessThan(LONGEST_STEP_MS / 4)
   })
 
   test('are none where the file needs no work', () => {

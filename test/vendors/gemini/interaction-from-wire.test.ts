@@ -1,7 +1,5 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
-import type { RelayedBody } from '../../../src/vendors/vendor.ts'
-import { processorMs } from '../../support/processor-ms.ts'
 import { bodyChunks, FRESH_ID, interactionCall, interactionsOf, relayedText } from './interaction-call.ts'
 
 const operation = interactionsOf()
@@ -268,40 +266,4 @@ test.each<[string, unknown]>([
   ['nothing', ''],
 ])('%s cannot be used', (_case, body) => {
   expect(operation.fromWire(bodyChunks(body), interactionCall())).toBeUndefined()
-})
-
-describe('large pictures', () => {
-  const data = 'QUJD'.repeat(5_000_000)
-
-  test.each<[string, object]>([
-    ['with the model in front', answer],
-    ['with the model behind', Object.fromEntries(Object.entries(answer).reverse())],
-  ])('20 MB pass in linear time and are not decoded, %s', (_case, shape) => {
-    const steps = [{ type: 'model_output', content: [{ ...picture, data }] }]
-    const bytes = Buffer.from(JSON.stringify({ ...shape, id: 'odd', steps }))
-    const chunks = Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, index) =>
-      bytes.subarray(index * 65_536, (index + 1) * 65_536),
-    )
-    let relayed: RelayedBody | undefined
-
-    const durationMs = processorMs(() => {
-      relayed = operation.fromWire(chunks, interactionCall())
-    })
-
-    expect(relayed?.usage?.images).toBe(1)
-    expect(JSON.parse(relayedText(relayed))).toMatchObject({ id: FRESH_ID, model: PUBLIC })
-    // Takes about 13 ms, most of it for joining the chunks.
-    expect(durationMs).toBeLessThan(150)
-  })
-
-  test('a picture full of escapes takes no longer than its length', () => {
-    const steps = [{ type: 'model_output', content: [{ ...picture, data: '\\"'.repeat(2_000_000) }] }]
-    const chunks = bodyChunks({ ...answer, steps })
-    const durationMs = processorMs(() => {
-      expect(operation.fromWire(chunks, interactionCall())?.usage?.images).toBe(1)
-    })
-
-    // Searching back to the beginning at each quote would take minutes.
-    expect(durationMs).toBeLessThan(1500)
-  })
 })

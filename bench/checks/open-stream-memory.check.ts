@@ -6,8 +6,8 @@ import { nodeHandler } from '../../src/adapters/node.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
-import { TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
-import { usedBytes } from '../support/used-bytes.ts'
+import { TEST_KEY, TEST_MODELS } from '../../test/support/start-gateway.ts'
+import { usedBytes } from './used-bytes.ts'
 
 const PROMPT_BYTES = 16 * 1024 * 1024
 

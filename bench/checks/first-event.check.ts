@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
-import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../../test/support/start-gateway.ts'
 
 const ROUNDS = 60
 

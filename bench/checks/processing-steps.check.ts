@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import type { SpeechDecoder, TakeSamples } from '../../src/endpoints/speech/speech-decoder.ts'
+import { PLAIN_ENVELOPE } from '../../src/endpoints/speech/speech-envelope.ts'
+import { SpeechStream } from '../../src/endpoints/speech/speech-stream.ts'
+import { drawSound } from '../../src/testing/sandbox/sounds/draw-sound.ts'
+import { loadMp3Encoder, mp3Encoder } from '../../src/wire/mp3-encoder.ts'
+import { processorMs } from './processor-ms.ts'
+
+const RATE = 24_000
+
+/** What a caller may wait for the rest of the process, in milliseconds of work. */
+const LONGEST_STEP_MS = 20
+
+function median(times: readonly number[]): number {
+  return [...times].sort((left, right) => left - right)[times.length >> 1] ?? Number.POSITIVE_INFINITY
+}
+
+test('a second of MP3 holds the process up for less than 20 ms', async () => {
+  await loadMp3Encoder()
+  const encoder = await mp3Encoder(RATE)
+  const second = drawSound('One second of speech, or a little more.').subarray(0, RATE * 2)
+
+  expect(median(Array.from({ length: 21 }, () => processorMs(() => encoder.encode(second))))).toBeLessThan(20)
+})
+
+test('no step of an MP3 file of 4096 characters takes 20 ms, several texts taking turns', async () => {
+  const text = 'The 09:14 from the coast runs twelve minutes late. '.repeat(81).slice(0, 4096)
+  const sound = drawSound(text)
+  const decoder = (take: TakeSamples): SpeechDecoder => ({
+    isComplete: true,
+    failure: undefined,
+    tokens: undefined,
+    push: take,
+    end: () => {},
+  })
+  const mp3Stream = async (): Promise<SpeechStream> => {
+    const encoder = await mp3Encoder(RATE)
+    return new SpeechStream({ text, parts: 1, decoder, encoder, isLaborious: true, envelope: PLAIN_ENVELOPE })
+  }
+  const streams = await Promise.all([mp3Stream(), mp3Stream(), mp3Stream()])
+  const work = streams.map(({ steps }) => steps!)
+  const times: number[] = []
+  // A vendor that gives a whole text in one read is the worst of all; the others are told less, to save time.
+  for (const [index, steps] of work.entries())
+    times.push(processorMs(() => steps.take(index === 0 ? sound : sound.subarray(0, 20 * RATE))))
+  while (work.some((steps) => steps.hasWork)) for (const steps of work) times.push(processorMs(() => void steps.next()))
+  for (const stream of streams) times.push(processorMs(() => void stream.end()))
+
+  expect(sound.length).toBeGreaterThan(200 * RATE)
+  expect(times.length).toBeGreaterThan(1_000)
+  // Now and then the collection of garbage or a compilation of this process falls into a step; it must be an exception.
+  expect(times.filter((ms) => ms >= LONGEST_STEP_MS).length).toBeLessThan(times.length / 200)
+  expect(median(times)).toBeLessThan(LONGEST_STEP_MS / 4)
+})
