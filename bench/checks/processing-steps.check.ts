@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SpeechDecoder, TakeSamples } from '../../src/endpoints/speech/speech-decoder.ts'
 import { PLAIN_ENVELOPE } from '../../src/endpoints/speech/speech-envelope.ts'
 import { SpeechStream } from '../../src/endpoints/speech/speech-stream.ts'
-import { drawSound } from '../../src/testing/sandbox/sounds/draw-sound.ts'
+import { drawSound } from '../../src/testing/sandbox/files/stored-files.ts'
 import { loadMp3Encoder, mp3Encoder } from '../../src/wire/mp3-encoder.ts'
 import { processorMs } from './processor-ms.ts'
 
