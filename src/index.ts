@@ -48,7 +48,6 @@ export { type Logger, silentLogger } from './core/logger.ts'
 export type { MaybePromise } from './core/maybe-promise.ts'
 export { formatDollars, parseDollars } from './core/money.ts'
 export type { Usage } from './core/usage.ts'
-export type { AnswerStream } from './endpoints/answer-stream.ts'
 export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
@@ -60,6 +59,15 @@ export type {
 } from './endpoints/chat/chat-request.ts'
 export type { ChatStreamDecoder, ChatStreamWriter } from './endpoints/chat/chat-stream-writer.ts'
 export type { EmbeddingsRequest, EmbeddingsResult, EmbeddingVector } from './endpoints/embeddings/embeddings-request.ts'
+export {
+  type CallerUrl,
+  type Continuation,
+  type ContinuationRequest,
+  defineEndpoint,
+  type Endpoint,
+  type RemoteMedia,
+} from './endpoints/endpoint.ts'
+export { type ErrorDialect, openaiErrors } from './endpoints/error-dialect.ts'
 export type { ImageEditRequest, ImageReference } from './endpoints/image-edits/image-edit-request.ts'
 export type {
   InteractionBlock,
@@ -68,6 +76,9 @@ export type {
 } from './endpoints/images/interactions/interaction-request.ts'
 export type { MultimodalBlock, MultimodalImageRequest } from './endpoints/images/multimodal/multimodal-image-request.ts'
 export type { OpenAIImageRequest } from './endpoints/images/openai/openai-image-request.ts'
+export { type Operation, passThrough } from './endpoints/operation.ts'
+export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-transform.ts'
+export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
 export type { VideoRequest } from './endpoints/videos/video-request.ts'
 export type { Accounts } from './gateway/accounts.ts'
@@ -77,6 +88,8 @@ export type { Keys, NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
 export type { Webhooks } from './gateway/webhooks.ts'
+export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
+export type { Timeouts } from './pipeline/pipeline-context.ts'
 export type {
   FallbackPolicy,
   HedgeOptions,
@@ -84,8 +97,6 @@ export type {
   RoutingOptions,
   RoutingStrategy,
 } from './routing/routing-options.ts'
-export type { DisconnectPolicies, DisconnectPolicy } from './stages/disconnect-policy.ts'
-export type { Timeouts } from './stages/stage-context.ts'
 export { createApiKey } from './stores/api-key.ts'
 
 export type { GatewayStore } from './stores/gateway-store.ts'
@@ -147,16 +158,20 @@ export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
 export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
 export type {
   AcceptedTask,
-  AnsweredInteraction,
+  AnswerBody,
+  AnswerIds,
   ApiKeys,
   ChatOperation,
+  ChunkedAnswer,
   Conversation,
   EmbeddingsOperation,
   ImageOperation,
   ImageOperations,
-  Relay,
-  RelayedBody,
+  PassThrough,
+  PassThroughOperation,
+  PassThroughReader,
   TaskCall,
+  TaskOperation,
   TaskReport,
   Vendor,
   VendorCall,

@@ -12,7 +12,7 @@ import type { OpenAIImageRequest } from '../../src/endpoints/images/openai/opena
 import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
-import type { AnswerStream, RelayedBody, WireRequest } from '../../src/vendors/vendor.ts'
+import type { AnswerBody, StreamTransform, WireRequest } from '../../src/vendors/vendor.ts'
 import { sseReader } from '../../src/wire/sse.ts'
 import {
   bodyChunks,
@@ -41,7 +41,7 @@ function reads(bytes: Uint8Array, size: number): Uint8Array[] {
 }
 
 /** Feeds a stream in such reads and gives how much the caller gets. */
-function relayedLength(stream: AnswerStream, bytes: Uint8Array, size: number): number {
+function relayedLength(stream: StreamTransform, bytes: Uint8Array, size: number): number {
   return reads(bytes, size).reduce((length, read) => length + Buffer.byteLength(stream.push(read) ?? ''), 0)
 }
 
@@ -74,7 +74,7 @@ describe('events', () => {
       messages: [{ role: 'user', content: 'Hi' }],
       stream: true,
     })
-    const stream = openai({ apiKey: 'sk-test-0123456789abcdef' }).chat!.relay!.stream!(call)
+    const stream = openai({ apiKey: 'sk-test-0123456789abcdef' }).chat!.passThrough!.stream!(call)
     const chunk = (content: string) =>
       Buffer.from(
         `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'vendor-model', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`,
@@ -161,7 +161,7 @@ describe('whole answers', () => {
     ['behind', Object.fromEntries(Object.entries(answer).reverse())],
   ])('of an interaction with the model %s are not decoded', (_case, shape) => {
     const chunks = reads(Buffer.from(JSON.stringify(shape)), 65_536)
-    let relayed: RelayedBody | undefined
+    let relayed: AnswerBody | undefined
 
     const durationMs = processorMs(() => {
       relayed = interactionsOf().fromWire(chunks, interactionCall())
@@ -207,7 +207,7 @@ describe('whole answers', () => {
     const images = openai({ apiKey: 'sk-test-0123456789abcdef' }).images!['generations']!
     const call = jsonCall<OpenAIImageRequest>('{"model":"gp-image-2","prompt":"a"}')
     for (const chunks of [[body], reads(body, 65_536)]) {
-      let relayed: RelayedBody | undefined
+      let relayed: AnswerBody | undefined
       const durationMs = processorMs(() => {
         relayed = images.fromWire(chunks, call)
       })

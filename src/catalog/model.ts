@@ -1,11 +1,5 @@
 import type { ModelKind } from '../core/model-kind.ts'
-import type {
-  ImageAbilities,
-  ModelFacts,
-  ModelLimits,
-  SpeechAbilities,
-  VideoAbilities,
-} from '../endpoints/model-facts.ts'
+import type { ImageAbilities, ModelFacts, ModelLimits, SpeechAbilities, VideoAbilities } from './model-facts.ts'
 
 export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, VideoAbilities }
 

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { MODEL_KINDS } from '../core/model-kind.ts'
-import { SPEECH_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from '../endpoints/model-facts.ts'
 import { configurationError } from './configuration-error.ts'
 import type {
   ImageAbilities,
@@ -10,6 +9,7 @@ import type {
   SpeechAbilities,
   VideoAbilities,
 } from './model.ts'
+import { SPEECH_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
 
 /** A schema for each member of an interface. One that is missing, or that the interface does not have, does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }

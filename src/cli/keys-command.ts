@@ -1,6 +1,6 @@
 import { systemClock } from '../core/clock.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
 import type { NewKey } from '../gateway/keys.ts'
-import { ENDPOINTS } from '../gateway/routes.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'

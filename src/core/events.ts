@@ -48,23 +48,23 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
-      /** A vendor key, or a model behind it, was ejected: its circuit is open, and others are tried first. */
-      readonly type: 'vendor-key-ejected'
+      /** The circuit breaker of a vendor key, or of a model behind it, opened: others are tried first. */
+      readonly type: 'circuit-opened'
       readonly vendor: string
       /** Identifies the key without revealing it, as in `gateway.routes()`. */
-      readonly account: string
-      /** Public id of the model that was ejected; undefined: the key was, for every model. */
+      readonly credentialId: string
+      /** Public id of the model whose circuit it is; undefined: that of the key, for every model. */
       readonly model: string | undefined
       /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. */
       readonly reason: 'failing' | 'busy' | 'refused'
-      /** Unix milliseconds at which one request will probe it. */
+      /** Unix milliseconds at which it is half-open: one request probes it then. */
       readonly untilMs: number
     }
   | {
-      /** An ejected vendor key or model has answered: its circuit is closed. */
-      readonly type: 'vendor-key-recovered'
+      /** A circuit that was open is closed: a call was answered. */
+      readonly type: 'circuit-closed'
       readonly vendor: string
-      readonly account: string
+      readonly credentialId: string
       readonly model: string | undefined
     }
   | {

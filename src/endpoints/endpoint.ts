@@ -1,12 +1,14 @@
-import type { GatewayError } from '../core/errors.ts'
+import type { ModelFacts } from '../catalog/model-facts.ts'
+import type { BillingFields } from '../catalog/prices/prices.ts'
 import type { ModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { InteractionStore } from '../stores/interaction-store.ts'
+import type { Tier } from '../stores/principal.ts'
 import type { Form } from '../wire/multipart.ts'
-import type { ErrorDialect } from './error-body.ts'
-import type { ModelFacts } from './model-facts.ts'
-
-/** Parameters that a price may depend on, such as `{ resolution: '720p' }`. */
-export type BillingFields = Readonly<Record<string, string>>
+import type { ErrorDialect } from './error-dialect.ts'
+import type { Operation, VendorCall } from './operation.ts'
+import type { TaskBehaviour } from './task.ts'
 
 /** An address in a request that somebody will fetch from. */
 export interface CallerUrl {
@@ -15,22 +17,48 @@ export interface CallerUrl {
   readonly param: string
 }
 
-/** A request that continues, or begins, a conversation whose history the vendor keeps. */
-export interface ConversationWish {
+/** Media of a request that the gateway must fetch, because the vendor takes bytes only. */
+export interface RemoteMedia<Request> {
+  readonly urls: readonly CallerUrl[]
+  /** The same request with the fetched media in place of their addresses, as `data:` URLs in the order of `urls`. */
+  inline(dataUrls: readonly string[]): Request
+}
+
+/** A request that continues, or begins, a conversation whose history is stored. */
+export interface ContinuationRequest {
   /** Id of the answer that is continued, as the caller got it. */
   readonly previousId: string | undefined
   /** Shall the answer be continued later? */
   readonly isStored: boolean
 }
 
-/** One way to call models: a path, the shape of its request, and what the request will cost at most. */
-export interface Endpoint<Request extends { model: string } = { model: string }> {
-  /** Short id, used in key scopes and events: `chat`. The shapes of one path share it. */
+/** How an endpoint's answers are continued: where their owners are noted, and for how long. */
+export interface Continuation<Request> {
+  of(request: Request): ContinuationRequest
+  /** The field that names the answer to be continued. */
+  readonly param: string
+  /** Prefix of ids for answers to which the vendor gives none. */
+  readonly idPrefix: string
+  /** How long a stored answer can be continued, in milliseconds. */
+  readonly retentionMs: Readonly<Record<Tier, number>>
+  /** Where the owners of answers are kept. */
+  store(stores: GatewayStore): InteractionStore
+}
+
+/**
+ * Everything that the gateway knows of one endpoint that calls models: where it is, what a request looks like, what it costs
+ * at most, how a vendor is asked and how errors read. Nothing else in the gateway knows it by name.
+ *
+ * `Offers` is the part of a vendor that carries it out, such as `{ readonly chat?: ChatOperation }`.
+ */
+export interface Endpoint<Request extends { readonly model: string } = { readonly model: string }, Offers = object> {
+  /** Short id, used in key scopes and events: `chat`. Endpoints that belong together, and the shapes of one path, share it. */
   readonly id: string
   readonly path: string
   /** Kind of the models it serves. */
   readonly kind: ModelKind
-  readonly dialect: ErrorDialect
+  /** How its callers read errors. */
+  readonly errors: ErrorDialect
   /** Where one path takes several shapes of request: the endpoint of each, by the model's protocol. */
   readonly shapes?: ReadonlyMap<string, Endpoint>
   /** Status and code for a model that does not exist, where they are not 404 `model_not_found`. */
@@ -40,12 +68,17 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
    * nobody is asked again.
    */
   readonly isPaidJob?: boolean
-  /** True when the answer is a task that outlives the request. */
-  readonly isTask?: boolean
   /** True for what costs nothing: no price is needed, and no money is held. */
   readonly isFree?: boolean
+  /** True when a second vendor may be asked while the first one is slow: whole answers that can be made twice without harm. */
+  readonly canHedge?: boolean
+  /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */
+  readonly isSticky?: boolean
+  /** True when callers may send their key as `x-api-key` too. */
+  readonly takesXApiKey?: boolean
   /** True when the vendor gets to see the caller's headers that belong to the dialect; see `VendorCall.header`. */
   readonly passesHeaders?: boolean
+
   /**
    * Checks a parsed body against the schema and the model's abilities. Unknown fields stay in it.
    * @throws GatewayError `invalid_request` naming the field.
@@ -62,6 +95,9 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
   isStream(request: Request): boolean
   /** Media type of an answer that is sent while it arrives; absent: server-sent events. */
   streamType?(request: Request): string
+  /** Addresses that the vendor will fetch from; those that are private by their text are refused. */
+  callerUrls?(request: Request): readonly CallerUrl[]
+
   /** Bytes of text in the request, for the token estimate; absent: the whole body. */
   textBytes?(request: Request): number
   /**
@@ -69,11 +105,35 @@ export interface Endpoint<Request extends { model: string } = { model: string }>
    * It names every field of usage that may have a price.
    */
   estimate(request: Request, inputTokens: number, model: ModelFacts): Usage
-  billingFields(request: Request, model: ModelFacts): BillingFields
-  /** Addresses that the vendor will fetch from; those that are private by their text are refused. */
-  callerUrls?(request: Request): readonly CallerUrl[]
-  /** Absent where the vendor keeps no history. */
-  conversation?(request: Request): ConversationWish
-  /** An error event for a stream of events that has begun; the connection is ended after it. */
-  streamError(error: GatewayError): string
+  /** Parameters on which a price may depend, such as `{ resolution: '720p' }`, surcharges included. Absent: none. */
+  priceFields?(request: Request, model: ModelFacts): BillingFields
+  /** Names of price fields for which a vendor charges extra: a call that has one needs a price row that names it. */
+  readonly surcharges?: readonly string[]
+  /** Those of the price fields that reach a vendor; absent: all. What a translation leaves out is not charged. */
+  priceFieldsAt?(fields: BillingFields, vendor: Offers): BillingFields
+
+  /**
+   * How a call is carried out at a vendor; undefined when the vendor does not offer it.
+   * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what the vendor cannot do.
+   */
+  createOperation(vendor: Offers, call: VendorCall<Request>): Operation | undefined
+  /** Media that must be fetched for a vendor first; absent, and undefined: none. */
+  remoteMedia?(request: Request, vendor: Offers, model: VendorCall<Request>['model']): RemoteMedia<Request> | undefined
+  /** The turns of a request as vendors look through them for reasoning of their own; absent: the request itself. */
+  conversation?(request: Request): { readonly model: string }
+
+  /** Present where answers can be continued by their id. */
+  readonly continuation?: Continuation<Request>
+  /** Present where the answer is a task that outlives the request. */
+  readonly task?: TaskBehaviour<Request, Offers>
+}
+
+/**
+ * Defines an endpoint. Its functions are methods, so that endpoints of different requests and offers stand in one list: the
+ * pipeline hands them only what their own `parse` made, and vendors as far as they offer what `Offers` names.
+ */
+export function defineEndpoint<Request extends { readonly model: string }, Offers extends object = object>(
+  definition: Endpoint<Request, Offers>,
+): Endpoint<Request, Offers> {
+  return definition
 }

@@ -1,7 +1,7 @@
 import type { Usage } from '../core/usage.ts'
 import { OversizeEventError } from '../wire/sse.ts'
-import type { AnswerStream, VendorFailure } from './answer-stream.ts'
 import type { ChatStreamDecoder } from './chat/chat-stream-writer.ts'
+import type { StreamTransform, VendorFailure } from './stream-transform.ts'
 
 /** What a translated stream asks of the writer that a vendor's decoder calls. */
 interface StreamText {
@@ -12,7 +12,7 @@ interface StreamText {
 }
 
 /** Joins a vendor's chat decoder and a writer of events in a dialect into a stream of bytes for the caller. */
-export abstract class TranslatedStream implements AnswerStream {
+export abstract class TranslatedStream implements StreamTransform {
   protected readonly decoder: ChatStreamDecoder
   readonly #writer: StreamText
   #failure: VendorFailure | undefined

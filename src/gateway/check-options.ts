@@ -6,6 +6,7 @@ import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
 
 const KNOWN: readonly string[] = [
   'vendors',
+  'endpoints',
   'models',
   'prices',
   'billing',

@@ -1,17 +1,20 @@
 import { createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
+import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
 import { estimateTokens } from '../endpoints/token-estimate.ts'
+import { Disconnects } from '../pipeline/abort-scope.ts'
+import { Deadlines } from '../pipeline/deadlines.ts'
+import { EndpointTable } from '../pipeline/endpoint-table.ts'
+import type { PipelineContext, Timeouts } from '../pipeline/pipeline-context.ts'
+import { SettlementRetries } from '../pipeline/settlement-retries.ts'
 import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
 import { RouteTable } from '../routing/route-table.ts'
-import { Deadlines } from '../stages/deadlines.ts'
-import { Disconnects } from '../stages/disconnect-policy.ts'
-import { SettlementRetries } from '../stages/settlement-retries.ts'
-import type { StageContext, Timeouts } from '../stages/stage-context.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
@@ -28,7 +31,7 @@ const DEFAULT_DRAIN_MS = 30_000
 const DEFAULT_TASK_DEADLINE_MS = 24 * 60 * 60_000
 
 /** Applies the defaults, once, and builds what the stages share. */
-export function contextOf(options: GatewayOptions): StageContext {
+export function contextOf(options: GatewayOptions): PipelineContext {
   const clock = options.clock ?? systemClock
   const holdTtlMs = options.holdTtlMs ?? DEFAULT_HOLD_TTL_MS
   const given = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
@@ -49,6 +52,7 @@ export function contextOf(options: GatewayOptions): StageContext {
     ...(options.models ?? []),
   ])
   return {
+    endpoints: new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])]),
     catalog: catalogForRoutes(catalog, vendors, fallback),
     vendors,
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
@@ -75,6 +79,7 @@ export function contextOf(options: GatewayOptions): StageContext {
     allowPrivateUrls: allowPrivate,
     taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,
     taskPollIntervalMs: options.taskPollIntervalMs,
+    taskCalls: new CallsUnderWay(),
     clock,
     ids: options.ids ?? timeOrderedIds,
     logger,

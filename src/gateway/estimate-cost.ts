@@ -1,19 +1,14 @@
 import { Buffer } from 'node:buffer'
-import { highestCharge } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
-import { authenticate } from '../stages/authenticate.ts'
-import { CallerPresence } from '../stages/caller-presence.ts'
-import { chargedFields } from '../stages/charged-fields.ts'
-import { CallGroup } from '../stages/dispatch/call-group.ts'
-import { estimateFor } from '../stages/estimated-usage.ts'
-import { parse } from '../stages/parse.ts'
-import type { Parsed, Received } from '../stages/records.ts'
-import type { StageContext } from '../stages/stage-context.ts'
+import { CallRecord } from '../pipeline/call-record.ts'
+import { readRequest } from '../pipeline/pipeline.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { priceRequest } from '../pipeline/pricing.ts'
+import { estimateFor } from '../pipeline/usage-estimate.ts'
 import type { Principal } from '../stores/principal.ts'
-import { ENDPOINTS } from './routes.ts'
 
 /** What a request would cost at most. */
 export interface CostEstimate {
@@ -43,29 +38,28 @@ export interface PricedRequest {
  * @throws GatewayError `invalid_request` for an unknown endpoint, `model_not_priced`, and whatever checking the request throws.
  */
 export async function estimateCost(
-  context: StageContext,
+  context: PipelineContext,
   principal: Principal,
   { endpoint: id, body }: PricedRequest,
 ): Promise<CostEstimate> {
-  const endpoint = ENDPOINTS.find((candidate) => candidate.id === id)
+  const { all } = context.endpoints
+  const endpoint = all.find((candidate) => candidate.id === id)
   if (endpoint === undefined) {
-    const known = ENDPOINTS.map((candidate) => candidate.id).join(', ')
+    const known = all.map((candidate) => candidate.id).join(', ')
     throw new GatewayError('invalid_request', { message: `endpoint: must be one of ${known}`, param: 'endpoint' })
   }
-  const received: Received = {
-    request: requestFor(endpoint.path),
+  const received = new CallRecord({
+    request: requestFor(endpoint.path, Buffer.from(JSON.stringify(body ?? null))),
     sink: NOWHERE,
     requestId: context.ids.next('req'),
     startedAtMs: context.clock.now(),
-    endpoint,
-    caller: new CallerPresence(NOWHERE),
-    calls: new CallGroup(),
+    called: endpoint,
     vouchedPrincipal: principal,
-  }
-  const authenticated = await authenticate(context, received)
-  const parsed = parse(context, authenticated, Buffer.from(JSON.stringify(body ?? null)))
+    routeOverride: undefined,
+  })
+  const parsed = await readRequest(context, received)
   const model = parsed.chain[0]!
-  const cost = highestCost(context, parsed)
+  const cost = context.prices === undefined ? undefined : (priceRequest(context, parsed)?.amount ?? 0n)
   return {
     endpoint: id,
     model: model.id,
@@ -76,33 +70,13 @@ export async function estimateCost(
   }
 }
 
-/** The amount for the dearest model that could answer, as it is held; undefined when billing is off. */
-function highestCost(context: StageContext, parsed: Parsed): bigint | undefined {
-  const { prices } = context
-  if (prices === undefined) return undefined
-  let highest = 0n
-  if (parsed.endpoint.isFree === true) return highest
-  for (const model of parsed.chain) {
-    const rate = prices.quote(model.id, chargedFields(context, parsed, model))
-    const cost = rate === undefined ? undefined : highestCharge(rate, estimateFor(context, parsed, model))
-    if (cost === undefined) {
-      throw new GatewayError('model_not_priced', {
-        message: `There is no price for this use of the model ${JSON.stringify(model.id)}, and billing is on.`,
-        param: 'model',
-      })
-    }
-    if (cost > highest) highest = cost
-  }
-  return highest
-}
-
-function requestFor(path: string): GatewayRequest {
+function requestFor(path: string, body: Uint8Array): GatewayRequest {
   return {
     method: 'POST',
     path,
     query: '',
-    header: () => undefined,
-    readBody: (_limitBytes, listener) => listener('consumed', []),
+    header: (name) => (name === 'content-type' ? 'application/json' : undefined),
+    readBody: (_limitBytes, listener) => listener(undefined, [body]),
   }
 }
 

@@ -4,10 +4,11 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
+import type { DisconnectPolicies } from '../pipeline/abort-scope.ts'
+import type { Timeouts } from '../pipeline/pipeline-context.ts'
 import type { RoutingOptions } from '../routing/routing-options.ts'
-import type { DisconnectPolicies } from '../stages/disconnect-policy.ts'
-import type { Timeouts } from '../stages/stage-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, Tier } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
@@ -28,6 +29,8 @@ export interface FixedKey {
 export interface GatewayOptions {
   /** Whom to call. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
   readonly vendors: readonly Vendor[]
+  /** Endpoints of the host's own, beside the built-in ones; made by `defineEndpoint`. */
+  readonly endpoints?: readonly Endpoint[]
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[]
   /** Prices per model and meter. Required unless `billing` is `'off'`. */

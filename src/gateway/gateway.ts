@@ -5,9 +5,9 @@ import type { GatewayClient } from '../client/gateway-client.ts'
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { identify } from '../pipeline/authenticate.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
-import { identify } from '../stages/authenticate.ts'
-import type { StageContext } from '../stages/stage-context.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { Principal } from '../stores/principal.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
@@ -22,7 +22,7 @@ import { type Keys, keysOf, newKeyRecord } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
-import { type Entrance, Incoming, serve } from './serve-request.ts'
+import { RequestContext, type ServerState, serve } from './serve-request.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Holds whose time is over are looked for this often, and more often where holds live shortly. */
@@ -64,7 +64,7 @@ export interface Gateway extends ExchangeHandler {
   readonly catalog: Catalog
   /** The models of `GET /v1/models`. */
   models(): readonly ListedModel[]
-  /** How the vendors and the operator's keys do, as seen from this process. */
+  /** Circuits, load and latencies of the vendors and the operator's keys, as seen from this process. */
   routes(): RouteReport
   readonly accounts: Accounts
   readonly keys: Keys
@@ -122,7 +122,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (closing === undefined) sweeper = context.clock.schedule(sweepIntervalMs, sweep)
     })
   }
-  const entrance: Entrance = {
+  const server: ServerState = {
     inFlight,
     get isClosing() {
       return closing !== undefined
@@ -138,7 +138,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     principal?: Principal,
     routeOverride?: RouteOverride,
   ): void => {
-    void serve(context, entrance, new Incoming(request, sink, principal, routeOverride))
+    void serve(context, server, new RequestContext(request, sink, principal, routeOverride))
   }
   const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
   const exchangeAs = (principal: Principal, { route }: InProcessOptions = {}): ExchangeHandler => {
@@ -190,7 +190,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-async function open(context: StageContext, options: GatewayOptions): Promise<void> {
+async function open(context: PipelineContext, options: GatewayOptions): Promise<void> {
   try {
     await context.store.start()
     const nowMs = context.clock.now()
@@ -212,7 +212,7 @@ async function open(context: StageContext, options: GatewayOptions): Promise<voi
   }
 }
 
-async function expireHolds(context: StageContext, isOver: () => boolean): Promise<void> {
+async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
   try {
     let expired = SWEEP_BATCH
     while (expired === SWEEP_BATCH && !isOver())

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { GatewayRequest } from '../core/exchange.ts'
-import { bearerToken } from '../stages/authenticate.ts'
+import { bearerToken } from '../pipeline/authenticate.ts'
 
 /** Fewest characters of the key: one that can be guessed would show the state of the vendors to anybody. */
 export const SHORTEST_OPERATOR_KEY = 24

@@ -1,27 +1,27 @@
-import { type EjectionReason, type Standing, standingOf } from '../routing/health.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { type Circuit, circuitOf, type OpenReason } from '../routing/circuit-breaker.ts'
 import type { RouteTable } from '../routing/route-table.ts'
-import type { StageContext } from '../stages/stage-context.ts'
 
-/** One of the operator's keys at a vendor, and how it does. The key itself is not in it. */
+/** One of the operator's keys at a vendor, and its circuit and load. The key itself is not in it. */
 export interface KeyReport {
   /** Names the key: the vendor's id and 16 hexadecimal digits of the key's SHA-256. */
-  readonly account: string
+  readonly credentialId: string
   /** Share of the vendor's calls. */
   readonly weight: number
-  /** `ready`, `ejected` (left alone for a while), or `probe` (the next request finds out whether it is well again). */
-  readonly state: Standing
-  /** Why it is, or was last, left alone; null when nothing is known against it. */
-  readonly reason: EjectionReason | null
-  /** Unix milliseconds; null when it is not left alone. */
-  readonly ejectedUntilMs: number | null
+  /** Its circuit: `closed`, `open` (no calls for a while), or `half-open` (the next request probes it). */
+  readonly circuit: Circuit
+  /** Why it is open, or was last; null when it never was since the last success. */
+  readonly reason: OpenReason | null
+  /** Unix milliseconds; null when it is closed. */
+  readonly openUntilMs: number | null
   /** Failures since the last success. */
   readonly failures: number
   /** Calls under way. */
   readonly inFlight: number
   /** Moving average of the time to a whole answer or to a stream's first content, in milliseconds; null before the first. */
   readonly latencyMs: number | null
-  /** Models, by public id, that are left alone behind this key alone. */
-  readonly ejectedModels: readonly string[]
+  /** Models, by public id, whose own circuit behind this key is not closed. */
+  readonly openModels: readonly string[]
 }
 
 /** One vendor with its keys. */
@@ -30,12 +30,12 @@ export interface VendorReport {
   readonly origin: string
   /** Calls under way, over all keys. */
   readonly inFlight: number
-  /** How many it bears at once, as far as is known; above it, it is passed over while others have room. */
+  /** Adaptive concurrency limit; above it, the vendor is skipped while others have room. */
   readonly limit: number
   readonly keys: readonly KeyReport[]
 }
 
-/** How the vendors do, as seen from this process. */
+/** Circuits, load and latencies of the vendors, as seen from this process. */
 export interface RouteReport {
   /** Retries that may be made now. */
   readonly retriesLeft: number
@@ -43,9 +43,9 @@ export interface RouteReport {
 }
 
 /** Reports on every vendor and key. */
-export function routeReport({ routes, retryBudget, clock }: StageContext): RouteReport {
+export function routeReport({ routes, retryBudget, clock }: PipelineContext): RouteReport {
   const nowMs = clock.now()
-  const ejectedModels = modelsByKey(routes, nowMs)
+  const openModels = modelsByKey(routes, nowMs)
   const vendors = Array.from(routes.vendors, ({ vendor, keys, load }): VendorReport => {
     const { inFlight, limit } = load
     return {
@@ -54,18 +54,18 @@ export function routeReport({ routes, retryBudget, clock }: StageContext): Route
       inFlight,
       limit,
       keys: keys.map((key): KeyReport => {
-        const { account, weight, health, latency } = key
+        const { credentialId, weight, circuit, latency } = key
         const { averageMs } = latency
         return {
-          account,
+          credentialId,
           weight,
-          state: standingOf(health, nowMs),
-          reason: health.reason ?? null,
-          ejectedUntilMs: health.ejectedUntilMs === 0 ? null : health.ejectedUntilMs,
-          failures: health.failures,
+          circuit: circuitOf(circuit, nowMs),
+          reason: circuit.reason ?? null,
+          openUntilMs: circuit.openUntilMs === 0 ? null : circuit.openUntilMs,
+          failures: circuit.failures,
           inFlight: key.inFlight,
           latencyMs: averageMs === undefined ? null : Math.round(averageMs),
-          ejectedModels: ejectedModels.get(account) ?? [],
+          openModels: openModels.get(credentialId) ?? [],
         }
       }),
     }
@@ -75,11 +75,11 @@ export function routeReport({ routes, retryBudget, clock }: StageContext): Route
 
 function modelsByKey(routes: RouteTable, nowMs: number): ReadonlyMap<string, readonly string[]> {
   const byKey = new Map<string, string[]>()
-  for (const { key, model, health } of routes.candidates()) {
-    if (standingOf(health, nowMs) === 'ready') continue
-    const models = byKey.get(key.account) ?? []
+  for (const { key, model, circuit } of routes.candidates()) {
+    if (circuitOf(circuit, nowMs) === 'closed') continue
+    const models = byKey.get(key.credentialId) ?? []
     if (!models.includes(model.id)) models.push(model.id)
-    byKey.set(key.account, models)
+    byKey.set(key.credentialId, models)
   }
   return byKey
 }

@@ -2,29 +2,25 @@ import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import type { ErrorDialect } from '../endpoints/error-body.ts'
-import { requestIdSink } from '../endpoints/messages/request-id-sink.ts'
+import type { ErrorDialect } from '../endpoints/error-dialect.ts'
+import { identify } from '../pipeline/authenticate.ts'
+import { type Admitted, CallRecord, type Received } from '../pipeline/call-record.ts'
+import { pipeline } from '../pipeline/pipeline.ts'
+import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
+import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
-import { identify } from '../stages/authenticate.ts'
-import type { Admitted, Received } from '../stages/records.ts'
-import { pushLimits } from '../stages/reply-headers.ts'
-import { RequestRecord } from '../stages/request-record.ts'
-import { respondError, respondJson } from '../stages/respond.ts'
-import type { HostRouted } from '../stages/route.ts'
-import { emit, type StageContext } from '../stages/stage-context.ts'
 import type { Principal } from '../stores/principal.ts'
-import { submitTask } from '../tasks/submit-task.ts'
+import { taskCompletion } from '../tasks/submit-task.ts'
+import { serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import type { InFlight } from './in-flight.ts'
 import { listedModel, modelList } from './model-list.ts'
 import { bearsOperatorKey } from './operator-key.ts'
-import { pipeline } from './pipeline.ts'
 import { routeReport } from './route-report.ts'
-import { dialectOfPath, matchRoute, type Target } from './routes.ts'
-import { serveTask } from './serve-task.ts'
+import { matchRoute, type Target } from './routes.ts'
 
-/** The state of the gateway that a request enters. */
-export interface Entrance {
+/** The state of the gateway when a request comes in. */
+export interface ServerState {
   readonly inFlight: InFlight
   readonly isClosing: boolean
   readonly wakeWebhooks: WakeWebhooks
@@ -32,8 +28,8 @@ export interface Entrance {
   readonly ready: (() => Promise<void>) | undefined
 }
 
-/** A request as it enters. */
-export class Incoming {
+/** A request as it comes in. */
+export class RequestContext {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   /** Who calls: set when the host vouches for the caller, and where nothing is called once the caller is known. */
@@ -55,39 +51,29 @@ export class Incoming {
 }
 
 /** Answers one request from beginning to end. Never rejects: every fault becomes an answer, an event and a log line. */
-export async function serve(context: StageContext, entrance: Entrance, incoming: Incoming): Promise<void> {
+export async function serve(context: PipelineContext, server: ServerState, incoming: RequestContext): Promise<void> {
   const { request, sink } = incoming
   const requestId = context.ids.next('req')
   let received: Received | undefined
   try {
-    const target = findTarget(request)
-    if (target.kind === 'hello') return respondJson(sink, requestId, { message: 'hello' })
-    if (target.kind === 'health') return respondJson(sink, requestId, health(context, entrance, request))
-    if (entrance.isClosing) throw new GatewayError('gateway_closing')
-    if (entrance.ready !== undefined) await entrance.ready()
-    if (target.kind !== 'endpoint') return await read(context, entrance, incoming, { target, requestId })
+    const target = findTarget(context, request)
+    if (target.kind === 'probe') return respondJson(sink, requestId, { message: 'hello' })
+    if (target.kind === 'health') return respondJson(sink, requestId, health(context, server, request))
+    if (server.isClosing) throw new GatewayError('gateway_closing')
+    if (server.ready !== undefined) await server.ready()
+    if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
     received = receive(context, incoming, target.endpoint, requestId)
-    entrance.inFlight.add(received.calls)
-    if (target.endpoint.isTask === true) await submitTask(context, received)
-    else await pipeline(context, received)
+    server.inFlight.add(received.calls)
+    await pipeline(context, received, taskCompletion)
   } catch (cause) {
-    const dialect = received?.endpoint.dialect ?? dialectOfPath(request.path)
-    fail(
-      context,
-      {
-        request,
-        sink: sinkOf(incoming, dialect, requestId),
-        requestId,
-        dialect,
-        principal: incoming.principal,
-        record: received as RecordSoFar | undefined,
-      },
-      cause,
-    )
+    const record: RecordSoFar | undefined = received
+    const dialect = (record?.endpoint ?? record?.called)?.errors ?? context.endpoints.errorsAt(request.path)
+    const answered = { request, sink: sinkOf(incoming, dialect, requestId), requestId, dialect, record }
+    fail(context, { ...answered, principal: incoming.principal }, cause)
   } finally {
     if (received !== undefined) {
       received.calls.end()
-      entrance.inFlight.delete(received.calls)
+      server.inFlight.delete(received.calls)
     }
   }
 }
@@ -96,15 +82,15 @@ export async function serve(context: StageContext, entrance: Entrance, incoming:
  * The gateway's own state, and with `verbose` that of the vendors, for the operator alone.
  * @throws GatewayError `invalid_api_key`.
  */
-function health(context: StageContext, { isClosing }: Entrance, request: GatewayRequest): object {
+function health(context: PipelineContext, { isClosing }: ServerState, request: GatewayRequest): object {
   const status = isClosing ? 'closing' : 'ok'
   if (request.query === '' || !new URLSearchParams(request.query).has('verbose')) return { status }
   if (!bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
   return { status, ...routeReport(context) }
 }
 
-function findTarget(request: GatewayRequest): Target {
-  const match = matchRoute(request.method, request.path)
+function findTarget({ endpoints }: PipelineContext, request: GatewayRequest): Target {
+  const match = matchRoute(endpoints, request.method, request.path)
   if (match === undefined)
     throw new GatewayError('route_not_found', { message: `There is no route ${request.method} ${request.path}.` })
   if ('target' in match) return match.target
@@ -114,22 +100,28 @@ function findTarget(request: GatewayRequest): Target {
 }
 
 /** The caller's side, with the headers that its dialect adds to every answer. */
-function sinkOf({ sink }: Incoming, dialect: ErrorDialect, requestId: string): ByteSink {
-  return dialect === 'anthropic' ? requestIdSink(sink, requestId) : sink
+function sinkOf({ sink }: RequestContext, { requestIdHeader }: ErrorDialect, requestId: string): ByteSink {
+  if (requestIdHeader === undefined) return sink
+  return {
+    get closed() {
+      return sink.closed
+    },
+    head: (status, headers) => sink.head(status, [...headers, requestIdHeader, requestId]),
+    write: (bytes) => sink.write(bytes),
+    end: (bytes) => sink.end(bytes),
+    destroy: () => sink.destroy(),
+    onDrain: (listener) => sink.onDrain(listener),
+    onClose: (listener) => sink.onClose(listener),
+  }
 }
 
-function receive(
-  context: StageContext,
-  incoming: Incoming,
-  endpoint: Endpoint,
-  requestId: string,
-): Received & HostRouted {
-  return new RequestRecord({
+function receive(context: PipelineContext, incoming: RequestContext, endpoint: Endpoint, requestId: string): Received {
+  return new CallRecord({
     request: incoming.request,
-    sink: sinkOf(incoming, endpoint.dialect, requestId),
+    sink: sinkOf(incoming, endpoint.errors, requestId),
     requestId,
     startedAtMs: context.clock.now(),
-    endpoint,
+    called: endpoint,
     vouchedPrincipal: incoming.principal,
     routeOverride: incoming.routeOverride,
   })
@@ -139,22 +131,32 @@ function receive(
 const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])
 
 interface Reading {
-  readonly target: Exclude<Target, { kind: 'endpoint' | 'health' | 'hello' }>
+  readonly target: Exclude<Target, { kind: 'endpoint' | 'health' | 'probe' }>
   readonly requestId: string
 }
 
 async function read(
-  context: StageContext,
-  entrance: Entrance,
-  incoming: Incoming,
+  context: PipelineContext,
+  server: ServerState,
+  incoming: RequestContext,
   { target, requestId }: Reading,
 ): Promise<void> {
   const { request, sink } = incoming
   incoming.principal ??= await identify(context, request, X_API_KEY_TARGETS.has(target.kind))
   const { principal } = incoming
   if (target.kind === 'tasks' || target.kind === 'task') {
-    const { wakeWebhooks } = entrance
-    return await serveTask(context, { request, sink, requestId, principal, wakeWebhooks }, target)
+    const { wakeWebhooks } = server
+    const task = target.kind === 'task' ? target : undefined
+    const { endpoint } = target
+    return await serveTaskRequest(context, {
+      request,
+      sink,
+      requestId,
+      principal,
+      endpoint,
+      target: task,
+      wakeWebhooks,
+    })
   }
   if (target.kind === 'models') return respondJson(sink, requestId, modelList(context.catalog.list(), context.vendors))
   if (target.kind === 'model') {
@@ -190,7 +192,7 @@ interface Failing {
 /** The record of a request, as far as it came. */
 type RecordSoFar = Received & Partial<Admitted>
 
-function fail(context: StageContext, failing: Failing, cause: unknown): void {
+function fail(context: PipelineContext, failing: Failing, cause: unknown): void {
   const { sink, requestId, dialect } = failing
   const error = GatewayError.from(cause)
   // The caller reads a safe text; what is behind it is for the operator.
@@ -199,9 +201,9 @@ function fail(context: StageContext, failing: Failing, cause: unknown): void {
     context.logger.error('a request failed inside the gateway', { requestId, where, error: error.cause })
     emit(context, { type: 'internal-error', requestId, where, error: error.cause })
   }
-  if (context.onEvent !== undefined && failing.record?.isAnnounced !== true) tellRefused(context, failing, error)
+  if (context.onEvent !== undefined && failing.record?.isAnnounced !== true) emitRefused(context, failing, error)
   try {
-    respondError(sink, error, { dialect, requestId, headers: errorHeaders(failing, error) })
+    respondError(sink, error, { dialect, requestId, headers: errorHeaders(context, failing, error) })
   } catch (second) {
     // The answer had begun: what is left is to make sure that it does not look whole.
     context.logger.error('an error could not be answered', { requestId, error: second })
@@ -209,13 +211,13 @@ function fail(context: StageContext, failing: Failing, cause: unknown): void {
   }
 }
 
-function tellRefused(context: StageContext, failing: Failing, error: GatewayError): void {
+function emitRefused(context: PipelineContext, failing: Failing, error: GatewayError): void {
   const { requestId, record } = failing
   const principal = record?.principal ?? failing.principal
   emit(context, {
     type: 'request-refused',
     requestId,
-    endpoint: record?.endpoint.id,
+    endpoint: record?.called.id,
     accountId: principal?.accountId,
     keyId: principal?.keyId,
     model: record?.body?.model,
@@ -225,9 +227,9 @@ function tellRefused(context: StageContext, failing: Failing, error: GatewayErro
 }
 
 /** A 405 must say what is allowed (RFC 9110, section 15.5.6); refusals by limits show the limits. */
-function errorHeaders({ request, record }: Failing, error: GatewayError): string[] {
+function errorHeaders({ endpoints }: PipelineContext, { request, record }: Failing, error: GatewayError): string[] {
   const headers: string[] = []
-  const match = error.code === 'method_not_allowed' ? matchRoute(request.method, request.path) : undefined
+  const match = error.code === 'method_not_allowed' ? matchRoute(endpoints, request.method, request.path) : undefined
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
   return pushLimits(headers, { requestBucket: record?.requestBucket, tokenBucket: record?.tokenBucket })
 }

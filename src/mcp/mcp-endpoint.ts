@@ -14,8 +14,9 @@ import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange
 import type { Ids } from '../core/ids.ts'
 import { parseCallerJson } from '../core/json.ts'
 import type { Logger } from '../core/logger.ts'
+import { openaiErrors } from '../endpoints/error-dialect.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import { respondError } from '../stages/respond.ts'
+import { respondError } from '../pipeline/respond.ts'
 import type { Principal } from '../stores/principal.ts'
 import { mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
@@ -79,7 +80,7 @@ export class McpEndpoint implements McpHandler {
         this.#parts.logger.error('a request failed inside the MCP server', { requestId, error: error.cause })
       }
       const headers = error.code === 'method_not_allowed' ? ['allow', 'POST'] : []
-      respondError(sink, error, { dialect: 'openai', requestId, headers })
+      respondError(sink, error, { dialect: openaiErrors, requestId, headers })
     })
   }
 

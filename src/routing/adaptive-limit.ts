@@ -1,4 +1,4 @@
-/** Where a vendor begins: enough for most, and soon found out by the others. */
+/** Where a vendor begins. */
 const INITIAL_CALLS = 100
 const FEWEST_CALLS = 5
 const MOST_CALLS = 10_000
@@ -8,9 +8,9 @@ const CUT = 0.75
 const CUT_INTERVAL_MS = 1_000
 
 /**
- * How many calls a vendor bears at once, found out by trying: the limit grows by one for every round of answers in which
- * half of it was in use, and is cut by a quarter when the vendor is overloaded (additive increase, multiplicative decrease).
- * It refuses nothing: a vendor without room is passed over while another one has some.
+ * Adaptive concurrency of a vendor: the limit grows by one for every round of answers in which half of it was in use, and is
+ * cut by a quarter when the vendor is overloaded (additive increase, multiplicative decrease). It refuses nothing: a vendor
+ * without room is skipped while another one has some.
  */
 export class AdaptiveLimit {
   #inFlight = 0
@@ -22,7 +22,7 @@ export class AdaptiveLimit {
     return this.#inFlight
   }
 
-  /** Calls that it bears at once, as far as is known. */
+  /** Calls at once that are not known to overload it. */
   get limit(): number {
     return Math.floor(this.#limit)
   }
@@ -37,13 +37,13 @@ export class AdaptiveLimit {
   }
 
   /** A call is over. */
-  leave(): void {
+  release(): void {
     this.#inFlight -= 1
   }
 
-  /** A call was answered; told before it leaves. */
+  /** A call was answered; called before `release`. */
   grow(): void {
-    // A limit that nobody comes near says nothing about what the vendor bears.
+    // A limit that is not approached says nothing about the vendor.
     if (this.#inFlight * 2 >= this.#limit) this.#limit = Math.min(MOST_CALLS, this.#limit + 1 / this.#limit)
   }
 

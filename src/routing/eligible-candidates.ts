@@ -1,7 +1,7 @@
-import type { Standing } from './health.ts'
+import type { Circuit } from './circuit-breaker.ts'
 
 /** A candidate as the decision sees it. */
-export interface Contender {
+export interface EligibleCandidate {
   readonly model: { readonly id: string }
   readonly vendor: { readonly id: string }
   /** The smallest number goes first. */
@@ -9,15 +9,15 @@ export interface Contender {
   readonly load: { readonly hasRoom: boolean }
   /** Which call of the gateway it took last. */
   readonly lastTurn: number
-  standing(nowMs: number): Standing
+  circuitAt(nowMs: number): Circuit
 }
 
 /** What the decision depends on beside the candidates. */
-export interface Circumstances<Candidate> {
+export interface SelectionContext<Candidate> {
   readonly nowMs: number
-  /** Was nobody asked yet? Then somebody will be, however bad things look. */
+  /** Was nobody asked yet? Then somebody is, even if every circuit is open. */
   readonly isFirst: boolean
-  /** May a request be spent on finding out whether somebody is well again, while others are well? */
+  /** May a half-open circuit be probed while others are closed? */
   readonly mayProbe: boolean
   /** Is it out of the question: asked before, unable, or a fallback that must not answer? */
   isExcluded(candidate: Candidate): boolean
@@ -31,31 +31,31 @@ export interface Circumstances<Candidate> {
 export type Eligible<Candidate> = readonly [] | readonly [Candidate, ...Candidate[]]
 
 /**
- * Decides who may be asked next. In this order: whoever is left alone waits while another is well; the model asked for goes
+ * Decides who may be asked next. In this order: an open circuit waits while another is closed; the model asked for goes
  * before its fallbacks, which are given in order; a vendor that made the request's reasoning goes first; a vendor without
  * room waits while another of the model has some; the smallest priority goes first. After a failure of a key the vendor's
- * other keys go first, after a failure of a vendor other vendors. When all are left alone, the one that was asked longest ago
- * is asked: nobody is refused for the sake of a vendor's state.
+ * other keys go first, after a failure of a vendor other vendors. If every circuit is open, the candidate that was asked
+ * longest ago is tried.
  */
-export function eligibleCandidates<Candidate extends Contender>(
+export function eligibleCandidates<Candidate extends EligibleCandidate>(
   candidates: readonly Candidate[],
-  circumstances: Circumstances<Candidate>,
+  context: SelectionContext<Candidate>,
 ): Eligible<Candidate> {
-  const { nowMs, mayProbe, lastFailed } = circumstances
+  const { nowMs, mayProbe, lastFailed } = context
   let left: Candidate[] = []
-  let isReadyLeft = false
+  let isClosedLeft = false
   for (const candidate of candidates) {
-    if (circumstances.isExcluded(candidate)) continue
-    const standing = candidate.standing(nowMs)
-    if (standing === 'ready') isReadyLeft = true
-    if (standing !== 'ejected') left.push(candidate)
+    if (context.isExcluded(candidate)) continue
+    const circuit = candidate.circuitAt(nowMs)
+    if (circuit === 'closed') isClosedLeft = true
+    if (circuit !== 'open') left.push(candidate)
   }
-  const isProbe = (candidate: Candidate): boolean => candidate.standing(nowMs) === 'probe'
-  if (isReadyLeft && !mayProbe) left = left.filter((candidate) => !isProbe(candidate))
+  const isProbe = (candidate: Candidate): boolean => candidate.circuitAt(nowMs) === 'half-open'
+  if (isClosedLeft && !mayProbe) left = left.filter((candidate) => !isProbe(candidate))
   const [first] = left
-  if (first === undefined) return circumstances.isFirst ? lastResort(candidates, circumstances) : []
+  if (first === undefined) return context.isFirst ? lastResort(candidates, context) : []
   left = preferred(left, ({ model }) => model.id === first.model.id)
-  left = preferred(left, (candidate) => circumstances.ownsReasoning(candidate))
+  left = preferred(left, (candidate) => context.ownsReasoning(candidate))
   left = preferred(left, ({ load }) => load.hasRoom)
   const lowest = lowestPriority(left)
   left = preferred(left, ({ priority }) => priority === lowest)
@@ -64,13 +64,13 @@ export function eligibleCandidates<Candidate extends Contender>(
   return preferred(left, isProbe) as [Candidate, ...Candidate[]]
 }
 
-function lastResort<Candidate extends Contender>(
+function lastResort<Candidate extends EligibleCandidate>(
   candidates: readonly Candidate[],
-  circumstances: Circumstances<Candidate>,
+  context: SelectionContext<Candidate>,
 ): Eligible<Candidate> {
   let longestAgo: Candidate | undefined
   for (const candidate of candidates) {
-    if (circumstances.isExcluded(candidate)) continue
+    if (context.isExcluded(candidate)) continue
     if (longestAgo === undefined) longestAgo = candidate
     else if (candidate.model.id === longestAgo.model.id && candidate.lastTurn < longestAgo.lastTurn)
       longestAgo = candidate
@@ -78,7 +78,7 @@ function lastResort<Candidate extends Contender>(
   return longestAgo === undefined ? [] : [longestAgo]
 }
 
-function lowestPriority(candidates: readonly Contender[]): number {
+function lowestPriority(candidates: readonly EligibleCandidate[]): number {
   let lowest = Number.POSITIVE_INFINITY
   for (const { priority } of candidates) if (priority < lowest) lowest = priority
   return lowest

@@ -1,6 +1,6 @@
 /** Share of the newest measurement in the average. */
 const NEWEST = 0.2
-/** A measurement loses half of its weight in so long a silence, so that what was slow once is tried again. */
+/** Samples decay with this half-life, so that what was slow once is tried again. */
 const HALF_LIFE_MS = 30_000
 
 /** A moving average of the time to an answer. */

@@ -5,24 +5,24 @@ import {
   afterBegin,
   afterBusy,
   afterFailure,
+  afterIgnored,
   afterModelRefusal,
-  afterNothing,
   afterRefusal,
   afterSuccess,
-  HEALTHY,
-  type Health,
-  type Standing,
-  standingOf,
-} from './health.ts'
+  type Circuit,
+  type CircuitState,
+  CLOSED,
+  circuitOf,
+} from './circuit-breaker.ts'
 import { LatencyAverage } from './latency-average.ts'
 import type { VendorKey } from './vendor-key.ts'
 
 /**
  * What a failed call says. `failing`: the vendor is at fault. `busy`: it has too much to do for this key. `refused`: it
- * refuses the operator's key or account. `model-refused`: it refuses the operator's model id. `alive`: it refuses what the
- * caller sent, and is well. `nothing`: the call was given up on this side.
+ * refuses the operator's key or account. `model-refused`: it refuses the operator's model id. `caller-error`: it refuses
+ * what the caller sent, and works. `ignored`: the call was aborted on this side.
  */
-export type Verdict = 'failing' | 'busy' | 'refused' | 'model-refused' | 'alive' | 'nothing'
+export type CallOutcome = 'failing' | 'busy' | 'refused' | 'model-refused' | 'caller-error' | 'ignored'
 
 /** What makes a candidate. */
 export interface CandidateParts {
@@ -36,14 +36,14 @@ export interface CandidateParts {
   readonly seed: number
 }
 
-/** One model at one vendor, called with one key, and how it does. Lives as long as the gateway. */
+/** One model at one vendor, called with one key, with its circuit and latencies. Lives as long as the gateway. */
 export class RouteCandidate {
   /** The catalog's row, with this route's vendor and upstream id. */
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly apiKey: string
   /** That of its key. */
-  readonly account: string
+  readonly credentialId: string
   readonly key: VendorKey
   readonly load: AdaptiveLimit
   readonly priority: number
@@ -56,13 +56,13 @@ export class RouteCandidate {
   lastTurn = 0
   readonly #wholeLatency = new LatencyAverage()
   readonly #streamLatency = new LatencyAverage()
-  #health: Health = HEALTHY
+  #circuit: CircuitState = CLOSED
 
   constructor(parts: CandidateParts) {
     this.model = parts.model
     this.vendor = parts.vendor
     this.apiKey = parts.key.apiKey
-    this.account = parts.key.account
+    this.credentialId = parts.key.credentialId
     this.key = parts.key
     this.load = parts.load
     this.priority = parts.priority
@@ -72,16 +72,16 @@ export class RouteCandidate {
   }
 
   /** Of this model behind this key, as opposed to the key as a whole. */
-  get health(): Health {
-    return this.#health
+  get circuit(): CircuitState {
+    return this.#circuit
   }
 
-  /** The worse of what is known of the key and of the model behind it. */
-  standing(nowMs: number): Standing {
-    const ofKey = standingOf(this.key.health, nowMs)
-    if (ofKey === 'ejected') return ofKey
-    const ofModel = standingOf(this.#health, nowMs)
-    return ofModel === 'ready' ? ofKey : ofModel
+  /** The more open of the circuits of the key and of the model behind it. */
+  circuitAt(nowMs: number): Circuit {
+    const ofKey = circuitOf(this.key.circuit, nowMs)
+    if (ofKey === 'open') return ofKey
+    const ofModel = circuitOf(this.#circuit, nowMs)
+    return ofModel === 'closed' ? ofKey : ofModel
   }
 
   /** What to reckon with, in milliseconds: until the answer, for streams until their first content. 0: unknown. */
@@ -94,8 +94,8 @@ export class RouteCandidate {
     this.lastTurn = turn
     this.load.enter()
     this.key.inFlight += 1
-    this.#health = afterBegin(this.#health, nowMs)
-    this.key.health = afterBegin(this.key.health, nowMs)
+    this.#circuit = afterBegin(this.#circuit, nowMs)
+    this.key.circuit = afterBegin(this.key.circuit, nowMs)
   }
 
   /** A whole answer is here, so long after the call began. */
@@ -113,46 +113,46 @@ export class RouteCandidate {
   /** The call came to a good end. */
   succeeded(nowMs: number): void {
     this.load.grow()
-    this.#health = afterSuccess(this.#health, nowMs)
-    this.key.health = afterSuccess(this.key.health, nowMs)
+    this.#circuit = afterSuccess(this.#circuit, nowMs)
+    this.key.circuit = afterSuccess(this.key.circuit, nowMs)
   }
 
   /**
    * The call failed. Vendors count requests for each model, and overload is mostly one model's too, so a wait that the vendor
    * asks for holds for this model behind this key; a key that is refused is of no use for any model.
    */
-  failed(verdict: Verdict, retryAfterMs: number | undefined, nowMs: number): void {
+  failed(outcome: CallOutcome, retryAfterMs: number | undefined, nowMs: number): void {
     const { key } = this
-    switch (verdict) {
+    switch (outcome) {
       case 'failing':
         this.load.shrink(nowMs)
-        this.#health = afterFailure(this.#health, nowMs, retryAfterMs)
-        key.health = afterFailure(key.health, nowMs, undefined)
+        this.#circuit = afterFailure(this.#circuit, nowMs, retryAfterMs)
+        key.circuit = afterFailure(key.circuit, nowMs, undefined)
         return
       case 'busy':
         this.load.shrink(nowMs)
-        this.#health = afterBusy(this.#health, nowMs, retryAfterMs)
+        this.#circuit = afterBusy(this.#circuit, nowMs, retryAfterMs)
         break
       case 'refused':
-        key.health = afterRefusal(key.health, nowMs, retryAfterMs)
+        key.circuit = afterRefusal(key.circuit, nowMs, retryAfterMs)
         break
       case 'model-refused':
-        this.#health = afterModelRefusal(this.#health, nowMs, retryAfterMs)
+        this.#circuit = afterModelRefusal(this.#circuit, nowMs, retryAfterMs)
         break
-      case 'alive':
-        this.#health = afterSuccess(this.#health, nowMs)
-        key.health = afterSuccess(key.health, nowMs)
+      case 'caller-error':
+        this.#circuit = afterSuccess(this.#circuit, nowMs)
+        key.circuit = afterSuccess(key.circuit, nowMs)
         return
-      case 'nothing':
+      case 'ignored':
         break
     }
-    this.#health = afterNothing(this.#health)
-    key.health = afterNothing(key.health)
+    this.#circuit = afterIgnored(this.#circuit)
+    key.circuit = afterIgnored(key.circuit)
   }
 
   /** The call is over, its stream included. */
   release(): void {
-    this.load.leave()
+    this.load.release()
     this.key.inFlight -= 1
   }
 }

@@ -93,7 +93,7 @@ export class RouteTable {
           priority: route.priority ?? 0,
           weight: ((route.weight ?? 1) * key.weight) / sum,
           when: route.when,
-          seed: hashOfText(`${key.account} ${upstream}`),
+          seed: hashOfText(`${key.credentialId} ${upstream}`),
         }),
     )
   }

@@ -10,7 +10,7 @@ export const ROUTING_STRATEGIES: readonly RoutingStrategy[] = ['weighted', 'late
 
 /**
  * When a model's fallbacks may answer instead of it. `on-failure`: whenever the model itself cannot. `never`: not at all.
- * `statuses`: only where the caller would get one of these HTTP statuses otherwise; a model whose vendors are all left alone
+ * `statuses`: only where the caller would get one of these HTTP statuses otherwise; a model whose circuits are all open
  * counts as 503.
  */
 export type FallbackPolicy = 'on-failure' | 'never' | { readonly statuses: readonly number[] }

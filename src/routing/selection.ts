@@ -4,14 +4,15 @@ import type { RouteCandidate } from './route-candidate.ts'
 import type { FallbackPolicy, RoutingStrategy } from './routing-options.ts'
 import { pickSmoothly } from './smooth-weighted.ts'
 
-/** What a request wants of its way. */
-export interface SelectionWishes {
+/** How a request chooses. */
+export interface SelectionOptions {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
   readonly isStream: boolean
   /** Requests with the same key go to the same place while they can; undefined: anywhere. */
   readonly stickyKey: string | undefined
-  readonly body: { readonly model: string }
+  /** The turns of the request, for vendors that look for reasoning of their own in them. */
+  conversation(): { readonly model: string }
   /** What the request would cost at a candidate, in nano-dollars; undefined where nobody knows. */
   costAt(candidate: RouteCandidate): bigint | undefined
 }
@@ -24,13 +25,13 @@ export interface FailedCall {
   readonly isOfKey: boolean
 }
 
-/** A model all of whose vendors are left alone would be answered with this status. */
+/** The status of an answer where every circuit of the model is open. */
 const NOBODY_STATUS = 503
 
 /** Chooses, for one request, whom to ask, and whom to ask next. Only where there is a choice. */
 export class Selection {
   readonly #candidates: readonly RouteCandidate[]
-  readonly #wishes: SelectionWishes
+  readonly #options: SelectionOptions
   // Few at most: a list costs less than a set for each request.
   readonly #excluded: RouteCandidate[] = []
   #authors: Map<string, boolean> | undefined
@@ -38,9 +39,9 @@ export class Selection {
   #status = NOBODY_STATUS
   #isFirst = true
 
-  constructor(candidates: readonly RouteCandidate[], wishes: SelectionWishes) {
+  constructor(candidates: readonly RouteCandidate[], options: SelectionOptions) {
     this.#candidates = candidates
-    this.#wishes = wishes
+    this.#options = options
   }
 
   /** The next to ask; undefined when nobody is left who may answer. */
@@ -49,14 +50,14 @@ export class Selection {
     return left.length < 2 ? left[0] : this.#picked(left as readonly [RouteCandidate, ...RouteCandidate[]], nowMs)
   }
 
-  /** Is somebody else left who could answer for the same model, and is well? */
+  /** Is there another candidate for the same model whose circuit is not open? */
   hasAlternative(candidate: RouteCandidate, nowMs: number): boolean {
     return this.#candidates.some(
       (other) =>
         other !== candidate &&
         other.model.id === candidate.model.id &&
         !this.#excluded.includes(other) &&
-        other.standing(nowMs) !== 'ejected',
+        other.circuitAt(nowMs) !== 'open',
     )
   }
 
@@ -69,7 +70,7 @@ export class Selection {
   }
 
   /** The candidate cannot do what is asked, and no more can the other keys of its vendor. */
-  passOver(candidate: RouteCandidate): void {
+  skip(candidate: RouteCandidate): void {
     for (const other of this.#candidates) if (other.model === candidate.model) this.#excluded.push(other)
   }
 
@@ -99,7 +100,7 @@ export class Selection {
   }
 
   #mayFallBack(): boolean {
-    const { fallback } = this.#wishes
+    const { fallback } = this.#options
     if (typeof fallback === 'object') return fallback.statuses.includes(this.#status)
     return fallback === 'on-failure'
   }
@@ -109,14 +110,14 @@ export class Selection {
     this.#authors ??= new Map()
     let isAuthor = this.#authors.get(vendor.id)
     if (isAuthor === undefined) {
-      isAuthor = vendor.ownsReasoning(this.#wishes.body)
+      isAuthor = vendor.ownsReasoning(this.#options.conversation())
       this.#authors.set(vendor.id, isAuthor)
     }
     return isAuthor
   }
 
   #picked(left: readonly [RouteCandidate, ...RouteCandidate[]], nowMs: number): RouteCandidate {
-    const { stickyKey, strategy } = this.#wishes
+    const { stickyKey, strategy } = this.#options
     if (stickyKey !== undefined) return pickByKey(left, stickyKey)
     switch (strategy) {
       case 'weighted':
@@ -130,15 +131,15 @@ export class Selection {
 
   #sooner(one: RouteCandidate, other: RouteCandidate, nowMs: number): RouteCandidate {
     const waitAt = (candidate: RouteCandidate): number =>
-      candidate.expectedMs(this.#wishes.isStream, nowMs) * (candidate.key.inFlight + 1)
+      candidate.expectedMs(this.#options.isStream, nowMs) * (candidate.key.inFlight + 1)
     return waitAt(other) < waitAt(one) ? other : one
   }
 
   #cheapest(left: readonly [RouteCandidate, ...RouteCandidate[]]): readonly [RouteCandidate, ...RouteCandidate[]] {
     let cheapest: [RouteCandidate, ...RouteCandidate[]] = [left[0]]
-    let lowest = this.#wishes.costAt(left[0])
+    let lowest = this.#options.costAt(left[0])
     for (const candidate of left.slice(1)) {
-      const cost = this.#wishes.costAt(candidate)
+      const cost = this.#options.costAt(candidate)
       if (cost === lowest) cheapest.push(candidate)
       else if (cost !== undefined && (lowest === undefined || cost < lowest)) {
         cheapest = [candidate]

@@ -40,21 +40,27 @@ export interface TaskRecord {
   readonly details: TaskDetails
 }
 
+/** Plain data that an endpoint keeps with a task. */
+export type TaskFacts = Readonly<Record<string, string | number | boolean | null>>
+
 /** What of a task no query asks for. Plain data: JSON text gives it back as it was. */
 export interface TaskDetails {
   /** Id of the request that submitted it. */
   readonly requestId: string
+  /** Id of the endpoint that it belongs to. */
+  readonly endpoint: string
   /** Public id of the model that renders it. */
   readonly model: string
   /** Id of the vendor. */
   readonly vendor: string
-  /** Prices at submission by resolution, `''` for any other; absent: billing is off. */
+  /** Prices at submission by variant, `''` for any other; absent: billing is off. */
   readonly prices?: Readonly<Record<string, readonly MeterPrice[]>> | undefined
   /** What money was held for. */
   readonly heldUsage: Usage
-  /** The resolution that money was held for: `720p`. */
-  readonly resolution: string
-  readonly seed?: number | undefined
+  /** The price variant that money was held for; of a video its resolution: `720p`. */
+  readonly variant: string
+  /** What the endpoint keeps for its record: of the request, and of the vendor's reports. */
+  readonly facts: TaskFacts
   readonly webhookUrl?: string | undefined
   /**
    * The caller's Idempotency-Key, absent without one: whoever finds the task after the process that was submitting it has died

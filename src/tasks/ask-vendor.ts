@@ -1,9 +1,12 @@
-import { WholeCall } from '../stages/dispatch/whole-call.ts'
-import type { StageContext } from '../stages/stage-context.ts'
+import type { WireAnswer } from '../endpoints/operation.ts'
+import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
+import { BufferedCall } from '../pipeline/buffered-call.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
-import type { TaskCall, TaskReport, Vendor, VendorFailure, VideoOperation, WireAnswer } from '../vendors/vendor.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
-import { callsUnderWay } from './calls-under-way.ts'
+import { behaviourOf } from './new-task.ts'
 
 /** Longest wait for a whole answer about a task; a lease on a task is longer. */
 export const TASK_CALL_TIMEOUT_MS = 30_000
@@ -19,43 +22,44 @@ export type TaskAnswer<Value> =
 /** The vendor, and the operator's key, that a task was submitted with. */
 export interface TaskVendor {
   readonly vendor: Vendor
-  readonly videos: VideoOperation
+  readonly operation: TaskOperation
   readonly apiKey: string
 }
 
 /** Finds the key that a task was submitted with; undefined when it is configured no more. */
-export function vendorOf(context: StageContext, task: TaskRecord): TaskVendor | undefined {
+export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor | undefined {
   const routed = context.routes.vendor(task.details.vendor)
-  const key = routed?.keys.find(({ account }) => account === task.vendorAccount)
-  if (routed?.vendor.videos === undefined || key === undefined) return undefined
-  return { vendor: routed.vendor, videos: routed.vendor.videos, apiKey: key.apiKey }
+  const key = routed?.keys.find(({ credentialId }) => credentialId === task.vendorAccount)
+  if (routed === undefined || key === undefined) return undefined
+  const operation = behaviourOf(context, task)?.operation(routed.vendor)
+  return operation && { vendor: routed.vendor, operation, apiKey: key.apiKey }
 }
 
 /** Asks how a task stands. */
 export function readTaskReport(
-  context: StageContext,
-  { vendor, videos, apiKey }: TaskVendor,
+  context: PipelineContext,
+  { vendor, operation, apiKey }: TaskVendor,
   upstreamId: string,
 ): Promise<TaskAnswer<TaskReport>> {
-  return ask(context, vendor, videos.read(upstreamId, apiKey), (answer) => videos.report(answer))
+  return ask(context, vendor, operation.read(upstreamId, apiKey), (answer) => operation.report(answer))
 }
 
 /** Asks to give a task up. Only the vendor's word for it counts. */
 export function cancelAtVendor(
-  context: StageContext,
-  { vendor, videos, apiKey }: TaskVendor,
+  context: PipelineContext,
+  { vendor, operation, apiKey }: TaskVendor,
   upstreamId: string,
 ): Promise<TaskAnswer<true>> {
-  return ask(context, vendor, videos.cancel(upstreamId, apiKey), () => true)
+  return ask(context, vendor, operation.cancel(upstreamId, apiKey), () => true)
 }
 
 async function ask<Value>(
-  context: StageContext,
+  context: PipelineContext,
   vendor: Vendor,
   request: TaskCall,
   read: (answer: WireAnswer) => Value | undefined,
 ): Promise<TaskAnswer<Value>> {
-  const call = new WholeCall()
+  const call = new BufferedCall()
   call.begin(context.transport, {
     origin: vendor.origin,
     path: request.path,
@@ -65,7 +69,7 @@ async function ask<Value>(
     firstByteTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.firstByteMs),
     idleTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.idleMs),
   })
-  const calls = callsUnderWay(context)
+  const calls = context.taskCalls
   calls.add(call)
   // An answer that comes byte by byte is never silent for long, and would outlast the lease.
   const deadline = context.clock.schedule(TASK_CALL_TIMEOUT_MS, () => call.abort())

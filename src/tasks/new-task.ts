@@ -1,6 +1,6 @@
-import type { VideoRequest } from '../endpoints/videos/video-request.ts'
-import type { Admitted, Candidate } from '../stages/records.ts'
-import type { StageContext } from '../stages/stage-context.ts'
+import type { TaskBehaviour } from '../endpoints/task.ts'
+import type { Admitted, Candidate } from '../pipeline/call-record.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
 
@@ -15,23 +15,24 @@ export interface PlannedTask {
 }
 
 /** Writes a submission down as a task, before any vendor is asked. */
-export function planTask(context: StageContext, admitted: Admitted): PlannedTask {
+export function planTask(context: PipelineContext, admitted: Admitted): PlannedTask {
   const { prices } = context
   const nowMs = context.clock.now()
-  const request = admitted.body as VideoRequest
-  const { chain, billingFields } = admitted
+  const { chain, billingFields, endpoint, body } = admitted
+  if (endpoint.task === undefined) throw new TypeError('an endpoint without tasks submits none')
+  const { variant, webhookUrl, facts } = endpoint.task.settings(body)
   const model = chain[0]!
-  const seed = request.parameters?.['seed']
   const details: TaskDetails = {
     requestId: admitted.requestId,
+    endpoint: endpoint.id,
     model: model.id,
     vendor: model.vendor,
-    prices: prices && freezePrices(prices, model, billingFields),
+    prices: prices && freezePrices(prices, endpoint, model, billingFields),
     heldUsage: admitted.estimate,
-    resolution: request.resolution,
-    seed: typeof seed === 'number' ? seed : undefined,
+    variant,
+    facts,
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
-    webhookUrl: request.webhook_url === undefined ? undefined : new URL(request.webhook_url).href,
+    webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim: admitted.claim,
     polls: 0,
     unknownReports: 0,
@@ -54,18 +55,25 @@ export function planTask(context: StageContext, admitted: Admitted): PlannedTask
   const pricesByModel =
     prices === undefined || chain.length === 1
       ? undefined
-      : new Map(chain.map((row) => [row.id, freezePrices(prices, row, billingFields)]))
+      : new Map(chain.map((row) => [row.id, freezePrices(prices, endpoint, row, billingFields)]))
   return { task, pricesByModel }
 }
 
-/** How long a vendor is left alone before it is asked about a task, whether or not it is configured still. */
-export function pollIntervalOf(context: StageContext, vendorId: string): number {
-  return context.taskPollIntervalMs ?? context.vendors.get(vendorId)?.videos?.pollIntervalMs ?? 15_000
+/** How the endpoint of a task follows and shows it; undefined when the gateway no longer has that endpoint. */
+export function behaviourOf(context: PipelineContext, { details }: TaskRecord): TaskBehaviour | undefined {
+  return context.endpoints.taskEndpoint(details.endpoint)?.task
+}
+
+/** How long to wait before a vendor is asked about a task, whether or not it is configured still. */
+export function pollIntervalOf(context: PipelineContext, { endpoint, vendor: vendorId }: TaskDetails): number {
+  const vendor = context.vendors.get(vendorId)
+  const operation = vendor && context.endpoints.taskEndpoint(endpoint)?.task?.operation(vendor)
+  return context.taskPollIntervalMs ?? operation?.pollIntervalMs ?? 15_000
 }
 
 /** The task as it stands once its vendor has taken it, or may have. */
 export function taskAt(
-  context: StageContext,
+  context: PipelineContext,
   planned: PlannedTask,
   outcome: {
     readonly candidate: Candidate
@@ -86,20 +94,21 @@ export function taskAt(
     keyId: task.keyId,
     state,
     upstreamId,
-    vendorAccount: candidate.account,
+    vendorAccount: candidate.credentialId,
     holdId: task.holdId,
     createdAtMs: task.createdAtMs,
     updatedAtMs: nowMs,
-    nextPollAtMs: nowMs + pollIntervalOf(context, vendor.id),
+    nextPollAtMs: nowMs + pollIntervalOf(context, { ...details, vendor: vendor.id }),
     deadlineAtMs: task.createdAtMs + context.taskDeadlineMs,
     details: {
       requestId: details.requestId,
+      endpoint: details.endpoint,
       model: model.id,
       vendor: vendor.id,
       prices: pricesByModel?.get(model.id) ?? details.prices,
       heldUsage: details.heldUsage,
-      resolution: details.resolution,
-      seed: details.seed,
+      variant: details.variant,
+      facts: details.facts,
       webhookUrl: details.webhookUrl,
       claim: details.claim,
       polls: 0,

@@ -1,11 +1,10 @@
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
-import type { StageContext } from '../stages/stage-context.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
 import type { TransportControl, TransportFailure, TransportHandler } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap } from '../wire/headers.ts'
-import { callsUnderWay } from './calls-under-way.ts'
 
 /** Headers of the vendor's file that the caller gets. */
 const PASSED_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
@@ -16,7 +15,7 @@ const PASSED_HEADERS = ['content-type', 'content-length', 'content-range', 'acce
  * @throws GatewayError `task_not_finished`, `content_not_found`, or an `upstream_…` code before anything was sent.
  */
 export async function sendContent(
-  context: StageContext,
+  context: PipelineContext,
   exchange: { readonly request: GatewayRequest; readonly sink: ByteSink; readonly requestId: string },
   task: TaskRecord,
 ): Promise<void> {
@@ -44,7 +43,7 @@ export async function sendContent(
       transfer,
     ),
   )
-  const calls = callsUnderWay(context)
+  const calls = context.taskCalls
   calls.add(transfer)
   try {
     await transfer.ended

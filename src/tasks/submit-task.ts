@@ -1,91 +1,95 @@
+import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
-import { andThen, type MaybePromise, settled } from '../core/maybe-promise.ts'
-import type { VideoRequest } from '../endpoints/videos/video-request.ts'
-import { admit, leave } from '../stages/admit.ts'
-import { authenticate } from '../stages/authenticate.ts'
-import { dispatch } from '../stages/dispatch/dispatch.ts'
-import { failedAnswer } from '../stages/dispatch/failed-answer.ts'
-import { parse } from '../stages/parse.ts'
-import { receiveBody } from '../stages/receive-body.ts'
-import type { Admitted, Answer, Parsed, Received, Reserved } from '../stages/records.ts'
-import { taskHead } from '../stages/reply-headers.ts'
-import { respondReplay, respondWhole } from '../stages/respond.ts'
-import { route } from '../stages/route.ts'
-import { settleLater, type UnsettledHold } from '../stages/settle-later.ts'
-import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
-import { StoredReplay } from '../stages/stored-replay.ts'
+import { release } from '../pipeline/admit.ts'
+import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
+import type { Completion, OpenCall } from '../pipeline/pipeline.ts'
+import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
+import { respondWhole, taskHead } from '../pipeline/respond.ts'
+import { settleLater, type UnsettledHold } from '../pipeline/settle.ts'
+import type { VendorResponse } from '../pipeline/vendor-response.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
-import { type PlannedTask, planTask, taskAt } from './new-task.ts'
-import { receiptAnswer } from './receipt-answer.ts'
-import { reserveTask } from './reserve-task.ts'
+import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
 import { commit } from './update-task.ts'
 
 /** The hold of a task outlives the task, so that it is never freed under it. */
 const HOLD_GRACE_MS = 60 * 60_000
 
 /**
- * The way of a submission: authenticate → parse → admit → reserve (money and task together) → route → dispatch → note the
- * outcome → respond. The task is written down before the vendor is asked, and the caller gets its id in every case in which
- * the vendor may be at work.
- * @throws GatewayError when nothing was submitted; the hold is freed and the task is gone then.
+ * How submissions of tasks end: money and task are written down together before the vendor is asked, and the caller gets the
+ * task's id in every case in which the vendor may be at work. Otherwise the hold is freed and the task is gone.
  */
-export async function submitTask(context: StageContext, received: Received): Promise<void> {
-  const authenticated = await authenticate(context, received)
-  const body = await receiveBody(context, authenticated)
-  const parsed = parse(context, authenticated, body)
-  if ((parsed.body as VideoRequest).webhook_url !== undefined) await checkWebhookSecret(context, parsed)
-  const admitted = await admit(context, parsed)
-  try {
-    await submitAdmitted(context, admitted)
-  } finally {
-    // Rendering takes no place among the caller's requests and no tokens.
-    await leave(context, admitted, 0)
+export const taskCompletion: Completion = {
+  check: checkWebhookSecret,
+  async reserve(context, admitted) {
+    const planned = planTask(context, admitted)
+    const { task } = planned
+    const plan = { task, holdExpiresAtMs: task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS }
+    const reserved = await reserveTask(context, admitted, plan)
+    return reserved instanceof StoredReplay ? reserved : new Submission(context, reserved, planned)
+  },
+}
+
+class Submission implements OpenCall {
+  readonly reserved: Reserved
+  readonly #context: PipelineContext
+  readonly #planned: PlannedTask
+
+  constructor(context: PipelineContext, reserved: Reserved, planned: PlannedTask) {
+    this.#context = context
+    this.reserved = reserved
+    this.#planned = planned
+  }
+
+  async end(response: VendorResponse): Promise<void> {
+    try {
+      await this.#end(response)
+    } finally {
+      // Rendering takes no place among the caller's requests and no tokens.
+      await release(this.#context, this.reserved, 0)
+    }
+  }
+
+  async #end(response: VendorResponse): Promise<void> {
+    const { reserved } = this
+    const context = this.#context
+    const taken = takenTask(context, this.#planned, response)
+    if (taken === undefined) {
+      const error = response.kind === 'failed' ? response.error : new GatewayError('upstream_invalid_response')
+      await discard(context, reserved, this.#planned.task, error)
+      throw error
+    }
+    const receipt = receiptAnswer(context, taken)
+    await note(context, reserved, taken, receipt)
+    // From here on it is a task; a fault of the caller's side is no refusal.
+    reserved.announced()
+    const { status, body } = receipt
+    const dropped = response.kind === 'failed' ? [] : response.dropped
+    const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
+    respondWhole(reserved.sink, { status, headers }, [body])
   }
 }
 
-async function submitAdmitted(context: StageContext, admitted: Admitted): Promise<void> {
-  const planned = planTask(context, admitted)
-  const { task } = planned
-  const holdExpiresAtMs = task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS
-  const outcome = await reserveTask(context, admitted, { task, holdExpiresAtMs })
-  if (outcome instanceof StoredReplay) {
-    respondReplay(admitted.sink, outcome.answer, admitted.requestId)
-    return
-  }
-  let answer: Answer
-  try {
-    answer = await dispatch(context, route(context, outcome))
-  } catch (cause) {
-    answer = failedAnswer(cause)
-  }
-  const taken = takenTask(context, planned, answer)
-  if (taken === undefined) {
-    const error = refusal(answer)
-    await discard(context, outcome, task, error)
-    throw error
-  }
-  const receipt = receiptAnswer(taken)
-  await note(context, outcome, taken, receipt)
-  // From here on it is a task; a fault of the caller's side is no refusal.
-  outcome.isAnnounced = true
-  const { status, body } = receipt
-  const dropped = answer.kind === 'failed' ? [] : answer.dropped
-  const headers = taskHead(outcome, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
-  respondWhole(outcome.sink, { status, headers }, [body])
+const RECEIPT_HEADERS = ['content-type', 'application/json']
+
+/** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it: 202 and the receipt. */
+export function receiptAnswer(context: PipelineContext, task: TaskRecord): StoredAnswer {
+  const receipt = behaviourOf(context, task)?.receipt(task) ?? { id: task.id }
+  return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
 
-/** Without a secret nobody could verify the message, so the wish for one is refused before anything is held. */
-async function checkWebhookSecret(context: StageContext, parsed: Parsed): Promise<void> {
+/** Without a secret nobody could verify the message, so a request for one is refused before anything is held. */
+async function checkWebhookSecret(context: PipelineContext, parsed: Parsed): Promise<void> {
   if (context.webhookSecret !== undefined) return
-  const secrets = await settled(
-    () => context.store.webhooks.secrets(parsed.principal.accountId, context.clock.now()),
-    (found) => found,
-    (cause) => {
-      throw new GatewayError('store_unavailable', { cause })
-    },
-  )
+  if (parsed.endpoint.task?.settings(parsed.body).webhookUrl === undefined) return
+  let secrets: readonly unknown[]
+  try {
+    secrets = await context.store.webhooks.secrets(parsed.principal.accountId, context.clock.now())
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
+  }
   if (secrets.length > 0) return
   throw new GatewayError('invalid_request', {
     message: 'webhook_url: this account has no webhook secret, and the gateway has none for all accounts',
@@ -93,27 +97,98 @@ async function checkWebhookSecret(context: StageContext, parsed: Parsed): Promis
   })
 }
 
+/**
+ * Sets money aside, claims the Idempotency-Key and writes the task down. A store that fails may have done it all the same, or
+ * may do it after the gateway has stopped waiting: nothing was sent to a vendor, so it is undone as soon as the store answers.
+ * @throws GatewayError as {@link reserve} does.
+ */
+async function reserveTask(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
+  if (context.prices === undefined) return await claimAndInsert(context, admitted, plan)
+  try {
+    return await reserve(context, admitted, plan)
+  } catch (cause) {
+    if (isStoreFault(cause))
+      undoLater(context, admitted, plan, { cause, makeSure: () => reserveAgain(context, admitted, plan) })
+    throw cause
+  }
+}
+
+/**
+ * Reserving the same id again gives the first outcome, or decides it: a reservation that the store has not come to yet finds
+ * the hold taken. Without it, what is undone too early would be done afterwards, and nobody would know.
+ */
+async function reserveAgain(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<void> {
+  try {
+    await reserve(context, admitted, plan)
+  } catch (cause) {
+    // A refusal is an outcome too, and there is nothing to be undone then.
+    if (isStoreFault(cause)) throw cause
+  }
+}
+
+/** Without a hold there is no transaction to share. The key comes first, so that a crash leaves no task nobody can claim. */
+async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
+  const outcome = await reserve(context, admitted)
+  if (outcome instanceof StoredReplay) return outcome
+  const insert = async (): Promise<void> => context.store.tasks.insert(plan.task)
+  try {
+    await insert()
+  } catch (cause) {
+    // The key is this request's own, but it is freed with the task only: so the task must be there.
+    undoLater(context, admitted, plan, { cause, makeSure: insert })
+    throw new GatewayError('store_unavailable', { cause })
+  }
+  return outcome
+}
+
+/** What is to be undone. */
+interface Unsure {
+  readonly cause: unknown
+  /** Brings the task about, once: were it brought about again, another request's key could be freed with it. */
+  readonly makeSure: () => Promise<void>
+}
+
+function undoLater(
+  context: PipelineContext,
+  { claim, requestId }: Admitted,
+  { task }: TaskPlan,
+  { cause, makeSure }: Unsure,
+): void {
+  let isSure = false
+  const run = async (): Promise<void> => {
+    if (!isSure) await makeSure()
+    isSure = true
+    await context.store.tasks.discard(task.id, claim, context.clock.now())
+  }
+  // Afterwards the task, if there is one, is taken for lost.
+  settleLater(context, unsettled(requestId, task, 0n), { run, untilMs: task.deadlineAtMs, error: cause })
+}
+
+function isStoreFault(cause: unknown): boolean {
+  return GatewayError.isInstance(cause) && cause.code === 'store_unavailable'
+}
+
 /** The task that the vendor has taken, or may have; undefined when it certainly has not. */
-function takenTask(context: StageContext, planned: PlannedTask, answer: Answer): TaskRecord | undefined {
-  if (answer.candidate === undefined) return undefined
-  const { candidate } = answer
-  if (answer.kind === 'whole' && answer.task !== undefined) {
-    const { upstreamId, output } = answer.task
+function takenTask(context: PipelineContext, planned: PlannedTask, response: VendorResponse): TaskRecord | undefined {
+  const { candidate } = response
+  if (candidate === undefined) return undefined
+  if (response.kind === 'json' && response.body.task !== undefined) {
+    const { upstreamId, output } = response.body.task
     return taskAt(context, planned, { candidate, state: 'queued', upstreamId, output })
   }
-  if (answer.kind === 'failed' && !answer.mayHaveBegun) return undefined
+  if (response.kind === 'failed' && !response.mayHaveBegun) return undefined
   return taskAt(context, planned, { candidate, state: 'unknown', upstreamId: undefined, output: undefined })
 }
 
-function refusal(answer: Answer): GatewayError {
-  return answer.kind === 'failed' ? answer.error : new GatewayError('upstream_invalid_response')
-}
-
 /** Notes the vendor's id and completes the caller's Idempotency-Key. When the store is down, it is tried again for as long as it matters. */
-function note(context: StageContext, reserved: Reserved, taken: TaskRecord, receipt: StoredAnswer): MaybePromise<void> {
-  const { claim } = reserved
+async function note(
+  context: PipelineContext,
+  { claim, hold, requestId }: Reserved,
+  taken: TaskRecord,
+  receipt: StoredAnswer,
+): Promise<void> {
   const { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
-  const change = () =>
+  const change = async (): Promise<unknown> =>
     context.store.tasks.change(
       {
         id: taken.id,
@@ -125,13 +200,8 @@ function note(context: StageContext, reserved: Reserved, taken: TaskRecord, rece
       context.clock.now(),
     )
   // Without its id at the vendor nobody can follow it, and it ends uncharged.
-  const hold = unsettled(reserved, taken, state === 'queued' ? (reserved.hold?.amount ?? 0n) : 0n)
-  return andThen(orLater(context, hold, change, taken.deadlineAtMs), () => tellSubmitted(context, taken))
-}
-
-function tellSubmitted(context: StageContext, taken: TaskRecord): void {
-  if (context.onEvent === undefined) return
-  const { details, state } = taken
+  const lost = unsettled(requestId, taken, state === 'queued' ? (hold?.amount ?? 0n) : 0n)
+  await runOrRetry(context, lost, change, taken.deadlineAtMs)
   emit(context, {
     type: 'task-submitted',
     requestId: details.requestId,
@@ -148,40 +218,38 @@ function tellSubmitted(context: StageContext, taken: TaskRecord): void {
  * The vendor has refused: nothing is left of the task, and its money and key are free again. When that could not be noted
  * before a sweeper took the submission for lost, a caller may have the id by the key: then the task fails by the refusal.
  */
-function discard(
-  context: StageContext,
-  reserved: Reserved,
+async function discard(
+  context: PipelineContext,
+  { claim, requestId }: Reserved,
   task: TaskRecord,
   refused: GatewayError,
-): MaybePromise<void> {
+): Promise<void> {
   const run = async (): Promise<void> => {
     const nowMs = context.clock.now()
-    if (await context.store.tasks.discard(task.id, reserved.claim, nowMs)) return
+    if (await context.store.tasks.discard(task.id, claim, nowMs)) return
     const error = { code: refused.publicCode, message: refused.message }
     const failed = endTask(task, { ...task.details, error }, { state: 'failed', nowMs })
     // The deliverer finds the message by itself.
     await commit(context, { ...task, state: 'unknown' }, failed, () => undefined)
   }
-  return orLater(context, unsettled(reserved, task, 0n), run, task.createdAtMs + context.taskDeadlineMs)
+  await runOrRetry(context, unsettled(requestId, task, 0n), run, task.createdAtMs + context.taskDeadlineMs)
 }
 
-function unsettled({ requestId }: Reserved, task: TaskRecord, amountNanoDollars: bigint): UnsettledHold {
+function unsettled(requestId: string, task: TaskRecord, amountNanoDollars: bigint): UnsettledHold {
   const { id, holdId, accountId, keyId } = task
   return { requestId, holdId, taskId: id, accountId, keyId, amountNanoDollars }
 }
 
-function orLater(
-  context: StageContext,
+async function runOrRetry(
+  context: PipelineContext,
   hold: UnsettledHold,
-  run: () => MaybePromise<unknown>,
+  run: () => Promise<unknown>,
   untilMs: number,
-): MaybePromise<void> {
-  return settled(
-    run,
-    () => undefined,
-    (error) => {
-      reportFault(context, hold.requestId, 'tasks', error)
-      settleLater(context, hold, { run, untilMs, error })
-    },
-  )
+): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    reportFault(context, hold.requestId, 'tasks', error)
+    settleLater(context, hold, { run, untilMs, error })
+  }
 }

@@ -1,12 +1,12 @@
 import type { Timer } from '../core/clock.ts'
-import { reportFault, type StageContext } from '../stages/stage-context.ts'
+import type { TaskOperation } from '../endpoints/task.ts'
+import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
-import type { VideoOperation } from '../vendors/vendor.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
-import { callsUnderWay } from './calls-under-way.ts'
-import { receiptAnswer } from './receipt-answer.ts'
+import { receiptAnswer } from './submit-task.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
@@ -25,10 +25,10 @@ const DEFAULT_DRAIN_MS = 5_000
 const OVERDUE_BATCH = 50
 
 /** How often it is asked for tasks to be forgotten. */
-const FORGETTING_INTERVAL_MS = 10 * 60_000
+const PURGE_INTERVAL_MS = 10 * 60_000
 
 /** Most tasks that are forgotten in one transaction. What there is beyond them is forgotten a turn later. */
-const FORGETTING_BATCH = 100
+const PURGE_BATCH = 100
 
 const DAY_MS = 24 * 60 * 60_000
 
@@ -47,7 +47,7 @@ export interface TaskWorkerOptions {
 /** A key at a vendor, and how it may be asked about tasks. */
 interface PolledAccount {
   readonly vendorAccount: string
-  readonly videos: VideoOperation
+  readonly pollBudget: TaskOperation['pollBudget']
 }
 
 /**
@@ -55,7 +55,7 @@ interface PolledAccount {
  * store's budget.
  */
 export class TaskWorker {
-  readonly #context: StageContext
+  readonly #context: PipelineContext
   readonly #wake: WakeWebhooks
   readonly #accounts: readonly PolledAccount[]
   readonly #running = new Set<Promise<void>>()
@@ -63,9 +63,9 @@ export class TaskWorker {
   #isStopped = true
   #overdueAtMs = 0
   readonly #retentionMs: number
-  #forgettingAtMs = 0
+  #purgeAtMs = 0
 
-  constructor(context: StageContext, wake: WakeWebhooks, options: TaskWorkerOptions = {}) {
+  constructor(context: PipelineContext, wake: WakeWebhooks, options: TaskWorkerOptions = {}) {
     this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
     this.#context = context
     this.#wake = wake
@@ -89,7 +89,7 @@ export class TaskWorker {
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
-    const calls = callsUnderWay(this.#context)
+    const calls = this.#context.taskCalls
     const cutOff = this.#context.clock.schedule(drainMs, () => calls.abortAll())
     await this.#idle()
     await calls.ended()
@@ -116,22 +116,21 @@ export class TaskWorker {
     let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
     if (this.#accounts.length === 0) delayMs = OVERDUE_INTERVAL_MS
     try {
-      for (const { vendorAccount: account, videos } of this.#accounts) {
-        const { pollBudget } = videos
+      for (const { vendorAccount: account, pollBudget } of this.#accounts) {
         const tasks = await this.#take(account, pollBudget)
         for (const task of tasks) this.#track(this.#poll(task))
         // Whoever got all that one window allows has more to do in the next.
         if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
       }
       await this.#sweep()
-      await this.#forget()
+      await this.#purge()
     } catch (error) {
       reportFault(this.#context, undefined, 'tasks', error)
     }
     this.#schedule(delayMs)
   }
 
-  async #take(account: string, budget: VideoOperation['pollBudget']): Promise<readonly TaskRecord[]> {
+  async #take(account: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {
     const nowMs = this.#context.clock.now()
     return await this.#context.store.tasks.leaseDue({
       vendorAccount: account,
@@ -161,13 +160,13 @@ export class TaskWorker {
     for (const task of tasks) this.#track(this.#expire(task))
   }
 
-  async #forget(): Promise<void> {
+  async #purge(): Promise<void> {
     const { clock, store } = this.#context
     const nowMs = clock.now()
-    if (nowMs < this.#forgettingAtMs || !Number.isFinite(this.#retentionMs)) return
-    const query = { changedUntilMs: nowMs - this.#retentionMs, limit: FORGETTING_BATCH }
+    if (nowMs < this.#purgeAtMs || !Number.isFinite(this.#retentionMs)) return
+    const query = { changedUntilMs: nowMs - this.#retentionMs, limit: PURGE_BATCH }
     const count = await store.tasks.purge(query)
-    if (count < FORGETTING_BATCH) this.#forgettingAtMs = nowMs + FORGETTING_INTERVAL_MS
+    if (count < PURGE_BATCH) this.#purgeAtMs = nowMs + PURGE_INTERVAL_MS
   }
 
   async #expire(task: TaskRecord): Promise<void> {
@@ -190,12 +189,13 @@ export class TaskWorker {
     const nowMs = clock.now()
     const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
     const { claim } = task.details
-    const answered = claim === undefined ? undefined : { claim, answer: receiptAnswer({ ...task, ...set }) }
+    const answered =
+      claim === undefined ? undefined : { claim, answer: receiptAnswer(this.#context, { ...task, ...set }) }
     await store.tasks.change({ id: task.id, from: ['submitting'], set, answered }, nowMs)
   }
 
   /**
-   * Whoever can still be asked is asked once more, as any other within the vendor's budget: a task whose video was made is
+   * Whoever can still be asked is asked once more, as any other within the vendor's budget: a task whose work was done is
    * not given up uncharged. What comes of it, {@link TaskWorker.#poll} sees.
    */
   async #askSoon(task: TaskRecord): Promise<void> {
@@ -215,12 +215,24 @@ export class TaskWorker {
   }
 }
 
-function polledAccounts(context: StageContext): readonly PolledAccount[] {
+function polledAccounts(context: PipelineContext): readonly PolledAccount[] {
   const accounts: PolledAccount[] = []
   for (const { vendor, keys } of context.routes.vendors) {
-    const { videos } = vendor
-    if (videos === undefined) continue
-    for (const account of new Set(keys.map((key) => key.account))) accounts.push({ vendorAccount: account, videos })
+    const pollBudget = smallestBudget(context, vendor)
+    if (pollBudget === undefined) continue
+    for (const vendorAccount of new Set(keys.map((key) => key.credentialId)))
+      accounts.push({ vendorAccount, pollBudget })
   }
   return accounts
+}
+
+/** The budget of a vendor that makes tasks of several endpoints is that of the strictest. Undefined: it makes none. */
+function smallestBudget(context: PipelineContext, vendor: Vendor): TaskOperation['pollBudget'] | undefined {
+  let smallest: TaskOperation['pollBudget'] | undefined
+  for (const { task } of context.endpoints.withTasks) {
+    const budget = task?.operation(vendor)?.pollBudget
+    if (budget === undefined) continue
+    if (smallest === undefined || budget.takes / budget.windowMs < smallest.takes / smallest.windowMs) smallest = budget
+  }
+  return smallest
 }

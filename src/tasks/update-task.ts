@@ -1,10 +1,8 @@
-import type { StageContext } from '../stages/stage-context.ts'
-import { emit } from '../stages/stage-context.ts'
+import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord, TaskState } from '../stores/task-store.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
 import { readTaskReport, vendorOf } from './ask-vendor.ts'
-import { pollIntervalOf } from './new-task.ts'
-import { videoRecord } from './video-record.ts'
+import { behaviourOf, pollIntervalOf } from './new-task.ts'
 import { newDelivery } from './webhook-payload.ts'
 
 /** States in which a vendor is asked about a task. */
@@ -20,7 +18,7 @@ export type WakeWebhooks = () => void
  * Asks the vendor about a task that this process holds a lease on, and notes what it says. Gives the task as it is then.
  * @throws whatever the store throws; the lease ends by itself then.
  */
-export async function refreshTask(context: StageContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
+export async function refreshTask(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
   const facts = reportFacts(context, task)
   const asked = vendorOf(context, task)
   if (asked === undefined || task.upstreamId === undefined) {
@@ -38,12 +36,12 @@ export async function refreshTask(context: StageContext, task: TaskRecord, wake:
 }
 
 /** What a report about a task is measured by. */
-export function reportFacts(context: StageContext, task: TaskRecord): ReportFacts {
+export function reportFacts(context: PipelineContext, task: TaskRecord): ReportFacts {
   const model = context.catalog.find(task.details.model)
   return {
     nowMs: context.clock.now(),
-    pollIntervalMs: pollIntervalOf(context, task.details.vendor),
-    maxBilledSeconds: model?.video?.maxBilledSeconds,
+    pollIntervalMs: pollIntervalOf(context, task.details),
+    billedUsage: (billed) => behaviourOf(context, task)?.billedUsage(billed, model),
   }
 }
 
@@ -52,7 +50,7 @@ export function reportFacts(context: StageContext, task: TaskRecord): ReportFact
  * the task as the first left it.
  */
 export async function commit(
-  context: StageContext,
+  context: PipelineContext,
   task: TaskRecord,
   outcome: ReportOutcome,
   wake: WakeWebhooks,
@@ -62,18 +60,18 @@ export async function commit(
   const delivery =
     ended === undefined
       ? undefined
-      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, record: videoRecord(outcome.task) })
+      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, behaviour: behaviourOf(context, task) })
   const isMade = await context.store.tasks.change(
     { id: task.id, from: [task.state], set: outcome.change.set, resolve: outcome.change.resolve, delivery },
     nowMs,
   )
   if (!isMade) return (await context.store.tasks.find(task.accountId, task.id)) ?? task
-  if (ended !== undefined) tellEnded(context, outcome.task, ended)
+  if (ended !== undefined) emitEnded(context, outcome.task, ended)
   if (delivery !== undefined) wake()
   return outcome.task
 }
 
-async function askLater(context: StageContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {
+async function askLater(context: PipelineContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {
   const details = { ...task.details, polls: task.details.polls + 1 }
   const delayMs = Math.min(MAX_RETRY_DELAY_MS, facts.pollIntervalMs * (task.details.polls + 1))
   const nextPollAtMs = facts.nowMs + delayMs
@@ -81,11 +79,11 @@ async function askLater(context: StageContext, task: TaskRecord, facts: ReportFa
   return { ...task, details, nextPollAtMs }
 }
 
-function tellEnded(context: StageContext, task: TaskRecord, ended: TaskEnd): void {
+function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd): void {
   const { details } = task
   const { requestId, model, vendor } = details
-  if (ended.isImplausible)
-    emit(context, { type: 'usage-implausible', requestId, vendor, model, fields: ['videoSeconds'] })
+  const { implausible: fields } = ended
+  if (fields.length > 0) emit(context, { type: 'usage-implausible', requestId, vendor, model, fields })
   emit(context, {
     type: 'task-ended',
     requestId,

@@ -1,5 +1,5 @@
 import type { Timer } from '../core/clock.ts'
-import { emit, reportFault, type StageContext } from '../stages/stage-context.ts'
+import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
 import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookAnswer, type WebhookCall } from './webhook-call.ts'
@@ -32,7 +32,7 @@ export interface WebhookDelivererOptions {
  * may deliver from one store. An attempt whose outcome could not be recorded is made again when its lease has run out.
  */
 export class WebhookDeliverer {
-  readonly #context: StageContext
+  readonly #context: PipelineContext
   readonly #random: () => number
   readonly #queue = new WebhookQueue()
   readonly #attempts = new Set<Promise<void>>()
@@ -47,7 +47,7 @@ export class WebhookDeliverer {
   #timer: Timer | undefined
   #timerAtMs = Number.POSITIVE_INFINITY
 
-  constructor(context: StageContext, options: WebhookDelivererOptions = {}) {
+  constructor(context: PipelineContext, options: WebhookDelivererOptions = {}) {
     this.#context = context
     this.#random = options.random ?? Math.random
   }

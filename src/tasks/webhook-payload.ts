@@ -1,38 +1,37 @@
 import type { Ids } from '../core/ids.ts'
-import type { TaskRecord, TaskState } from '../stores/task-store.ts'
+import type { TaskBehaviour } from '../endpoints/task.ts'
+import type { TaskRecord } from '../stores/task-store.ts'
 import type { NewDelivery } from '../stores/webhook-store.ts'
-
-/** Type of the message for each state that ends a task. */
-const TYPES = new Map<TaskState, string>([
-  ['completed', 'video.generation.completed'],
-  ['failed', 'video.generation.failed'],
-  ['cancelled', 'video.generation.cancelled'],
-])
 
 /**
  * The message that tells of a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with
  * `timestamp` in ISO 8601.
- * @param end `task` as it is after the change; `record` is what `GET /v1/videos/generations/{id}` answers then.
- * @returns undefined when the caller gave no `webhook_url`.
+ * @param end `task` as it is after the change; `data` is what its endpoint answers then.
+ * @returns undefined when the caller gave no `webhook_url`, or the gateway no longer has the endpoint.
  * @throws RangeError for a task that has not ended.
  */
 export function newDelivery(end: {
   readonly ids: Ids
   readonly nowMs: number
   readonly task: TaskRecord
-  readonly record: object
+  readonly behaviour: TaskBehaviour | undefined
 }): NewDelivery | undefined {
-  const { ids, nowMs, task, record } = end
+  const { ids, nowMs, task, behaviour } = end
   const url = task.details.webhookUrl
-  if (url === undefined) return undefined
-  const type = TYPES.get(task.state)
-  if (type === undefined) throw new RangeError(`a task in state ${task.state} has no message`)
+  const { state } = task
+  if (url === undefined || behaviour === undefined) return undefined
+  if (state !== 'completed' && state !== 'failed' && state !== 'cancelled')
+    throw new RangeError(`a task in state ${state} has no message`)
   return {
     id: ids.next('msg'),
     accountId: task.accountId,
     taskId: task.id,
     url,
-    body: JSON.stringify({ type, timestamp: new Date(nowMs).toISOString(), data: record }),
+    body: JSON.stringify({
+      type: behaviour.eventType(state),
+      timestamp: new Date(nowMs).toISOString(),
+      data: behaviour.record(task),
+    }),
     createdAtMs: nowMs,
     nextAttemptAtMs: nowMs,
   }

@@ -68,7 +68,7 @@ function treeWith(changes: Record<string, string>): SourceTree {
   const sound = {
     'index.ts': "export { north } from './vendors/north/north.ts'",
     'core/money.ts': 'export const cents = 100',
-    'stages/settle.ts': "import { cents } from '../core/money.ts'\nexport const settle = cents",
+    'pipeline/settle.ts': "import { cents } from '../core/money.ts'\nexport const settle = cents",
     'transport/undici.ts': "import { Pool } from 'undici'\nexport const pool = Pool",
     'vendors/vendor.ts': 'export interface Vendor { id: string }',
     'vendors/shared/dialect.ts': "export const path = '/v1'",
@@ -100,8 +100,8 @@ describe('each rule', () => {
     [
       'wrongWayImports',
       'core/money.ts',
-      "import type { a } from '../stages/settle.ts'",
-      'core/money.ts -> stages/settle.ts',
+      "import type { a } from '../pipeline/settle.ts'",
+      'core/money.ts -> pipeline/settle.ts',
     ],
     ['wrongWayImports', 'core/money.ts', "export { a } from '../index.ts'", 'core/money.ts -> index.ts'],
     [
@@ -113,14 +113,14 @@ describe('each rule', () => {
     ['wrongWayImports', 'extras/thing.ts', 'export const thing = 1', 'extras/ is not in the layer order'],
     [
       'unsealedVendorImports',
-      'stages/a.ts',
+      'pipeline/a.ts',
       "import { north } from '../vendors/north/north.ts'",
       'does not choose a vendor',
     ],
     ['unsealedVendorImports', 'cli/a.ts', "import { x } from '../vendors/north/usage.ts'", 'vendors/north/usage.ts'],
     [
       'unsealedVendorImports',
-      'stages/a.ts',
+      'pipeline/a.ts',
       "import { path } from '../vendors/shared/dialect.ts'",
       'shared/dialect.ts',
     ],
@@ -131,7 +131,7 @@ describe('each rule', () => {
       'vendors are sealed',
     ],
     ['unsealedVendorImports', 'vendors/shared/a.ts', "import { x } from '../north/north.ts'", 'vendors are sealed'],
-    ['foreignPackageImports', 'stages/a.ts', "import { Pool } from 'undici'", 'only src/transport/undici.ts'],
+    ['foreignPackageImports', 'pipeline/a.ts', "import { Pool } from 'undici'", 'only src/transport/undici.ts'],
     [
       'foreignPackageImports',
       'transport/transport.ts',
@@ -140,17 +140,17 @@ describe('each rule', () => {
     ],
     [
       'foreignPackageImports',
-      'stages/a.ts',
+      'pipeline/a.ts',
       "import { createParser } from 'eventsource-parser/stream'",
       'only src/wire/',
     ],
     ['foreignPackageImports', 'adapters/a.ts', "import { Hono } from '@scope/hono/tiny'", 'not a runtime dependency'],
-    ['unresolvedImports', 'stages/a.ts', "import { cents } from '../core/money'", 'no such file: ../core/money'],
+    ['unresolvedImports', 'pipeline/a.ts', "import { cents } from '../core/money'", 'no such file: ../core/money'],
     [
       'importCycles',
       'core/money.ts',
-      "import { settle } from '../stages/settle.ts'",
-      'core/money.ts -> stages/settle.ts -> core/money.ts',
+      "import { settle } from '../pipeline/settle.ts'",
+      'core/money.ts -> pipeline/settle.ts -> core/money.ts',
     ],
     ['importCycles', 'core/money.ts', "import { type A } from './money.ts'", 'core/money.ts -> core/money.ts'],
     ['vendorsWithoutFactory', 'vendors/east/usage.ts', 'export const usage = 1', 'must export function east'],
@@ -160,8 +160,8 @@ describe('each rule', () => {
       'export function south() {}',
       'must export function farSouth',
     ],
-    ['namesInSharedCode', 'stages/a.ts', "if (vendor.id === 'north') skip()", 'stages/a.ts:1'],
-    ['namesInSharedCode', 'stages/a.ts', 'const where = `set NORTH or $' + '{other}`', 'stages/a.ts:1'],
+    ['namesInSharedCode', 'pipeline/a.ts', "if (vendor.id === 'north') skip()", 'pipeline/a.ts:1'],
+    ['namesInSharedCode', 'pipeline/a.ts', 'const where = `set NORTH or $' + '{other}`', 'pipeline/a.ts:1'],
     ['namesInSharedCode', 'vendors/shared/a.ts', "const models = ['far-south']", 'vendors/shared/a.ts:1'],
     ['namesInSharedCode', 'adapters/route-path.ts', "const mount = 'express'", 'adapters/route-path.ts:1'],
     ['badFiles', 'core/utils.ts', 'export const a = 1', 'name a file after what it exports'],
@@ -179,10 +179,10 @@ describe('each rule', () => {
   })
 
   test('a type-only ring is no ring, and a dialect may carry the name of a vendor', () => {
-    const typeRing = { 'core/money.ts': "import type { settle } from '../stages/settle.ts'" }
+    const typeRing = { 'core/money.ts': "import type { settle } from '../pipeline/settle.ts'" }
     const dialects = {
       'endpoints/a.ts': "export type ErrorDialect = 'north' | 'both'\nexport const endpoint = { dialect: 'north' }",
-      'stages/a.ts': "let dialect: ErrorDialect = 'north'\nif (endpoint.dialect === 'north') answer()",
+      'pipeline/a.ts': "let dialect: ErrorDialect = 'north'\nif (endpoint.dialect === 'north') answer()",
     }
 
     expect(importCycles(treeWith(typeRing))).toEqual([])

@@ -54,7 +54,15 @@ function queueMessage(id: string, attempt?: { readonly status: number; readonly 
       ...{ vendorAccount: 'vendor:1', holdId: undefined, createdAtMs: CREATED_AT_MS, updatedAtMs: CREATED_AT_MS },
       ...{ nextPollAtMs: CREATED_AT_MS, deadlineAtMs: CREATED_AT_MS + 1 },
       details: {
-        ...{ requestId: 'req_one', model: 'wv2.7-t2v', vendor: 'vendor', heldUsage: {}, resolution: '720p' },
+        ...{
+          requestId: 'req_one',
+          model: 'wv2.7-t2v',
+          vendor: 'vendor',
+          heldUsage: {},
+          endpoint: 'videos',
+          variant: '720p',
+          facts: {},
+        },
         ...{ polls: 0, unknownReports: 0 },
       },
     })

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ClientError, GatewayError } from '../../src/client/index.ts'
 import { GatewayError as CoreError } from '../../src/core/errors.ts'
-import { anthropicError, errorBody } from '../../src/endpoints/error-body.ts'
+import { anthropicError, errorBody } from '../support/error-body.ts'
 import { answering, collected, json, type StandIn, showing, startStandIn, unreachable } from './stand-in.ts'
 
 const CHAT = { model: 'cl-opus-4-7', messages: [{ role: 'user' as const, content: 'hello' }] }

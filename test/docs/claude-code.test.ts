@@ -1,21 +1,25 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
-import { anthropicError } from '../../src/endpoints/error-body.ts'
 import { chatRequestFromMessages, reasoningEffort } from '../../src/endpoints/messages/chat-request-from-messages.ts'
 import { ESTIMATED_TOKENS_PER_FILE } from '../../src/endpoints/messages/messages-estimate.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { ESTIMATED_BYTES_PER_TOKEN } from '../../src/endpoints/token-estimate.ts'
 import { matchRoute } from '../../src/gateway/routes.ts'
+import { EndpointTable } from '../../src/pipeline/endpoint-table.ts'
+import { anthropicError } from '../support/error-body.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/claude-code.md')
+const endpoints = new EndpointTable(ENDPOINTS)
 const HELLO: MessagesRequest = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }
 
 test('the paths of the page exist, with their methods', () => {
   const named = [...page.text.matchAll(/`(GET|HEAD|POST) (\/[\w/]+)`/g)]
 
   expect(named.length).toBeGreaterThan(3)
-  for (const [, method = '', path = ''] of named) expect(matchRoute(method, path), path).toHaveProperty('target')
+  for (const [, method = '', path = ''] of named)
+    expect(matchRoute(endpoints, method, path), path).toHaveProperty('target')
 })
 
 test('the page shows the type of error for each status', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ENDPOINTS } from '../../src/gateway/routes.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { typeFaults } from './support/check-types.ts'
 import { type CodeBlock, codeBlocks, ROOT, readPages } from './support/markdown.ts'
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { ERROR_TABLE, type ErrorCode, GatewayError } from '../../src/core/errors.ts'
-import { anthropicError, type ErrorDialect, errorBody, openaiErrorObject } from '../../src/endpoints/error-body.ts'
+import { openaiError } from '../../src/endpoints/error-dialect.ts'
+import { anthropicError, type DialectName, errorBody } from '../support/error-body.ts'
 import { codeBlocks, firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/errors.md')
@@ -20,7 +21,7 @@ test('the page shows the table of the code', () => {
   )
 })
 
-test.each<[heading: string, code: ErrorCode, dialect: ErrorDialect]>([
+test.each<[heading: string, code: ErrorCode, dialect: DialectName]>([
   ['OpenAI style', 'model_not_found', 'openai'],
   ['Too little money', 'insufficient_balance', 'openai'],
   ['Limits', 'rate_limited', 'openai'],
@@ -44,6 +45,6 @@ test('the example of a failed stream ends with the error and no [DONE]', () => {
   const [block] = codeBlocks({ path: page.path, text: section(page, 'Inside a stream') })
   const events = (block?.code ?? '').trim().split('\n\n')
 
-  expect(events.at(-1)).toBe(`data: ${JSON.stringify(openaiErrorObject(new GatewayError('upstream_unavailable')))}`)
+  expect(events.at(-1)).toBe(`data: ${JSON.stringify(openaiError(new GatewayError('upstream_unavailable')))}`)
   expect(block?.code).not.toContain('[DONE]')
 })

@@ -6,10 +6,12 @@ import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
 import { MAX_PICTURE_SIDE } from '../../src/endpoints/image-edits/edited-pictures.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
-import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
+import {
+  INTERACTION_RETENTION_MS,
+  interactionImageEndpoint,
+} from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
 import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
-import { CONVERSATION_RETENTION_MS } from '../../src/stages/conversation.ts'
 import { DEFAULT_FORM_LIMITS } from '../../src/wire/read-form.ts'
 import { editBody, generation, interaction, multimodal } from '../gateway/image-requests.ts'
 import { codeBlocks, firstTable, readPage, section } from './support/markdown.ts'
@@ -97,26 +99,25 @@ test('the page says how long conversations are kept', () => {
   const days = (ms: number): string => (ms === 86_400_000 ? '1 day' : `${ms / 86_400_000} days`)
 
   expect(tableOf('Conversations')).toEqual(
-    Object.entries(CONVERSATION_RETENTION_MS).map(([tier, ms]) => [tier, days(ms)]),
+    Object.entries(INTERACTION_RETENTION_MS).map(([tier, ms]) => [tier, days(ms)]),
   )
 })
 
 describe('the page names the fields that prices can depend on', () => {
   const rows = tableOf('What a picture costs')
   const fieldsOf = {
-    multimodal: () => multimodalImageEndpoint.billingFields(multimodal('x') as never, model('qw-image-2.0')),
+    multimodal: () => multimodalImageEndpoint.priceFields!(multimodal('x') as never, model('qw-image-2.0')),
     interactions: () =>
-      interactionImageEndpoint.billingFields(
+      interactionImageEndpoint.priceFields!(
         interaction('x', { response_format: { type: 'image', aspect_ratio: '1:1' } }) as never,
         model('gmn-3.1-flash-image-preview'),
       ),
     "OpenAI's": () =>
-      openaiImageEndpoint.billingFields(
+      openaiImageEndpoint.priceFields!(
         generation('x', { size: '1024x1024', quality: 'hd' }) as never,
         model('gp-image-2'),
       ),
-    edits: () =>
-      imageEditEndpoint.billingFields(editBody('x', { size: 'auto', quality: 'hd' }) as never, model('de-2')),
+    edits: () => imageEditEndpoint.priceFields!(editBody('x', { size: 'auto', quality: 'hd' }) as never, model('de-2')),
   }
 
   test('for every shape', () => {

@@ -6,10 +6,10 @@ import {
   afterBegin,
   afterBusy,
   afterFailure,
-  FAILURES_TO_EJECT,
-  HEALTHY,
-  type Health,
-} from '../../src/routing/health.ts'
+  type CircuitState,
+  CLOSED,
+  FAILURES_TO_OPEN,
+} from '../../src/routing/circuit-breaker.ts'
 import { RetryBudget } from '../../src/routing/retry-budget.ts'
 import { ROUTING_STRATEGIES } from '../../src/routing/routing-options.ts'
 import { firstTable, ROOT, readPage, section } from './support/markdown.ts'
@@ -23,15 +23,15 @@ function membersOf(path: string, name: string): string[] {
 }
 
 /** Lengths of the ejections of something that fails again and again, in seconds. */
-function lengths(fail: (health: Health, nowMs: number) => Health, count: number): number[] {
+function lengths(fail: (health: CircuitState, nowMs: number) => CircuitState, count: number): number[] {
   let nowMs = 1
-  let health: Health = HEALTHY
+  let health: CircuitState = CLOSED
   const found: number[] = []
   while (found.length < count) {
     health = fail(afterBegin(health, nowMs), nowMs)
-    if (health.ejectedUntilMs <= nowMs) continue
-    found.push((health.ejectedUntilMs - nowMs) / 1000)
-    nowMs = health.ejectedUntilMs
+    if (health.openUntilMs <= nowMs) continue
+    found.push((health.openUntilMs - nowMs) / 1000)
+    nowMs = health.openUntilMs
   }
   return found
 }
@@ -60,7 +60,7 @@ test('the times for which a key is left alone are those of the code', () => {
   const afterFailures = lengths((health, nowMs) => afterFailure(health, nowMs, undefined), 12)
   const afterBusyness = lengths((health, nowMs) => afterBusy(health, nowMs, undefined), 9)
 
-  expect(failing[1]).toContain(`${FAILURES_TO_EJECT} failures in a row`)
+  expect(failing[1]).toContain(`${FAILURES_TO_OPEN} failures in a row`)
   expect(failing[2]).toBe(
     `${afterFailures[0]} seconds, then ${afterFailures[1]}, ${afterFailures[2]}, … up to ${afterFailures.at(-1)}`,
   )

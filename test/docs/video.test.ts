@@ -5,9 +5,11 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { VideoAbilities } from '../../src/catalog/model.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { ERROR_TABLE } from '../../src/core/errors.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { parseVideoRequest } from '../../src/endpoints/videos/parse-video-request.ts'
 import { durationsText } from '../../src/endpoints/videos/video-rendering.ts'
 import { matchRoute } from '../../src/gateway/routes.ts'
+import { EndpointTable } from '../../src/pipeline/endpoint-table.ts'
 import { OPEN_TASK_STATES, type TaskState } from '../../src/stores/task-store.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
@@ -71,7 +73,7 @@ test('every route of the page exists', () => {
   const [, ...rows] = firstTable(page.text)
   const missing = rows.filter(([request = '']) => {
     const [method = '', path = ''] = request.split(' ')
-    const match = matchRoute(method, path.replace('{id}', 'task_0123'))
+    const match = matchRoute(new EndpointTable(ENDPOINTS), method, path.replace('{id}', 'task_0123'))
     return match === undefined || !('target' in match)
   })
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { videoTask } from '../../src/endpoints/videos/video-task.ts'
 import type { TaskState } from '../../src/stores/task-store.ts'
 import { newDelivery } from '../../src/tasks/webhook-payload.ts'
 import { stepAfter } from '../../src/tasks/webhook-schedule.ts'
@@ -40,11 +41,19 @@ test('the page lists the types of messages', () => {
         ...{ vendorAccount: 'vendor:1', holdId: undefined, createdAtMs: 0, updatedAtMs: 0, nextPollAtMs: 0 },
         deadlineAtMs: 0,
         details: {
-          ...{ requestId: 'req_one', model: 'wv2.7-t2v', vendor: 'vendor', heldUsage: {}, resolution: '720p' },
+          ...{
+            requestId: 'req_one',
+            model: 'wv2.7-t2v',
+            vendor: 'vendor',
+            heldUsage: {},
+            endpoint: 'videos',
+            variant: '720p',
+            facts: {},
+          },
           ...{ polls: 0, unknownReports: 0, webhookUrl: 'https://app.example.com' },
         },
       },
-      record: {},
+      behaviour: videoTask,
     })
     return (JSON.parse(delivery?.body ?? '') as { type: string }).type
   })

@@ -145,5 +145,5 @@ test('the last vendor that is left is asked although it failed, and answers agai
 
   // One of two callers at a time may still meet the dead one, until the live one has answered once.
   expect(statuses.get(200) ?? 0).toBeGreaterThan(100 - AT_ONCE - 2)
-  expect(started?.gateway.routes().vendors.map(({ keys }) => keys[0]?.state)).toEqual(['ejected', 'ready'])
+  expect(started?.gateway.routes().vendors.map(({ keys }) => keys[0]?.circuit)).toEqual(['open', 'closed'])
 })

@@ -1,6 +1,6 @@
 import type { GatewayRequest } from '../../src/core/exchange.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import type { DisconnectPolicies } from '../../src/stages/disconnect-policy.ts'
+import type { DisconnectPolicies } from '../../src/pipeline/abort-scope.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { Transport, TransportHandler } from '../../src/transport/transport.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'

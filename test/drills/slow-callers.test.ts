@@ -9,7 +9,7 @@ import type { SlowCallersMeasures, SlowCallersOrder } from './support/slow-calle
 const isLong = process.env['DRILL'] === 'long'
 const SLOW_READERS = isLong ? 1_000 : 100
 const SLOW_WRITERS = isLong ? 1_000 : 100
-const HEALTHY_CALLERS = 4
+const CLOSED_CALLERS = 4
 const CALLS_A_ROUND = isLong ? 1_000 : 100
 /** Of several rounds the quietest counts: the machine has other things to do as well. */
 const ROUNDS = 3
@@ -72,7 +72,7 @@ async function healthyP99(): Promise<number> {
         durations[call - 1] = answer.durationMs
       }
     }
-    await Promise.all(Array.from({ length: HEALTHY_CALLERS }, caller))
+    await Promise.all(Array.from({ length: CLOSED_CALLERS }, caller))
     durations.sort((one, other) => one - other)
     lowest = Math.min(lowest, durations[Math.floor(durations.length * 0.99)]!)
   }

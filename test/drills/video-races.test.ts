@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import { contextOf } from '../../src/gateway/context-of.ts'
-import { vendorAccount } from '../../src/routing/vendor-account.ts'
+import { VendorKey } from '../../src/routing/vendor-key.ts'
 import type { Reservation } from '../../src/stores/ledger.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { TaskRecord } from '../../src/stores/task-store.ts'
 import { endTask } from '../../src/tasks/apply-report.ts'
-import { cancelTask } from '../../src/tasks/cancel-task.ts'
+import { cancelTask } from '../../src/tasks/task-requests.ts'
 import { commit, refreshTask } from '../../src/tasks/update-task.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { Transport } from '../../src/transport/transport.ts'
@@ -53,7 +53,7 @@ function taskOf(nowMs: number): TaskRecord {
     keyId: 'key_race',
     state: 'queued',
     upstreamId: 'upstream-race',
-    vendorAccount: vendorAccount('dashscope', VENDOR_KEY),
+    vendorAccount: new VendorKey('dashscope', VENDOR_KEY, 1).credentialId,
     holdId: 'req_race',
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
@@ -65,7 +65,9 @@ function taskOf(nowMs: number): TaskRecord {
       vendor: 'dashscope',
       prices: { '': [{ meter: 'video_second', amount: '0.10', per: 1 }] },
       heldUsage: { videoSeconds: 4 },
-      resolution: '720p',
+      endpoint: 'videos',
+      variant: '720p',
+      facts: {},
       webhookUrl: 'https://hooks.example.net/',
       polls: 0,
       unknownReports: 0,

@@ -76,7 +76,7 @@ describe('a video is billed as silent only when it is', () => {
       ? { prompt: 'x', img_url: 'https://example.com/a.png' }
       : { prompt: 'x', reference_urls: ['https://example.com/a.png'] }
   const fields = (more: object) =>
-    videoEndpoint.billingFields(
+    videoEndpoint.priceFields!(
       videoEndpoint.parse({ model: id, input: { ...input, ...more }, parameters: { audio: false } }, model),
       model,
     )

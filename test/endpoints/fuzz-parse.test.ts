@@ -4,15 +4,16 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { parseCallerJson } from '../../src/core/json.ts'
-import { countTokensEndpoint } from '../../src/endpoints/count-tokens/count-tokens-endpoint.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
 import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
 import { chatRequestFromMessages } from '../../src/endpoints/messages/chat-request-from-messages.ts'
-import type { MessagesCall } from '../../src/endpoints/messages/messages-call.ts'
-import { messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
+import { MessagesConversation } from '../../src/endpoints/messages/messages-conversation.ts'
+import { countTokensEndpoint, messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
+import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
+import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
 import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
 import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
@@ -42,12 +43,12 @@ function ask(endpoint: Endpoint, body: Record<string, unknown>, textBytes: numbe
   return {
     request,
     usage,
-    fields: endpoint.billingFields(request, model),
+    fields: endpoint.priceFields?.(request, model),
     isStream: endpoint.isStream(request),
     textBytes: endpoint.textBytes?.(request) ?? 0,
     urls: endpoint.callerUrls?.(request) ?? [],
     type: endpoint.streamType?.(request),
-    conversation: endpoint.conversation?.(request),
+    conversation: endpoint.continuation?.of(request),
   }
 }
 
@@ -97,9 +98,11 @@ test('an odd Messages request is translated for other vendors, or refused with a
     fc.property(oddBodies(messageBodies), (body) => {
       const asked = outcome(() => ask(messagesEndpoint as Endpoint, body, 100))
       if (asked === undefined) return
-      const { request } = asked.request as MessagesCall
+      const request = asked.request as MessagesRequest
       const translated = outcome(() => chatRequestFromMessages(request, 4_096))
-      expect((asked.request as MessagesCall).messages).toBeInstanceOf(Array)
+      expect(new MessagesConversation(request).messages).toBeInstanceOf(Array)
+      const media = remotePictures(request)
+      expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).messages.length ?? 1).toBeGreaterThan(0)
       if (translated === undefined) return
       expect(() => JSON.stringify(translated.request)).not.toThrow()
       for (const name of translated.dropped) expect(name).toMatch(/^[\x20-\x7e]+$/)

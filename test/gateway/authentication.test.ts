@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { ENDPOINTS } from '../../src/gateway/routes.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { hashApiKey } from '../../src/stores/api-key.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'

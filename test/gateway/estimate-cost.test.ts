@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ENDPOINTS } from '../../src/gateway/routes.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import type { Principal } from '../../src/stores/principal.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 

@@ -40,7 +40,7 @@ test('without a retry left nobody is spent on finding out whether a vendor is we
   const asked = started.stands[0]!.calls.length
   clock.advance(60_000)
 
-  expect(started.gateway.routes().vendors[0]?.keys[0]?.ejectedModels).toEqual(['routed'])
+  expect(started.gateway.routes().vendors[0]?.keys[0]?.openModels).toEqual(['routed'])
   expect(await started.ask(3)).toEqual(['two', 'two', 'two'])
   expect(started.stands[0]!.calls).toHaveLength(asked)
   // The requests that went well have earned a retry meanwhile, so that one of them can be spared.

@@ -36,8 +36,8 @@ describe('GET /healthz?verbose', () => {
           inFlight: 0,
           limit: 100,
           keys: [
-            { state: 'ejected', reason: 'refused', ejectedUntilMs: expect.any(Number) },
-            { state: 'ready', reason: null, ejectedUntilMs: null, latencyMs: expect.any(Number), ejectedModels: [] },
+            { circuit: 'open', reason: 'refused', openUntilMs: expect.any(Number) },
+            { circuit: 'closed', reason: null, openUntilMs: null, latencyMs: expect.any(Number), openModels: [] },
           ],
         },
       ],
@@ -69,7 +69,7 @@ test('a model that is busy is told apart from its key', async () => {
   started.stands[0]!.answer = ({ key }) => (key === 'canary-a' ? { status: 429, retryAfterSeconds: 60 } : {})
   await started.ask(2)
 
-  expect(started.gateway.routes().vendors[0]?.keys[0]).toMatchObject({ state: 'ready', ejectedModels: ['routed'] })
+  expect(started.gateway.routes().vendors[0]?.keys[0]).toMatchObject({ circuit: 'closed', openModels: ['routed'] })
 })
 
 describe('options that cannot be meant', () => {

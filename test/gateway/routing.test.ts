@@ -123,7 +123,7 @@ describe('several keys of one vendor', () => {
       expect(await started.ask(5)).toEqual(['one', 'one', 'one', 'one', 'one'])
       expect(counts(keysAsked(0))).toEqual({ 'canary-a': 1, 'canary-b': 5 })
       expect(started.stands[1]!.calls).toHaveLength(0)
-      expect(eventsOf('vendor-key-ejected')).toMatchObject([{ vendor: 'one', reason }])
+      expect(eventsOf('circuit-opened')).toMatchObject([{ vendor: 'one', reason }])
     },
   )
 
@@ -146,7 +146,7 @@ describe('several keys of one vendor', () => {
 
     const refused = started.stands[0]!.calls.filter((call) => call.key === 'canary-a' && call.model === 'upstream-id')
     expect(refused).toHaveLength(5)
-    expect(eventsOf('vendor-key-ejected')).toMatchObject([{ vendor: 'one', model: 'routed', reason: 'refused' }])
+    expect(eventsOf('circuit-opened')).toMatchObject([{ vendor: 'one', model: 'routed', reason: 'refused' }])
     const others = started.stands[0]!.calls.filter((call) => call.model === 'other').map(({ key }) => key)
     expect(others.slice(-2).toSorted()).toEqual(['canary-a', 'canary-b'])
   })
@@ -159,7 +159,7 @@ describe('several keys of one vendor', () => {
       typeof value === 'bigint' ? String(value) : value,
     )
 
-    expect(eventsOf('vendor-key-ejected').length).toBeGreaterThan(0)
+    expect(eventsOf('circuit-opened').length).toBeGreaterThan(0)
     expect(text).not.toContain('canary')
   })
 
@@ -187,7 +187,7 @@ describe('several keys of one vendor', () => {
 
     expect(before).toBe(1)
     expect(counts(keysAsked(0))['canary-a']).toBeGreaterThan(1)
-    expect(eventsOf('vendor-key-recovered')).toHaveLength(1)
+    expect(eventsOf('circuit-closed')).toHaveLength(1)
   })
 
   test('the same end user, prompt cache or session stays with one key, and others spread', async () => {
@@ -289,7 +289,7 @@ describe('streams', () => {
     }
 
     expect(underWay()).toEqual([0, 0])
-    expect(started.gateway.routes().vendors[0]?.keys[0]).toMatchObject({ state: 'ready', failures: 0, inFlight: 0 })
+    expect(started.gateway.routes().vendors[0]?.keys[0]).toMatchObject({ circuit: 'closed', failures: 0, inFlight: 0 })
   })
 })
 

@@ -1,14 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { StreamSteps } from '../../src/endpoints/speech/stream-steps.ts'
-import {
-  type FollowingCalls,
-  StreamCall,
-  type StreamEnd,
-  type StreamOpening,
-} from '../../src/stages/dispatch/stream-call.ts'
+import type { IncrementalEncoder } from '../../src/endpoints/stream-transform.ts'
+import { type FollowingCalls, StreamCall, type StreamEnd, type StreamOpening } from '../../src/pipeline/stream-call.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { Transport, TransportControl, TransportHandler, TransportRequest } from '../../src/transport/transport.ts'
-import type { AnswerStream, VendorFailure } from '../../src/vendors/vendor.ts'
+import type { StreamTransform, VendorFailure } from '../../src/vendors/vendor.ts'
 
 const REQUEST: TransportRequest = {
   origin: 'https://vendor.example',
@@ -27,7 +22,7 @@ interface SentCall {
 }
 
 /** Passes bytes on; those of `kept` only when a body ends. A body that holds `!` has failed at its end. */
-class PassingStream implements AnswerStream {
+class PassingStream implements StreamTransform {
   hasContent = false
   isComplete = false
   failure: VendorFailure | undefined
@@ -67,7 +62,7 @@ class PassingStream implements AnswerStream {
 class SteppingStream extends PassingStream {
   #left = ''
 
-  readonly steps: StreamSteps = (() => {
+  readonly encoder: IncrementalEncoder = (() => {
     const hasWork = (): boolean => this.#left !== ''
     return {
       take: (chunk: Uint8Array) => {
@@ -86,7 +81,7 @@ class SteppingStream extends PassingStream {
   })()
 }
 
-function begun(calls: number, isKeeping = false, isLaborious = false) {
+function begun(calls: number, isKeeping = false, isCpuBound = false) {
   const sent: SentCall[] = []
   const send = (handler: TransportHandler): TransportControl => {
     const done: string[] = []
@@ -102,7 +97,7 @@ function begun(calls: number, isKeeping = false, isLaborious = false) {
     refusal: ({ status }) => ({ phase: 'body', kind: 'refused', error: new Error(`status ${status}`) }),
   }
   const transport: Transport = { send: (_request, handler) => send(handler), close: async () => {} }
-  const stream = isLaborious ? new SteppingStream(isKeeping) : new PassingStream(isKeeping)
+  const stream = isCpuBound ? new SteppingStream(isKeeping) : new PassingStream(isKeeping)
   const call = new StreamCall(stream, calls === 1 ? undefined : following)
   const ends: StreamEnd[] = []
   let received = ''

@@ -1,6 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ENDPOINTS } from '../../src/gateway/routes.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { ERAS, type Era } from './support/mcp-client.ts'
 import { type StartedMcp, startMcp } from './support/start-mcp.ts'
 

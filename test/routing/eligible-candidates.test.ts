@@ -1,7 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Circumstances, type Contender, eligibleCandidates } from '../../src/routing/eligible-candidates.ts'
-import type { Standing } from '../../src/routing/health.ts'
+import type { Circuit } from '../../src/routing/circuit-breaker.ts'
+import {
+  type EligibleCandidate,
+  eligibleCandidates,
+  type SelectionContext,
+} from '../../src/routing/eligible-candidates.ts'
 
 interface Facts {
   readonly model: string
@@ -9,21 +13,21 @@ interface Facts {
   readonly priority: number
   readonly hasRoom: boolean
   readonly lastTurn: number
-  readonly state: Standing
+  readonly state: Circuit
   readonly isExcluded: boolean
 }
 
-const HEALTHY: Facts = {
+const CLOSED: Facts = {
   model: 'asked',
   vendor: 'one',
   priority: 0,
   hasRoom: true,
   lastTurn: 0,
-  state: 'ready',
+  state: 'closed',
   isExcluded: false,
 }
 
-class Stand implements Contender {
+class Stand implements EligibleCandidate {
   readonly facts: Facts
   readonly model: { readonly id: string }
   readonly vendor: { readonly id: string }
@@ -32,7 +36,7 @@ class Stand implements Contender {
   readonly lastTurn: number
 
   constructor(facts: Partial<Facts>) {
-    this.facts = { ...HEALTHY, ...facts }
+    this.facts = { ...CLOSED, ...facts }
     this.model = { id: this.facts.model }
     this.vendor = { id: this.facts.vendor }
     this.priority = this.facts.priority
@@ -40,12 +44,12 @@ class Stand implements Contender {
     this.lastTurn = this.facts.lastTurn
   }
 
-  standing(): Standing {
+  circuitAt(): Circuit {
     return this.facts.state
   }
 }
 
-function choose(candidates: readonly Stand[], rest: Partial<Circumstances<Stand>> = {}): readonly Stand[] {
+function choose(candidates: readonly Stand[], rest: Partial<SelectionContext<Stand>> = {}): readonly Stand[] {
   return eligibleCandidates(candidates, {
     nowMs: 0,
     isFirst: true,
@@ -63,7 +67,7 @@ const facts = fc.record({
   priority: fc.nat(2),
   hasRoom: fc.boolean(),
   lastTurn: fc.nat(9),
-  state: fc.constantFrom<Standing>('ready', 'probe', 'ejected'),
+  state: fc.constantFrom<Circuit>('closed', 'half-open', 'open'),
   isExcluded: fc.boolean(),
 })
 /** In the order in which they are listed: the model asked for before its fallbacks. */
@@ -83,11 +87,11 @@ describe('whatever the state', () => {
     fc.assert(
       fc.property(someCandidates, situations, (candidates, situation) => {
         const chosen = choose(candidates, situation)
-        const areOthersWell = candidates.some(({ facts: each }) => !each.isExcluded && each.state === 'ready')
+        const areOthersWell = candidates.some(({ facts: each }) => !each.isExcluded && each.state === 'closed')
 
-        if (areOthersWell) expect(chosen.filter(({ facts: each }) => each.state === 'ejected')).toEqual([])
+        if (areOthersWell) expect(chosen.filter(({ facts: each }) => each.state === 'open')).toEqual([])
         if (areOthersWell && !situation.mayProbe)
-          expect(chosen.every(({ facts: each }) => each.state === 'ready')).toBe(true)
+          expect(chosen.every(({ facts: each }) => each.state === 'closed')).toBe(true)
         expect(chosen.filter(({ facts: each }) => each.isExcluded)).toEqual([])
       }),
       { numRuns: 2000 },
@@ -119,7 +123,7 @@ describe('whatever the state', () => {
   })
 
   test('no more is tried after a failure when all others are left alone', () => {
-    const candidates = [new Stand({ isExcluded: true }), new Stand({ vendor: 'two', state: 'ejected' })]
+    const candidates = [new Stand({ isExcluded: true }), new Stand({ vendor: 'two', state: 'open' })]
 
     expect(choose(candidates, { isFirst: false })).toEqual([])
   })
@@ -134,7 +138,7 @@ test('the model asked for goes before its fallbacks, even when it has no room', 
 test('a fallback goes when the model asked for is left alone', () => {
   const fallback = new Stand({ model: 'fallback' })
 
-  expect(choose([new Stand({ state: 'ejected' }), fallback])).toEqual([fallback])
+  expect(choose([new Stand({ state: 'open' }), fallback])).toEqual([fallback])
 })
 
 test('a vendor without room waits while another has some, also one of a later priority', () => {
@@ -160,16 +164,16 @@ test("after a key's failure another key of its vendor goes first, after a vendor
 })
 
 test('one whose time is over is asked before those who are well, so that it comes back', () => {
-  const probe = new Stand({ vendor: 'two', state: 'probe' })
+  const probe = new Stand({ vendor: 'two', state: 'half-open' })
 
   expect(choose([new Stand({}), probe])).toEqual([probe])
   expect(choose([new Stand({}), probe], { mayProbe: false })).toEqual([new Stand({})])
 })
 
 test('when all are left alone, the one asked longest ago is asked', () => {
-  const stale = new Stand({ vendor: 'two', state: 'ejected', lastTurn: 3 })
+  const stale = new Stand({ vendor: 'two', state: 'open', lastTurn: 3 })
 
-  expect(choose([new Stand({ state: 'ejected', lastTurn: 7 }), stale])).toEqual([stale])
+  expect(choose([new Stand({ state: 'open', lastTurn: 7 }), stale])).toEqual([stale])
 })
 
 test('the vendor that made the reasoning in a request goes first, over priorities', () => {

@@ -42,7 +42,7 @@ describe('the limit of a vendor', () => {
         if (call < borne) load.grow()
         else load.shrink(nowMs)
       }
-      for (let call = 0; call < calls; call++) load.leave()
+      for (let call = 0; call < calls; call++) load.release()
       if (round > 50) limits.push(load.limit)
     }
 
@@ -54,7 +54,7 @@ describe('the limit of a vendor', () => {
     const load = new AdaptiveLimit()
     for (let call = 0; call < 100; call++) load.enter()
     const isFull = !load.hasRoom
-    load.leave()
+    load.release()
 
     expect([isFull, load.hasRoom, load.inFlight]).toEqual([true, true, 99])
   })

@@ -1,11 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { CatalogModel } from '../../src/catalog/model.ts'
+import { videoTask } from '../../src/endpoints/videos/video-task.ts'
 import type { TaskRecord } from '../../src/stores/task-store.ts'
-import { applyReport, nextPollAtMs } from '../../src/tasks/apply-report.ts'
+import { applyReport, nextPollAtMs, type ReportFacts } from '../../src/tasks/apply-report.ts'
 import type { TaskReport } from '../../src/vendors/vendor.ts'
 
 const NOW_MS = 1_800_000_000_000
-const FACTS = { nowMs: NOW_MS, pollIntervalMs: 15_000, maxBilledSeconds: 30 }
+const MODEL = { video: { maxBilledSeconds: 30 } } as CatalogModel
+const FACTS: ReportFacts = {
+  nowMs: NOW_MS,
+  pollIntervalMs: 15_000,
+  billedUsage: (billed) => videoTask.billedUsage(billed, MODEL),
+}
 
 function task(details: Partial<TaskRecord['details']> = {}): TaskRecord {
   return {
@@ -22,6 +29,7 @@ function task(details: Partial<TaskRecord['details']> = {}): TaskRecord {
     deadlineAtMs: NOW_MS + 3_600_000,
     details: {
       requestId: 'req_1',
+      endpoint: 'videos',
       model: 'some-model',
       vendor: 'some-vendor',
       prices: {
@@ -30,7 +38,8 @@ function task(details: Partial<TaskRecord['details']> = {}): TaskRecord {
         '1080p': [{ meter: 'video_second', amount: '0.15', per: 1 }],
       },
       heldUsage: { videoSeconds: 4 },
-      resolution: '720p',
+      variant: '720p',
+      facts: {},
       polls: 0,
       unknownReports: 0,
       ...details,
@@ -44,9 +53,9 @@ function report(members: Partial<TaskReport>): TaskReport {
     output: undefined,
     usage: undefined,
     billed: undefined,
-    resolution: undefined,
+    variant: undefined,
     contentUrl: undefined,
-    seed: undefined,
+    facts: undefined,
     error: undefined,
     ...members,
   }
@@ -57,17 +66,17 @@ describe('the price of a finished task', () => {
     const { change, ended } = applyReport(task(), report({ billed: { videoSeconds: 10 } }), FACTS)
 
     expect(change.resolve).toEqual({ kind: 'settle', amount: 1_000_000_000n, description: 'videos some-model' })
-    expect(ended).toMatchObject({ state: 'completed', costNanoDollars: 1_000_000_000n, isImplausible: false })
+    expect(ended).toMatchObject({ state: 'completed', costNanoDollars: 1_000_000_000n, implausible: [] })
   })
 
   test('the tier that was rendered is charged at the price of the submission', () => {
-    const { change } = applyReport(task(), report({ billed: { videoSeconds: 4 }, resolution: '1080p' }), FACTS)
+    const { change } = applyReport(task(), report({ billed: { videoSeconds: 4 }, variant: '1080p' }), FACTS)
 
     expect(change.resolve).toMatchObject({ amount: 600_000_000n })
   })
 
   test('a tier without a price of its own costs what the tier asked for does', () => {
-    const { change } = applyReport(task(), report({ billed: { videoSeconds: 4 }, resolution: '540p' }), FACTS)
+    const { change } = applyReport(task(), report({ billed: { videoSeconds: 4 }, variant: '540p' }), FACTS)
 
     expect(change.resolve).toMatchObject({ amount: 400_000_000n })
   })
@@ -82,7 +91,7 @@ describe('the price of a finished task', () => {
       const { change, ended } = applyReport(task(), report({ billed: { videoSeconds } }), FACTS)
 
       expect(change.resolve).toMatchObject({ amount: 400_000_000n })
-      expect(ended?.isImplausible).toBe(true)
+      expect(ended?.implausible).toEqual(['videoSeconds'])
     },
   )
 

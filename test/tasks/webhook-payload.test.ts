@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { videoTask } from '../../src/endpoints/videos/video-task.ts'
 import type { TaskRecord, TaskState } from '../../src/stores/task-store.ts'
 import { newDelivery } from '../../src/tasks/webhook-payload.ts'
 import { countingIds } from '../../src/testing/index.ts'
@@ -24,7 +25,9 @@ function task(state: TaskState, webhookUrl?: string): TaskRecord {
       model: 'wv2.7-t2v',
       vendor: 'vendor',
       heldUsage: {},
-      resolution: '720p',
+      endpoint: 'videos',
+      variant: '720p',
+      facts: {},
       polls: 1,
       unknownReports: 0,
       ...(webhookUrl === undefined ? {} : { webhookUrl }),
@@ -33,7 +36,12 @@ function task(state: TaskState, webhookUrl?: string): TaskRecord {
 }
 
 const delivered = (state: TaskState, webhookUrl?: string) =>
-  newDelivery({ ids: countingIds(), nowMs: NOW_MS, task: task(state, webhookUrl), record })
+  newDelivery({
+    ids: countingIds(),
+    nowMs: NOW_MS,
+    task: task(state, webhookUrl),
+    behaviour: { ...videoTask, record: () => record },
+  })
 
 describe('newDelivery', () => {
   test.each(['completed', 'failed', 'cancelled'] as const)('tells that a task is %s, with its record', (state) => {

@@ -1,18 +1,20 @@
-import type { BillingFields } from '../../endpoints/endpoint.ts'
-import { SURCHARGE_FIELDS } from '../../endpoints/surcharge-fields.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
 export type { PriceFile, PriceRow } from './price-file.ts'
 export { charge, highestCharge, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
+/** Parameters that a price may depend on, such as `{ resolution: '720p' }`. */
+export type BillingFields = Readonly<Record<string, string>>
+
 /** A price list ready for use. */
 export interface Prices {
   /**
    * All prices that hold for a call, by the model's public id. Undefined when the model has no price at all, or has prices
    * of some meter of which none holds for these fields, or no price that names a surcharge among them.
+   * @param surcharges Names of fields for which the vendor charges extra: a call that has one needs a row that names it.
    */
-  quote(model: string, billingFields: BillingFields): Rate | undefined
+  quote(model: string, billingFields: BillingFields, surcharges?: readonly string[]): Rate | undefined
   /**
    * The rows as written; of one model and meter the matching row with the most conditions counts. Without this method the
    * gateway's price list shows quotes for the sizes and tiers that the catalog has.
@@ -45,12 +47,15 @@ export function definePrices(file: PriceFile): Required<Prices> {
     const rules = getOrAdd(byModel, row.model, () => new Map<Meter, PriceRule[]>())
     getOrAdd(rules, row.meter, () => []).push(priceRule(row, index))
   })
-  const quotes = new Map<string, (fields: BillingFields) => Rate | undefined>()
+  const quotes = new Map<string, Quote>()
   for (const [model, rules] of byModel) {
     for (const rulesOfMeter of rules.values()) checkRules(model, rulesOfMeter)
     quotes.set(model, quoteOf(model, [...rules.values()]))
   }
-  return { quote: (model, billingFields) => quotes.get(model)?.(billingFields), rows: () => rows }
+  return {
+    quote: (model, billingFields, surcharges = NO_SURCHARGES) => quotes.get(model)?.(billingFields, surcharges),
+    rows: () => rows,
+  }
 }
 
 /**
@@ -60,7 +65,7 @@ export function definePrices(file: PriceFile): Required<Prices> {
 export function reloadablePrices(initial: PriceFile): ReloadablePrices {
   let current = definePrices(initial)
   return {
-    quote: (model, billingFields) => current.quote(model, billingFields),
+    quote: (model, billingFields, surcharges) => current.quote(model, billingFields, surcharges),
     rows: () => current.rows(),
     reload(file) {
       current = definePrices(file)
@@ -77,28 +82,30 @@ interface PriceRule {
   readonly conditions: ReadonlyMap<string, string>
 }
 
-function quoteOf(
-  model: string,
-  rulesByMeter: readonly (readonly PriceRule[])[],
-): (fields: BillingFields) => Rate | undefined {
+type Quote = (fields: BillingFields, surcharges: readonly string[]) => Rate | undefined
+
+const NO_SURCHARGES: readonly string[] = []
+
+function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[]): Quote {
   const values = new Map<string, Set<string>>()
   for (const rule of rulesByMeter.flat()) {
     for (const [name, value] of rule.conditions) getOrAdd(values, name, () => new Set<string>()).add(value)
   }
   const rates = new Map<string, Rate | undefined>()
   const named = [...values]
-  const isCovered = (fields: BillingFields): boolean => {
-    for (const name in fields) {
-      if (SURCHARGE_FIELDS.has(name) && values.get(name)?.has(fields[name] ?? '') !== true) return false
+  const isCovered = (fields: BillingFields, surcharges: readonly string[]): boolean => {
+    for (const name of surcharges) {
+      const value = fields[name]
+      if (value !== undefined && values.get(name)?.has(value) !== true) return false
     }
     return true
   }
   if (named.length === 0) {
     const rate = rateOf(model, rulesByMeter, {})
-    return (fields) => (isCovered(fields) ? rate : undefined)
+    return (fields, surcharges) => (isCovered(fields, surcharges) ? rate : undefined)
   }
-  return (fields) => {
-    if (!isCovered(fields)) return undefined
+  return (fields, surcharges) => {
+    if (!isCovered(fields, surcharges)) return undefined
     // Only values that the list names stand in the key, so callers cannot make keys without end.
     let key = ''
     for (const [name, known] of named) {

@@ -1,3 +1,4 @@
+import type { ModelFacts } from '../../catalog/model-facts.ts'
 import {
   checkInteractionAbilities,
   type InteractionBlock,
@@ -8,7 +9,6 @@ import {
   type MultimodalImageRequest,
 } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
 import { checkFreeSize, type OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
-import type { ModelFacts } from '../../endpoints/model-facts.ts'
 import { builderFault, Draft, required, within } from './draft.ts'
 import { PictureDraft, type PictureFields } from './picture-draft.ts'
 

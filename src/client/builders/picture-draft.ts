@@ -1,6 +1,6 @@
+import type { ImageAbilities } from '../../catalog/model-facts.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { checkQuality } from '../../endpoints/images/openai/openai-image-request.ts'
-import type { ImageAbilities } from '../../endpoints/model-facts.ts'
 import type { ImageQuality } from '../models/openai-images.ts'
 import { builderFault, Draft, required, within } from './draft.ts'
 

@@ -1,4 +1,4 @@
-import type { VideoAbilities } from '../../endpoints/model-facts.ts'
+import type { VideoAbilities } from '../../catalog/model-facts.ts'
 
 /** What a model makes a video from: a text, a picture, or references. */
 export type VideoTaskKind = VideoAbilities['task']

@@ -1,19 +1,21 @@
-import type { GatewayError } from '../../core/errors.ts'
-import { sseData } from '../../wire/sse.ts'
-import type { Endpoint } from '../endpoint.ts'
-import { openaiErrorObject } from '../error-body.ts'
+import { defineEndpoint } from '../endpoint.ts'
+import { openaiErrors } from '../error-dialect.ts'
 import { checkRequest } from '../request-field.ts'
-import { chatSurcharges } from '../surcharge-fields.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
+import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
+import { CHAT_SURCHARGES, chatSurcharges } from './chat-surcharges.ts'
+import { remoteImages } from './remote-images.ts'
 
 /** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
-export const chatEndpoint: Endpoint<ChatRequest> = {
+export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   id: 'chat',
   path: '/v1/chat/completions',
   kind: 'chat',
-  dialect: 'openai',
+  errors: openaiErrors,
+  canHedge: true,
+  isSticky: true,
   parse: (body) => checkRequest<ChatRequest>(chatSchema, body),
   isStream: (request) => request.stream === true,
   estimate(request, inputTokens, { limits }) {
@@ -21,6 +23,16 @@ export const chatEndpoint: Endpoint<ChatRequest> = {
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     return { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
   },
-  billingFields: chatSurcharges,
-  streamError: (error: GatewayError) => sseData(JSON.stringify(openaiErrorObject(error))),
-}
+  priceFields: chatSurcharges,
+  surcharges: CHAT_SURCHARGES,
+  priceFieldsAt(fields, { chat }) {
+    const leftOut = chat?.leavesOut
+    if (leftOut === undefined) return fields
+    const names = Object.keys(fields)
+    if (!names.some((name) => leftOut.has(name))) return fields
+    return Object.fromEntries(Object.entries(fields).filter(([name]) => !leftOut.has(name)))
+  },
+  createOperation: ({ chat }, call) => (chat === undefined ? undefined : createChatOperation(chat, call)),
+  remoteMedia: (request, { chat }, model) =>
+    chat?.takesImageUrls?.(model) === false ? remoteImages(request) : undefined,
+})

@@ -1,5 +1,5 @@
 import type { Usage } from '../../core/usage.ts'
-import type { VendorFailure } from '../answer-stream.ts'
+import type { VendorFailure } from '../stream-transform.ts'
 import type { FinishReason } from './chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 

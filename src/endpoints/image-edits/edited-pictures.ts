@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
+import type { ImageAbilities } from '../../catalog/model-facts.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { type ImageHeader, imageHeader } from '../../wire/image-header.ts'
 import type { FormFile } from '../../wire/multipart.ts'
 import { invalidField } from '../field-errors.ts'
-import type { ImageAbilities } from '../model-facts.ts'
 import type { ImageEditRequest, ImageReference } from './image-edit-request.ts'
 
 type Pictures = Pick<ImageEditRequest, 'images' | 'mask' | 'form'>

@@ -1,9 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { sseData } from '../../wire/sse.ts'
-import type { CallerUrl, Endpoint } from '../endpoint.ts'
-import { openaiErrorObject } from '../error-body.ts'
+import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
+import { openaiErrors } from '../error-dialect.ts'
 import {
   checkListedSize,
   checkPictureOptions,
@@ -11,6 +10,7 @@ import {
   pictureEstimate,
 } from '../images/openai/openai-image-request.ts'
 import { pictureSchema } from '../images/openai/openai-image-schema.ts'
+import { type PassThroughOperation, passThrough } from '../operation.ts'
 import { checkRequest } from '../request-field.ts'
 import { checkPictures, isDataUrl } from './edited-pictures.ts'
 import { ImageEditForm, type ImageEditRequest, imageReference, imageReferencesSchema } from './image-edit-request.ts'
@@ -18,12 +18,17 @@ import { ImageEditForm, type ImageEditRequest, imageReference, imageReferencesSc
 type EditFields = Omit<ImageEditRequest, 'images' | 'mask' | 'form'>
 type References = ReturnType<typeof imageReferencesSchema.parse>
 
+/** What of a vendor carries out edits of pictures. */
+export interface ImageEditsOffer {
+  readonly imageEdits?: PassThroughOperation<ImageEditRequest>
+}
+
 /** `POST /v1/images/edits`, as a form or as JSON (API specification, "Image edit request"). */
-export const imageEditEndpoint: Endpoint<ImageEditRequest> = {
+export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffer>({
   id: 'image_edits',
   path: '/v1/images/edits',
   kind: 'image_edit',
-  dialect: 'openai',
+  errors: openaiErrors,
   isPaidJob: true,
   formBody: (form) => new ImageEditForm(form),
   parse(body, { image }) {
@@ -39,10 +44,10 @@ export const imageEditEndpoint: Endpoint<ImageEditRequest> = {
     const pictures = request.images.length + (request.mask === undefined ? 0 : 1)
     return pictureEstimate(request, { textTokens, pictures }, model)
   },
-  billingFields: pictureBillingFields,
+  priceFields: pictureBillingFields,
   callerUrls,
-  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
-}
+  createOperation: ({ imageEdits }, call) => imageEdits && passThrough(imageEdits.toWire(call), imageEdits, call),
+})
 
 function formRequest(body: ImageEditForm): ImageEditRequest {
   const fields = checkRequest<EditFields>(pictureSchema, body.fields)

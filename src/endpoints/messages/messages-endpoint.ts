@@ -1,21 +1,53 @@
-import type { Endpoint } from '../endpoint.ts'
+import { defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { checkRequest } from '../request-field.ts'
-import { messagesSurcharges } from '../surcharge-fields.ts'
-import { MessagesCall } from './messages-call.ts'
+import { MessagesConversation } from './messages-conversation.ts'
+import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
-import { type MessagesRequest, messagesSchema } from './messages-request.ts'
-import { messagesStreamError } from './messages-stream-writer.ts'
+import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
+import { countTokensSchema, type MessagesRequest, messagesSchema } from './messages-request.ts'
+import { MESSAGES_SURCHARGES, messagesSurcharges } from './messages-surcharges.ts'
+import { remotePictures } from './remote-pictures.ts'
+
+/** What both endpoints of the dialect share. */
+const common = {
+  id: 'messages',
+  kind: 'chat',
+  errors: anthropicErrors,
+  isSticky: true,
+  takesXApiKey: true,
+  passesHeaders: true,
+  // A vendor that speaks the dialect gets the request as it is, and fetches by itself.
+  remoteMedia: (request, { messages, chat }, model) =>
+    messages === undefined && chat?.takesImageUrls?.(model) === false ? remotePictures(request) : undefined,
+  conversation: (request) => new MessagesConversation(request),
+} as const satisfies Partial<Endpoint<MessagesRequest, MessagesOffer>>
 
 /** `POST /v1/messages` (API specification, "Endpoints"; Anthropic, Messages reference). */
-export const messagesEndpoint: Endpoint<MessagesCall> = {
-  id: 'messages',
+export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
+  ...common,
   path: '/v1/messages',
-  kind: 'chat',
-  dialect: 'anthropic',
-  passesHeaders: true,
-  parse: (body) => new MessagesCall('message', checkRequest<MessagesRequest>(messagesSchema, body)),
-  isStream: ({ request }) => request.stream === true,
-  estimate: ({ request }, inputTokens) => messagesEstimate(request, inputTokens),
-  billingFields: ({ request }) => messagesSurcharges(request),
-  streamError: messagesStreamError,
-}
+  canHedge: true,
+  parse: (body) => checkRequest<MessagesRequest>(messagesSchema, body),
+  isStream: (request) => request.stream === true,
+  estimate: messagesEstimate,
+  priceFields: messagesSurcharges,
+  surcharges: MESSAGES_SURCHARGES,
+  // A translation into chat loses all of them.
+  priceFieldsAt: (fields, { messages }) => (messages === undefined ? {} : fields),
+  createOperation: createMessagesOperation,
+})
+
+/**
+ * `POST /v1/messages/count_tokens` (Anthropic, "Token counting"). It costs nothing and takes no tokens from the caller's limit;
+ * the limits on requests apply. Keys that may use Messages may use it.
+ */
+export const countTokensEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
+  ...common,
+  path: '/v1/messages/count_tokens',
+  isFree: true,
+  canHedge: true,
+  parse: (body) => checkRequest<MessagesRequest>(countTokensSchema, body),
+  isStream: () => false,
+  estimate: () => ({ inputTokens: 0, outputTokens: 0 }),
+  createOperation: createTokenCountOperation,
+})

@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { messagesSearches } from '../surcharge-fields.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
 import type { MessagesRequest } from './messages-request.ts'
+import { messagesSearches } from './messages-surcharges.ts'
 
 /** How long a prompt is to be kept in a cache; the longest that a request names counts for all of it. */
 type CacheTime = 'none' | 'minutes' | 'hour'

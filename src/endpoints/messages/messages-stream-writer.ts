@@ -1,10 +1,8 @@
-import type { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { FinishReason } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
-import { anthropicError } from '../error-body.ts'
 import { TranslatedStream } from '../translated-stream.ts'
 import { BlockSequence } from './block-sequence.ts'
 import { carriedSignature } from './carried-state.ts'
@@ -138,9 +136,4 @@ export class TranslatedMessagesStream extends TranslatedStream {
   protected override finish(): void {
     this.#events.done(this.decoder.usage)
   }
-}
-
-/** Writes the error event of a Messages stream (Anthropic, "Streaming messages", error events). Nothing follows it. */
-export function messagesStreamError(error: GatewayError): string {
-  return sseEvent('error', JSON.stringify(anthropicError(error)))
 }

@@ -1,6 +1,6 @@
+import type { ModelFacts, SpeechAbilities } from '../../catalog/model-facts.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
-import type { ModelFacts, SpeechAbilities } from '../model-facts.ts'
 import type { SpeechFormat } from './speech-request.ts'
 
 const ALL_FORMATS: readonly SpeechFormat[] = ['mp3', 'wav']

@@ -1,4 +1,4 @@
-import type { VendorFailure } from '../answer-stream.ts'
+import type { VendorFailure } from '../stream-transform.ts'
 
 /** A piece of text that a vendor speaks in one call, and the vendor's name of the voice. */
 export interface SpeechPart {

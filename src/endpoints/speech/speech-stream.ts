@@ -2,12 +2,11 @@ import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { OversizeEventError } from '../../wire/sse.ts'
-import type { AnswerStream, VendorFailure } from '../answer-stream.ts'
 import { countCharacters } from '../character-count.ts'
+import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../stream-transform.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import type { SoundEncoder, SpeechDecoder, SpeechTokens, TakeSamples } from './speech-decoder.ts'
 import type { SpeechEnvelope } from './speech-envelope.ts'
-import type { StreamSteps } from './stream-steps.ts'
 
 /**
  * Sound that is encoded in one step: a fifth of a second at 24 kHz. As MP3 it takes about 1 ms, and no more than 10 while the
@@ -26,7 +25,7 @@ export interface SpeechStreamOptions {
   /** The encoder, or the promise of one: the first bytes must not come before `ready`. */
   readonly encoder: SoundEncoder | Promise<SoundEncoder>
   /** Does the encoder take long? Its work can then be spread over the turns of the event loop. */
-  readonly isLaborious: boolean
+  readonly isCpuBound: boolean
   readonly envelope: SpeechEnvelope
 }
 
@@ -34,7 +33,7 @@ export interface SpeechStreamOptions {
  * Puts the parts of a spoken text together into one file, without a gap or a header between them. The text is charged for by
  * its characters, whatever the vendor counted.
  */
-export class SpeechStream implements AnswerStream {
+export class SpeechStream implements StreamTransform {
   hasContent = false
   isComplete = false
   failure: VendorFailure | undefined
@@ -45,10 +44,10 @@ export class SpeechStream implements AnswerStream {
   /** Set while the encoder is being made. */
   readonly ready: Promise<void> | undefined
   /** Set where encoding takes milliseconds for a second of sound: the same work as `push` does, bit by bit. */
-  readonly steps: StreamSteps | undefined
+  readonly encoder: IncrementalEncoder | undefined
 
   readonly #options: SpeechStreamOptions
-  #encoder: SoundEncoder | undefined
+  #soundEncoder: SoundEncoder | undefined
   #decoder: SpeechDecoder
   #partsLeft: number
   #half: Uint8Array | undefined
@@ -63,11 +62,11 @@ export class SpeechStream implements AnswerStream {
     this.#partsLeft = options.parts
     this.usage = { characters: countCharacters(options.text) }
     this.#decoder = options.decoder(this.#take)
-    this.steps = options.isLaborious ? this.#makeSteps() : undefined
-    if (!(options.encoder instanceof Promise)) this.#encoder = options.encoder
+    this.encoder = options.isCpuBound ? this.#incrementally() : undefined
+    if (!(options.encoder instanceof Promise)) this.#soundEncoder = options.encoder
     else {
       this.ready = options.encoder.then((encoder) => {
-        this.#encoder = encoder
+        this.#soundEncoder = encoder
       })
     }
   }
@@ -105,7 +104,7 @@ export class SpeechStream implements AnswerStream {
     this.#sound.push(bytes.subarray(0, wholeLength))
   }
 
-  #makeSteps(): StreamSteps {
+  #incrementally(): IncrementalEncoder {
     const hasWork = (): boolean => this.#sound.length > 0
     return {
       take: (chunk) => this.#accept(chunk),
@@ -143,8 +142,8 @@ export class SpeechStream implements AnswerStream {
   }
 
   #encode(samples: Uint8Array): void {
-    if (this.#encoder === undefined) throw new Error('sound came before the encoder was ready')
-    this.#file.push(...this.#encoder.encode(samples))
+    if (this.#soundEncoder === undefined) throw new Error('sound came before the encoder was ready')
+    this.#file.push(...this.#soundEncoder.encode(samples))
   }
 
   #read(step: () => void): void {
@@ -160,7 +159,7 @@ export class SpeechStream implements AnswerStream {
   /** A text of which nothing could be heard is no answer. */
   #finish(): Uint8Array | string | undefined {
     if (!this.#hasSound) return undefined
-    this.#file.push(...(this.#encoder?.finish() ?? []))
+    this.#file.push(...(this.#soundEncoder?.finish() ?? []))
     const file = this.#given()
     this.isComplete = true
     const done = this.#options.envelope.done({

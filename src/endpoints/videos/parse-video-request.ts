@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ModelFacts } from '../model-facts.ts'
+import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { checkRequest } from '../request-field.ts'
 import type { VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'

@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer'
-import { sseData } from '../../wire/sse.ts'
-import type { CallerUrl, Endpoint } from '../endpoint.ts'
-import { openaiErrorObject } from '../error-body.ts'
+import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
+import { openaiErrors } from '../error-dialect.ts'
 import { parseVideoRequest } from './parse-video-request.ts'
+import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
+import { videoTask } from './video-task.ts'
 
 /**
  * `POST /v1/videos/generations` (API specification, "Video generation request"). The two layouts of `input` and `parameters`
@@ -15,25 +16,25 @@ import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
  * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`, which is there, as `false`, only when the
  * model can render without sound, is asked to, and gets no sound along, which would be heard all the same.
  */
-export const videoEndpoint: Endpoint<VideoRequest> = {
+export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   id: 'videos',
   path: '/v1/videos/generations',
   kind: 'video',
-  dialect: 'openai',
+  errors: openaiErrors,
   isPaidJob: true,
-  isTask: true,
   parse: parseVideoRequest,
   isStream: () => false,
   textBytes: ({ input }) => textBytes(input['prompt']) + textBytes(input['negative_prompt']),
   estimate: (request) => ({ videoSeconds: request.duration }),
-  billingFields: (request, model) => ({
+  priceFields: (request, model) => ({
     resolution: request.resolution,
     aspect_ratio: request.aspect_ratio,
     ...(model.video?.canMute === true && isSilent(request) ? { audio: 'false' } : {}),
   }),
   callerUrls,
-  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
-}
+  createOperation: ({ videos }, call) => videos && createVideoOperation(videos, call),
+  task: videoTask,
+})
 
 function isSilent({ input, parameters }: VideoRequest): boolean {
   return parameters?.['audio'] === false && !isGiven(input['audio_url'])

@@ -1,4 +1,4 @@
-import type { ModelFacts, VideoAbilities } from '../model-facts.ts'
+import type { ModelFacts, VideoAbilities } from '../../catalog/model-facts.ts'
 import { isGiven, type VideoParts, type VideoRequest } from './video-request.ts'
 
 /** A picture or video whose subject appears in the video. */

@@ -1,4 +1,4 @@
-import type { VideoAbilities } from '../model-facts.ts'
+import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import type { VideoModelFacts } from './video-protocol.ts'
 import { videoFault } from './video-request.ts'
 

@@ -1,4 +1,4 @@
-import type { VideoAbilities } from '../model-facts.ts'
+import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import {
   IntentReader,
   type MisplacedField,

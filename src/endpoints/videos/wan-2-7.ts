@@ -1,5 +1,5 @@
+import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import { isJsonObject } from '../../core/json.ts'
-import type { VideoAbilities } from '../model-facts.ts'
 import {
   IntentReader,
   type MisplacedField,

@@ -6,9 +6,9 @@ import { interactionSchema } from '../../endpoints/images/interactions/interacti
 import { multimodalImageSchema } from '../../endpoints/images/multimodal/multimodal-image-schema.ts'
 import { pictureSchema } from '../../endpoints/images/openai/openai-image-schema.ts'
 import { countTokensSchema, messagesSchema } from '../../endpoints/messages/messages-request.ts'
+import { ENDPOINTS } from '../../endpoints/registry.ts'
 import { speechSchema } from '../../endpoints/speech/speech-request.ts'
 import { videoSchema } from '../../endpoints/videos/parse-video-request.ts'
-import { ENDPOINTS } from '../../gateway/routes.ts'
 import { jsonSchemaOf } from '../tool.ts'
 
 /** A shape of request body, and when it is the right one. */

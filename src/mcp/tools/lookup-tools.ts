@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MODEL_KINDS } from '../../core/model-kind.ts'
-import { ENDPOINTS } from '../../gateway/routes.ts'
+import { ENDPOINTS } from '../../endpoints/registry.ts'
 import { defineTool, LOOKS_UP } from '../tool.ts'
 
 /** The models of `GET /v1/models`, narrowed down. */

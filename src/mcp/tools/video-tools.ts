@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Clock } from '../../core/clock.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isTaskId } from '../../tasks/task-id.ts'
+import { isTaskId } from '../../tasks/task-requests.ts'
 import type { GatewayCall } from '../gateway-call.ts'
 import { defineTool, LOOKS_UP_AT_VENDOR, MAKES } from '../tool.ts'
 import { idempotencyKey, model, taskId } from './arguments.ts'

@@ -5,7 +5,7 @@ import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carri
 import type { MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
-import type { MessagesOperation, RelayedBody, VendorCall, WireRequest } from '../vendor.ts'
+import type { AnswerBody, MessagesOperation, VendorCall, WireRequest } from '../vendor.ts'
 import type { MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
@@ -94,7 +94,7 @@ function isCarried(block: unknown): boolean {
 }
 
 /** Passes a whole message on: the vendor's bytes with only the value of `model` replaced. Undefined when it is no message. */
-function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): RelayedBody | undefined {
+function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const message = parseVendorJson(bytes.toString('utf8'))
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
@@ -105,7 +105,7 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
 }
 
 /** Passes a count of tokens on as it is. Undefined when it holds none. */
-function passTokenCount(chunks: readonly Uint8Array[]): RelayedBody | undefined {
+function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
   return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
 }

@@ -5,7 +5,7 @@ import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { CLOSE_BRACE, findMembers, skipBlanks } from '../../wire/json-cursor.ts'
 import { ByteEdits } from '../../wire/json-edits.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
-import type { ImageOperation, RelayedBody, VendorCall } from '../vendor.ts'
+import type { AnswerBody, ImageOperation, VendorCall } from '../vendor.ts'
 
 const EDITED = ['model', 'parameters'] as const
 
@@ -26,7 +26,7 @@ export function multimodalImages(path: string): ImageOperation<MultimodalImageRe
  * The answer as it came, with what the vendor says about the number of pictures, else with their number. Undefined when
  * there is no picture, unless the vendor says itself that it made none: an error in a 2xx is read by `errorFrom`.
  */
-function passPictures(chunks: readonly Uint8Array[]): RelayedBody | undefined {
+function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const body = parseVendorJson(joinChunks(chunks).toString('utf8'))
   if (!isJsonObject(body) || !isJsonObject(body['output'])) return undefined
   const { choices } = body['output']

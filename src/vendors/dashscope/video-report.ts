@@ -46,9 +46,9 @@ export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): Task
     output: typeof message === 'string' ? { ...output, message: redactCredentials(message, apiKeys) } : output,
     usage: body['usage'],
     billed: seconds === undefined ? undefined : { videoSeconds: seconds },
-    resolution: renderedResolution(usage),
+    variant: renderedResolution(usage),
     contentUrl: typeof contentUrl === 'string' && contentUrl !== '' ? contentUrl : undefined,
-    seed: Number.isInteger(seed) ? Number(seed) : undefined,
+    facts: Number.isInteger(seed) ? { seed: Number(seed) } : undefined,
     error: status === 'failed' ? taskError(output, body, apiKeys) : undefined,
   }
 }

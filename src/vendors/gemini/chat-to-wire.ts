@@ -94,16 +94,6 @@ export function chatToWire(call: VendorCall<ChatRequest>, basePath: string): Wir
   }
 }
 
-/** True when the model does not fetch URLs and the chat holds pictures by URL, so that the gateway must fetch them. */
-export function needsInlineImages(call: VendorCall<ChatRequest>): boolean {
-  if (modelAbilities(call.model.upstream).fetchesUrls) return false
-  return call.request.messages.some(
-    ({ content }) =>
-      Array.isArray(content) &&
-      content.some((part) => part.type === 'image_url' && /^https?:\/\//i.test(part.image_url.url)),
-  )
-}
-
 const MAX_CANDIDATES = 8
 
 /** What the translation of the settings needs to know. */

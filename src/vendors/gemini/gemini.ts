@@ -4,7 +4,7 @@ import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, ImageOperation, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
-import { chatToWire, needsInlineImages, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
+import { chatToWire, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { countTokens } from './count-tokens.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
 import { errorFrom } from './error-from.ts'
@@ -14,6 +14,7 @@ import { generatedImageToWire } from './interactions/generated-image-to-wire.ts'
 import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
+import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning } from './reasoning.ts'
 
 /** Options of {@link gemini}. */
@@ -59,7 +60,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
       leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
       decoder: chatDecoder,
-      needsInlineImages,
+      takesImageUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
     },
     tokenCount: countTokens(basePath),
     embeddings: {

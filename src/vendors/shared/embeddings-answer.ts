@@ -16,7 +16,7 @@ import {
   QUOTE,
   textBetween,
 } from '../../wire/json-cursor.ts'
-import type { RelayedBody, VendorCall } from '../vendor.ts'
+import type { AnswerBody, VendorCall } from '../vendor.ts'
 
 /**
  * Reads the text of a whole embedding answer, vectors in the order of the inputs. Undefined when it is not an embedding
@@ -56,7 +56,7 @@ function isVector(value: unknown): value is EmbeddingVector {
 export function passEmbeddings(
   chunks: readonly Uint8Array[],
   call: VendorCall<EmbeddingsRequest>,
-): RelayedBody | undefined {
+): AnswerBody | undefined {
   const encoding = call.request.encoding_format === 'base64' ? 'base64' : 'float'
   const shell = embeddingsShell(chunks)
   if (shell === undefined || shell.encoding !== encoding || shell.count !== inputCount(call.request.input)) {
@@ -76,7 +76,7 @@ function rebuilt(
   chunks: readonly Uint8Array[],
   call: VendorCall<EmbeddingsRequest>,
   encoding: 'float' | 'base64',
-): RelayedBody | undefined {
+): AnswerBody | undefined {
   const result = readEmbeddings(joinChunks(chunks).toString('utf8'), call)
   if (result === undefined) return undefined
   const { inputTokens } = result.usage ?? {}

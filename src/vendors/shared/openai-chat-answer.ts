@@ -10,14 +10,14 @@ import type {
 import type { ChatRequest, ChatToolCall, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
-import type { RelayedBody, VendorCall, WireAnswer } from '../vendor.ts'
+import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { isErrorEnvelope } from './openai-chat-dialect.ts'
 
 /**
  * Passes a whole chat answer on: the vendor's bytes with the model id replaced. It is written again only when the vendor
  * left out members that callers rely on (`refusal` and `logprobs`, null where unused) or made up a finish reason.
  */
-export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): RelayedBody | undefined {
+export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const completion = readCompletion(bytes.toString('utf8'))
   if (completion === undefined) return undefined

@@ -19,9 +19,9 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     toWire: (call) => chatToWire(call, dialect),
     fromWire: openaiChatFromWire,
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
-    relay: {
+    passThrough: {
       applies: () => true,
-      body: passChatBody,
+      fromWire: passChatBody,
       stream: (call) => new OpenAIChatPassThrough(call, dialect),
     },
   }

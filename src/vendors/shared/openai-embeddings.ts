@@ -31,7 +31,7 @@ export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOp
     takesTokens: dialect.takesTokens,
     toWire: (call) => toWire(call, dialect, passes(call)),
     fromWire: (answer, call) => readEmbeddings(asBuffer(answer.body).toString('utf8'), call),
-    relay: { applies: passes, body: passEmbeddings },
+    passThrough: { applies: passes, fromWire: passEmbeddings },
   }
 }
 

@@ -3,14 +3,14 @@ import type { Usage } from '../../core/usage.ts'
 import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
-import type { RelayedBody, VendorFailure } from '../vendor.ts'
+import type { AnswerBody, VendorFailure } from '../vendor.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
 /**
  * Passes a whole image answer on: its bytes pass untouched, and only `usage` is read. Pictures are counted as they stand in
  * `data`. Undefined when it is not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
  */
-export function passPictures(chunks: readonly Uint8Array[]): RelayedBody | undefined {
+export function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const members = outlineMembers(chunks)
   if (members === undefined) return undefined
   const images = memberCalled(members, 'data')?.items

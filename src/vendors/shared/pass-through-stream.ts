@@ -3,7 +3,7 @@ import type { Usage } from '../../core/usage.ts'
 import { EventLines, EventSplitter } from '../../wire/event-splitter.ts'
 import { startsWith } from '../../wire/json-cursor.ts'
 import { ByteEdits, findKnownString } from '../../wire/json-edits.ts'
-import type { AnswerStream, VendorFailure } from '../vendor.ts'
+import type { StreamTransform, VendorFailure } from '../vendor.ts'
 import { invalidResponse } from './invalid-response.ts'
 
 // One of each for all streams, because each works on its events in one go and a stream lives long.
@@ -15,7 +15,7 @@ const event = new EventLines()
  * the stream or fail it; an event that it leaves alone goes out untouched, comments included. Nothing is given after the end
  * or a failure.
  */
-export abstract class PassThroughStream implements AnswerStream {
+export abstract class PassThroughStream implements StreamTransform {
   hasContent = false
   isComplete = false
   failure: VendorFailure | undefined

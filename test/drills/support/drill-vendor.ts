@@ -49,20 +49,20 @@ function pieces(text: string): string[] {
 const openaiVendor = openai({ apiKey: 'vendor-key', baseURL: 'https://vendor.example' })
 
 /** A vendor whose bytes are passed on, through the gate. */
-export function relayingVendor(gate: StageGate): Vendor {
+export function passingVendor(gate: StageGate): Vendor {
   const chat = openaiVendor.chat!
-  const relay = chat.relay!
+  const passThrough = chat.passThrough!
   return {
     ...openaiVendor,
     chat: {
       ...chat,
-      relay: {
-        ...relay,
-        body(chunks, call) {
-          gate.pass('relay answer')
-          return relay.body(chunks, call)
+      passThrough: {
+        ...passThrough,
+        fromWire(chunks, call) {
+          gate.pass('pass answer through')
+          return passThrough.fromWire(chunks, call)
         },
-        stream: (call) => gatedPush(relay.stream!(call), () => gate.pass('relay answer')),
+        stream: (call) => gatedPush(passThrough.stream!(call), () => gate.pass('pass answer through')),
       },
     },
   }
@@ -87,7 +87,7 @@ function gatedPush<Reader extends { push(bytes: Uint8Array): unknown }>(reader: 
 
 /** A vendor whose translating functions pass through the gate. */
 export function translatingVendor(gate: StageGate): Vendor {
-  const { relay: _relay, ...chat } = openaiVendor.chat!
+  const { passThrough: _passThrough, ...chat } = openaiVendor.chat!
   return {
     ...openaiVendor,
     chat: {

@@ -1,4 +1,4 @@
-import type { Timeouts } from '../../../src/stages/stage-context.ts'
+import type { Timeouts } from '../../../src/pipeline/pipeline-context.ts'
 
 /** What a gateway of a drill is told. */
 export interface GatewaySettings {

@@ -1,13 +1,13 @@
 import type { GatewayEvent } from '../../../src/core/events.ts'
 import { estimateTokens } from '../../../src/endpoints/token-estimate.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
-import type { DisconnectPolicies } from '../../../src/stages/disconnect-policy.ts'
+import type { DisconnectPolicies } from '../../../src/pipeline/abort-scope.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { chatBody, TEST_ACCOUNT, TEST_KEY, TEST_MODELS } from '../../support/start-gateway.ts'
 import { testPrices } from '../../support/test-prices.ts'
 import { DrillCaller } from './drill-caller.ts'
 import { drillDrivers } from './drill-drivers.ts'
-import { drillTransport, relayingVendor, translatingVendor } from './drill-vendor.ts'
+import { drillTransport, passingVendor, translatingVendor } from './drill-vendor.ts'
 import { type Stage, type StageFault, StageGate } from './stage-gate.ts'
 
 /** One request and the one thing that goes wrong with it. */
@@ -51,7 +51,7 @@ export async function runStageDrill(drill: StageDrill): Promise<StageReport> {
   const transport = drillTransport(gate)
   const events: GatewayEvent[] = []
   const gateway = createGateway({
-    vendors: [drill.stage === 'relay answer' ? relayingVendor(gate) : translatingVendor(gate)],
+    vendors: [drill.stage === 'pass answer through' ? passingVendor(gate) : translatingVendor(gate)],
     models: [...TEST_MODELS],
     prices: testPrices,
     store: drivers.store,

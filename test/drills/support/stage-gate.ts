@@ -13,7 +13,7 @@ export type Stage =
   | 'vendor head'
   | 'vendor body'
   | 'read answer'
-  | 'relay answer'
+  | 'pass answer through'
   | 'settle'
   | 'release lease'
   | 'adjust rates'

@@ -303,6 +303,6 @@ describe('what an edit may cost', () => {
     [de2, { size: 'auto', quality: 'hd' }, { size: '1024x1024', quality: 'standard' }],
     [de2, { size: '256x256' }, { size: '256x256', quality: 'standard' }],
   ])('depends on size and quality: $id with %o is billed as %o', (model, fields, billed) => {
-    expect(endpoint.billingFields(edit(model, fields), model)).toEqual(billed)
+    expect(endpoint.priceFields!(edit(model, fields), model)).toEqual(billed)
   })
 })

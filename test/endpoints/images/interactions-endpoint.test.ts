@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { defineModel } from '../../../src/catalog/model.ts'
+import type { ModelFacts } from '../../../src/catalog/model-facts.ts'
 import { GEMINI_IMAGE_MODELS } from '../../../src/catalog/models/gemini-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
+import { interactionErrors } from '../../../src/endpoints/images/image-errors.ts'
 import { interactionImageEndpoint as endpoint } from '../../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
-import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
 
 const FLASH = rowOf('gmn-3.1-flash-image-preview')
 const PRO = rowOf('gmn-3-pro-image-preview')
@@ -203,7 +204,7 @@ describe('what the gateway reads from a request', () => {
       id: 'images',
       path: '/v1/images/generations',
       kind: 'image',
-      dialect: 'openai',
+      errors: interactionErrors,
       isPaidJob: true,
     })
   })
@@ -236,7 +237,7 @@ describe('what the gateway reads from a request', () => {
     ],
     ['a model without abilities', {}, 'own', { image_size: '1K' }],
   ])('billing fields: %s', (_case, fields, model, billing) => {
-    expect(endpoint.billingFields(parse(fields, model), MODELS[model])).toEqual(billing)
+    expect(endpoint.priceFields!(parse(fields, model), MODELS[model])).toEqual(billing)
   })
 
   test.each<[string, object, ModelName, object]>([
@@ -299,11 +300,11 @@ describe('what the gateway reads from a request', () => {
     ],
     [{ store: false }, { previousId: undefined, isStored: false }],
   ])('the conversation of %o', (fields, wish) => {
-    expect(endpoint.conversation?.(parse(fields))).toEqual(wish)
+    expect(endpoint.continuation?.of(parse(fields))).toEqual(wish)
   })
 
   test('an error inside a stream is an event of the shape', () => {
-    expect(endpoint.streamError(new GatewayError('upstream_unavailable', { message: 'gone' }))).toBe(
+    expect(endpoint.errors.streamEvent(new GatewayError('upstream_unavailable', { message: 'gone' }))).toBe(
       'event: error\ndata: {"error":{"message":"gone","type":"server_error","param":null,"code":"upstream_unavailable"},"event_type":"error"}\n\n',
     )
   })

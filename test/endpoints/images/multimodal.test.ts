@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { defineModel } from '../../../src/catalog/model.ts'
+import type { ModelFacts } from '../../../src/catalog/model-facts.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../../src/catalog/models/dashscope-models.ts'
 import type { GatewayError } from '../../../src/core/errors.ts'
-import { errorBody } from '../../../src/endpoints/error-body.ts'
+import { multimodalErrors } from '../../../src/endpoints/images/image-errors.ts'
 import { multimodalImageEndpoint as endpoint } from '../../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
-import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
+import { errorBody } from '../../support/error-body.ts'
 
 const BUILT_IN = DASHSCOPE_IMAGE_MODELS.map(defineModel)
 /** A host's own row, of which nothing is known. */
@@ -55,7 +56,7 @@ describe('the multimodal image request', () => {
       id: 'images',
       path: '/v1/images/generations',
       kind: 'image',
-      dialect: 'multimodal',
+      errors: multimodalErrors,
       isPaidJob: true,
     })
     expect(endpoint.isStream(request)).toBe(false)
@@ -225,14 +226,14 @@ describe('the multimodal image request', () => {
     const value = JSON.parse('{"constructor":{"size":"1*1"},"toString":1}') as object
     const request = parse({ ...body('qw-image-edit', [image(), text()], value), ...value })
 
-    expect(endpoint.billingFields(request, model('qw-image-edit'))).toEqual({})
+    expect(endpoint.priceFields!(request, model('qw-image-edit'))).toEqual({})
     expect(refusal(body('qw-image-2.0', [JSON.parse('{"constructor":"x"}')])).param).toBe(`${CONTENT}[0]`)
   })
 
   it('words a refusal in the shape of the vendor and in that of OpenAI at once', () => {
     const error = refusal(body('qw-image-edit'))
 
-    expect(JSON.parse(errorBody(error, endpoint.dialect, 'req_1'))).toEqual({
+    expect(JSON.parse(errorBody(error, 'multimodal', 'req_1'))).toEqual({
       code: 'InvalidParameter',
       message: `${CONTENT}: this model needs 1 to 3 reference images, and the request has 0`,
       request_id: 'req_1',
@@ -255,13 +256,13 @@ describe('what a multimodal image request is billed by', () => {
     ['an edit at a model that does both', body('qw-image-2.0', [image(), text()]), {}],
     ['an edit with a size', body('qw-image-edit-max', [image(), text()], { size: '1280*720' }), { size: '1280*720' }],
   ])('%s', (_, value, fields) => {
-    expect(endpoint.billingFields(parse(value), model((value as { model: string }).model))).toEqual(fields)
+    expect(endpoint.priceFields!(parse(value), model((value as { model: string }).model))).toEqual(fields)
   })
 
   it('a host can say which size its own model makes', () => {
     const own = { ...OWN, image: { defaultSize: '1664*928' } }
 
-    expect(endpoint.billingFields(parse(body('own-image')), own)).toEqual({ size: '1664*928' })
+    expect(endpoint.priceFields!(parse(body('own-image')), own)).toEqual({ size: '1664*928' })
   })
 
   it('counts the bytes of the texts, not of the URLs', () => {

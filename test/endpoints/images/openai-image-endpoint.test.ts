@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { GatewayError } from '../../../src/core/errors.ts'
+import { openaiErrors } from '../../../src/endpoints/error-dialect.ts'
 import { openaiImageEndpoint as endpoint } from '../../../src/endpoints/images/openai/openai-image-endpoint.ts'
 import { builtIn, hostRow, refusal } from './openai-image-facts.ts'
 
@@ -144,7 +145,7 @@ describe('what text to image may cost', () => {
     ],
     [{ quality: 'standard' }, { size: 'auto', quality: 'medium' }],
   ])('depends on size and quality: %o is billed as %o', (fields, billed) => {
-    expect(endpoint.billingFields(parse(fields), model)).toEqual(billed)
+    expect(endpoint.priceFields!(parse(fields), model)).toEqual(billed)
   })
 })
 
@@ -152,7 +153,9 @@ describe('the endpoint', () => {
   it('streams when it is asked to, and ends a broken stream with an error event', () => {
     expect(endpoint.isStream(parse({ stream: true }))).toBe(true)
     expect(endpoint.isStream(parse({ stream: false }))).toBe(false)
-    expect(endpoint.streamError(new GatewayError('upstream_unavailable'))).toMatch(/^data: \{"error":\{.*\}\n\n$/)
+    expect(endpoint.errors.streamEvent(new GatewayError('upstream_unavailable'))).toMatch(
+      /^data: \{"error":\{.*\}\n\n$/,
+    )
   })
 
   it('is one of the shapes of its path', () => {
@@ -160,7 +163,7 @@ describe('the endpoint', () => {
       id: 'images',
       path: '/v1/images/generations',
       kind: 'image',
-      dialect: 'openai',
+      errors: openaiErrors,
       isPaidJob: true,
     })
   })

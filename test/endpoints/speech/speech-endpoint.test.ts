@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
+import type { ModelFacts } from '../../../src/catalog/model-facts.ts'
 import { BUILT_IN_MODELS } from '../../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../../src/core/errors.ts'
 import { countCharacters } from '../../../src/endpoints/character-count.ts'
-import type { ModelFacts } from '../../../src/endpoints/model-facts.ts'
 import { speechVoice } from '../../../src/endpoints/speech/check-speech-abilities.ts'
 import { speechEndpoint } from '../../../src/endpoints/speech/speech-endpoint.ts'
 import { type SpeechRequest, unusedSpeechFields } from '../../../src/endpoints/speech/speech-request.ts'
@@ -47,7 +47,7 @@ describe('a checked request', () => {
 })
 
 test('an error is an event among events', () => {
-  expect(speechEndpoint.streamError(new GatewayError('upstream_unavailable'))).toMatch(
+  expect(speechEndpoint.errors.streamEvent(new GatewayError('upstream_unavailable'))).toMatch(
     /^data: \{"error":\{.*"upstream_unavailable".*\n\n$/,
   )
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { SpeechDecoder, TakeSamples } from '../../../src/endpoints/speech/speech-decoder.ts'
 import { PLAIN_ENVELOPE } from '../../../src/endpoints/speech/speech-envelope.ts'
 import { SpeechStream } from '../../../src/endpoints/speech/speech-stream.ts'
-import type { StreamSteps } from '../../../src/endpoints/speech/stream-steps.ts'
+import type { IncrementalEncoder } from '../../../src/endpoints/stream-transform.ts'
 import { drawSound } from '../../../src/testing/sandbox/files/stored-files.ts'
 import { mp3Encoder } from '../../../src/wire/mp3-encoder.ts'
 import { WavEncoder } from '../../../src/wire/wav-encoder.ts'
@@ -36,10 +36,10 @@ class PlainDecoder implements SpeechDecoder {
 async function mp3Stream(text: string): Promise<SpeechStream> {
   const encoder = await mp3Encoder(RATE)
   const decoder = (take: TakeSamples): SpeechDecoder => new PlainDecoder(take)
-  return new SpeechStream({ text, parts: 1, decoder, encoder, isLaborious: true, envelope: PLAIN_ENVELOPE })
+  return new SpeechStream({ text, parts: 1, decoder, encoder, isCpuBound: true, envelope: PLAIN_ENVELOPE })
 }
 
-function stepsOf({ steps }: SpeechStream): StreamSteps {
+function stepsOf({ encoder: steps }: SpeechStream): IncrementalEncoder {
   if (steps === undefined) throw new Error('the stream has no steps')
   return steps
 }
@@ -101,11 +101,11 @@ describe('the steps of an MP3 file', () => {
       parts: 1,
       decoder: (take) => new PlainDecoder(take),
       encoder: new WavEncoder(RATE),
-      isLaborious: false,
+      isCpuBound: false,
       envelope: PLAIN_ENVELOPE,
     })
 
-    expect(stream.steps).toBeUndefined()
+    expect(stream.encoder).toBeUndefined()
     expect(Buffer.from(stream.push(Buffer.alloc(10)) ?? '')).toHaveLength(54)
   })
 })

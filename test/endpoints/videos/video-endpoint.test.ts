@@ -164,12 +164,12 @@ describe('what is billed and what is rendered', () => {
     expect(videoEndpoint.estimate(parse('wv2.6-t2v', { duration: 7 }), 0, videoModel('wv2.6-t2v'))).toEqual({
       videoSeconds: 7,
     })
-    expect(videoEndpoint.billingFields(parse('wv2.6-i2v-flash', silent), videoModel('wv2.6-i2v-flash'))).toEqual({
+    expect(videoEndpoint.priceFields!(parse('wv2.6-i2v-flash', silent), videoModel('wv2.6-i2v-flash'))).toEqual({
       resolution: '720p',
       aspect_ratio: '16:9',
       audio: 'false',
     })
-    expect(videoEndpoint.billingFields(parse('wv2.6-i2v', silent), videoModel('wv2.6-i2v'))).toEqual({
+    expect(videoEndpoint.priceFields!(parse('wv2.6-i2v', silent), videoModel('wv2.6-i2v'))).toEqual({
       resolution: '720p',
       aspect_ratio: '16:9',
     })

@@ -1,7 +1,7 @@
 import type { GatewayEvent } from '../../../src/core/events.ts'
 import { contextOf } from '../../../src/gateway/context-of.ts'
 import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
-import type { StageContext } from '../../../src/stages/stage-context.ts'
+import type { PipelineContext } from '../../../src/pipeline/pipeline-context.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import { type MemoryWebhooks, memoryWebhooks } from '../../../src/stores/memory/memory-webhooks.ts'
 import type { DeliveryAttempt, WebhookDelivery, WebhookStore } from '../../../src/stores/webhook-store.ts'
@@ -44,7 +44,7 @@ export function webhookBench(): WebhookBench {
   const attempts: DeliveryAttempt[] = []
   const waiting = new Set<() => void>()
   let onNextEvent: (event: GatewayEvent) => void = () => undefined
-  const contexts: StageContext[] = []
+  const contexts: PipelineContext[] = []
   const deliverers: WebhookDeliverer[] = []
   const noting: WebhookStore = {
     ...webhooks,

@@ -156,10 +156,10 @@ describe('a whole answer', () => {
   test('a count passes as it is, unknown members included', () => {
     const text = '{"input_tokens": 2095, "context_management": {"original_input_tokens": 3000}}'
 
-    const body = operation().tokenCount.fromWire([Buffer.from(text)])
+    const body = operation().tokenCount.fromWire([Buffer.from(text)], callOf(`{"model":"cl-test",${HEAD}}`))
 
     expect(Buffer.concat(body?.chunks ?? []).toString('utf8')).toBe(text)
-    expect(operation().tokenCount.fromWire([Buffer.from('{}')])).toBeUndefined()
+    expect(operation().tokenCount.fromWire([Buffer.from('{}')], callOf(`{"model":"cl-test",${HEAD}}`))).toBeUndefined()
   })
 })
 

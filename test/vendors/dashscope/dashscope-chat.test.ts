@@ -87,7 +87,7 @@ describe('dashscope chat requests', () => {
 
 describe('dashscope answers', () => {
   it('relays a whole answer with the members that it leaves out', () => {
-    const relayed = chat.relay!.body([fixture(import.meta.url, 'text.json')], streamCall)
+    const relayed = chat.passThrough!.fromWire([fixture(import.meta.url, 'text.json')], streamCall)
 
     expect(JSON.parse(textOf(relayed?.chunks ?? []))).toMatchObject({
       model: 'qw-plus',
@@ -99,7 +99,7 @@ describe('dashscope answers', () => {
   for (const cut of CUTS) {
     it(`relays a stream whose model stands behind the choices, ${cut}`, () => {
       const bytes = fixture(import.meta.url, 'text.sse')
-      const relay = chat.relay!.stream!(streamCall)
+      const relay = chat.passThrough!.stream!(streamCall)
 
       const relayed = textOf([...cutBytes(bytes, cut).map((chunk) => relay.push(chunk)), relay.end()])
 
@@ -109,7 +109,7 @@ describe('dashscope answers', () => {
     })
 
     it(`repairs the ids and indexes of streamed tool calls, ${cut}`, () => {
-      const relay = chat.relay!.stream!(streamCall)
+      const relay = chat.passThrough!.stream!(streamCall)
 
       const relayed = textOf(cutBytes(fixture(import.meta.url, 'tools.sse'), cut).map((chunk) => relay.push(chunk)))
 
@@ -184,7 +184,7 @@ describe('dashscope answers', () => {
     ],
   ] as const) {
     it(`repairs streamed tool calls: ${what}`, () => {
-      const relay = chat.relay!.stream!(streamCall)
+      const relay = chat.passThrough!.stream!(streamCall)
       const chunks = pieces.map((piece) => ({
         id: 'c1',
         model: 'qwen-plus',

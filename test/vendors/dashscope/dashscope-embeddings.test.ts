@@ -24,9 +24,9 @@ describe('dashscope embeddings', () => {
       '{"model":"text-embedding-v4","input":"a","encoding_format":"base64"}',
     )
 
-    expect(embeddings.relay!.applies(wantsBase64)).toBe(false)
+    expect(embeddings.passThrough!.applies(wantsBase64)).toBe(false)
     expect(bodyOf(embeddings.toWire(wantsBase64).body)['encoding_format']).toBe('float')
-    expect(embeddings.relay!.applies(call)).toBe(true)
+    expect(embeddings.passThrough!.applies(call)).toBe(true)
   })
 
   it('never asks for base64, not even when translating', () => {
@@ -36,7 +36,7 @@ describe('dashscope embeddings', () => {
   })
 
   it('relays the vectors and keeps the other members', () => {
-    const relayed = embeddings.relay!.body([fixture(import.meta.url, 'embeddings.json')], {
+    const relayed = embeddings.passThrough!.fromWire([fixture(import.meta.url, 'embeddings.json')], {
       ...call,
       publicModel: 'text-embedding-4',
     })

@@ -89,9 +89,9 @@ describe('a report about a video task', () => {
       output,
       usage,
       billed: { videoSeconds: 11 },
-      resolution: '720p',
+      variant: '720p',
       contentUrl: VIDEO_URL,
-      seed: undefined,
+      facts: undefined,
       error: undefined,
     })
   })
@@ -144,7 +144,7 @@ describe('a report about a video task', () => {
     [{ SR: 720.5 }, undefined],
     [{}, undefined],
   ])('reads the tier of %j', (usage, resolution) => {
-    expect(succeeded(usage)?.resolution).toBe(resolution)
+    expect(succeeded(usage)?.variant).toBe(resolution)
   })
 
   test.each([
@@ -153,7 +153,7 @@ describe('a report about a video task', () => {
     [{ seed: '7' }, undefined],
     [{ video_url: 7 }, undefined],
   ])('reads a seed where there is one: %j', (fields, seed) => {
-    expect(reportOf({ task_status: 'SUCCEEDED', ...fields })?.seed).toBe(seed)
+    expect(reportOf({ task_status: 'SUCCEEDED', ...fields })?.facts?.['seed']).toBe(seed)
   })
 
   test.each([[7], [''], [null]])('has no content when the address is %j', (video_url) => {

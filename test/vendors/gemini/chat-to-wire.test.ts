@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { chatEndpoint } from '../../../src/endpoints/chat/chat-endpoint.ts'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { CHAT_FIELDS } from '../../../src/vendors/gemini/chat-to-wire.ts'
 import { chatCall, sentBody, vendor } from './gemini-call.ts'
@@ -80,7 +81,10 @@ describe('pictures by URL', () => {
     ['gemini-3.1-pro', 'https://pictures.example/a.png', false],
     ['gemini-of-tomorrow', 'https://pictures.example/a.png', false],
   ])('%s with %s: fetched by the gateway is %s', (upstream, url, expected) => {
-    expect(vendor.chat?.needsInlineImages?.(chatCall(picture(url), { upstream }))).toBe(expected)
+    const { model, request } = chatCall(picture(url), { upstream })
+    const media = vendor.chat && chatEndpoint.remoteMedia?.(request, { chat: vendor.chat }, model)
+
+    expect(media !== undefined).toBe(expected)
   })
 })
 

@@ -3,7 +3,7 @@ import { defineModel } from '../../../src/catalog/model.ts'
 import { GEMINI_IMAGE_MODELS } from '../../../src/catalog/models/gemini-models.ts'
 import type { InteractionRequest } from '../../../src/endpoints/images/interactions/interaction-request.ts'
 import { type GeminiOptions, gemini } from '../../../src/vendors/gemini/gemini.ts'
-import type { AnswerStream, ImageOperation, RelayedBody, VendorCall } from '../../../src/vendors/vendor.ts'
+import type { AnswerBody, ImageOperation, StreamTransform, VendorCall } from '../../../src/vendors/vendor.ts'
 import { NOW_MS } from './gemini-call.ts'
 
 /** The id that the gateway gives where the vendor gives none. */
@@ -43,13 +43,13 @@ export function bodyChunks(value: unknown): Uint8Array[] {
 }
 
 /** The text of a relayed body. */
-export function relayedText(body: RelayedBody | undefined): string {
+export function relayedText(body: AnswerBody | undefined): string {
   if (body === undefined) throw new Error('the answer was not understood')
   return Buffer.concat(body.chunks).toString('utf8')
 }
 
 /** Feeds a stream to its end and gives what the caller reads. */
-export function feed(stream: AnswerStream, chunks: readonly Uint8Array[]): string {
+export function feed(stream: StreamTransform, chunks: readonly Uint8Array[]): string {
   const given: Buffer[] = []
   for (const chunk of chunks) given.push(Buffer.from(stream.push(chunk) ?? ''))
   given.push(Buffer.from(stream.end() ?? ''))

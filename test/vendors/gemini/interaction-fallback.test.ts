@@ -283,7 +283,7 @@ describe('a streamed answer of generateContent', () => {
       ) + DONE,
     )
     expect(stream).toMatchObject({ isComplete: true, isRefusal: false, hasContent: true, usage: neutralUsage })
-    expect(stream.interaction).toBeUndefined()
+    expect(stream.answerIds).toBeUndefined()
   })
 
   test('a refusal is the last status, and no step', () => {

@@ -57,7 +57,7 @@ describe('a whole interaction', () => {
         images: 1,
       },
       isRefusal: false,
-      interaction: { id: 'v1_ChdTQU1QTEU', upstreamId: 'v1_ChdTQU1QTEU' },
+      answerIds: { id: 'v1_ChdTQU1QTEU', upstreamId: 'v1_ChdTQU1QTEU' },
     })
   })
 
@@ -184,7 +184,7 @@ describe('ids', () => {
     const { relayed, json } = read({ ...answer, id }, fields)
 
     expect(json).toEqual({ ...answer, id: shown, model: PUBLIC })
-    expect(relayed?.interaction).toEqual(interaction)
+    expect(relayed?.answerIds).toEqual(interaction)
   })
 
   test('the answer that was continued keeps the caller\u2019s name', () => {

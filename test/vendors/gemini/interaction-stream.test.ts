@@ -67,7 +67,7 @@ describe('a streamed interaction', () => {
       hasContent: true,
       atBoundary: true,
       failure: undefined,
-      interaction: { id: 'v1_Q2FmZQ', upstreamId: 'v1_Q2FmZQ' },
+      answerIds: { id: 'v1_Q2FmZQ', upstreamId: 'v1_Q2FmZQ' },
       usage: {
         inputTokens: 30,
         inputImageTokens: 0,
@@ -160,14 +160,14 @@ describe('ids', () => {
     const { stream, text } = read(events(created(''), update(''), completed({}, '')) + DONE, { store: false })
 
     expect(text).toBe(events(created(FRESH_ID, PUBLIC), update(FRESH_ID), completed({}, FRESH_ID, PUBLIC)) + DONE)
-    expect(stream.interaction).toBeUndefined()
+    expect(stream.answerIds).toBeUndefined()
   })
 
   test('an answer keeps the id that was shown first; the vendor\u2019s may come late', () => {
     const { stream, text } = read(events(created(''), completed()) + DONE)
 
     expect(text).toBe(events(created(FRESH_ID, PUBLIC), completed({}, FRESH_ID, PUBLIC)) + DONE)
-    expect(stream.interaction).toEqual({ id: FRESH_ID, upstreamId: 'v1_Q2FmZQ' })
+    expect(stream.answerIds).toEqual({ id: FRESH_ID, upstreamId: 'v1_Q2FmZQ' })
   })
 
   test('a missing id is filled in', () => {

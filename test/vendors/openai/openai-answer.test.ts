@@ -29,7 +29,7 @@ describe('openai whole answers, relayed', () => {
   it('changes nothing but the model', () => {
     const bytes = wire('openai-text.json')
 
-    const relayed = chat.relay!.body([bytes.subarray(0, 99), bytes.subarray(99)], call)
+    const relayed = chat.passThrough!.fromWire([bytes.subarray(0, 99), bytes.subarray(99)], call)
 
     expect(textOf(relayed?.chunks ?? [])).toBe(bytes.toString('utf8').replace('gpt-5.4-2026-03-05', 'gp-5.4'))
     expect(relayed?.usage).toEqual(USAGE)
@@ -38,7 +38,7 @@ describe('openai whole answers, relayed', () => {
   it('gives the very same chunks when the vendor writes the public id', () => {
     const chunks = [wire('openai-text.json')]
 
-    const relayed = chat.relay!.body(chunks, { ...call, publicModel: 'gpt-5.4-2026-03-05' })
+    const relayed = chat.passThrough!.fromWire(chunks, { ...call, publicModel: 'gpt-5.4-2026-03-05' })
 
     expect(relayed?.chunks).toBe(chunks)
   })
@@ -49,7 +49,7 @@ describe('openai whole answers, relayed', () => {
       choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'eos' }],
     }
 
-    const relayed = chat.relay!.body([Buffer.from(JSON.stringify(body))], call)
+    const relayed = chat.passThrough!.fromWire([Buffer.from(JSON.stringify(body))], call)
 
     expect(JSON.parse(textOf(relayed?.chunks ?? []))).toEqual({
       id: 'c',
@@ -75,7 +75,7 @@ describe('openai whole answers, relayed', () => {
     ['null', 'null'],
   ] as const) {
     it(`does not take ${what} for an answer, and reports no usage for it`, () => {
-      expect(chat.relay!.body([Buffer.from(body)], call)).toBeUndefined()
+      expect(chat.passThrough!.fromWire([Buffer.from(body)], call)).toBeUndefined()
       expect(chat.fromWire(wireAnswer(body), call)).toBeUndefined()
     })
   }
@@ -166,13 +166,13 @@ describe('openai answers, translated', () => {
   }
 
   it('a stream and a whole answer of the same call give the same usage', () => {
-    const relay = chat.relay!.stream!(call)
+    const relay = chat.passThrough!.stream!(call)
     const decoder = chat.decoder(call, recordingWriter())
 
     relay.push(wire('openai-text.sse'))
     decoder.push(wire('openai-text.sse'))
 
-    expect(relay.usage).toEqual(chat.relay!.body([wire('openai-text.json')], call)?.usage)
+    expect(relay.usage).toEqual(chat.passThrough!.fromWire([wire('openai-text.json')], call)?.usage)
     expect(decoder.usage).toEqual(relay.usage)
   })
 

@@ -14,7 +14,7 @@ const VECTORS =
 
 function relayText(text: string, call = floatCall, at = Math.floor(text.length / 2)): string {
   const bytes = Buffer.from(text)
-  return textOf(embeddings.relay!.body([bytes.subarray(0, at), bytes.subarray(at)], call)?.chunks ?? [])
+  return textOf(embeddings.passThrough!.fromWire([bytes.subarray(0, at), bytes.subarray(at)], call)?.chunks ?? [])
 }
 
 describe('openai embedding requests', () => {
@@ -33,7 +33,7 @@ describe('openai embedding requests', () => {
   it('asks for base64 when the answer is translated anyway', () => {
     const call = callFromRequest<EmbeddingsRequest>({ model: 'te-3', input: 'red', encoding_format: 'float' })
 
-    expect(embeddings.relay!.applies(call)).toBe(false)
+    expect(embeddings.passThrough!.applies(call)).toBe(false)
     expect(bodyOf(embeddings.toWire(call).body)).toEqual({ model: 'te-3', input: 'red', encoding_format: 'base64' })
   })
 })
@@ -49,7 +49,7 @@ describe('openai embedding answers, relayed', () => {
   it('reports a usage of zero as zero', () => {
     const text = `{"object":"list","data":${VECTORS},"model":"m","usage":{"prompt_tokens":0,"total_tokens":0}}`
 
-    expect(embeddings.relay!.body([Buffer.from(text)], floatCall)?.usage).toEqual({ inputTokens: 0 })
+    expect(embeddings.passThrough!.fromWire([Buffer.from(text)], floatCall)?.usage).toEqual({ inputTokens: 0 })
   })
 
   it('gives the very same chunks when nothing must change', () => {
@@ -57,7 +57,7 @@ describe('openai embedding answers, relayed', () => {
       Buffer.from(`{"object":"list","data":${VECTORS},"model":"te-3","usage":{"prompt_tokens":4,"total_tokens":4}}`),
     ]
 
-    expect(embeddings.relay!.body(chunks, floatCall)?.chunks).toBe(chunks)
+    expect(embeddings.passThrough!.fromWire(chunks, floatCall)?.chunks).toBe(chunks)
   })
 
   it('never reads the vectors on that path', () => {
@@ -69,7 +69,7 @@ describe('openai embedding answers, relayed', () => {
   it('finds the end of the vectors when other lists follow', () => {
     const text = `{"object":"list","data":${VECTORS},"model":"m","usage":{"total_tokens":3},"notes":[{"embedding":[1]}]}`
 
-    const relayed = embeddings.relay!.body([Buffer.from(text)], floatCall)
+    const relayed = embeddings.passThrough!.fromWire([Buffer.from(text)], floatCall)
 
     expect(textOf(relayed?.chunks ?? [])).toBe(
       `{"object":"list","data":${VECTORS},"model":"te-3","usage":{"prompt_tokens":3,"total_tokens":3},"notes":[{"embedding":[1]}]}`,
@@ -80,7 +80,7 @@ describe('openai embedding answers, relayed', () => {
   it('does not pass an answer on that holds fewer or more vectors than there were inputs', () => {
     for (const data of ['{"embedding":[1]}', '{"embedding":[1]},{"embedding":[1]},{"embedding":[1]}']) {
       expect(
-        embeddings.relay!.body([Buffer.from(`{"object":"list","data":[${data}],"model":"te-3"}`)], floatCall),
+        embeddings.passThrough!.fromWire([Buffer.from(`{"object":"list","data":[${data}],"model":"te-3"}`)], floatCall),
       ).toBeUndefined()
     }
   })
@@ -120,7 +120,10 @@ describe('openai embedding answers, relayed', () => {
 
     expect(JSON.parse(relayText(mixed))).toMatchObject({ data: [{ embedding: [1] }, { embedding: [3] }] })
     expect(
-      embeddings.relay!.body([Buffer.from(`{"data":[{"embedding":[[1]]},{"embedding":[3]}],${usage}}`)], floatCall),
+      embeddings.passThrough!.fromWire(
+        [Buffer.from(`{"data":[{"embedding":[[1]]},{"embedding":[3]}],${usage}}`)],
+        floatCall,
+      ),
     ).toBeUndefined()
   })
 
@@ -149,7 +152,7 @@ describe('openai embedding answers, relayed', () => {
     ['nothing', ''],
   ] as const) {
     it(`does not take ${what} for an answer`, () => {
-      expect(embeddings.relay!.body([Buffer.from(text)], floatCall)).toBeUndefined()
+      expect(embeddings.passThrough!.fromWire([Buffer.from(text)], floatCall)).toBeUndefined()
       expect(embeddings.fromWire(wireAnswer(text), floatCall)).toBeUndefined()
     })
   }

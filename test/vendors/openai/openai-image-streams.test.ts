@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ImageEditRequest } from '../../../src/endpoints/image-edits/image-edit-request.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
 import { OpenAIImagesPassThrough } from '../../../src/vendors/shared/openai-images-pass-through.ts'
-import type { AnswerStream } from '../../../src/vendors/vendor.ts'
+import type { StreamTransform } from '../../../src/vendors/vendor.ts'
 import { CUTS, type Cut, cutBytes } from '../../support/feed-stream.ts'
 import { textOf } from '../shared/vendor-call.ts'
 import { jsonCall } from './openai-image-calls.ts'
@@ -20,11 +20,11 @@ const COMPLETED = `event: image_edit.completed\r\ndata:{"b64_json":"BB","note":"
 const DONE = 'data: [DONE]\n\n'
 const USED = { inputTokens: 50, inputImageTokens: 40, outputTokens: 372, outputImageTokens: 372, images: 1 }
 
-function opened(n = 1): AnswerStream {
+function opened(n = 1): StreamTransform {
   return edits.stream!(jsonCall<ImageEditRequest>(`{"model":"gp-image-2","prompt":"a","stream":true,"n":${n}}`))
 }
 
-function feed(stream: AnswerStream, text: string, cut: Cut = 'whole'): string {
+function feed(stream: StreamTransform, text: string, cut: Cut = 'whole'): string {
   return textOf([...cutBytes(Buffer.from(text), cut).map((chunk) => stream.push(chunk)), stream.end()])
 }
 

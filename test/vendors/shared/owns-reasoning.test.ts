@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MessagesCall } from '../../../src/endpoints/messages/messages-call.ts'
+import { MessagesConversation } from '../../../src/endpoints/messages/messages-conversation.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../../src/vendors/gemini/gemini.ts'
@@ -11,9 +11,9 @@ function chat(...messages: unknown[]): { model: string; messages: unknown } {
   return { model: 'm', messages: [{ role: 'user', content: 'hi' }, ...messages] }
 }
 
-function messages(content: unknown): MessagesCall {
+function messages(content: unknown): MessagesConversation {
   const request = { model: 'm', max_tokens: 9, messages: [{ role: 'assistant', content }] }
-  return new MessagesCall('message', request as unknown as MessagesRequest)
+  return new MessagesConversation(request as unknown as MessagesRequest)
 }
 
 describe('a vendor knows the turns that only it can read', () => {

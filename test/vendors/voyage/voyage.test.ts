@@ -61,7 +61,7 @@ describe('voyage answers', () => {
   it('completes the usage, which has no prompt tokens', () => {
     const call = callFromText<EmbeddingsRequest>('{"model":"vy-4","input":["red","blue"]}', { upstream: 'voyage-4' })
 
-    const relayed = embeddings.relay!.body([fixture(import.meta.url, 'embeddings.json')], call)
+    const relayed = embeddings.passThrough!.fromWire([fixture(import.meta.url, 'embeddings.json')], call)
 
     expect(textOf(relayed?.chunks ?? [])).toBe(
       '{"object":"list","data":[{"object":"embedding","embedding":[0.02,-0.04],"index":0},' +

@@ -1,8 +1,10 @@
 import { Buffer } from 'node:buffer'
-import { sseEvent } from '../../../wire/sse.ts'
-import type { CallerUrl, Endpoint } from '../../endpoint.ts'
-import { openaiErrorObject } from '../../error-body.ts'
+import type { Tier } from '../../../stores/principal.ts'
+import { type CallerUrl, defineEndpoint } from '../../endpoint.ts'
+import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
+import { interactionErrors } from '../image-errors.ts'
+import type { ImagesOffer } from '../image-operation.ts'
 import {
   checkInteractionAbilities,
   estimateInteraction,
@@ -11,12 +13,17 @@ import {
 } from './interaction-request.ts'
 import { interactionSchema } from './interaction-schema.ts'
 
+const DAY_MS = 24 * 60 * 60_000
+
+/** How long a stored interaction can be continued (API specification, "States and transitions"). */
+export const INTERACTION_RETENTION_MS: Readonly<Record<Tier, number>> = { paid: 55 * DAY_MS, free: DAY_MS }
+
 /** Pictures in the interactions shape (API specification, "Interactions-style image request"). */
-export const interactionImageEndpoint: Endpoint<InteractionRequest> = {
+export const interactionImageEndpoint = defineEndpoint<InteractionRequest, ImagesOffer>({
   id: 'images',
   path: '/v1/images/generations',
   kind: 'image',
-  dialect: 'openai',
+  errors: interactionErrors,
   isPaidJob: true,
   parse(body, model) {
     const request = checkRequest<InteractionRequest>(interactionSchema, body)
@@ -26,7 +33,7 @@ export const interactionImageEndpoint: Endpoint<InteractionRequest> = {
   isStream: (request) => request.stream === true,
   textBytes,
   estimate: estimateInteraction,
-  billingFields(request, model) {
+  priceFields(request, model) {
     const aspectRatio = request.response_format?.aspect_ratio
     return {
       image_size: imageSize(request, model),
@@ -34,12 +41,18 @@ export const interactionImageEndpoint: Endpoint<InteractionRequest> = {
     }
   },
   callerUrls,
-  conversation: (request) => ({
-    previousId: request.previous_interaction_id,
-    isStored: request.store !== false,
-  }),
-  streamError: (error) => sseEvent('error', JSON.stringify({ ...openaiErrorObject(error), event_type: 'error' })),
-}
+  continuation: {
+    of: (request) => ({ previousId: request.previous_interaction_id, isStored: request.store !== false }),
+    param: 'previous_interaction_id',
+    idPrefix: 'v1',
+    retentionMs: INTERACTION_RETENTION_MS,
+    store: ({ interactions }) => interactions,
+  },
+  createOperation({ images }, call) {
+    const operation = images?.interactions
+    return operation && passThrough(operation.toWire(call), operation, call)
+  },
+})
 
 /** Bytes of everything that the model reads as text: prompt, instruction, declarations of functions. */
 function textBytes({ input, system_instruction, tools }: InteractionRequest): number {

@@ -1,6 +1,6 @@
+import type { ModelFacts } from '../../../catalog/model-facts.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { invalidField } from '../../field-errors.ts'
-import type { ModelFacts } from '../../model-facts.ts'
 
 /** A block of the input: text, or a picture as base64 without a `data:` prefix. */
 export type InteractionBlock =

@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
-import { sseData } from '../../../wire/sse.ts'
-import type { Endpoint } from '../../endpoint.ts'
-import { openaiErrorObject } from '../../error-body.ts'
+import { defineEndpoint } from '../../endpoint.ts'
+import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
+import { multimodalErrors } from '../image-errors.ts'
+import type { ImagesOffer } from '../image-operation.ts'
 import {
   asInvalidParameter,
   checkAbilities,
@@ -14,11 +15,11 @@ import {
 import { multimodalImageSchema } from './multimodal-image-schema.ts'
 
 /** The multimodal shape of `POST /v1/images/generations` (API specification, "Multimodal image request"). */
-export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {
+export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, ImagesOffer>({
   id: 'images',
   path: '/v1/images/generations',
   kind: 'image',
-  dialect: 'multimodal',
+  errors: multimodalErrors,
   isPaidJob: true,
   parse(body, model) {
     const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema, body))
@@ -31,7 +32,7 @@ export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {
   textBytes: (request) => textOf(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0),
   // The vendor counts pictures and nothing else, and a request makes exactly one.
   estimate: () => ({ images: 1 }),
-  billingFields(request, model) {
+  priceFields(request, model) {
     const size = pictureSize(request, model)
     return size === undefined ? {} : { size }
   },
@@ -40,8 +41,11 @@ export const multimodalImageEndpoint: Endpoint<MultimodalImageRequest> = {
       url,
       param: `input.messages[0].content[${position}].image`,
     })),
-  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
-}
+  createOperation({ images }, call) {
+    const operation = images?.multimodal
+    return operation && passThrough(operation.toWire(call), operation, call)
+  },
+})
 
 function isStreamWanted(body: unknown): boolean {
   return (body as { readonly stream?: unknown }).stream === true

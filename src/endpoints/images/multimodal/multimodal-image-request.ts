@@ -1,6 +1,6 @@
+import type { ImageAbilities, ModelFacts } from '../../../catalog/model-facts.ts'
 import { GatewayError } from '../../../core/errors.ts'
 import { invalidField } from '../../field-errors.ts'
-import type { ImageAbilities, ModelFacts } from '../../model-facts.ts'
 
 /** A block of the prompt: text, or the URL of a picture. Exactly one of the two. */
 export interface MultimodalBlock {

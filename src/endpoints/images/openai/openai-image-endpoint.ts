@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
-import { sseData } from '../../../wire/sse.ts'
-import type { Endpoint } from '../../endpoint.ts'
-import { openaiErrorObject } from '../../error-body.ts'
+import { defineEndpoint } from '../../endpoint.ts'
+import { openaiErrors } from '../../error-dialect.ts'
+import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
+import type { ImagesOffer } from '../image-operation.ts'
 import {
   checkFreeSize,
   checkPictureOptions,
@@ -13,11 +14,11 @@ import {
 import { pictureSchema } from './openai-image-schema.ts'
 
 /** Text to image in OpenAI's shape, for `gp-image-2` (API specification, "Endpoints", note 1). */
-export const openaiImageEndpoint: Endpoint<OpenAIImageRequest> = {
+export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffer>({
   id: 'images',
   path: '/v1/images/generations',
   kind: 'image',
-  dialect: 'openai',
+  errors: openaiErrors,
   isPaidJob: true,
   parse(body, { image }) {
     const request = checkRequest<OpenAIImageRequest>(pictureSchema, body)
@@ -28,6 +29,9 @@ export const openaiImageEndpoint: Endpoint<OpenAIImageRequest> = {
   isStream: (request) => request.stream === true,
   textBytes: (request) => Buffer.byteLength(request.prompt),
   estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
-  billingFields: pictureBillingFields,
-  streamError: (error) => sseData(JSON.stringify(openaiErrorObject(error))),
-}
+  priceFields: pictureBillingFields,
+  createOperation({ images }, call) {
+    const operation = images?.generations
+    return operation && passThrough(operation.toWire(call), operation, call)
+  },
+})

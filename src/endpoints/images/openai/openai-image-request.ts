@@ -1,7 +1,7 @@
+import type { ImageAbilities, ModelFacts } from '../../../catalog/model-facts.ts'
+import type { BillingFields } from '../../../catalog/prices/prices.ts'
 import type { Usage } from '../../../core/usage.ts'
-import type { BillingFields } from '../../endpoint.ts'
 import { invalidField, unsupportedField } from '../../field-errors.ts'
-import type { ImageAbilities, ModelFacts } from '../../model-facts.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../../token-estimate.ts'
 
 /** The options of a picture, in text to image and in edits. */

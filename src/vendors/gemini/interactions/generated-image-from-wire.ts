@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../../wire/join-chunks.ts'
-import type { RelayedBody, VendorCall, VendorFailure } from '../../vendor.ts'
+import type { AnswerBody, VendorCall, VendorFailure } from '../../vendor.ts'
 import { blocksPrompt, finishReason, partsOf } from '../chat-from-wire.ts'
 import { brokenCandidate, redactKeys, responseFailure } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
@@ -15,7 +15,7 @@ import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 export function generatedImageFromWire(
   chunks: readonly Uint8Array[],
   call: VendorCall<InteractionRequest>,
-): RelayedBody | undefined {
+): AnswerBody | undefined {
   const reader = new GeneratedImageReader(call.apiKey)
   const blocks = reader.read(parseVendorJson(joinChunks(chunks).toString('utf8')))
   if (reader.failure !== undefined || (blocks.length === 0 && !reader.isFinished)) return undefined

@@ -9,7 +9,7 @@ import {
 import { EventLines, EventSplitter } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
 import { invalidResponse } from '../../shared/invalid-response.ts'
-import type { AnswerStream, VendorCall, VendorFailure } from '../../vendor.ts'
+import type { StreamTransform, VendorCall, VendorFailure } from '../../vendor.ts'
 import { BareJsonTail } from '../bare-json-tail.ts'
 import { redactKeys } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage, usageSoFar } from '../usage-from.ts'
@@ -25,7 +25,7 @@ import {
  * `model_output` step whose deltas are texts and whole pictures. The vendor's stream has no end mark, so the answer is
  * whole when its body has ended after a finish reason.
  */
-export class GeneratedImageStream implements AnswerStream {
+export class GeneratedImageStream implements StreamTransform {
   hasContent = false
   isComplete = false
   isRefusal = false

@@ -4,7 +4,7 @@ import type { InteractionRequest } from '../../../endpoints/images/interactions/
 import { joinChunks } from '../../../wire/join-chunks.ts'
 import { closingQuote, QUOTE } from '../../../wire/json-cursor.ts'
 import { editMembers, type MemberChanges } from '../../../wire/json-edits.ts'
-import type { RelayedBody, VendorCall } from '../../vendor.ts'
+import type { AnswerBody, VendorCall } from '../../vendor.ts'
 import { redactKeys } from '../error-from.ts'
 import { countPictures, interactionUsage } from '../usage-from.ts'
 import { type InteractionIds, interactionIds } from './interaction-names.ts'
@@ -20,7 +20,7 @@ const LONGEST_KEPT_BYTES = 16_384
 export function interactionFromWire(
   chunks: readonly Uint8Array[],
   call: VendorCall<InteractionRequest>,
-): RelayedBody | undefined {
+): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const outline = jsonOutline(bytes)
   if (!isJsonObject(outline) || typeof outline['status'] !== 'string') return undefined
@@ -32,7 +32,7 @@ export function interactionFromWire(
     chunks: isRefusal ? refused(bytes, wanted, call) : withMembers(bytes, wanted),
     usage: interactionUsage(outline['usage'], images),
     isRefusal,
-    interaction: ids.interaction,
+    answerIds: ids.answerIds,
   }
 }
 

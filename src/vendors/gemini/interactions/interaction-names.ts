@@ -1,13 +1,13 @@
 import { isJsonObject } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
-import type { AnsweredInteraction, VendorCall } from '../../vendor.ts'
+import type { AnswerIds, VendorCall } from '../../vendor.ts'
 
 /** What an answer is called. */
 export interface InteractionIds {
   /** As the caller reads it; begins with `v1_`. Undefined only where nobody made an id. */
   readonly id: string | undefined
   /** Present when the answer can be continued. */
-  readonly interaction: AnsweredInteraction | undefined
+  readonly answerIds: AnswerIds | undefined
 }
 
 /** What of a call decides how its answer is called. */
@@ -26,11 +26,11 @@ export function interactionIds(vendorId: unknown, call: NamedCall): InteractionI
   const isStored = call.request.store !== false
   const upstreamId = typeof vendorId === 'string' && vendorId !== '' ? vendorId : undefined
   if (isStored && upstreamId?.startsWith('v1_') === true) {
-    return { id: upstreamId, interaction: { id: upstreamId, upstreamId } }
+    return { id: upstreamId, answerIds: { id: upstreamId, upstreamId } }
   }
   const id = call.conversation?.freshId ?? upstreamId
   const isContinuable = isStored && id !== undefined && upstreamId !== undefined
-  return { id, interaction: isContinuable ? { id, upstreamId } : undefined }
+  return { id, answerIds: isContinuable ? { id, upstreamId } : undefined }
 }
 
 /**
@@ -50,8 +50,8 @@ export class InteractionNames {
   }
 
   /** The ids of the answer, once the vendor has said its own. */
-  get interaction(): AnsweredInteraction | undefined {
-    return this.#ids?.interaction
+  get answerIds(): AnswerIds | undefined {
+    return this.#ids?.answerIds
   }
 
   /** Reads an event, and gives it with the caller's names; undefined when they stand in it already. */
@@ -80,11 +80,11 @@ export class InteractionNames {
   }
 
   #idFor(vendorId: unknown): string | undefined {
-    if (this.#ids?.interaction === undefined) {
-      const { id, interaction } = interactionIds(vendorId, this.#call)
+    if (this.#ids?.answerIds === undefined) {
+      const { id, answerIds } = interactionIds(vendorId, this.#call)
       const shownId = this.#ids?.id ?? id
-      const isNamed = interaction !== undefined && shownId !== undefined
-      this.#ids = { id: shownId, interaction: isNamed ? { ...interaction, id: shownId } : undefined }
+      const isNamed = answerIds !== undefined && shownId !== undefined
+      this.#ids = { id: shownId, answerIds: isNamed ? { ...answerIds, id: shownId } : undefined }
     }
     return this.#ids.id
   }

@@ -10,7 +10,7 @@ import type { EventLines } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
 import { invalidResponse } from '../../shared/invalid-response.ts'
 import { PassThroughStream } from '../../shared/pass-through-stream.ts'
-import type { AnsweredInteraction, VendorCall } from '../../vendor.ts'
+import type { AnswerIds, VendorCall } from '../../vendor.ts'
 import { BareJsonTail } from '../bare-json-tail.ts'
 import { failureOf, googleErrorFrom } from '../error-from.ts'
 import { countPictures, interactionUsage, isPicture, usageSoFar } from '../usage-from.ts'
@@ -49,8 +49,8 @@ export class InteractionStream extends PassThroughStream {
       : usageSoFar(this.#reported, this.#pictures, this.#pictureTokens)
   }
 
-  get interaction(): AnsweredInteraction | undefined {
-    return this.#names.interaction
+  get answerIds(): AnswerIds | undefined {
+    return this.#names.answerIds
   }
 
   override push(chunk: Uint8Array): Uint8Array | undefined {

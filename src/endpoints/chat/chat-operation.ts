@@ -1,0 +1,82 @@
+import { Buffer } from 'node:buffer'
+import type { CatalogModel } from '../../catalog/model.ts'
+import type { Usage } from '../../core/usage.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import {
+  type AnswerBody,
+  type ChunkedAnswer,
+  type Operation,
+  type PassThrough,
+  passThrough,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
+import type { StreamTransform } from '../stream-transform.ts'
+import { ChatChunkWriter, TranslatedChatStream } from './chat-chunk-writer.ts'
+import type { ChatCompletion } from './chat-completion.ts'
+import type { ChatRequest } from './chat-request.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
+
+/** Chat at one vendor. All functions are pure: no I/O, clock, environment or logger. */
+export interface ChatOperation {
+  /**
+   * @throws GatewayError `unsupported_parameter` naming the field when the request asks for something that the vendor
+   *   cannot do and that must not be dropped.
+   */
+  toWire(call: VendorCall<ChatRequest>): WireRequest
+  /** Reads a whole 2xx answer. Undefined when it is not what the vendor promises. */
+  fromWire(
+    answer: WireAnswer,
+    call: VendorCall<ChatRequest>,
+  ): { completion: ChatCompletion; usage: Usage | undefined } | undefined
+  /** Reads a streamed 2xx answer. */
+  decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
+  /** Present where the vendor speaks the dialect itself. */
+  readonly passThrough?: PassThrough<ChatRequest>
+  /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */
+  readonly leavesOut?: ReadonlySet<string>
+  /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
+  takesImageUrls?(model: CatalogModel): boolean
+}
+
+/** What of a vendor carries out a chat. */
+export interface ChatOffer {
+  readonly chat?: ChatOperation
+}
+
+/** Chat at a vendor: bytes through where it speaks the caller's dialect, else by translation. */
+export function createChatOperation(chat: ChatOperation, call: VendorCall<ChatRequest>): Operation {
+  const wire = chat.toWire(call)
+  if (chat.passThrough?.applies(call) === true) return passThrough(wire, chat.passThrough, call)
+  return new TranslatedChat([wire], chat, call)
+}
+
+class TranslatedChat implements Operation {
+  readonly requests: readonly WireRequest[]
+  readonly #chat: ChatOperation
+  readonly #call: VendorCall<ChatRequest>
+
+  constructor(requests: readonly WireRequest[], chat: ChatOperation, call: VendorCall<ChatRequest>) {
+    this.requests = requests
+    this.#chat = chat
+    this.#call = call
+  }
+
+  whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
+    if (answer === undefined) return undefined
+    const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, this.#call)
+    return read && { chunks: [Buffer.from(JSON.stringify(read.completion))], usage: read.usage }
+  }
+
+  stream(): StreamTransform {
+    const call = this.#call
+    const writer = new ChatChunkWriter({ model: call.publicModel, createdSeconds: Math.floor(call.nowMs / 1000) })
+    return new TranslatedChatStream({
+      decoder: this.#chat.decoder(call, writer),
+      writer,
+      includeUsage: call.request.stream_options?.include_usage === true,
+      costOf: call.costOf,
+    })
+  }
+}

@@ -1,0 +1,138 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { Usage } from '../../core/usage.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import {
+  type AnswerBody,
+  type ChunkedAnswer,
+  jsonBody,
+  neverStreams,
+  type Operation,
+  type PassThrough,
+  passThrough,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
+import { estimateTokens } from '../token-estimate.ts'
+import { planDimensions } from './embedding-dimensions.ts'
+import type { EmbeddingsRequest, EmbeddingsResult } from './embeddings-request.ts'
+import { shapeVector } from './vector-encoding.ts'
+
+/** Embeddings at one vendor. All functions are pure. */
+export interface EmbeddingsOperation {
+  /** Most inputs of one call; longer lists are split. */
+  readonly maxInputs: number
+  /** True when inputs may be token ids. */
+  readonly takesTokens: boolean
+  toWire(call: VendorCall<EmbeddingsRequest>): WireRequest
+  /** Reads a whole 2xx answer. Undefined when it is not what the vendor promises. */
+  fromWire(answer: WireAnswer, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined
+  /** Present where the vendor speaks the dialect itself. */
+  readonly passThrough?: PassThrough<EmbeddingsRequest>
+}
+
+/** What of a vendor carries out embeddings. */
+export interface EmbeddingsOffer {
+  readonly embeddings?: EmbeddingsOperation
+}
+
+/**
+ * Embeddings at a vendor. A batch above the vendor's limit is split and put together again; the gateway resizes vectors and
+ * encodes base64 where the vendor cannot; everything else passes as bytes.
+ * @throws GatewayError `invalid_request` for a size the model cannot give, or token ids at a vendor that takes only text.
+ */
+export function createEmbeddingsOperation(
+  operation: EmbeddingsOperation,
+  call: VendorCall<EmbeddingsRequest>,
+): Operation {
+  const { request } = call
+  if (!operation.takesTokens && holdsTokens(request.input)) {
+    throw new GatewayError('invalid_request', {
+      message: 'input: this model takes text, not token ids',
+      param: 'input',
+    })
+  }
+  const plan = planDimensions(call.model, request.dimensions ?? undefined)
+  const batches = splitInput(request.input, operation.maxInputs)
+  const isWhole =
+    batches.length === 1 && plan.truncateTo === undefined && plan.ask === (request.dimensions ?? undefined)
+  if (isWhole && operation.passThrough?.applies(call) === true)
+    return passThrough(operation.toWire(call), operation.passThrough, call)
+
+  const { dimensions: _given, ...rest } = request
+  const calls = batches.map((input) => {
+    const part: EmbeddingsRequest = { ...rest, input, ...(plan.ask === undefined ? {} : { dimensions: plan.ask }) }
+    return { ...call, request: part, bytes: undefined }
+  })
+  return {
+    requests: calls.map((part) => operation.toWire(part)),
+    whole: (answers) => combine(operation, calls, answers, call, plan.truncateTo),
+    stream: neverStreams,
+  }
+}
+
+function holdsTokens(input: EmbeddingsRequest['input']): boolean {
+  return Array.isArray(input) && typeof input[0] !== 'string'
+}
+
+/** Cuts the inputs into batches that the vendor takes; one list of token ids is one input. */
+function splitInput(input: EmbeddingsRequest['input'], maxInputs: number): EmbeddingsRequest['input'][] {
+  if (!Array.isArray(input) || typeof input[0] === 'number' || input.length <= maxInputs) return [input]
+  const batches: EmbeddingsRequest['input'][] = []
+  for (let start = 0; start < input.length; start += maxInputs) {
+    batches.push(input.slice(start, start + maxInputs) as EmbeddingsRequest['input'])
+  }
+  return batches
+}
+
+function inputCount(input: EmbeddingsRequest['input']): number {
+  return Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1
+}
+
+function combine(
+  operation: EmbeddingsOperation,
+  parts: readonly VendorCall<EmbeddingsRequest>[],
+  answers: readonly ChunkedAnswer[],
+  call: VendorCall<EmbeddingsRequest>,
+  truncateTo: number | undefined,
+): AnswerBody | undefined {
+  const results: EmbeddingsResult[] = []
+  for (const [index, part] of parts.entries()) {
+    const answer = answers[index]
+    const result =
+      answer === undefined ? undefined : operation.fromWire({ ...answer, body: joinChunks(answer.chunks) }, part)
+    if (result === undefined || result.vectors.length !== inputCount(part.request.input)) return undefined
+    results.push(result)
+  }
+  const encoding = call.request.encoding_format ?? 'float'
+  const usage = sumUsage(results)
+  const tokens = usage?.inputTokens ?? estimatedTokens(call.request.input)
+  const body = {
+    object: 'list',
+    model: call.publicModel,
+    data: results
+      .flatMap((result) => result.vectors)
+      .map((vector, index) => ({
+        object: 'embedding',
+        index,
+        embedding: shapeVector(vector, { dimensions: truncateTo, encoding }),
+      })),
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  }
+  return jsonBody(body, usage)
+}
+
+/** Callers read a count even where the vendor gave none: an estimate from the text. */
+function estimatedTokens(input: EmbeddingsRequest['input']): number {
+  return estimateTokens(Buffer.byteLength(JSON.stringify(input)))
+}
+
+/** Adds up the batches' usage; undefined when any of them reported none. */
+function sumUsage(results: readonly EmbeddingsResult[]): Usage | undefined {
+  let inputTokens = 0
+  for (const { usage } of results) {
+    if (usage?.inputTokens === undefined) return undefined
+    inputTokens += usage.inputTokens
+  }
+  return { inputTokens }
+}

@@ -1,0 +1,52 @@
+import type { ErrorCode, GatewayError } from '../../core/errors.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import { commonErrorBody, type ErrorDialect, openaiError, openaiErrors } from '../error-dialect.ts'
+
+/** Codes of the upstream style for errors that are not a vendor's own (API specification, "Errors": `InvalidParameter`). */
+const UPSTREAM_CODES: ReadonlyMap<string, string> = new Map<ErrorCode, string>([
+  ['invalid_request', 'InvalidParameter'],
+  ['invalid_json', 'InvalidParameter'],
+  ['json_too_deep', 'InvalidParameter'],
+  ['unsupported_parameter', 'InvalidParameter'],
+  ['endpoint_model_mismatch', 'InvalidParameter'],
+  ['unsupported_media_type', 'InvalidParameter'],
+  ['body_too_large', 'InvalidParameter'],
+  ['model_not_found', 'InvalidParameter'],
+  ['invalid_api_key', 'InvalidApiKey'],
+  ['permission_denied', 'AccessDenied'],
+  ['upstream_timeout', 'RequestTimeOut'],
+  ['upstream_unavailable', 'ModelUnavailable'],
+  ['internal_error', 'InternalError'],
+])
+
+/** A vendor's own code as it is; else what the upstream style calls it, where it has a name for it. */
+function upstreamCode(error: GatewayError): string {
+  return error.publicCode === error.code ? (UPSTREAM_CODES.get(error.code) ?? error.code) : error.publicCode
+}
+
+function upstreamStyle(error: GatewayError, requestId: string, ours: Record<string, string | null>): string {
+  const code = upstreamCode(error)
+  const requestIdShown = error.upstreamRequestId ?? requestId
+  return JSON.stringify({ code, message: error.message, request_id: requestIdShown, error: ours })
+}
+
+/** `{code,message,request_id}` with the same text again under `error`, because OpenAI's SDK shows no other. */
+export const multimodalErrors: ErrorDialect = {
+  ...openaiErrors,
+  body: (error, requestId) =>
+    commonErrorBody(error, requestId) ??
+    upstreamStyle(error, requestId, { ...openaiError(error).error, code: upstreamCode(error) }),
+}
+
+/** Both shapes at once, for a route whose model, and so whose shape, is not known yet. */
+export const anyImageErrors: ErrorDialect = {
+  ...openaiErrors,
+  body: (error, requestId) =>
+    commonErrorBody(error, requestId) ?? upstreamStyle(error, requestId, openaiError(error).error),
+}
+
+/** OpenAI's shape, with the type of an event inside streams. */
+export const interactionErrors: ErrorDialect = {
+  ...openaiErrors,
+  streamEvent: (error) => sseEvent('error', JSON.stringify({ ...openaiError(error), event_type: 'error' })),
+}

@@ -1,0 +1,62 @@
+import type { GatewayError } from '../../core/errors.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import type { ErrorDialect } from '../error-dialect.ts'
+
+/** Anthropic's `error.type` by HTTP status (Anthropic API, "Errors"). */
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'conflict_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+/** The status for a vendor with too much to do (Anthropic API, "Errors"); other dialects have none but 503. */
+const ANTHROPIC_OVERLOAD_STATUS = 529
+
+/** Types that say more than the status; a vendor's own is kept. */
+const PRECISE_ANTHROPIC_TYPES: ReadonlySet<string> = new Set(
+  Object.values(ANTHROPIC_TYPES).filter((type) => type !== 'invalid_request_error'),
+)
+
+function anthropicStatus(error: GatewayError): number {
+  return error.isOverload ? ANTHROPIC_OVERLOAD_STATUS : error.status
+}
+
+/** Writes an error as Anthropic's error envelope; without an id inside a stream, whose headers have told it. */
+function anthropicError(error: GatewayError, requestId?: string): Record<string, unknown> {
+  const status = anthropicStatus(error)
+  const byStatus = ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+  const isPrecise = error.code === 'upstream_rejected' && PRECISE_ANTHROPIC_TYPES.has(error.type)
+  return {
+    type: 'error',
+    error: { type: isPrecise ? error.type : byStatus, message: anthropicMessage(error) },
+    ...(requestId === undefined ? {} : { request_id: requestId }),
+  }
+}
+
+/** How vendors of other dialects say that a prompt does not fit the model. */
+const PROMPT_TOO_LONG = /context_length_exceeded|\bcontext (?:length|window)\b|\binput token count\b/i
+
+/**
+ * Coding clients shorten a conversation when they read these words, and no others (Claude Code, gateway protocol reference).
+ * Texts that come from the dialect's own vendor stay as they are: it has no codes, and these words.
+ */
+function anthropicMessage({ code, publicCode, message }: GatewayError): string {
+  const isForeign = code === 'upstream_rejected' && publicCode !== code
+  if (!isForeign || !PROMPT_TOO_LONG.test(`${publicCode} ${message}`)) return message
+  return `capability_rejected: prompt_too_long: prompt is too long: ${message}`
+}
+
+/** `{type:"error",error:{type,message},request_id}` (Anthropic API, "Errors"; "Streaming messages", error events). */
+export const anthropicErrors: ErrorDialect = {
+  body: (error, requestId) => JSON.stringify(anthropicError(error, requestId)),
+  status: anthropicStatus,
+  streamEvent: (error) => sseEvent('error', JSON.stringify(anthropicError(error))),
+  requestIdHeader: 'request-id',
+}

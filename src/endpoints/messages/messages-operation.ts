@@ -1,0 +1,150 @@
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { ChatOffer, ChatOperation } from '../chat/chat-operation.ts'
+import type { ChatRequest } from '../chat/chat-request.ts'
+import {
+  type AnswerBody,
+  type ChunkedAnswer,
+  jsonBody,
+  neverStreams,
+  type Operation,
+  type PassThroughOperation,
+  passThrough,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
+import type { StreamTransform } from '../stream-transform.ts'
+import { chatRequestFromMessages, showsThinking } from './chat-request-from-messages.ts'
+import { type MessageFacts, messageFromCompletion } from './message-from-completion.ts'
+import { estimateMessageTokens } from './messages-estimate.ts'
+import type { MessagesRequest } from './messages-request.ts'
+import { MessagesStreamWriter, TranslatedMessagesStream } from './messages-stream-writer.ts'
+
+/** Messages at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
+export interface MessagesOperation extends PassThroughOperation<MessagesRequest> {
+  /** The same for the count of a request's tokens. */
+  readonly tokenCount: PassThroughOperation<MessagesRequest>
+}
+
+/** Counts the tokens of a chat, free of charge. All functions are pure. */
+export interface TokenCountOperation {
+  /**
+   * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what cannot be translated.
+   */
+  toWire(call: VendorCall<ChatRequest>): WireRequest
+  /** The count in a 2xx answer. Undefined when it is not what the vendor promises. */
+  fromWire(answer: WireAnswer): number | undefined
+}
+
+/** What of a vendor carries out Messages. */
+export interface MessagesOffer extends ChatOffer {
+  /** Present where the vendor speaks the Messages dialect itself. */
+  readonly messages?: MessagesOperation
+  /** Present where the vendor counts the tokens of a chat; elsewhere they are estimated. */
+  readonly tokenCount?: TokenCountOperation
+}
+
+/**
+ * Messages at a vendor: bytes through where it speaks the dialect, else by translation into chat and back.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ */
+export function createMessagesOperation(
+  { messages, chat }: MessagesOffer,
+  call: VendorCall<MessagesRequest>,
+): Operation | undefined {
+  const asked = asCalled(call)
+  if (messages !== undefined) return passThrough(messages.toWire(asked), messages, asked)
+  return chat === undefined ? undefined : new TranslatedMessages(chat, asked)
+}
+
+/**
+ * The count of a request's tokens: by the vendor where it counts, else estimated without asking anybody. An estimate says so in
+ * a member `estimated`, which clients of the dialect ignore.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ */
+export function createTokenCountOperation(
+  { messages, chat, tokenCount }: MessagesOffer,
+  call: VendorCall<MessagesRequest>,
+): Operation | undefined {
+  if (messages !== undefined) {
+    const asked = asCalled(call)
+    return passThrough(messages.tokenCount.toWire(asked), messages.tokenCount, asked)
+  }
+  if (chat === undefined) return undefined
+  if (tokenCount === undefined) {
+    const estimate = { input_tokens: estimateMessageTokens(call.request), estimated: true }
+    return { requests: [], whole: () => jsonBody(estimate), stream: neverStreams }
+  }
+  const { chatCall, dropped } = translatedCall(call)
+  const wire = tokenCount.toWire(chatCall)
+  return {
+    requests: [{ ...wire, dropped: droppedByTranslation(dropped, wire.dropped) }],
+    whole([answer]) {
+      if (answer === undefined) return undefined
+      const tokens = tokenCount.fromWire({ ...answer, body: joinChunks(answer.chunks) })
+      return tokens === undefined ? undefined : jsonBody({ input_tokens: tokens })
+    },
+    stream: neverStreams,
+  }
+}
+
+/** Callers read the id that they wrote, be it an alias; of a fallback its own. */
+function asCalled(call: VendorCall<MessagesRequest>): VendorCall<MessagesRequest> {
+  const { model, request } = call
+  return model.aliases.includes(request.model) ? { ...call, publicModel: request.model } : call
+}
+
+class TranslatedMessages implements Operation {
+  readonly requests: readonly WireRequest[]
+  readonly #chat: ChatOperation
+  readonly #chatCall: VendorCall<ChatRequest>
+  readonly #facts: MessageFacts
+
+  constructor(chat: ChatOperation, call: VendorCall<MessagesRequest>) {
+    const { chatCall, dropped } = translatedCall(call)
+    const wire = chat.toWire(chatCall)
+    this.requests = [{ ...wire, dropped: droppedByTranslation(dropped, wire.dropped) }]
+    this.#chat = chat
+    this.#chatCall = chatCall
+    this.#facts = { model: call.publicModel, nowMs: call.nowMs, showsThinking: showsThinking(call.request) }
+  }
+
+  whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
+    if (answer === undefined) return undefined
+    const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, this.#chatCall)
+    return read && jsonBody(messageFromCompletion(read.completion, read.usage, this.#facts), read.usage)
+  }
+
+  stream(): StreamTransform {
+    const writer = new MessagesStreamWriter(this.#facts)
+    return new TranslatedMessagesStream(this.#chat.decoder(this.#chatCall, writer), writer)
+  }
+}
+
+/** A Messages call as a chat call, and the names of what it left out. */
+interface TranslatedCall {
+  readonly chatCall: VendorCall<ChatRequest>
+  readonly dropped: readonly string[]
+}
+
+function translatedCall(call: VendorCall<MessagesRequest>): TranslatedCall {
+  const { request, dropped } = chatRequestFromMessages(call.request, call.model.limits.maxOutputTokens)
+  // Bytes and headers are of the caller's dialect, which this vendor does not speak.
+  return { chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined }, dropped }
+}
+
+/** What callers of Messages call the fields that a chat vendor leaves out. */
+const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['user', 'metadata.user_id'],
+  ['safety_identifier', 'metadata.user_id'],
+  ['stop', 'stop_sequences'],
+  ['parallel_tool_calls', 'tool_choice.disable_parallel_tool_use'],
+  ['reasoning_effort', 'thinking'],
+  ['response_format', 'output_config.format'],
+  ['messages.reasoning_content', 'messages.thinking'],
+])
+
+/** Everything that was left out on the way, in the caller's words. */
+function droppedByTranslation(translation: readonly string[], vendor: readonly string[]): readonly string[] {
+  return [...new Set([...translation, ...vendor.map((field) => CALLER_NAMES.get(field) ?? field)])]
+}

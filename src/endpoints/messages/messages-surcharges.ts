@@ -1,0 +1,54 @@
+import type { BillingFields } from '../../catalog/prices/prices.ts'
+import { isJsonObject } from '../../core/json.ts'
+
+/** Price fields of requests for which the vendor charges more than by the tokens of its ordinary price list. */
+export const MESSAGES_SURCHARGES = ['speed', 'inference_geo', 'web_search', 'code_execution'] as const
+
+const NO_FIELDS: BillingFields = {}
+
+/** Values that cost no more than the ordinary price. */
+const ORDINARY_SPEEDS: ReadonlySet<unknown> = new Set([undefined, null, 'standard'])
+const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global', 'not_available'])
+
+/**
+ * What a Messages request asks for beyond tokens at their ordinary price: the vendor charges for searches and for the time
+ * of containers, and more per token for speed and for a region (Anthropic, Messages reference and "Pricing").
+ */
+export function messagesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
+  const { tools, speed, inference_geo } = request
+  const isFast = !ORDINARY_SPEEDS.has(speed)
+  const isRegional = !ORDINARY_REGIONS.has(inference_geo)
+  const searches = hasServerTool(tools, 'web_search_')
+  const runsCode = hasServerTool(tools, 'code_execution_')
+  if (!isFast && !isRegional && !searches && !runsCode) return NO_FIELDS
+  return {
+    ...(isFast ? { speed: String(speed) } : {}),
+    ...(isRegional ? { inference_geo: String(inference_geo) } : {}),
+    ...(searches ? { web_search: 'true' } : {}),
+    ...(runsCode ? { code_execution: 'true' } : {}),
+  }
+}
+
+/** Searches that are held for where a request sets no end to them. */
+const UNBOUNDED_SEARCHES = 10
+
+/** How many searches a Messages request is held for: as many as its tools may make; undefined: it cannot search. */
+export function messagesSearches({ tools }: Readonly<Record<string, unknown>>): number | undefined {
+  if (!hasServerTool(tools, 'web_search_')) return undefined
+  let searches = 0
+  for (const tool of tools as readonly unknown[]) {
+    if (!isServerTool(tool, 'web_search_')) continue
+    const { max_uses: allowed } = tool
+    searches += Number.isSafeInteger(allowed) && (allowed as number) > 0 ? (allowed as number) : UNBOUNDED_SEARCHES
+  }
+  return searches
+}
+
+function hasServerTool(tools: unknown, prefix: string): boolean {
+  return Array.isArray(tools) && tools.some((tool) => isServerTool(tool, prefix))
+}
+
+/** Tools that run at the vendor have a dated type: `web_search_20250305`. */
+function isServerTool(tool: unknown, prefix: string): tool is Record<string, unknown> {
+  return isJsonObject(tool) && typeof tool['type'] === 'string' && tool['type'].startsWith(prefix)
+}

@@ -1,0 +1,166 @@
+import { Buffer } from 'node:buffer'
+import type { CatalogModel } from '../catalog/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Usage } from '../core/usage.ts'
+import type { HeaderMap } from '../wire/headers.ts'
+import type { AnswerIds, StreamTransform } from './stream-transform.ts'
+import type { AcceptedTask } from './task.ts'
+
+/** One call as a vendor's translator sees it. */
+export interface VendorCall<Request> {
+  /** The validated request. Never written to. */
+  readonly request: Request
+  /**
+   * The caller's own bytes of `request` when they are in the vendor's dialect, else undefined. No object in them has two
+   * members of one name, so they say what `request` says.
+   */
+  readonly bytes: Uint8Array | undefined
+  readonly model: CatalogModel
+  /** The model id that answers carry: the model's public id; for Messages an alias that the caller wrote. */
+  readonly publicModel: string
+  readonly apiKey: string
+  readonly stream: boolean
+  /** Unix milliseconds at which the call began. */
+  readonly nowMs: number
+  /**
+   * What so much usage costs the caller, in decimal dollars; undefined when it has no price. Absent when billing is off.
+   * Written as `cost` into the usage that a caller asked for.
+   */
+  readonly costOf?: ((usage: Usage) => string | undefined) | undefined
+  /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */
+  readonly header?: ((name: string) => string | undefined) | undefined
+  /** Present where the endpoint continues stored answers. */
+  readonly conversation?: Conversation | undefined
+}
+
+/** Ids of a conversation whose history the vendor keeps. */
+export interface Conversation {
+  /** The vendor's own id of the answer that is continued; undefined: a new conversation. */
+  readonly previousUpstreamId: string | undefined
+  /** A fresh id, for an answer to which the vendor gives none. */
+  readonly freshId: string
+}
+
+/** What to send to the vendor. */
+export interface WireRequest {
+  /** Path and query below the vendor's origin. */
+  readonly path: string
+  /** Flat list: name, value, name, value; credentials and content type included. */
+  readonly headers: readonly string[]
+  /** In pieces where it holds a caller's files, which are not copied. */
+  readonly body: Uint8Array | string | readonly Uint8Array[]
+  /** Request fields that the vendor has no equivalent for and that were left out; reported to the caller. */
+  readonly dropped: readonly string[]
+}
+
+/** A vendor's whole answer. */
+export interface WireAnswer {
+  readonly status: number
+  readonly headers: HeaderMap
+  readonly body: Uint8Array
+}
+
+/** A vendor's whole answer in the chunks in which it arrived. */
+export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
+  readonly chunks: readonly Uint8Array[]
+}
+
+/** The body of a whole answer for the caller, and what the gateway needs to know of it. */
+export interface AnswerBody {
+  readonly chunks: readonly Uint8Array[]
+  readonly usage: Usage | undefined
+  /** True when the vendor answered that it made nothing; such an answer is not charged for. */
+  readonly isRefusal?: boolean
+  /** Set where the answer can be continued. */
+  readonly answerIds?: AnswerIds | undefined
+  /** Set when the answer is not the result but the promise of one. */
+  readonly task?: AcceptedTask | undefined
+}
+
+/** One call as it is carried out at one vendor: what to send, and how to read what comes back. */
+export interface Operation {
+  /**
+   * More than one only where the work had to be split: sent a few at once; for a stream, one after another. None: the answer
+   * is made without asking the vendor.
+   */
+  readonly requests: readonly WireRequest[]
+  /** Makes the caller's body of the vendor's 2xx answers, in the order of `requests`. Undefined: they cannot be used. */
+  whole(answers: readonly ChunkedAnswer[]): AnswerBody | undefined
+  /** Reads a streamed answer; only for calls that stream. */
+  stream(): StreamTransform
+}
+
+/** Reads answers that are in the caller's dialect already: bytes through, with only what must change changed. */
+export interface PassThroughReader<Request> {
+  /** The caller's body of a whole 2xx answer. Undefined when it is not what the vendor promises (the caller then gets 502). */
+  fromWire(chunks: readonly Uint8Array[], call: VendorCall<Request>): AnswerBody | undefined
+  /** Reads a streamed 2xx answer; absent where answers are never streamed. */
+  stream?(call: VendorCall<Request>): StreamTransform
+}
+
+/** The same for calls of a translating operation that need no translation. */
+export interface PassThrough<Request> extends PassThroughReader<Request> {
+  /** Can this call pass? When false, the translating functions are used. */
+  applies(call: VendorCall<Request>): boolean
+}
+
+/**
+ * What a vendor offers for an endpoint whose dialect it speaks itself: what the caller sent goes out with only the model, and
+ * what must not pass, changed. All functions are pure: no I/O, clock, environment or logger.
+ */
+export interface PassThroughOperation<Request> extends PassThroughReader<Request> {
+  /**
+   * @throws GatewayError `unsupported_parameter` naming the field when the request asks for something that the vendor
+   *   cannot do and that must not be dropped.
+   */
+  toWire(call: VendorCall<Request>): WireRequest
+}
+
+/**
+ * The operation of a call in the vendor's own dialect.
+ * @throws GatewayError `unsupported_parameter` for a stream where the vendor has none.
+ */
+export function passThrough<Request>(
+  wire: WireRequest,
+  reader: PassThroughReader<Request>,
+  call: VendorCall<Request>,
+): Operation {
+  if (call.stream && reader.stream === undefined) {
+    throw new GatewayError('unsupported_parameter', {
+      message: 'stream: this model answers as a whole only',
+      param: 'stream',
+    })
+  }
+  return new PassedThrough([wire], reader, call)
+}
+
+/** A class, as everything that lives as long as a vendor takes to answer; see `CallRecord` in the pipeline. */
+class PassedThrough<Request> implements Operation {
+  readonly requests: readonly WireRequest[]
+  readonly #reader: PassThroughReader<Request>
+  readonly #call: VendorCall<Request>
+
+  constructor(requests: readonly WireRequest[], reader: PassThroughReader<Request>, call: VendorCall<Request>) {
+    this.requests = requests
+    this.#reader = reader
+    this.#call = call
+  }
+
+  whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
+    return answer === undefined ? undefined : this.#reader.fromWire(answer.chunks, this.#call)
+  }
+
+  stream(): StreamTransform {
+    return this.#reader.stream?.(this.#call) ?? neverStreams()
+  }
+}
+
+/** For operations whose answers are always whole. */
+export function neverStreams(): never {
+  throw new TypeError('this operation never streams')
+}
+
+/** A body that the gateway wrote itself. */
+export function jsonBody(value: unknown, usage?: Usage): AnswerBody {
+  return { chunks: [Buffer.from(JSON.stringify(value))], usage }
+}

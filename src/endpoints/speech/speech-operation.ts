@@ -1,0 +1,55 @@
+import { mp3Encoder } from '../../wire/mp3-encoder.ts'
+import { WavEncoder } from '../../wire/wav-encoder.ts'
+import type { Operation, VendorCall, WireRequest } from '../operation.ts'
+import { checkSpeechAbilities, speechVoice } from './check-speech-abilities.ts'
+import type { SoundEncoder, SpeechDecoder, SpeechPart, TakeSamples } from './speech-decoder.ts'
+import { EVENT_ENVELOPE, PLAIN_ENVELOPE } from './speech-envelope.ts'
+import type { SpeechFormat, SpeechRequest } from './speech-request.ts'
+import { SpeechStream } from './speech-stream.ts'
+import { splitSpeechText } from './split-speech-text.ts'
+
+/** Speech at one vendor, which is always streamed. All functions are pure. */
+export interface SpeechOperation {
+  /** Samples a second of the sound that decoders give. */
+  readonly sampleRate: number
+  /** Writes the call that speaks one part of the text. */
+  toWire(call: VendorCall<SpeechRequest>, part: SpeechPart): WireRequest
+  /** Reads the streamed 2xx answer to one part, and hands its samples over as they come. */
+  decoder(call: VendorCall<SpeechRequest>, take: TakeSamples): SpeechDecoder
+}
+
+/** What of a vendor carries out speech. */
+export interface SpeechOffer {
+  readonly speech?: SpeechOperation
+}
+
+/**
+ * Speech at a vendor. A text above the vendor's limit is spoken part by part, one after another, into one file; the file is
+ * made here of the vendor's samples.
+ * @throws GatewayError naming the field for a fallback that has not what the request asks for.
+ */
+export function createSpeechOperation(operation: SpeechOperation, call: VendorCall<SpeechRequest>): Operation {
+  const { request, model } = call
+  checkSpeechAbilities(request, model)
+  const voice = speechVoice(request.voice, model.speech)
+  const parts = splitSpeechText(request.input, model.speech?.maxCharacters)
+  return {
+    requests: parts.map((text) => operation.toWire(call, { text, voice })),
+    whole() {
+      throw new TypeError('speech is always streamed')
+    },
+    stream: () =>
+      new SpeechStream({
+        text: request.input,
+        parts: parts.length,
+        decoder: (take) => operation.decoder(call, take),
+        encoder: encoderFor(request.response_format, operation.sampleRate),
+        isCpuBound: request.response_format === 'mp3',
+        envelope: request.stream_format === 'sse' ? EVENT_ENVELOPE : PLAIN_ENVELOPE,
+      }),
+  }
+}
+
+function encoderFor(format: SpeechFormat, sampleRate: number): SoundEncoder | Promise<SoundEncoder> {
+  return format === 'mp3' ? mp3Encoder(sampleRate) : new WavEncoder(sampleRate)
+}

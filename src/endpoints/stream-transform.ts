@@ -1,0 +1,80 @@
+import type { Usage } from '../core/usage.ts'
+
+/** A vendor's complaint, read from an error answer or from an error event inside a stream. */
+export interface VendorFailure {
+  /**
+   * Whose fault it is.
+   * `caller`: the request itself is at fault; status and text go back to the caller and nobody else is tried.
+   * `rate_limited`: too many requests at the vendor. `operator`: the vendor's account, key, quota or model id, which the
+   * caller must not see. `unavailable`: overload or a server fault. `timeout`: the vendor gave up in time.
+   * `invalid_response`: the answer cannot be used.
+   */
+  readonly kind: 'caller' | 'rate_limited' | 'operator' | 'unavailable' | 'timeout' | 'invalid_response'
+  /**
+   * What the operator's matter is about, where the vendor says it: the model alone, so that the key goes on serving others, or
+   * the key, its account or its quota. Absent: 401, 402, 403 and 429 are about the key, everything else about the model.
+   */
+  readonly concerns?: 'key' | 'model' | undefined
+  /** The vendor's HTTP status; 0 when the failure came inside a stream or without an answer. */
+  readonly status: number
+  /** The vendor's own text. Shown to callers only for `caller`, after redaction. */
+  readonly message: string
+  readonly code?: string | undefined
+  readonly type?: string | undefined
+  readonly param?: string | undefined
+  /** The vendor's own id of the request. */
+  readonly requestId?: string | undefined
+  readonly retryAfterSeconds?: number | undefined
+}
+
+/**
+ * Work that takes milliseconds for one network read, done in steps, so that everything else in the process gets its turns in
+ * between. `push` and `end` of the transform do at once whatever is left.
+ */
+export interface IncrementalEncoder {
+  /** Takes one network read, as `push` does, but leaves the work for {@link next}. */
+  take(chunk: Uint8Array): void
+  /** Is anything left to do? `end` should not be called before it is done. */
+  readonly hasWork: boolean
+  /** Does a millisecond or so of the work; gives the caller's bytes for it, or undefined when there are none. */
+  next(): Uint8Array | string | undefined
+}
+
+/** The two ids of an answer that can be continued. */
+export interface AnswerIds {
+  /** As the caller reads it. */
+  readonly id: string
+  /** The vendor's own. */
+  readonly upstreamId: string
+}
+
+/**
+ * Turns a vendor's body, as it arrives, into the bytes for the caller. Pure and synchronous: bytes in, bytes out.
+ * Used for one answer only.
+ */
+export interface StreamTransform {
+  /** Takes one network read; gives the caller's bytes for it, or undefined when there are none yet. */
+  push(chunk: Uint8Array): Uint8Array | string | undefined
+  /** The vendor's body ended without a network fault; gives the last bytes for the caller, if any. */
+  end(): Uint8Array | string | undefined
+  /** True once something was given that a caller would keep; response headers are held back until then. */
+  readonly hasContent: boolean
+  /** True once the vendor's answer is known to be whole. A body that ends before that was cut. */
+  readonly isComplete: boolean
+  /** True between two events, where a comment line may stand. */
+  readonly atBoundary: boolean
+  /** An error the vendor sent inside the stream; nothing is given after it. */
+  readonly failure: VendorFailure | undefined
+  /** The vendor's last word on usage so far. */
+  readonly usage: Usage | undefined
+  /** A lower bound of the output tokens seen, for answers that are cut before usage arrives. */
+  readonly outputTokensSeen: number
+  /** True when the vendor said that it made nothing; such an answer is not charged for. Absent: never. */
+  readonly isRefusal?: boolean
+  /** Set once they are known, where the answer can be continued. */
+  readonly answerIds?: AnswerIds | undefined
+  /** Settles when what the transform needs is loaded; nothing must be pushed before. Absent: it needs nothing. */
+  readonly ready?: Promise<void> | undefined
+  /** Set when the work is CPU-bound: one step of one such stream is then done in a turn of the event loop. */
+  readonly encoder?: IncrementalEncoder | undefined
+}

@@ -1,0 +1,199 @@
+import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
+import type { TransportRequest } from '../transport/transport.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+import { AbortScope } from './abort-scope.ts'
+import { BufferedCall, type BufferedOutcome } from './buffered-call.ts'
+import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './error-classification.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { type FollowingCalls, StreamCall } from './stream-call.ts'
+
+/** Most calls that a split batch has under way at the same time. */
+const MAX_PARALLEL_CALLS = 8
+
+/** What one attempt came to. */
+export type AttemptOutcome =
+  | { readonly kind: 'json'; readonly body: AnswerBody }
+  | { readonly kind: 'stream'; readonly call: StreamCall }
+  | { readonly kind: 'failed'; readonly failure: AttemptFailure }
+
+/** The same of a call that does not stream. */
+export type UnstreamedOutcome = Exclude<AttemptOutcome, { kind: 'stream' }>
+
+/** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
+export function attempt(
+  context: PipelineContext,
+  vendor: Vendor,
+  operation: Operation,
+  options: { readonly isStream: boolean; readonly scope: AbortScope },
+): Promise<AttemptOutcome> {
+  const { isStream, scope } = options
+  return isStream ? openStream(context, vendor, operation, scope) : fetchWhole(context, vendor, operation, scope)
+}
+
+async function fetchWhole(
+  context: PipelineContext,
+  vendor: Vendor,
+  operation: Operation,
+  scope: AbortScope,
+): Promise<UnstreamedOutcome> {
+  const { requests } = operation
+  const collected = await (requests.length === 1
+    ? collectOne(context, vendor, requests[0]!, scope)
+    : collectAll(context, vendor, requests, scope))
+  if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
+  const body = operation.whole(collected)
+  if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
+  return { kind: 'json', body }
+}
+
+type Collected = ChunkedAnswer[] | AttemptFailure
+
+function collectOne(
+  context: PipelineContext,
+  vendor: Vendor,
+  wire: WireRequest,
+  scope: AbortScope,
+): Promise<Collected> {
+  const call = new BufferedCall()
+  if (!scope.add(call)) return Promise.resolve(ABORTED)
+  call.begin(context.transport, transportRequest(context, vendor, wire))
+  return call.outcome.then((outcome) => {
+    scope.delete(call)
+    return problemOf(context, vendor, outcome) ?? [(outcome as { readonly answer: ChunkedAnswer }).answer]
+  })
+}
+
+/** Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use. */
+async function collectAll(
+  context: PipelineContext,
+  vendor: Vendor,
+  requests: readonly WireRequest[],
+  scope: AbortScope,
+): Promise<Collected> {
+  const siblings = new AbortScope()
+  if (!scope.add(siblings)) return ABORTED
+  const answers: ChunkedAnswer[] = new Array(requests.length)
+  let next = 0
+  let failure: AttemptFailure | undefined
+  const work = async (): Promise<void> => {
+    while (next < requests.length && failure === undefined) {
+      const index = next++
+      const collected = await collectOne(context, vendor, requests[index]!, siblings)
+      if (Array.isArray(collected)) answers[index] = collected[0]!
+      else if (failure === undefined) {
+        failure = collected
+        siblings.abort()
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: MAX_PARALLEL_CALLS }, work))
+  scope.delete(siblings)
+  return failure ?? answers
+}
+
+const ABORTED = failureOfTransport({
+  phase: 'connect',
+  kind: 'aborted',
+  error: new Error('aborted before it was sent'),
+})
+
+function problemOf(context: PipelineContext, vendor: Vendor, outcome: BufferedOutcome): AttemptFailure | undefined {
+  if ('failure' in outcome) return failureOfTransport(outcome.failure)
+  if ('oversize' in outcome) return unusableAnswer('the answer is too large', undefined)
+  return isSuccess(outcome.answer) ? undefined : answeredFailure(context, vendor, outcome.answer)
+}
+
+function answeredFailure(context: PipelineContext, vendor: Vendor, answer: ChunkedAnswer): AttemptFailure {
+  if (answer.status >= 300 && answer.status < 400)
+    return unusableAnswer('the vendor answered with a redirect, which is never followed', answer.status)
+  return failureOfVendor(
+    vendor.errorFrom(
+      { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
+      context.clock.now(),
+    ),
+  )
+}
+
+/** A 2xx answer that is not what was promised: some vendors send errors with a status of success. */
+function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
+  for (const { status, headers, chunks } of answers) {
+    const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
+    if (failure.kind !== 'invalid_response') return failureOfVendor(failure)
+  }
+  return unusableAnswer('the answer is not what the vendor promises', answers[0]?.status)
+}
+
+async function openStream(
+  context: PipelineContext,
+  vendor: Vendor,
+  operation: Operation,
+  scope: AbortScope,
+): Promise<AttemptOutcome> {
+  const { requests } = operation
+  const wire = requests[0]
+  if (wire === undefined) throw new TypeError('a stream needs a request')
+  const stream = operation.stream()
+  if (stream.ready !== undefined) await stream.ready
+  const call = new StreamCall(stream, requests.length === 1 ? undefined : followingCalls(context, vendor, requests))
+  if (!scope.add(call)) return { kind: 'failed', failure: ABORTED }
+  call.begin(context.transport, transportRequest(context, vendor, wire), context.clock)
+  const opening = await call.opening
+  if (opening.kind === 'open') return { kind: 'stream', call }
+  call.abort()
+  scope.delete(call)
+  return { kind: 'failed', failure: openingFailure(context, vendor, opening) }
+}
+
+function followingCalls(context: PipelineContext, vendor: Vendor, requests: readonly WireRequest[]): FollowingCalls {
+  // The first has opened the stream.
+  let next = 1
+  return {
+    send(handler) {
+      const wire = requests[next++]
+      return wire && context.transport.send(transportRequest(context, vendor, wire), handler)
+    },
+    refusal(answer) {
+      const { error, reason, status } = isSuccess(answer)
+        ? errorIn2xx(context, vendor, [answer])
+        : answeredFailure(context, vendor, answer)
+      const kind = error.code === 'upstream_invalid_response' ? 'protocol' : 'refused'
+      return { phase: 'body', kind, error: new Error(`a later call was refused: ${reason} (${status ?? 'no status'})`) }
+    },
+  }
+}
+
+function isSuccess({ status }: ChunkedAnswer): boolean {
+  return status >= 200 && status < 300
+}
+
+function openingFailure(
+  context: PipelineContext,
+  vendor: Vendor,
+  opening: Exclude<Awaited<StreamCall['opening']>, { kind: 'open' }>,
+): AttemptFailure {
+  switch (opening.kind) {
+    case 'answer':
+      return isSuccess(opening.answer)
+        ? errorIn2xx(context, vendor, [opening.answer])
+        : answeredFailure(context, vendor, opening.answer)
+    case 'vendor-failure':
+      return failureOfVendor(opening.failure)
+    case 'transport-failure':
+      return failureOfTransport(opening.failure)
+    case 'empty':
+      return unusableAnswer('the stream ended before any content', undefined)
+  }
+}
+
+function transportRequest(context: PipelineContext, vendor: Vendor, wire: WireRequest): TransportRequest {
+  return {
+    origin: vendor.origin,
+    path: wire.path,
+    method: 'POST',
+    headers: wire.headers,
+    body: wire.body,
+    firstByteTimeoutMs: context.timeouts.firstByteMs,
+    idleTimeoutMs: context.timeouts.idleMs,
+  }
+}

@@ -1,0 +1,66 @@
+import type { ChunkedAnswer } from '../endpoints/operation.ts'
+import type {
+  Transport,
+  TransportControl,
+  TransportFailure,
+  TransportHandler,
+  TransportRequest,
+} from '../transport/transport.ts'
+import type { HeaderMap } from '../wire/headers.ts'
+
+/** Largest whole answer that is kept in memory for a caller. */
+export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
+
+/** Outcome of one call: the whole answer whatever its status, or why there is none. */
+export type BufferedOutcome =
+  | { readonly answer: ChunkedAnswer }
+  | { readonly failure: TransportFailure }
+  | { readonly oversize: true }
+
+/** Collects one whole answer. */
+export class BufferedCall implements TransportHandler {
+  readonly outcome: Promise<BufferedOutcome>
+  #resolve!: (outcome: BufferedOutcome) => void
+  #control: TransportControl | undefined
+  #status = 0
+  #headers: HeaderMap = {}
+  #byteLength = 0
+  readonly #chunks: Uint8Array[] = []
+
+  constructor() {
+    this.outcome = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+  }
+
+  begin(transport: Transport, request: TransportRequest): void {
+    this.#control = transport.send(request, this)
+  }
+
+  abort(): void {
+    this.#control?.abort()
+  }
+
+  onHead(status: number, headers: HeaderMap): void {
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onData(chunk: Uint8Array): void {
+    this.#byteLength += chunk.byteLength
+    if (this.#byteLength > MAX_ANSWER_BYTES) {
+      this.#resolve({ oversize: true })
+      this.abort()
+      return
+    }
+    this.#chunks.push(chunk)
+  }
+
+  onEnd(): void {
+    this.#resolve({ answer: { status: this.#status, headers: this.#headers, chunks: this.#chunks } })
+  }
+
+  onFailure(failure: TransportFailure): void {
+    this.#resolve({ failure })
+  }
+}

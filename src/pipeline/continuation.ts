@@ -1,0 +1,68 @@
+import { GatewayError } from '../core/errors.ts'
+import type { AnswerIds } from '../endpoints/stream-transform.ts'
+import type { InteractionRecord } from '../stores/interaction-store.ts'
+import type { Candidate, Parsed, Reserved } from './call-record.ts'
+import { type PipelineContext, reportFault } from './pipeline-context.ts'
+
+/**
+ * Finds the stored answer that a request continues. Only its owner's requests find it: foreign, unknown and expired ids read
+ * alike.
+ * @throws GatewayError `interaction_not_found`, or `store_unavailable` when ownership cannot be checked.
+ */
+export async function findContinued(context: PipelineContext, parsed: Parsed): Promise<Parsed> {
+  const { continuation } = parsed.endpoint
+  if (continuation === undefined) return parsed
+  const { previousId, isStored } = continuation.of(parsed.body)
+  const freshId = context.ids.next(continuation.idPrefix)
+  if (previousId === undefined) return parsed.continues({ previous: undefined, isStored, freshId })
+  let previous: InteractionRecord | undefined
+  try {
+    const store = continuation.store(context.store)
+    previous = await store.find(parsed.principal.accountId, previousId, context.clock.now())
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
+  }
+  if (previous === undefined) throw notFound(parsed)
+  return parsed.continues({ previous, isStored, freshId })
+}
+
+/** As if the answer had never been. */
+export function notFound({ endpoint }: Parsed): GatewayError {
+  return new GatewayError('interaction_not_found', { param: endpoint.continuation?.param })
+}
+
+/**
+ * Notes whose an answer is, so that its owner can continue it, before the owner gets to know its id. Never fails: an answer
+ * is not withheld because a store is down; the host gets an `internal-error` event, and the answer cannot be continued.
+ */
+export async function saveContinuation(
+  context: PipelineContext,
+  reserved: Reserved,
+  candidate: Candidate,
+  answerIds: AnswerIds | undefined,
+): Promise<void> {
+  const { endpoint, continued, principal, requestId } = reserved
+  if (answerIds === undefined || continued?.isStored !== true || endpoint.continuation === undefined) return
+  const { retentionMs, store } = endpoint.continuation
+  const nowMs = context.clock.now()
+  try {
+    await store(context.store).save({
+      id: answerIds.id,
+      accountId: principal.accountId,
+      vendor: candidate.vendor.id,
+      vendorKey: candidate.credentialId,
+      upstreamId: answerIds.upstreamId,
+      model: candidate.model.id,
+      createdAtMs: nowMs,
+      expiresAtMs: nowMs + retentionMs[principal.tier],
+    })
+  } catch (error) {
+    reportFault(context, requestId, 'interactions', error)
+  }
+}
+
+/** May this candidate continue the conversation? Only the credential that began it has its history. */
+export function canContinue({ continued }: Parsed, candidate: Candidate): boolean {
+  const previous = continued?.previous
+  return previous === undefined || previous.vendorKey === candidate.credentialId
+}

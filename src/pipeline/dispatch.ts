@@ -1,0 +1,220 @@
+import { GatewayError } from '../core/errors.ts'
+import type { Operation } from '../endpoints/operation.ts'
+import type { RouteCandidate } from '../routing/route-candidate.ts'
+import { Selection } from '../routing/selection.ts'
+import { stickyKey } from '../routing/sticky-key.ts'
+import { attempt, type UnstreamedOutcome } from './attempt.ts'
+import type { Reserved } from './call-record.ts'
+import { CandidateCall } from './candidate-call.ts'
+import { type AttemptFailure, failureOfVendor } from './error-classification.ts'
+import { hedge, mayHedge } from './hedge.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
+import { costAt } from './pricing.ts'
+import type { Routed } from './route.ts'
+import { outputBound, promptUsage } from './usage-estimate.ts'
+import { type CallEnding, failedResponse, StreamResponse, type VendorResponse } from './vendor-response.ts'
+
+/** Most attempts at one candidate. */
+const MAX_ATTEMPTS_PER_CANDIDATE = 2
+
+/**
+ * Asks one candidate after another until one answers. Another one is asked, or the same one again, only while nothing has
+ * reached the caller, and within the retry budget. Never throws for what a vendor does; the response says what to charge in
+ * every case.
+ */
+export async function dispatch(context: PipelineContext, routed: Routed): Promise<VendorResponse> {
+  const { call, candidates } = routed
+  const scope = call.calls
+  let isOverdue = false
+  const deadline = context.deadlines.add(() => {
+    isOverdue = true
+    scope.abort()
+  })
+  // A caller who disconnected before anything was sent is not waited for under any policy.
+  if (call.caller.isDisconnected) scope.abort()
+  // A task outlives its request: it is not given up because the caller did not wait for the receipt.
+  if (call.endpoint.task === undefined)
+    call.caller.onDisconnect = () => scope.abandon(context.disconnects, call.endpoint.id, context.clock)
+  context.retryBudget.deposit()
+  let last: LastFailure | undefined
+  let wasSent = false
+  let asking: CandidateCall | undefined
+  try {
+    const selection = selectionOf(context, routed)
+    let candidate = selection === undefined ? candidates[0] : nextOf(context, selection)
+    let attempts = 1
+    while (candidate !== undefined && !scope.isAborted) {
+      const prepared = maySkip(routed, candidate, selection, last)
+        ? prepareIfAble(context, call, candidate)
+        : prepareOperation(context, call, candidate)
+      let operation: Operation | undefined = prepared instanceof Promise ? await prepared : prepared
+      if (operation === undefined) {
+        selection?.skip(candidate)
+        candidate = selection && nextOf(context, selection)
+        continue
+      }
+      selection?.asked(candidate)
+      let outcome: UnstreamedOutcome
+      if (selection !== undefined && mayHedge(context, call)) {
+        ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, selection))
+      } else {
+        asking = new CandidateCall(context, candidate)
+        const tried = await attempt(context, candidate.vendor, operation, { isStream: call.isStream, scope })
+        const asked = asking
+        asking = undefined
+        if (tried.kind === 'stream') {
+          asked.opened()
+          return new StreamResponse(tried.call, asked, droppedBy(operation), deadline)
+        }
+        if (tried.kind === 'json') asked.answered()
+        else if (scope.isAborted) asked.ignored()
+        else asked.failed(call.requestId, tried.failure)
+        outcome = tried
+      }
+      if (outcome.kind === 'json') {
+        deadline.cancel()
+        const { body } = outcome
+        return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending: wholeEnding(call, body) }
+      }
+      const { failure } = outcome
+      wasSent ||= failure.wasSent
+      last = { failure, candidate }
+      if (scope.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) break
+      if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
+      else {
+        attempts = 1
+        candidate = candidateAfter(context, last, selection)
+      }
+    }
+  } catch (error) {
+    deadline.cancel()
+    scope.abort()
+    asking?.ignored()
+    // The vendor was asked: a task must not be taken for one that nobody has.
+    if (asking !== undefined && call.endpoint.task !== undefined)
+      return { ...failedResponse(error), candidate: asking.candidate, mayHaveBegun: true }
+    throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
+  }
+  deadline.cancel()
+  return failed(call, last, { isOverdue, wasSent })
+}
+
+/** How a request chooses between its candidates; undefined where there is no choice. */
+function selectionOf(context: PipelineContext, { call, candidates }: Routed): Selection | undefined {
+  if (candidates.length < 2) return undefined
+  const { routeOverride, endpoint, body, request, principal, isStream } = call
+  const { strategy, fallback } = context.routing
+  return new Selection(candidates, {
+    strategy: routeOverride?.strategy ?? strategy,
+    fallback: routeOverride?.fallback ?? fallback,
+    isStream,
+    stickyKey:
+      endpoint.isSticky === true ? stickyKey(principal.accountId, body, (name) => request.header(name)) : undefined,
+    conversation: () => endpoint.conversation?.(body) ?? body,
+    costAt: (candidate) => costAt(context, call, candidate),
+  })
+}
+
+/** Whom to ask next. A half-open circuit is probed only while retry budget remains. */
+function nextOf(context: PipelineContext, selection: Selection): RouteCandidate | undefined {
+  return selection.next(context.clock.now(), context.retryBudget.left > 0)
+}
+
+/**
+ * Could asking again have a paid job done twice? Not where no byte has left, or where the vendor refused in its own words: too
+ * busy, not for this key, not at the moment. Any other fault of its own leaves open what became of the job.
+ */
+function mayCostTwice(failure: AttemptFailure): boolean {
+  return failure.wasSent && (failure.mayHaveBegun || (failure.outcome === 'failing' && failure.status !== 503))
+}
+
+interface LastFailure {
+  readonly failure: AttemptFailure
+  readonly candidate: RouteCandidate
+}
+
+/**
+ * A fallback that cannot do what the caller asks is skipped, and so is a route while another one is left; the caller learns
+ * what cannot be done from the last route of the model asked for.
+ */
+function maySkip(
+  { candidates }: Routed,
+  candidate: RouteCandidate,
+  selection: Selection | undefined,
+  last: LastFailure | undefined,
+): boolean {
+  if (selection === undefined) return false
+  const isFallback = candidate.model.id !== candidates[0]?.model.id
+  return isFallback || last !== undefined || selection.hasOtherRoute(candidate)
+}
+
+/** The same vendor is asked once more where there is no alternative for the model, and its circuit is not open. */
+function mayRepeat(
+  context: PipelineContext,
+  { failure, candidate }: LastFailure,
+  selection: Selection | undefined,
+): boolean {
+  if (!failure.mayRetry) return false
+  const nowMs = context.clock.now()
+  if (candidate.circuitAt(nowMs) === 'open' || selection?.hasAlternative(candidate, nowMs) === true) return false
+  return context.retryBudget.withdraw()
+}
+
+/** Who is asked after a failure; undefined: nobody. */
+function candidateAfter(
+  context: PipelineContext,
+  { failure, candidate }: LastFailure,
+  selection: Selection | undefined,
+): RouteCandidate | undefined {
+  if (selection === undefined || !failure.mayFallBack) return undefined
+  const isOfKey = failure.outcome === 'refused' || failure.outcome === 'busy'
+  selection.failed(candidate, { status: failure.error.status, isOfKey })
+  const next = nextOf(context, selection)
+  return next !== undefined && context.retryBudget.withdraw() ? next : undefined
+}
+
+const NOTHING_DROPPED: readonly string[] = []
+
+function droppedBy(operation: Operation): readonly string[] {
+  return operation.requests[0]?.dropped ?? NOTHING_DROPPED
+}
+
+function wholeEnding(call: Reserved, { chunks, usage, isRefusal }: UnstreamedBody): CallEnding {
+  if (isRefusal === true) return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
+  let byteLength = 0
+  for (const chunk of chunks) byteLength += chunk.byteLength
+  return { kind: 'completed', usage, estimatedUsage: outputBound(call.estimate, byteLength), error: undefined }
+}
+
+type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
+
+function failed(
+  call: Reserved,
+  last: LastFailure | undefined,
+  { isOverdue, wasSent }: { readonly isOverdue: boolean; readonly wasSent: boolean },
+): VendorResponse {
+  const candidate = last?.candidate
+  const mayHaveBegun = last?.failure.mayHaveBegun === true
+  if (call.caller.isDisconnected && call.endpoint.task === undefined) {
+    const error = new GatewayError('client_closed_request')
+    // Disconnecting after the request was sent does not avoid the charge for the prompt.
+    const estimatedUsage = wasSent ? promptUsage(call.estimate, 0) : undefined
+    const ending: CallEnding = { kind: 'abandoned', usage: undefined, estimatedUsage, error }
+    return { kind: 'failed', error, candidate, mayHaveBegun, ending }
+  }
+  const cause = isOverdue
+    ? new GatewayError('upstream_timeout')
+    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'nobody was asked' })).error
+  // What is not asked again here must not be asked again by the caller's retries either.
+  const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
+  const error = isFinal ? finalError(cause) : cause
+  const ending: CallEnding = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error }
+  return { kind: 'failed', error, candidate, mayHaveBegun, ending }
+}
+
+/** The same error, telling the caller not to send the request again: a vendor may be at work on a paid job. */
+function finalError(cause: unknown): GatewayError {
+  const error = GatewayError.from(cause)
+  return new GatewayError(error.code, { ...error, message: error.message, cause: error.cause, retryable: false })
+}

@@ -1,0 +1,45 @@
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { ErrorDialect } from '../endpoints/error-dialect.ts'
+
+/** Every endpoint of one gateway, by path and by id. */
+export class EndpointTable {
+  /** In the order in which they were given. */
+  readonly all: readonly Endpoint[]
+  readonly #byPath: ReadonlyMap<string, Endpoint>
+  readonly #withTasks: ReadonlyMap<string, Endpoint>
+
+  /** @throws TypeError for two endpoints of one path, and for none. */
+  constructor(endpoints: readonly Endpoint[]) {
+    if (endpoints.length === 0) throw new TypeError('a gateway needs an endpoint')
+    this.all = endpoints
+    this.#byPath = new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
+    this.#withTasks = new Map(
+      endpoints.filter(({ task }) => task !== undefined).map((endpoint) => [endpoint.id, endpoint]),
+    )
+    if (this.#byPath.size < endpoints.length) throw new TypeError('two endpoints have the same path')
+  }
+
+  /** The endpoint at a path. */
+  at(path: string): Endpoint | undefined {
+    return this.#byPath.get(path)
+  }
+
+  /** Those whose answers are tasks. */
+  get withTasks(): Iterable<Endpoint> {
+    return this.#withTasks.values()
+  }
+
+  /** The endpoint that tasks of this endpoint id belong to. */
+  taskEndpoint(id: string): Endpoint | undefined {
+    return this.#withTasks.get(id)
+  }
+
+  /** How errors read on a path where no endpoint was found: all paths below an endpoint speak as it does. */
+  errorsAt(path: string): ErrorDialect {
+    let nearest = this.#byPath.get(path)
+    for (const endpoint of this.all) {
+      if (path.startsWith(`${endpoint.path}/`) && endpoint.path.length > (nearest?.path.length ?? 0)) nearest = endpoint
+    }
+    return (nearest ?? this.all[0]!).errors
+  }
+}

@@ -1,0 +1,118 @@
+import type { Operation } from '../endpoints/operation.ts'
+import type { RouteCandidate } from '../routing/route-candidate.ts'
+import type { Selection } from '../routing/selection.ts'
+import { AbortScope } from './abort-scope.ts'
+import { attempt, type UnstreamedOutcome } from './attempt.ts'
+import type { Reserved } from './call-record.ts'
+import { CandidateCall } from './candidate-call.ts'
+import { type PipelineContext, reportFault } from './pipeline-context.ts'
+import { prepareIfAble } from './prepare-operation.ts'
+
+/** A candidate and what is sent to it. */
+export interface PreparedCall {
+  readonly candidate: RouteCandidate
+  readonly operation: Operation
+}
+
+/** What a prepared call came to. */
+export interface HedgeResult extends PreparedCall {
+  readonly outcome: UnstreamedOutcome
+}
+
+/** May a second candidate be asked while the first one is slow? */
+export function mayHedge(context: PipelineContext, { endpoint, isStream }: Reserved): boolean {
+  return context.routing.hedge !== undefined && !isStream && endpoint.canHedge === true
+}
+
+/**
+ * Asks a candidate, and when it takes too long another one of the same model as well, once, within the retry budget. The
+ * first answer counts and the other call is aborted; a failure counts when both have failed, or nobody else was asked.
+ */
+export function hedge(
+  context: PipelineContext,
+  call: Reserved,
+  first: PreparedCall,
+  selection: Selection,
+): Promise<HedgeResult> {
+  const afterMs = context.routing.hedge?.afterMs ?? 0
+  return new Promise((resolve, reject) => {
+    const scopes: AbortScope[] = []
+    let underWay = 0
+    let isOver = false
+    const end = (): void => {
+      isOver = true
+      timer.cancel()
+      for (const scope of scopes) call.calls.delete(scope)
+    }
+    const start = (prepared: PreparedCall): void => {
+      const own = new AbortScope()
+      scopes.push(own)
+      underWay += 1
+      // A scope that is aborted takes no calls; those of its members end at once then.
+      if (!call.calls.add(own)) own.abort()
+      run(context, call, prepared, own).then(
+        (outcome) => {
+          underWay -= 1
+          if (isOver || (outcome.kind === 'failed' && underWay > 0)) return
+          end()
+          for (const other of scopes) if (other !== own) other.abort()
+          resolve({ ...prepared, outcome })
+        },
+        (fault) => {
+          underWay -= 1
+          if (isOver) return reportFault(context, call.requestId, 'hedge', fault)
+          end()
+          for (const other of scopes) other.abort()
+          reject(fault)
+        },
+      )
+    }
+    const timer = context.clock.schedule(afterMs, () => {
+      prepareSecond(context, call, first.candidate, selection).then(
+        (second) => {
+          if (second === undefined) return
+          if (isOver || call.calls.isAborted || !context.retryBudget.withdraw()) return
+          selection.asked(second.candidate)
+          start(second)
+        },
+        (fault) => reportFault(context, call.requestId, 'hedge', fault),
+      )
+    })
+    start(first)
+  })
+}
+
+async function prepareSecond(
+  context: PipelineContext,
+  call: Reserved,
+  first: RouteCandidate,
+  selection: Selection,
+): Promise<PreparedCall | undefined> {
+  if (call.calls.isAborted || !selection.hasAlternative(first, context.clock.now())) return undefined
+  const candidate = selection.next(context.clock.now(), context.retryBudget.left > 0)
+  if (candidate === undefined || candidate.model.id !== first.model.id) return undefined
+  const operation = await prepareIfAble(context, call, candidate)
+  return operation && { candidate, operation }
+}
+
+/** One call, whose outcome its candidate learns of in every case. */
+async function run(
+  context: PipelineContext,
+  call: Reserved,
+  { candidate, operation }: PreparedCall,
+  scope: AbortScope,
+): Promise<UnstreamedOutcome> {
+  const candidateCall = new CandidateCall(context, candidate)
+  let outcome: Awaited<ReturnType<typeof attempt>>
+  try {
+    outcome = await attempt(context, candidate.vendor, operation, { isStream: false, scope })
+    if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
+  } catch (fault) {
+    candidateCall.ignored()
+    throw fault
+  }
+  if (outcome.kind === 'json') candidateCall.answered()
+  else if (scope.isAborted) candidateCall.ignored()
+  else candidateCall.failed(call.requestId, outcome.failure)
+  return outcome
+}

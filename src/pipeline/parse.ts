@@ -1,0 +1,207 @@
+import { createHash } from 'node:crypto'
+import type { CatalogModel } from '../catalog/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { BodyFailure, GatewayRequest } from '../core/exchange.ts'
+import { readCallerJson } from '../core/json.ts'
+import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
+import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
+import { checkPublicUrl } from '../transport/egress.ts'
+import { mediaType } from '../wire/headers.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+import type { Form } from '../wire/multipart.ts'
+import { readForm } from '../wire/read-form.ts'
+import type { Authenticated, Parsed, Shaped } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/**
+ * Reads the body, finds the model, and checks the request by the shape that belongs to the model.
+ * @throws GatewayError for a body that is not to be had (`unsupported_media_type`, `body_too_large`, `body_consumed`,
+ *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another endpoint, or a vendor that is not configured.
+ */
+export async function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
+  const { called, request, principal } = authenticated
+  const received = await receiveBody(context, authenticated)
+  const { value, bytes } = isForm(received)
+    ? { value: called.formBody!(received), bytes: undefined }
+    : readCallerJson(received)
+  const model = requestedModel(context, called, value)
+  const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
+  const shaped = authenticated.shaped(endpoint)
+  const body = endpoint.parse(value, model)
+  checkCallerUrls(context, endpoint.callerUrls?.(body))
+  return shaped.parsed({
+    body,
+    bytes,
+    isStream: endpoint.isStream(body),
+    chain: modelChain(context, shaped, { model, isShaped: called.shapes !== undefined }),
+    billingFields: endpoint.priceFields?.(body, model) ?? NO_FIELDS,
+    claim: claimOf(context, request, principal.accountId, received),
+  })
+}
+
+const NO_FIELDS = {}
+
+/** A body that has arrived: the bytes of a JSON text, or the parts of a form. */
+type ReceivedBody = Uint8Array | Form
+
+/** Tells forms from bytes. */
+function isForm(received: ReceivedBody): received is Form {
+  return !(received instanceof Uint8Array)
+}
+
+/**
+ * Reads the body.
+ * @throws GatewayError `unsupported_media_type` before anything is read; `body_too_large`, `body_consumed` or
+ *   `client_closed_request` when there is no body to be had; `invalid_request` for a form that cannot be read.
+ */
+function receiveBody(context: PipelineContext, { request, called }: Authenticated): Promise<ReceivedBody> {
+  const contentType = request.header('content-type')
+  const type = mediaType(contentType)
+  if (type === 'application/json') return readBody(request, context.bodyLimitBytes).then(joinChunks)
+  const takesForms = called.formBody !== undefined
+  if (takesForms && type === 'multipart/form-data' && contentType !== undefined)
+    return readBody(request, context.bodyLimitBytes).then((chunks) => readForm(contentType, chunks))
+  const types = takesForms ? 'multipart/form-data or application/json' : 'application/json'
+  throw new GatewayError('unsupported_media_type', { message: `Send the body as Content-Type: ${types}.` })
+}
+
+function readBody(request: GatewayRequest, limitBytes: number): Promise<readonly Uint8Array[]> {
+  return new Promise((resolve, reject) => {
+    request.readBody(limitBytes, (failure, chunks) => {
+      if (failure !== undefined) reject(bodyError(failure, limitBytes))
+      else resolve(chunks)
+    })
+  })
+}
+
+function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
+  if (failure === 'too_large') {
+    return new GatewayError('body_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
+  }
+  return new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request')
+}
+
+/**
+ * The model that a body names.
+ * @throws GatewayError `invalid_request` when it names none; `model_not_found`, or what the endpoint says instead.
+ */
+function requestedModel(context: PipelineContext, endpoint: Endpoint, value: unknown): CatalogModel {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new GatewayError('invalid_request', { message: 'The request body: expected object' })
+  }
+  const id: unknown = (value as { model?: unknown }).model
+  if (typeof id !== 'string' || id === '') {
+    throw new GatewayError('invalid_request', { message: 'model: expected the id of a model', param: 'model' })
+  }
+  const model = context.catalog.find(id)
+  if (model !== undefined) return model
+  throw new GatewayError('model_not_found', {
+    message: `There is no model ${JSON.stringify(shown(id))}.`,
+    param: 'model',
+    status: endpoint.unknownModel?.status,
+    publicCode: endpoint.unknownModel?.code,
+  })
+}
+
+const LONGEST_ID_SHOWN = 200
+
+/** What callers wrote is repeated to them, but not by the megabyte. */
+function shown(id: string): string {
+  return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
+}
+
+function shapeOf(endpoint: Endpoint, shapes: ReadonlyMap<string, Endpoint>, model: CatalogModel): Endpoint {
+  const shape = shapes.get(model.protocol ?? '')
+  if (shape === undefined || !model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
+  return shape
+}
+
+function wrongEndpoint(endpoint: Endpoint, model: CatalogModel): GatewayError {
+  return new GatewayError('endpoint_model_mismatch', {
+    message: `The model ${JSON.stringify(model.id)} cannot be used on ${endpoint.path}.`,
+    param: 'model',
+  })
+}
+
+/** Whoever fetches in the end, an address that is private by its text is refused here. */
+function checkCallerUrls(context: PipelineContext, urls: readonly CallerUrl[] | undefined): void {
+  if (urls === undefined) return
+  for (const { url, param } of urls) {
+    const check = checkPublicUrl(url, { allowPrivate: context.allowPrivateUrls })
+    if ('reason' in check) throw new GatewayError('invalid_request', { message: `${param}: ${check.reason}`, param })
+  }
+}
+
+/** The model asked for, and whether its endpoint is one of several shapes, of which a fallback must have the same. */
+interface Asked {
+  readonly model: CatalogModel
+  readonly isShaped: boolean
+}
+
+/** The model asked for and its fallbacks, without those that nobody can serve here. */
+function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped }: Asked): CatalogModel[] {
+  const { endpoint, principal } = shaped
+  if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
+  const allowed = principal.scopes?.models
+  if (allowed !== undefined && !allowed.includes(model.id)) {
+    throw new GatewayError('permission_denied', {
+      message: `This API key may not use the model ${JSON.stringify(model.id)}.`,
+      param: 'model',
+    })
+  }
+  const chain = [model]
+  for (const id of model.fallbacks) {
+    const fallback = context.catalog.find(id)
+    if (fallback?.kinds.includes(endpoint.kind) !== true || (isShaped && fallback.protocol !== model.protocol)) continue
+    if (allowed === undefined || allowed.includes(fallback.id)) chain.push(fallback)
+  }
+  const usable = chain.filter((row) => (context.vendors.get(row.vendor)?.apiKeys.length ?? 0) > 0)
+  if (usable.length === 0) throw notConfigured(context, model)
+  return usable
+}
+
+function notConfigured(context: PipelineContext, model: CatalogModel): GatewayError {
+  const vendor = context.vendors.get(model.vendor)
+  const remedy =
+    vendor === undefined
+      ? `add the vendor ${JSON.stringify(model.vendor)} to the gateway`
+      : `set ${vendor.configuredBy}`
+  return new GatewayError('model_not_configured', {
+    message: `The model ${JSON.stringify(model.id)} is not available here: to use it, ${remedy}.`,
+    param: 'model',
+  })
+}
+
+const MAX_IDEMPOTENCY_KEY_LENGTH = 255
+
+function claimOf(
+  context: PipelineContext,
+  request: GatewayRequest,
+  accountId: string,
+  received: ReceivedBody,
+): IdempotencyClaim | undefined {
+  const key = request.header('idempotency-key')
+  if (key === undefined) return undefined
+  if (key === '' || key.length > MAX_IDEMPOTENCY_KEY_LENGTH) {
+    throw new GatewayError('invalid_request', {
+      message: `Idempotency-Key: must have 1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`,
+      param: 'Idempotency-Key',
+    })
+  }
+  const fingerprint = fingerprintOf(request, received)
+  return { accountId, key, fingerprint, expiresAtMs: context.clock.now() + IDEMPOTENCY_RETENTION_MS }
+}
+
+/** A form is taken part by part: its boundary differs from one sending to the next. */
+function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string {
+  const hash = createHash('sha256').update(`${request.method} ${request.path}\n`)
+  if (!isForm(received)) return hash.update(received).digest('hex')
+  for (const part of received) {
+    const size = part.kind === 'file' ? part.byteLength : Buffer.byteLength(part.value)
+    const label = part.kind === 'file' ? [part.name, part.filename, part.contentType] : [part.name]
+    hash.update(`${JSON.stringify([part.kind, ...label, size])}\n`)
+    if (part.kind === 'field') hash.update(part.value)
+    else for (const chunk of part.chunks) hash.update(chunk)
+  }
+  return hash.digest('hex')
+}

@@ -1,0 +1,90 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Usage } from '../core/usage.ts'
+import type { Operation, VendorCall } from '../endpoints/operation.ts'
+import type { Candidate, Reserved } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { quotedCost } from './pricing.ts'
+import { withRemoteMedia } from './remote-media.ts'
+
+/**
+ * Prepares a request for a candidate, whether or not the candidate can do it.
+ * @throws GatewayError of the vendor's translator when it cannot, and `endpoint_model_mismatch` when the vendor does not serve
+ *   the endpoint.
+ */
+export function prepareOperation(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+): Operation | Promise<Operation> {
+  const body = withRemoteMedia(context, call, candidate)
+  return body instanceof Promise
+    ? body.then((fetched) => createOperation(context, call, candidate, fetched))
+    : createOperation(context, call, candidate, body)
+}
+
+/**
+ * The same for a candidate that may be skipped: a caller learns what cannot be done from the last that is left of the model
+ * asked for. Undefined: it cannot.
+ */
+export async function prepareIfAble(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+): Promise<Operation | undefined> {
+  try {
+    return await prepareOperation(context, call, candidate)
+  } catch (cause) {
+    const { status } = GatewayError.from(cause)
+    if (status >= 500) throw cause
+    return undefined
+  }
+}
+
+function createOperation(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+  body: Reserved['body'],
+): Operation {
+  const { endpoint } = call
+  const vendorCall = new CallFacts(call, candidate, body, context.clock.now())
+  const operation = endpoint.createOperation(candidate.vendor, vendorCall)
+  if (operation !== undefined) return operation
+  throw new GatewayError('endpoint_model_mismatch', {
+    message: `The vendor of the model ${JSON.stringify(candidate.model.id)} does not serve ${endpoint.path}.`,
+    param: 'model',
+  })
+}
+
+/** What a translator needs to know of a call. A class for the reason that `CallRecord` gives. */
+class CallFacts implements VendorCall<Reserved['body']> {
+  readonly request: Reserved['body']
+  readonly bytes: Uint8Array | undefined
+  readonly model: CatalogModel
+  readonly publicModel: string
+  readonly apiKey: string
+  readonly stream: boolean
+  readonly nowMs: number
+  readonly costOf: ((usage: Usage) => string | undefined) | undefined
+  readonly header: ((name: string) => string | undefined) | undefined
+  readonly conversation: VendorCall<Reserved['body']>['conversation']
+
+  constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], nowMs: number) {
+    const { continued, request } = call
+    this.request = body
+    // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
+    this.bytes = body === call.body ? call.bytes : undefined
+    this.model = candidate.model
+    this.publicModel = candidate.model.id
+    this.apiKey = candidate.apiKey
+    this.stream = call.isStream
+    this.nowMs = nowMs
+    this.costOf = call.hold === undefined ? undefined : (usage) => quotedCost(call, candidate, usage)
+    this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
+    this.conversation = continued && {
+      previousUpstreamId: continued.previous?.upstreamId,
+      freshId: continued.freshId,
+    }
+  }
+}

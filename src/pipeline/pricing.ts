@@ -1,0 +1,96 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
+import { type BillingFields, charge, highestCharge, type Prices, type Rate } from '../catalog/prices/prices.ts'
+import { GatewayError } from '../core/errors.ts'
+import { formatDollars } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { estimateFor } from './usage-estimate.ts'
+
+type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
+
+/** What is to be held for a request, and at which rates. */
+export type PricedRequest = Omit<Hold, 'id'>
+
+/**
+ * Prices a request at the dearest model that could answer; undefined where nothing is charged: billing is off, or the endpoint
+ * is free.
+ * @param estimate That of the first model of the chain, where it is known already.
+ * @throws GatewayError `model_not_priced`.
+ */
+export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
+  const { prices } = context
+  if (prices === undefined || parsed.endpoint.isFree === true) return undefined
+  const rates: Rate[] = []
+  let amount = 0n
+  for (const model of parsed.chain) {
+    const rate = quote(prices, parsed, model.id, chargedFields(context, parsed, model))
+    const expected = (rates.length === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
+    const cost = rate === undefined ? undefined : highestCharge(rate, expected)
+    if (rate === undefined || cost === undefined) throw notPriced(model)
+    rates.push(rate)
+    if (cost > amount) amount = cost
+  }
+  return { amount, rates }
+}
+
+function quote(prices: Prices, { endpoint }: Billed, model: string, fields: BillingFields): Rate | undefined {
+  return prices.quote(model, fields, endpoint.surcharges)
+}
+
+function notPriced(model: CatalogModel): GatewayError {
+  return new GatewayError('model_not_priced', {
+    message: `There is no price for this use of the model ${JSON.stringify(model.id)}, and billing is on.`,
+    param: 'model',
+  })
+}
+
+/**
+ * What a model's price depends on: a surcharge that no vendor of its routes is asked for is not charged. One that some of them is
+ * asked for is, because nobody knows yet which of them will answer.
+ */
+export function chargedFields(context: PipelineContext, billed: Billed, model: CatalogModel): BillingFields {
+  const { billingFields, endpoint } = billed
+  if (endpoint.priceFieldsAt === undefined) return billingFields
+  let charged: BillingFields | undefined
+  for (const { vendor: id } of model.routes ?? [model]) {
+    const vendor = context.vendors.get(id)
+    if (vendor === undefined) continue
+    const asked = endpoint.priceFieldsAt(billingFields, vendor)
+    if (asked === billingFields) return billingFields
+    charged = { ...charged, ...asked }
+  }
+  return charged ?? billingFields
+}
+
+/** What the estimate of a request costs at a candidate: by what the operator pays at the vendor (`vendor/upstream`) where the price list says so, else by the model's price. */
+export function costAt(
+  context: PipelineContext,
+  parsed: Billed & { readonly estimate: Usage },
+  { model, vendor }: { readonly model: CatalogModel; readonly vendor: Vendor },
+): bigint | undefined {
+  const { prices } = context
+  if (prices === undefined) return undefined
+  const fields = parsed.endpoint.priceFieldsAt?.(parsed.billingFields, vendor) ?? parsed.billingFields
+  const rate =
+    quote(prices, parsed, `${model.vendor}/${model.upstream}`, fields) ?? quote(prices, parsed, model.id, fields)
+  return rate === undefined ? undefined : charge(rate, parsed.estimate)
+}
+
+/**
+ * What usage costs at the model that answered, in nano-dollars. Undefined when billing is off, or when the usage holds
+ * something without a price.
+ */
+export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
+  const rate = reserved.hold?.rates.find(({ model }) => model === candidate.model.id)
+  return rate === undefined ? undefined : charge(rate, usage)
+}
+
+/** The cost of reported usage as callers read it, before the call is settled: decimal dollars. */
+export function quotedCost(reserved: Reserved, candidate: Candidate, reported: Usage): string | undefined {
+  const { usage } = plausibleUsage(reported, { hold: reserved.estimate, limits: candidate.model.limits })
+  const cost = chargeFor(reserved, candidate, usage)
+  return cost === undefined ? undefined : formatDollars(cost)
+}

@@ -1,0 +1,169 @@
+import type { GatewayError } from '../core/errors.ts'
+import type { ByteSink } from '../core/exchange.ts'
+import { formatDollars } from '../core/money.ts'
+import { type ErrorDialect, retryAfterOf } from '../endpoints/error-dialect.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import type { BucketState } from '../stores/rate-limiter.ts'
+import type { Admission, Admitted, Candidate, Parsed } from './call-record.ts'
+
+/** Sends a whole answer. */
+export function respondWhole(
+  sink: ByteSink,
+  head: { readonly status: number; readonly headers: readonly string[] },
+  chunks: readonly (Uint8Array | string)[],
+): void {
+  if (sink.closed) return
+  sink.head(head.status, head.headers)
+  try {
+    for (let index = 0; index < chunks.length - 1; index++) sink.write(chunks[index]!)
+    sink.end(chunks.at(-1))
+  } catch (fault) {
+    // The answer has begun, so no other one may follow.
+    sink.destroy()
+    throw fault
+  }
+}
+
+/** Sends an error in the caller's dialect. The only place where an error becomes an HTTP answer. */
+export function respondError(
+  sink: ByteSink,
+  error: GatewayError,
+  facts: { readonly dialect: ErrorDialect; readonly requestId: string; readonly headers?: readonly string[] },
+): void {
+  if (sink.closed) return
+  const body = Buffer.from(facts.dialect.body(error, facts.requestId))
+  const headers = [
+    'content-type',
+    'application/json',
+    'content-length',
+    String(body.byteLength),
+    'x-request-id',
+    facts.requestId,
+  ]
+  const retryAfter = retryAfterOf(error)
+  if (retryAfter !== undefined) headers.push('retry-after', String(retryAfter))
+  if (error.status === 401) headers.push('www-authenticate', 'Bearer')
+  // OpenAI's SDKs repeat a 5xx by themselves; where that cannot help, they are told not to.
+  if (!error.retryable && error.status >= 429) headers.push('x-should-retry', 'false')
+  if (facts.headers !== undefined) headers.push(...facts.headers)
+  sink.head(facts.dialect.status?.(error) ?? error.status, headers)
+  sink.end(body)
+}
+
+/** Sends an answer that was kept under an Idempotency-Key once more. */
+export function respondReplay(sink: ByteSink, answer: StoredAnswer, requestId: string): void {
+  if (sink.closed) return
+  sink.head(answer.status, [...answer.headers, 'x-request-id', requestId, 'idempotent-replayed', 'true'])
+  sink.end(answer.body)
+}
+
+/** Sends a small JSON answer of the gateway's own. */
+export function respondJson(sink: ByteSink, requestId: string, value: unknown): void {
+  const body = Buffer.from(JSON.stringify(value))
+  respondWhole(
+    sink,
+    {
+      status: 200,
+      headers: [
+        'content-type',
+        'application/json',
+        'content-length',
+        String(body.byteLength),
+        'x-request-id',
+        requestId,
+      ],
+    },
+    [body],
+  )
+}
+
+/** What an answer's headers tell beyond its content. */
+interface AnswerFacts {
+  readonly candidate: Candidate
+  readonly dropped: readonly string[]
+}
+
+/** Content type of server-sent events. */
+export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+
+/** Content type of an answer that is sent while it arrives. */
+export function streamTypeOf({ endpoint, body }: Parsed): string {
+  return endpoint.streamType?.(body) ?? EVENT_STREAM
+}
+
+/**
+ * Headers of a streamed answer. `no-transform` keeps compressing middleware from holding events back, and
+ * `x-accel-buffering` does the same for nginx.
+ */
+export function streamHead(admitted: Admitted, facts: AnswerFacts, contentType: string): string[] {
+  return answerHeaders(
+    ['content-type', contentType, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no'],
+    admitted,
+    facts,
+  )
+}
+
+/** Headers of a whole JSON answer; what it cost stands in them, because it is settled before it is sent. */
+export function wholeHead(
+  admitted: Admitted,
+  facts: AnswerFacts,
+  whole: { readonly byteLength: number; readonly costNanoDollars: bigint | undefined },
+): string[] {
+  const headers = ['content-type', 'application/json', 'content-length', String(whole.byteLength)]
+  if (whole.costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(whole.costNanoDollars))
+  return answerHeaders(headers, admitted, facts)
+}
+
+/** Headers of the receipt of a task. */
+export function taskHead(
+  admitted: Admitted,
+  facts: { readonly vendorId: string; readonly dropped: readonly string[]; readonly byteLength: number },
+): string[] {
+  const headers = ['content-type', 'application/json', 'content-length', String(facts.byteLength)]
+  return pushAnswer(headers, admitted, facts.vendorId, facts.dropped)
+}
+
+function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts): string[] {
+  return pushAnswer(headers, admitted, facts.candidate.vendor.id, facts.dropped)
+}
+
+function pushAnswer(headers: string[], admitted: Admitted, vendorId: string, dropped: readonly string[]): string[] {
+  headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', vendorId)
+  if (dropped.length > 0) headers.push('x-signalbox-dropped', headerText(dropped.join(', ')))
+  return pushLimits(headers, admitted)
+}
+
+/** Longest value that names what was left out; callers choose field names, and clients bound their headers. */
+const MAX_DROPPED_LENGTH = 2_048
+
+/** Text for a header: names that callers made up may hold anything. */
+function headerText(text: string): string {
+  const safe = text.replace(/[^\x20-\x7e]/g, '?')
+  return safe.length <= MAX_DROPPED_LENGTH ? safe : `${safe.slice(0, MAX_DROPPED_LENGTH)}...`
+}
+
+const REQUEST_HEADERS = [
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-reset-requests',
+] as const
+const TOKEN_HEADERS = ['x-ratelimit-limit-tokens', 'x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens'] as const
+
+/** Adds `x-ratelimit-*` as OpenAI writes them, where the caller has limits. */
+export function pushLimits(headers: string[], limits: Pick<Admission, 'requestBucket' | 'tokenBucket'>): string[] {
+  if (limits.requestBucket !== undefined) pushBucket(headers, REQUEST_HEADERS, limits.requestBucket)
+  if (limits.tokenBucket !== undefined) pushBucket(headers, TOKEN_HEADERS, limits.tokenBucket)
+  return headers
+}
+
+function pushBucket(headers: string[], names: readonly [string, string, string], bucket: BucketState): void {
+  const [limit, remaining, reset] = names
+  headers.push(limit, String(bucket.limit), remaining, String(bucket.remaining), reset, formatDuration(bucket.resetMs))
+}
+
+/** Writes a duration as OpenAI does: `120ms`, `1.5s`, `6m0s`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.ceil(milliseconds)}ms`
+  const seconds = Math.ceil(milliseconds / 100) / 10
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`
+}

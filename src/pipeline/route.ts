@@ -1,0 +1,47 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { RouteCandidate } from '../routing/route-candidate.ts'
+import type { Reserved } from './call-record.ts'
+import { canContinue, notFound } from './continuation.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/** A request and every candidate that could answer it. */
+export interface Routed {
+  readonly call: Reserved
+  /** Those of the model asked for, then those of its fallbacks. Never empty. Which of them to ask is decided when it is time. */
+  readonly candidates: readonly RouteCandidate[]
+}
+
+/**
+ * Lists who could answer: the model asked for by its routes and keys, then its fallbacks. A conversation goes on only with the
+ * credential with which it began.
+ * @throws GatewayError `interaction_not_found` when that credential is no longer configured; `model_not_configured` when no route
+ *   of the model is for a request like this.
+ */
+export function route(context: PipelineContext, call: Reserved): Routed {
+  const { chain, continued, routeOverride } = call
+  const [asked] = chain
+  let candidates =
+    chain.length === 1 && asked !== undefined
+      ? candidatesOf(context, call, asked)
+      : chain.flatMap((model) => candidatesOf(context, call, model))
+  if (continued?.previous !== undefined) {
+    candidates = candidates.filter((candidate) => canContinue(call, candidate))
+    if (candidates.length === 0) throw notFound(call)
+  }
+  if (routeOverride?.vendor !== undefined)
+    candidates = candidates.filter(({ vendor }) => vendor.id === routeOverride.vendor)
+  if (candidates.length === 0) throw noRoute(call)
+  return { call, candidates }
+}
+
+function candidatesOf(context: PipelineContext, call: Reserved, model: CatalogModel): readonly RouteCandidate[] {
+  return context.routes.candidatesOf(model, call.endpoint.kind, call.billingFields)
+}
+
+function noRoute({ body }: Reserved): GatewayError {
+  return new GatewayError('model_not_configured', {
+    message: `The model ${JSON.stringify(body.model)} has no route here for a request like this.`,
+    param: 'model',
+  })
+}

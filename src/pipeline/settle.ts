@@ -1,0 +1,213 @@
+import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
+import type { GatewayEvent } from '../core/events.ts'
+import { formatDollars } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
+import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { Resolution } from '../stores/ledger.ts'
+import { release } from './admit.ts'
+import type { Candidate, Hold, Reserved } from './call-record.ts'
+import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
+import { chargeFor } from './pricing.ts'
+import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
+import { fillUsage } from './usage-estimate.ts'
+import type { CallEnding } from './vendor-response.ts'
+
+/** What settling needs to know of a call that is over. */
+export interface SettlementInput {
+  readonly ending: CallEnding
+  readonly candidate: Candidate | undefined
+  /** HTTP status the caller gets or got. */
+  readonly status: number
+  /** Kept under the caller's Idempotency-Key when the call was charged, or completed with billing off. */
+  readonly answer: StoredAnswer | undefined
+}
+
+/** What was charged. */
+export interface SettlementResult {
+  /** Nano-dollars; undefined when billing is off, or when the store could not be told yet. */
+  readonly costNanoDollars: bigint | undefined
+  readonly usage: Usage | undefined
+}
+
+/**
+ * Ends what `reserve` and `admit` began: the hold is charged or voided, the caller's lease and unused tokens go back, and
+ * the host is told. The one place for whole answers, streams and failures alike. Never throws: an answer that a vendor has
+ * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
+ * an `internal-error` event; and `settlement-given-up` when it can be made no more.
+ */
+export async function settle(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+): Promise<SettlementResult> {
+  const usage = chargeableUsage(context, reserved, input)
+  let charged: bigint | undefined
+  try {
+    const resolution = await resolveHold(context, reserved, input, usage)
+    if (resolution?.resolved === false) noteEndedHold(context, reserved, input, usage)
+    charged = resolution?.charged
+  } catch (error) {
+    reportFault(context, reserved.requestId, 'settle', error)
+    resolveLater(context, reserved, input, { usage, error })
+  }
+  await release(context, reserved, (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0))
+  if (context.onEvent !== undefined) emitEnded(context, reserved, input, usage, charged ?? 0n)
+  return { costNanoDollars: charged, usage }
+}
+
+/** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
+function resolveLater(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  { usage, error }: { readonly usage: Usage | undefined; readonly error: unknown },
+): void {
+  const run = async (): Promise<void> => {
+    const resolution = await resolveHold(context, reserved, input, usage)
+    if (resolution?.resolved === false) noteEndedHold(context, reserved, input, usage)
+  }
+  const untilMs = context.clock.now() + context.holdTtlMs
+  settleLater(context, unsettled(reserved, input, usage), { run, untilMs, error })
+}
+
+/**
+ * The hold had ended before: by an earlier try whose acknowledgement was lost, which does no harm; or, once its time was over,
+ * perhaps by a sweep, which gave the money back.
+ */
+function noteEndedHold(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  usage: Usage | undefined,
+): void {
+  if (context.clock.now() < reserved.startedAtMs + context.holdTtlMs) return
+  const hold = unsettled(reserved, input, usage)
+  if (hold.amountNanoDollars > 0n) emitGivenUp(context, hold, 'hold-ended', undefined)
+}
+
+function unsettled(reserved: Reserved, input: SettlementInput, usage: Usage | undefined): UnsettledHold {
+  const { requestId, hold, principal } = reserved
+  const { accountId, keyId } = principal
+  const amountNanoDollars = hold === undefined ? 0n : (amountOf(reserved, hold, input, usage) ?? 0n)
+  return { requestId, holdId: hold?.id, taskId: undefined, accountId, keyId, amountNanoDollars }
+}
+
+/** What is charged; undefined: nothing, the hold is voided. */
+function amountOf(
+  reserved: Reserved,
+  hold: Hold,
+  { candidate }: SettlementInput,
+  usage: Usage | undefined,
+): bigint | undefined {
+  if (usage === undefined || candidate === undefined) return undefined
+  // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
+  return chargeFor(reserved, candidate, usage) ?? hold.amount
+}
+
+function emitEnded(
+  context: PipelineContext,
+  reserved: Reserved,
+  { candidate, ending, status }: SettlementInput,
+  usage: Usage | undefined,
+  costNanoDollars: bigint,
+): void {
+  emit(context, {
+    type: 'request-ended',
+    requestId: reserved.requestId,
+    endpoint: reserved.endpoint.id,
+    accountId: reserved.principal.accountId,
+    keyId: reserved.principal.keyId,
+    model: candidate?.model.id ?? reserved.body.model,
+    vendor: candidate?.vendor.id,
+    ending: ending.kind,
+    status,
+    code: ending.error?.code,
+    usage,
+    costNanoDollars,
+    durationMs: context.clock.now() - reserved.startedAtMs,
+  })
+}
+
+/** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
+function chargeableUsage(
+  context: PipelineContext,
+  reserved: Reserved,
+  { ending, candidate }: SettlementInput,
+): Usage | undefined {
+  if (ending.usage === undefined || candidate === undefined) return ending.estimatedUsage
+  const { limits } = candidate.model
+  const { usage, implausible } = plausibleUsage(ending.usage, { hold: reserved.estimate, limits })
+  const filled = fillUsage(usage, ending.estimatedUsage ?? {})
+  if (implausible.length > 0 || filled.missing.length > 0) {
+    const { requestId } = reserved
+    const fields = [...implausible, ...filled.missing]
+    emit(context, {
+      type: 'usage-implausible',
+      requestId,
+      vendor: candidate.vendor.id,
+      model: candidate.model.id,
+      fields,
+    })
+  }
+  return filled.usage
+}
+
+/** Gives what the ledger says; undefined where there was no hold. */
+async function resolveHold(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  usage: Usage | undefined,
+): Promise<Resolution | undefined> {
+  const { hold, claim } = reserved
+  const { candidate, answer, ending } = input
+  if (hold === undefined) {
+    if (claim !== undefined) await resolveClaim(context, claim, ending, answer)
+    return undefined
+  }
+  const nowMs = context.clock.now()
+  const amount = amountOf(reserved, hold, input, usage)
+  if (amount === undefined || candidate === undefined) return await context.store.ledger.void(hold.id, nowMs)
+  const description = `${reserved.endpoint.id} ${candidate.model.id}`
+  return await context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
+}
+
+async function resolveClaim(
+  context: PipelineContext,
+  claim: IdempotencyClaim,
+  ending: CallEnding,
+  answer: StoredAnswer | undefined,
+): Promise<void> {
+  const isKept = answer !== undefined && ending.kind === 'completed'
+  await (isKept ? context.store.idempotency.complete(claim, answer) : context.store.idempotency.release(claim))
+}
+
+type GivenUp = Extract<GatewayEvent, { type: 'settlement-given-up' }>
+
+/** What an operator needs to mend the ledger by hand, as the event has it. */
+export type UnsettledHold = Omit<GivenUp, 'type' | 'reason' | 'error'>
+
+/** Has a settlement that failed tried again; the operator is told when it is given up. */
+export function settleLater(
+  context: PipelineContext,
+  hold: UnsettledHold,
+  settlement: Pick<WaitingSettlement, 'run' | 'untilMs' | 'error'>,
+): void {
+  const { run, untilMs, error } = settlement
+  const giveUp = (reason: GiveUpReason, last: unknown): void => emitGivenUp(context, hold, reason, last)
+  context.settlementRetries.add({ run, untilMs, error, giveUp })
+}
+
+/** Tells the operator that a hold was not settled and will not be. */
+export function emitGivenUp(
+  context: PipelineContext,
+  hold: UnsettledHold,
+  reason: GivenUp['reason'],
+  error: unknown,
+): void {
+  const { amountNanoDollars, ...named } = hold
+  // Loggers write JSON, which has no bigint.
+  const amount = formatDollars(amountNanoDollars)
+  context.logger.error('a settlement is given up', { ...named, amount, reason, error })
+  emit(context, { type: 'settlement-given-up', ...hold, reason, error })
+}

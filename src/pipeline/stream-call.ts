@@ -1,0 +1,323 @@
+import type { Clock, Timer } from '../core/clock.ts'
+import type { ChunkedAnswer } from '../endpoints/operation.ts'
+import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
+import type {
+  Transport,
+  TransportControl,
+  TransportFailure,
+  TransportHandler,
+  TransportRequest,
+} from '../transport/transport.ts'
+import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+import { yieldToEventLoop } from './yield-to-event-loop.ts'
+
+/** Longest time that headers are held back for a first content; then they go out and comments keep the line open. */
+export const MAX_HOLD_BACK_MS = 15_000
+
+/** Largest error body that is read from a vendor. */
+const MAX_ERROR_BYTES = 1024 * 1024
+
+/** Microtasks by way of a settled promise: Node's `queueMicrotask` makes a resource for its hooks with each call. */
+const END_OF_TURN = Promise.resolve()
+
+const ABORTED: StreamEnd = {
+  kind: 'transport-failure',
+  failure: { phase: 'body', kind: 'aborted', error: new Error('aborted when a body had ended') },
+}
+
+/** What the beginning of a streamed call came to. */
+export type StreamOpening =
+  /** Content is here, or the hold-back time is over: the caller may get headers. */
+  | { readonly kind: 'open' }
+  /** The vendor answered with something that is no stream: an error, usually. */
+  | { readonly kind: 'answer'; readonly answer: ChunkedAnswer }
+  /** An error event before any content. */
+  | { readonly kind: 'vendor-failure'; readonly failure: VendorFailure }
+  | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
+  /** The stream ended, whole or cut, before any content. */
+  | { readonly kind: 'empty'; readonly isComplete: boolean }
+
+/** How a stream ended, seen from the vendor's side. */
+export type StreamEnd =
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
+
+/** Receives the caller's bytes of a stream once it is open. Must not throw. */
+export interface StreamReceiver {
+  onBytes(bytes: Uint8Array | string): void
+  onStreamEnd(end: StreamEnd): void
+}
+
+/** The further calls of an answer that takes several, whose bodies go into the same stream one after another. */
+export interface FollowingCalls {
+  /** Sends the next one; undefined after the last. */
+  send(handler: TransportHandler): TransportControl | undefined
+  /** Why such a call, answered with something that is no stream, ends the answer. */
+  refusal(answer: ChunkedAnswer): TransportFailure
+}
+
+/**
+ * One streamed answer of a vendor, which is one call, or several one after another: the stream's `end` is called after each
+ * body, and the next call is sent unless the stream has failed. Network reads of one turn of the event loop are put
+ * together, so that a burst of events costs the caller's side one write. Until a receiver is attached, bytes are kept.
+ */
+export class StreamCall implements TransportHandler {
+  readonly opening: Promise<StreamOpening>
+  readonly transform: StreamTransform
+  readonly #following: FollowingCalls | undefined
+  #isAborted = false
+  #isPaused = false
+  readonly #encoder: IncrementalEncoder | undefined
+  /** From a read whose work is done in steps until that is done. */
+  #isResting = false
+  #isWaitingForTurn = false
+  /** How the vendor's side ended while there was work left. */
+  #afterWork: (() => void) | undefined
+  #resolveOpening: ((opening: StreamOpening) => void) | undefined
+  #control: TransportControl | undefined
+  #receiver: StreamReceiver | undefined
+  #holdBack: Timer | undefined
+  #status = 0
+  #headers: HeaderMap = {}
+  #isEventStream = false
+  #plainChunks: Uint8Array[] = []
+  #plainByteLength = 0
+  // Emptied, not replaced: V8 puts arrays that live as long as a stream into its old space, and what stands in them stays.
+  readonly #reads: Uint8Array[] = []
+  readonly #kept: (Uint8Array | string)[] = []
+  #end: StreamEnd | undefined
+  #flushScheduled = false
+  readonly #flushTurn = (): void => this.#flush()
+
+  constructor(transform: StreamTransform, following?: FollowingCalls) {
+    this.transform = transform
+    this.#encoder = transform.encoder
+    this.#following = following
+    this.opening = new Promise((resolve) => {
+      this.#resolveOpening = resolve
+    })
+  }
+
+  begin(transport: Transport, request: TransportRequest, clock: Clock): void {
+    this.#holdBack = clock.schedule(MAX_HOLD_BACK_MS, () => {
+      if (this.#isEventStream) this.#open({ kind: 'open' })
+    })
+    this.#control = transport.send(request, this)
+  }
+
+  abort(): void {
+    this.#isAborted = true
+    this.#control?.abort()
+    // The transport has nothing more to say then.
+    if (this.#afterWork !== undefined) this.#waitForTurn()
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#control?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    if (this.#isResting) this.#waitForTurn()
+    else this.#control?.resume()
+  }
+
+  /** Attaches the receiver, which gets everything kept so far at once. */
+  attach(receiver: StreamReceiver): void {
+    this.#receiver = receiver
+    for (const bytes of this.#kept) receiver.onBytes(bytes)
+    this.#kept.length = 0
+    if (this.#end !== undefined) receiver.onStreamEnd(this.#end)
+  }
+
+  onHead(status: number, headers: HeaderMap): void {
+    this.#isEventStream =
+      status >= 200 && status < 300 && mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
+    if (this.#isEventStream) return
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onData(chunk: Uint8Array): void {
+    if (!this.#isEventStream) {
+      this.#plainByteLength += chunk.byteLength
+      if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)
+      else this.#refuse(new Error(`an answer that is no stream is larger than ${MAX_ERROR_BYTES} bytes`))
+      return
+    }
+    this.#reads.push(chunk)
+    if (this.#flushScheduled) return
+    this.#flushScheduled = true
+    void END_OF_TURN.then(this.#flushTurn)
+  }
+
+  onEnd(): void {
+    if (!this.#isEventStream) {
+      this.#answered({ status: this.#status, headers: this.#headers, chunks: this.#plainChunks })
+      return
+    }
+    this.#flush()
+    if (this.#end !== undefined) return
+    if (this.#hasWork) this.#afterWork = () => this.#endBody()
+    else this.#endBody()
+  }
+
+  onFailure(failure: TransportFailure): void {
+    this.#flush()
+    const end: StreamEnd = { kind: 'transport-failure', failure }
+    if (this.#hasWork) this.#afterWork = () => this.#finish(end)
+    else this.#finish(end)
+  }
+
+  get #hasWork(): boolean {
+    return this.#encoder?.hasWork === true && !this.#isAborted
+  }
+
+  #endBody(): void {
+    if (!this.#read(undefined)) return
+    if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
+  }
+
+  /** An answer that is no stream decides how the call opens; of a later call it is the end. */
+  #answered(answer: ChunkedAnswer): void {
+    if (this.#resolveOpening === undefined && this.#following !== undefined)
+      this.#finish({ kind: 'transport-failure', failure: this.#following.refusal(answer) })
+    else this.#open({ kind: 'answer', answer })
+  }
+
+  /** False when there is no further call to make. */
+  #beginNext(following: FollowingCalls): boolean {
+    if (this.transform.failure !== undefined) return false
+    if (this.transform.hasContent) this.#open({ kind: 'open' })
+    if (this.#isAborted) {
+      this.#finish(ABORTED)
+      return true
+    }
+    const control = following.send(this)
+    if (control === undefined) return false
+    this.#control = control
+    if (this.#isPaused || this.#isResting) control.pause()
+    return true
+  }
+
+  #flush(): void {
+    this.#flushScheduled = false
+    if (this.#reads.length === 0) return
+    const bytes = joinChunks(this.#reads)
+    this.#reads.length = 0
+    if (!this.#read(bytes)) return
+    if (this.#encoder !== undefined) this.#rest()
+    else this.#look()
+  }
+
+  /** What the bytes so far mean for the call. */
+  #look(): void {
+    if (this.transform.failure !== undefined) {
+      // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
+      this.#finish({ kind: 'ended' })
+      this.abort()
+    } else if (this.transform.hasContent) this.#open({ kind: 'open' })
+  }
+
+  #rest(): void {
+    if (this.#isResting) return
+    this.#isResting = true
+    this.#control?.pause()
+    this.#waitForTurn()
+  }
+
+  #waitForTurn(): void {
+    if (this.#isWaitingForTurn) return
+    this.#isWaitingForTurn = true
+    yieldToEventLoop(() => {
+      this.#isWaitingForTurn = false
+      if (this.#end === undefined) this.#takeTurn()
+    })
+  }
+
+  /** One step; reading goes on when all of them are done. While the caller is slow nothing is done. */
+  #takeTurn(): void {
+    if (this.#isAborted && this.#afterWork !== undefined) {
+      this.#finish(ABORTED)
+      return
+    }
+    if (this.#hasWork && this.#isPaused) return
+    if (this.#hasWork && !this.#step()) return
+    if (this.#hasWork) {
+      if (this.transform.hasContent) this.#open({ kind: 'open' })
+      this.#waitForTurn()
+      return
+    }
+    this.#isResting = false
+    this.#look()
+    if (this.#end !== undefined) return
+    const after = this.#afterWork
+    this.#afterWork = undefined
+    if (after !== undefined) after()
+    else if (!this.#isPaused) this.#control?.resume()
+  }
+
+  /**
+   * Gives bytes to the decoder, or, undefined, tells it that the body has ended. One that throws ends this call: it is called
+   * from the network's own callbacks, where nobody would catch it.
+   */
+  #read(bytes: Uint8Array | undefined): boolean {
+    try {
+      if (bytes === undefined) this.#deliver(this.transform.end())
+      else if (this.#encoder === undefined) this.#deliver(this.transform.push(bytes))
+      else this.#encoder.take(bytes)
+      return true
+    } catch (cause) {
+      this.#refuse(new Error('the stream could not be read', { cause }))
+      return false
+    }
+  }
+
+  #step(): boolean {
+    try {
+      this.#deliver(this.#encoder?.next())
+      return true
+    } catch (cause) {
+      this.#refuse(new Error('the stream could not be read', { cause }))
+      return false
+    }
+  }
+
+  /** What the vendor sends cannot be used. Its failure is noted before the call is given up, which would say nothing of it. */
+  #refuse(error: Error): void {
+    this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'protocol', error } })
+    this.abort()
+  }
+
+  #deliver(bytes: Uint8Array | string | undefined): void {
+    if (bytes === undefined || bytes.length === 0 || this.#end !== undefined) return
+    if (this.#receiver === undefined) this.#kept.push(bytes)
+    else this.#receiver.onBytes(bytes)
+  }
+
+  #finish(end: StreamEnd): void {
+    if (this.#end !== undefined) return
+    this.#end = end
+    this.#open(this.#openingAtEnd(end))
+    const receiver = this.#receiver
+    // What outlives a call in V8's old space must not keep the caller's side and the vendor's alive with it.
+    this.#receiver = undefined
+    receiver?.onStreamEnd(end)
+  }
+
+  #openingAtEnd(end: StreamEnd): StreamOpening {
+    if (end.kind === 'transport-failure' && !this.transform.hasContent) return end
+    if (this.transform.failure !== undefined && !this.transform.hasContent)
+      return { kind: 'vendor-failure', failure: this.transform.failure }
+    return this.transform.hasContent ? { kind: 'open' } : { kind: 'empty', isComplete: this.transform.isComplete }
+  }
+
+  #open(opening: StreamOpening): void {
+    if (this.#resolveOpening === undefined) return
+    this.#holdBack?.cancel()
+    this.#resolveOpening(opening)
+    this.#resolveOpening = undefined
+  }
+}

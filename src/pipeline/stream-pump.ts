@@ -1,0 +1,199 @@
+import type { Timer } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import { SSE_COMMENT } from '../wire/sse.ts'
+import type { Reserved } from './call-record.ts'
+import { failureOfTransport, failureOfVendor } from './error-classification.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
+import type { StreamEnd, StreamReceiver } from './stream-call.ts'
+import { cutUsage, promptUsage } from './usage-estimate.ts'
+import type { CallEnding, StreamResponse } from './vendor-response.ts'
+
+/** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
+const COMMENT_AFTER_MS = 15_000
+
+/** Most bytes of a stream that are kept for replay under an Idempotency-Key. */
+const MAX_REPLAY_BYTES = 8 * 1024 * 1024
+
+/** What a finished stream leaves behind. */
+export interface PumpedStream {
+  readonly ending: CallEnding
+  readonly contentType: string
+  /** The caller's bytes, for replay; undefined when nobody asked to keep them or they grew too large. */
+  readonly recorded: Uint8Array | undefined
+  /** Set when the caller's side failed by a fault of its own, and not because the caller left. */
+  readonly sinkFault: GatewayError | undefined
+}
+
+/**
+ * Sends an open stream to the caller until it ends, fails or is abandoned. Resolves once, with what to charge for; the
+ * caller's side is already ended then.
+ */
+export function pumpStream(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: StreamResponse,
+): Promise<PumpedStream> {
+  return new Promise((resolve) => {
+    new StreamPump(context, reserved, response, resolve).begin()
+  })
+}
+
+class StreamPump implements StreamReceiver {
+  readonly #context: PipelineContext
+  readonly #reserved: Reserved
+  readonly #response: StreamResponse
+  readonly #resolve: (pumped: PumpedStream) => void
+  #recorded: Buffer[] | undefined
+  readonly #type: string
+  #recordedByteLength = 0
+  #lastWriteMs = 0
+  #silenceTimer: Timer | undefined
+  #hasHead = false
+  #sinkFault: GatewayError | undefined
+
+  constructor(
+    context: PipelineContext,
+    reserved: Reserved,
+    response: StreamResponse,
+    resolve: (pumped: PumpedStream) => void,
+  ) {
+    this.#context = context
+    this.#reserved = reserved
+    this.#response = response
+    this.#resolve = resolve
+    this.#recorded = reserved.claim === undefined ? undefined : []
+    this.#type = streamTypeOf(reserved)
+  }
+
+  begin(): void {
+    this.#reserved.releaseBody()
+    this.#reserved.sink.onDrain(() => this.#response.call.resume())
+    this.#toCaller(() => this.#sendHead())
+    // In anything else a comment would be content.
+    if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
+    this.#reserved.caller.onDisconnect = () => this.#abandon()
+    this.#response.call.attach(this)
+  }
+
+  onBytes(bytes: Uint8Array | string): void {
+    this.#record(bytes)
+    const { caller, sink } = this.#reserved
+    if (caller.isDisconnected) return
+    this.#lastWriteMs = this.#context.clock.now()
+    if (this.#sinkFault !== undefined) return
+    // As `#toCaller`, but without a closure for every piece of every stream.
+    try {
+      if (!sink.write(bytes)) this.#response.call.pause()
+    } catch (cause) {
+      this.#failed(cause)
+    }
+  }
+
+  onStreamEnd(end: StreamEnd): void {
+    this.#silenceTimer?.cancel()
+    const ending = this.#endingOf(end)
+    const { sink, endpoint, calls, caller } = this.#reserved
+    const { transform } = this.#response.call
+    if (transform.isComplete && transform.failure === undefined) this.#response.end('completed')
+    else this.#response.end(calls.isAborted || caller.isDisconnected ? 'aborted' : 'broken')
+    this.#toCaller(() => {
+      if (ending.error === undefined) sink.end()
+      else if (this.#type === EVENT_STREAM) sink.end(endpoint.errors.streamEvent(ending.error))
+      // Anything else has no place for an error.
+      else sink.destroy()
+    })
+    const recorded =
+      ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined
+    this.#resolve({ ending, contentType: this.#type, recorded, sinkFault: this.#sinkFault })
+  }
+
+  /**
+   * Whatever the sink throws must reach neither the network's callbacks nor the settlement: the vendor is stopped, and what
+   * came is charged. A caller who has bytes already gets no clean end.
+   */
+  #toCaller(step: () => void): void {
+    if (this.#sinkFault !== undefined) return
+    try {
+      step()
+    } catch (cause) {
+      this.#failed(cause)
+    }
+  }
+
+  #failed(cause: unknown): void {
+    this.#sinkFault = GatewayError.from(cause)
+    if (this.#hasHead) this.#reserved.sink.destroy()
+    this.#reserved.calls.abort()
+  }
+
+  #endingOf(end: StreamEnd): CallEnding {
+    const { transform } = this.#response.call
+    const { estimate } = this.#reserved
+    const estimatedUsage = promptUsage(estimate, transform.outputTokensSeen)
+    if (transform.isComplete && transform.failure === undefined) {
+      if (transform.isRefusal === true)
+        return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
+      return { kind: 'completed', usage: transform.usage, estimatedUsage, error: undefined }
+    }
+    const usage =
+      transform.usage === undefined ? undefined : cutUsage(estimate, transform.usage, transform.outputTokensSeen)
+    // Paid job failed before any content: do not charge.
+    const isBare = this.#reserved.endpoint.isPaidJob === true && !transform.hasContent
+    const came = isBare ? NOTHING_CAME : { usage, estimatedUsage }
+    if (transform.failure !== undefined) {
+      return { kind: 'failed', ...came, error: failureOfVendor(transform.failure).error }
+    }
+    if (this.#reserved.caller.isDisconnected) {
+      return { kind: 'abandoned', usage, estimatedUsage, error: new GatewayError('client_closed_request') }
+    }
+    if (this.#sinkFault !== undefined) return { kind: 'failed', usage, estimatedUsage, error: this.#sinkFault }
+    const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
+    return { kind: 'failed', ...came, error }
+  }
+
+  #sendHead(): void {
+    const { caller, sink } = this.#reserved
+    if (caller.isDisconnected) return
+    sink.head(200, streamHead(this.#reserved, this.#response, this.#type))
+    this.#hasHead = true
+  }
+
+  #abandon(): void {
+    const { calls, endpoint } = this.#reserved
+    calls.abandon(this.#context.disconnects, endpoint.id, this.#context.clock)
+    // The sink will never drain again; a call that is drained must not wait for it.
+    this.#response.call.resume()
+  }
+
+  #record(bytes: Uint8Array | string): void {
+    if (this.#recorded === undefined) return
+    const buffer =
+      typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#recordedByteLength += buffer.byteLength
+    if (this.#recordedByteLength > MAX_REPLAY_BYTES) this.#recorded = undefined
+    else this.#recorded.push(buffer)
+  }
+
+  #watchSilence(delayMs: number): void {
+    this.#silenceTimer = this.#context.clock.schedule(delayMs, () => {
+      const silentMs = this.#context.clock.now() - this.#lastWriteMs
+      if (silentMs >= COMMENT_AFTER_MS && this.#response.call.transform.atBoundary) {
+        this.#toCaller(() => this.#reserved.sink.write(SSE_COMMENT))
+        this.#lastWriteMs = this.#context.clock.now()
+      }
+      this.#watchSilence(Math.max(1_000, COMMENT_AFTER_MS - (this.#context.clock.now() - this.#lastWriteMs)))
+    })
+  }
+}
+
+const NOTHING_CAME = { usage: undefined, estimatedUsage: undefined }
+
+const CUT = "The model vendor's stream ended before the answer was complete."
+
+function cutError(end: StreamEnd & { kind: 'transport-failure' }): GatewayError {
+  const { error } = failureOfTransport(end.failure)
+  return end.failure.kind === 'reset'
+    ? new GatewayError('upstream_unavailable', { message: CUT, cause: end.failure.error })
+    : error
+}

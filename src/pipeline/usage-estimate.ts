@@ -1,0 +1,71 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import type { Usage, UsageField } from '../core/usage.ts'
+import { estimateTokens } from '../endpoints/token-estimate.ts'
+import type { Parsed } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/** Upper estimate of what a request will use at a model. */
+export function estimateFor(context: PipelineContext, parsed: Parsed, model: CatalogModel): Usage {
+  const { endpoint, body, bytes } = parsed
+  const textBytes = endpoint.textBytes === undefined ? (bytes?.byteLength ?? 0) : endpoint.textBytes(body)
+  const inputTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
+  return endpoint.estimate(body, inputTokens, model)
+}
+
+/**
+ * What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. Pictures and
+ * speech are charged as they were held for: the vendor makes them whether anybody waits or not.
+ */
+export function promptUsage(estimate: Usage, outputTokensSeen: number): Usage {
+  if (isMedia(estimate)) return estimate
+  return {
+    inputTokens: estimate.inputTokens ?? 0,
+    outputTokens: Math.min(outputTokensSeen, estimate.outputTokens ?? outputTokensSeen),
+  }
+}
+
+/** What a whole answer without reported usage is charged for: the prompt, and its own size, within the estimate. */
+export function outputBound(estimate: Usage, byteLength: number): Usage {
+  return promptUsage(estimate, estimateTokens(byteLength))
+}
+
+/**
+ * What an answer that was cut is charged for: what the vendor has reported so far, with at least the output seen. Vendors
+ * report usage in pieces during a stream, and the last piece of a cut one is missing.
+ */
+export function cutUsage(estimate: Usage, reported: Usage, outputTokensSeen: number): Usage {
+  const seen = promptUsage(estimate, outputTokensSeen)
+  if (isMedia(estimate)) return { ...seen, ...reported }
+  return {
+    ...reported,
+    inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
+    outputTokens: Math.max(reported.outputTokens ?? 0, seen.outputTokens ?? 0),
+  }
+}
+
+function isMedia(estimate: Usage): boolean {
+  return estimate.images !== undefined || estimate.characters !== undefined
+}
+
+/** A report with its gaps filled, and the names of the fields that were missing in it. */
+export interface FilledUsage {
+  readonly usage: Usage
+  readonly missing: readonly UsageField[]
+}
+
+/**
+ * Fills what a vendor's report leaves out of the fields that were held for: a report without a count, or with a count that
+ * is no number, must not make a call free.
+ */
+export function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
+  let missing: UsageField[] | undefined
+  for (const field in estimated) {
+    const name = field as UsageField
+    if (reported[name] !== undefined || estimated[name] === 0) continue
+    missing ??= []
+    missing.push(name)
+  }
+  return missing === undefined ? { usage: reported, missing: NONE } : { usage: { ...estimated, ...reported }, missing }
+}
+
+const NONE: readonly UsageField[] = []

@@ -1,0 +1,252 @@
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { TaskBehaviour } from '../endpoints/task.ts'
+import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { respondJson } from '../pipeline/respond.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { TaskPage, TaskRecord } from '../stores/task-store.ts'
+import type { WebhookDelivery } from '../stores/webhook-store.ts'
+import { endTask } from './apply-report.ts'
+import { cancelAtVendor, vendorOf } from './ask-vendor.ts'
+import { sendContent } from './send-content.ts'
+import { TASK_LEASE_MS } from './task-worker.ts'
+import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+
+/** What can be done with one task, and by which methods: the paths below `…/{id}`, of which `read` is the task itself. */
+export const TASK_ACTIONS = {
+  read: ['GET', 'HEAD'],
+  cancel: ['POST'],
+  content: ['GET'],
+  webhooks: ['GET', 'HEAD'],
+  'webhooks/resend': ['POST'],
+} as const
+
+/** One of them. */
+export type TaskAction = keyof typeof TASK_ACTIONS
+
+/** A request about tasks of one endpoint, from a caller who is known. */
+export interface TaskRequest {
+  readonly request: GatewayRequest
+  readonly sink: ByteSink
+  readonly requestId: string
+  readonly principal: Principal
+  readonly endpoint: Endpoint
+  /** Undefined: the list of tasks. */
+  readonly target: { readonly taskId: string; readonly action: TaskAction } | undefined
+  readonly wakeWebhooks: WakeWebhooks
+}
+
+/**
+ * Answers a request about tasks. An account sees its own only; foreign, unknown and malformed ids get the same bytes.
+ * @throws GatewayError as the actions do, `permission_denied` for a key that may not use the endpoint of the tasks,
+ *   `rate_limited`, and `store_unavailable`.
+ */
+export async function serveTaskRequest(context: PipelineContext, asked: TaskRequest): Promise<void> {
+  const { principal, endpoint } = asked
+  if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
+  await countTaskRequest(context, principal)
+  try {
+    await answer(context, asked)
+  } catch (cause) {
+    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+  }
+}
+
+/** Task requests for each request of the key's limit. */
+const TASK_REQUESTS_PER_REQUEST = 10
+
+/**
+ * Counts a request about tasks. These have a bucket of their own, ten times the key's requests per minute: polling does not
+ * use generation quota, and still has an end. A key without a limit of requests has none here either.
+ * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
+ */
+async function countTaskRequest(context: PipelineContext, { keyId, limits }: Principal): Promise<void> {
+  const requestsPerMinute = limits?.requestsPerMinute ?? context.limits.requestsPerMinute
+  if (requestsPerMinute === undefined) return
+  const take = { bucket: `tasks:${keyId}`, amount: 1, perMinute: requestsPerMinute * TASK_REQUESTS_PER_REQUEST }
+  const decision = await context.rateLimiter.take([take], context.clock.now())
+  if (!decision.allowed) throw new GatewayError('rate_limited', { retryAfterSeconds: decision.retryAfterMs / 1000 })
+}
+
+async function answer(context: PipelineContext, asked: TaskRequest): Promise<void> {
+  const { request, sink, requestId, principal, endpoint, target, wakeWebhooks } = asked
+  const { accountId } = principal
+  const { task: behaviour } = endpoint
+  if (behaviour === undefined) throw new GatewayError('task_not_found')
+  if (target === undefined)
+    return respondJson(sink, requestId, await listTasks(context, accountId, endpoint.id, behaviour, request.query))
+  const task = await findTask(context, accountId, endpoint.id, target.taskId)
+  switch (target.action) {
+    case 'read':
+      return respondJson(sink, requestId, behaviour.record(await upToDate(context, task, wakeWebhooks)))
+    case 'cancel':
+      return respondJson(sink, requestId, behaviour.record(await cancelTask(context, task, wakeWebhooks)))
+    case 'content':
+      return await sendContent(context, asked, await upToDate(context, task, wakeWebhooks))
+    case 'webhooks':
+      return respondJson(sink, requestId, await deliveryList(context, accountId, task.id))
+    case 'webhooks/resend': {
+      const { webhooks } = context.store
+      const nowMs = context.clock.now()
+      for (const delivery of await webhooks.list(accountId, task.id))
+        await webhooks.resend(accountId, delivery.id, nowMs)
+      wakeWebhooks()
+      return respondJson(sink, requestId, await deliveryList(context, accountId, task.id))
+    }
+  }
+}
+
+/** What an id in a path may look like: ours, or a vendor's. Anything else is unknown before a store is asked. */
+const TASK_ID = /^[A-Za-z0-9_-]{1,128}$/
+
+/** True for text that may be the id of a task. */
+export function isTaskId(text: string): boolean {
+  return TASK_ID.test(text)
+}
+
+/** An account's own task of an endpoint, by our id or the vendor's. */
+async function findTask(
+  context: PipelineContext,
+  accountId: string,
+  endpointId: string,
+  id: string,
+): Promise<TaskRecord> {
+  const task = isTaskId(id) ? await context.store.tasks.find(accountId, id) : undefined
+  if (task === undefined || task.details.endpoint !== endpointId) throw new GatewayError('task_not_found')
+  return task
+}
+
+/**
+ * The task, asked about at the vendor first when that is due. Callers who ask often do not make the gateway ask more often:
+ * what is not due, or beyond the vendor's budget, or in another process's hands, is answered from the record.
+ */
+async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
+  const nowMs = context.clock.now()
+  const budget = vendorOf(context, task)?.operation.pollBudget
+  if (budget === undefined || !POLLED_STATES.includes(task.state) || task.nextPollAtMs > nowMs) return task
+  const { vendorAccount, id } = task
+  try {
+    const query = { vendorAccount, id, nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: 1, budget }
+    const [taken] = await context.store.tasks.leaseDue(query)
+    return taken === undefined ? task : await refreshTask(context, taken, wake)
+  } catch (error) {
+    // The record as it was found is still an answer.
+    reportFault(context, task.details.requestId, 'tasks', error)
+    return task
+  }
+}
+
+/**
+ * Cancels a task that has not begun to run, at the vendor first: only the vendor's consent frees the money.
+ * @throws GatewayError `task_not_cancellable` when it runs or has ended; `upstream_unavailable` when the vendor cannot be
+ *   asked.
+ */
+export async function cancelTask(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
+  const asked = vendorOf(context, task)
+  if (task.state !== 'queued' || task.upstreamId === undefined || asked === undefined)
+    throw new GatewayError('task_not_cancellable')
+  const answer = await cancelAtVendor(context, asked, task.upstreamId)
+  if (answer.kind === 'refused' && answer.failure.kind === 'caller') throw new GatewayError('task_not_cancellable')
+  if (answer.kind !== 'answer') throw new GatewayError('upstream_unavailable')
+  const nowMs = context.clock.now()
+  const cancelled = await commit(context, task, endTask(task, task.details, { state: 'cancelled', nowMs }), wake)
+  // A report may have come in between: then the task is what the report made it.
+  if (cancelled.state !== 'cancelled') throw new GatewayError('task_not_cancellable')
+  return cancelled
+}
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+
+/** A page of records, newest first, as OpenAI's lists are written. */
+interface TaskList {
+  readonly object: 'list'
+  readonly data: readonly object[]
+  readonly has_more: boolean
+  readonly first_id: string | null
+  readonly last_id: string | null
+}
+
+/**
+ * An account's own tasks of an endpoint. The query takes `limit` (1 to 100, default 20), `after` and `before` (ids of ours).
+ * @throws GatewayError `invalid_request` naming the parameter.
+ */
+async function listTasks(
+  context: PipelineContext,
+  accountId: string,
+  endpointId: string,
+  behaviour: TaskBehaviour,
+  query: string,
+): Promise<TaskList> {
+  const parameters = new URLSearchParams(query)
+  const limit = limitOf(parameters.get('limit'))
+  const after = cursorOf(parameters, 'after')
+  const before = cursorOf(parameters, 'before')
+  const { tasks, hasMore } = await pageOf(context, accountId, endpointId, { limit, after, before })
+  return {
+    object: 'list',
+    data: tasks.map((task) => behaviour.record(task)),
+    has_more: hasMore,
+    first_id: tasks[0]?.id ?? null,
+    last_id: tasks.at(-1)?.id ?? null,
+  }
+}
+
+/** Stores list the tasks of all endpoints, so pages are read until one is full of those that are asked for. */
+async function pageOf(
+  context: PipelineContext,
+  accountId: string,
+  endpointId: string,
+  { limit, ...cursors }: { limit: number; after: string | undefined; before: string | undefined },
+): Promise<TaskPage> {
+  let { after, before } = cursors
+  let tasks: TaskRecord[] = []
+  for (;;) {
+    const page = await context.store.tasks.list(accountId, { limit: limit - tasks.length, after, before })
+    const own = page.tasks.filter(({ details }) => details.endpoint === endpointId)
+    tasks = before === undefined ? [...tasks, ...own] : [...own, ...tasks]
+    const next = before === undefined ? page.tasks.at(-1) : page.tasks[0]
+    if (!page.hasMore || tasks.length === limit || next === undefined) return { tasks, hasMore: page.hasMore }
+    if (before === undefined) after = next.id
+    else before = next.id
+  }
+}
+
+function limitOf(text: string | null): number {
+  if (text === null) return DEFAULT_LIMIT
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw new GatewayError('invalid_request', { message: `limit: must be 1 to ${MAX_LIMIT}`, param: 'limit' })
+}
+
+function cursorOf(parameters: URLSearchParams, name: 'after' | 'before'): string | undefined {
+  const id = parameters.get(name)
+  if (id === null) return undefined
+  if (!isTaskId(id))
+    throw new GatewayError('invalid_request', { message: `${name}: is not the id of a task`, param: name })
+  return id
+}
+
+async function deliveryList(context: PipelineContext, accountId: string, taskId: string): Promise<unknown> {
+  const deliveries = await context.store.webhooks.list(accountId, taskId)
+  return { object: 'list', data: deliveries.map(readableDelivery), has_more: false }
+}
+
+function readableDelivery(delivery: WebhookDelivery): unknown {
+  return {
+    id: delivery.id,
+    object: 'webhook.delivery',
+    task_id: delivery.taskId,
+    url: delivery.url,
+    state: delivery.state,
+    created_at: Math.floor(delivery.createdAtMs / 1000),
+    next_attempt_at: delivery.state === 'pending' ? Math.floor(delivery.nextAttemptAtMs / 1000) : null,
+    attempts: delivery.attempts.map(({ atMs, status, error, durationMs }) => ({
+      at: Math.floor(atMs / 1000),
+      status: status ?? null,
+      error: error ?? null,
+      duration_ms: durationMs,
+    })),
+  }
+}

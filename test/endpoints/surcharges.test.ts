@@ -1,0 +1,177 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { definePrices } from '../../src/catalog/prices/prices.ts'
+import { CHAT_SURCHARGES, chatSurcharges } from '../../src/endpoints/chat/chat-surcharges.ts'
+import {
+  MESSAGES_SURCHARGES,
+  messagesSearches,
+  messagesSurcharges,
+} from '../../src/endpoints/messages/messages-surcharges.ts'
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
+
+const SURCHARGES = [...CHAT_SURCHARGES, ...MESSAGES_SURCHARGES]
+
+let started: StartedGateway | undefined
+
+afterEach(async () => {
+  await started?.close()
+  started = undefined
+})
+
+describe('what costs more than tokens', () => {
+  test.each([
+    [{ service_tier: 'priority' }, { service_tier: 'priority' }],
+    [{ service_tier: 'of the future' }, { service_tier: 'of the future' }],
+    [{ service_tier: 'flex' }, {}],
+    [{ service_tier: null, web_search_options: null, modalities: ['text'] }, {}],
+    [{ web_search_options: {} }, { web_search: 'true' }],
+    [{ enable_search: true }, { web_search: 'true' }],
+    [{ enable_search: false }, {}],
+    [{ modalities: ['text', 'audio'] }, { output_audio: 'true' }],
+  ])('in a chat: %j is %j', (request, fields) => {
+    expect(chatSurcharges(request)).toEqual(fields)
+  })
+
+  test.each([
+    [{ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, { web_search: 'true' }],
+    [
+      { tools: [{ name: 'web_search', input_schema: {} }, { type: 'custom', name: 'x' }, { type: 'bash_20250124' }] },
+      {},
+    ],
+    [
+      { tools: [{ type: 'code_execution_20250825' }], speed: 'fast' },
+      { code_execution: 'true', speed: 'fast' },
+    ],
+    [{ inference_geo: 'us' }, { inference_geo: 'us' }],
+    [{ service_tier: 'auto', speed: 'standard', inference_geo: 'global', tools: null }, {}],
+  ])('in a message: %j is %j', (request, fields) => {
+    expect(messagesSurcharges(request)).toEqual(fields)
+  })
+
+  test.each([
+    [[{ type: 'web_search_20250305', max_uses: 3 }], 3],
+    [[{ type: 'web_search_20250305' }], 10],
+    [[{ type: 'web_search_20250305', max_uses: -1 }], 10],
+    [
+      [
+        { type: 'web_search_20250305', max_uses: 2 },
+        { type: 'web_search_20260101', max_uses: 4 },
+      ],
+      6,
+    ],
+    [[{ name: 'web_search', input_schema: {}, max_uses: 9 }], undefined],
+    [undefined, undefined],
+  ])('a message with the tools %j is held for so many searches: %s', (tools, searches) => {
+    expect(messagesSearches({ tools })).toBe(searches)
+  })
+})
+
+test('a price of searches is a price for calls that may search, and no hindrance to others', () => {
+  const token = { model: 'm', meter: 'input_token', amount: '1', per: 1000 } as const
+  const search = { model: 'm', meter: 'web_search', amount: '1' } as const
+  const everywhere = definePrices({ currency: 'USD', prices: [token, search] })
+  const inEurope = definePrices({ currency: 'USD', prices: [token, { ...search, when: { inference_geo: 'eu' } }] })
+  const pricesSearch = (prices: typeof everywhere, fields: Record<string, string>): boolean | undefined => {
+    const rate = prices.quote('m', fields, SURCHARGES)
+    return rate === undefined ? undefined : rate.numerators.web_search !== undefined
+  }
+
+  expect(pricesSearch(everywhere, {})).toBe(false)
+  expect(pricesSearch(everywhere, { web_search: 'true' })).toBe(true)
+  expect(pricesSearch(inEurope, {})).toBe(false)
+  expect(pricesSearch(inEurope, { web_search: 'true' })).toBeUndefined()
+  expect(pricesSearch(inEurope, { web_search: 'true', inference_geo: 'eu' })).toBe(true)
+})
+
+test('a price list without a row for a surcharge has no price for it, and one with a row has', () => {
+  const token = { model: 'm', meter: 'input_token', amount: '1', per: 1000 } as const
+  const plain = definePrices({ currency: 'USD', prices: [token] })
+  const tiered = definePrices({
+    currency: 'USD',
+    prices: [token, { ...token, amount: '2', when: { service_tier: 'priority' } }],
+  })
+
+  expect(plain.quote('m', { size: 'any' }, SURCHARGES)).toBeDefined()
+  expect(plain.quote('m', { service_tier: 'priority' }, SURCHARGES)).toBeUndefined()
+  expect(tiered.quote('m', { service_tier: 'priority' }, SURCHARGES)).not.toBe(tiered.quote('m', {}, SURCHARGES))
+  expect(tiered.quote('m', { service_tier: 'fast' }, SURCHARGES)).toBeUndefined()
+  expect(tiered.quote('m', { service_tier: 'priority', web_search: 'true' }, SURCHARGES)).toBeUndefined()
+})
+
+describe('a request for what the price list does not name', () => {
+  const messages = [{ role: 'user', content: 'hi' }]
+  const SEARCH = {
+    model: 'cl-sonnet-4-6',
+    max_tokens: 9,
+    messages,
+    tools: [{ type: 'web_search_20250305', name: 'web_search' }],
+  }
+
+  test.each([
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, service_tier: 'priority' }],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, web_search_options: {} }],
+    ['/v1/messages', SEARCH],
+    ['/v1/messages', { model: 'cl-sonnet-4-6', max_tokens: 9, messages, speed: 'fast' }],
+  ])('reaches no vendor: %s %j', async (path, body) => {
+    started = await startGateway()
+    const answer = await started.post(path, body)
+
+    expect(answer.status).toBe(503)
+    expect(await answer.text()).toContain('no price for this use')
+    expect(started.sandbox.requests).toHaveLength(0)
+    expect(started.events).toMatchObject([{ type: 'request-refused', code: 'model_not_priced' }])
+  })
+
+  test('goes through where the list names it, for what the row says', async () => {
+    const row = { model: 'cl-sonnet-4-6', meter: 'request', amount: '0.05', when: { web_search: 'true' } } as const
+    const free = { model: 'cl-sonnet-4-6', meter: 'request', amount: '0' } as const
+    started = await startGateway({ prices: { ...testPrices, prices: [...testPrices.prices, row, free] } })
+    const { tools: _none, ...plain } = SEARCH
+    const costs: number[] = []
+    for (const body of [plain, SEARCH]) {
+      const answer = await started.post('/v1/messages', body)
+      expect(answer.status, await answer.clone().text()).toBe(200)
+      costs.push(Number(answer.headers.get('x-signalbox-cost')))
+      await answer.text()
+    }
+
+    expect(costs[0]).toBeLessThan(0.05)
+    expect(costs[1]).toBeGreaterThan(0.05)
+  })
+
+  test('costs one search in a chat, whose vendor does not count them, and none in a chat that may not search', async () => {
+    const row = { model: 'chat-relayed', meter: 'web_search', amount: '0.03' } as const
+    started = await startGateway({ prices: { ...testPrices, prices: [...testPrices.prices, row] } })
+    const costs: number[] = []
+    for (const rest of [{}, { web_search_options: {} }]) {
+      const answer = await started.post('/v1/chat/completions', { model: 'chat-relayed', messages, ...rest })
+      costs.push(Number(answer.headers.get('x-signalbox-cost')))
+      await answer.text()
+    }
+
+    expect(costs[0]).toBeGreaterThan(0)
+    expect(costs[1]! - costs[0]!).toBeCloseTo(0.03, 9)
+  })
+
+  test.each(['cl-sonnet-4-6', 'gmn-2.5-flash'])(
+    'goes through in a chat with %s, whose vendor never hears of it',
+    async (model) => {
+      started = await startGateway()
+
+      const answer = await started.post('/v1/chat/completions', {
+        model,
+        messages,
+        service_tier: 'priority',
+        web_search_options: {},
+      })
+
+      expect(answer.status, await answer.clone().text()).toBe(200)
+    },
+  )
+
+  test('goes through where nothing is billed', async () => {
+    started = await startGateway({ billing: 'off' })
+
+    expect((await started.post('/v1/messages', SEARCH)).status).toBe(200)
+  })
+})

@@ -1,0 +1,178 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  afterBegin,
+  afterBusy,
+  afterFailure,
+  afterIgnored,
+  afterModelRefusal,
+  afterRefusal,
+  afterSuccess,
+  type CircuitState,
+  CLOSED,
+  circuitOf,
+  FAILURES_TO_OPEN,
+} from '../../src/routing/circuit-breaker.ts'
+
+const T = 1_000_000
+
+function failing(times: number, nowMs: number, from: CircuitState = CLOSED): CircuitState {
+  let health = from
+  for (let count = 0; count < times; count++) health = afterFailure(health, nowMs, undefined)
+  return health
+}
+
+/** Fails the probe of every ejection so far; gives the lengths of the ejections, in milliseconds. */
+function lengthsOfEjections(count: number): number[] {
+  let nowMs = T
+  let health = failing(FAILURES_TO_OPEN, nowMs)
+  const lengths = [health.openUntilMs - nowMs]
+  while (lengths.length < count) {
+    nowMs = health.openUntilMs
+    health = afterFailure(afterBegin(health, nowMs), nowMs, undefined)
+    lengths.push(health.openUntilMs - nowMs)
+  }
+  return lengths
+}
+
+describe('a key that fails', () => {
+  test('is left alone after five failures in a row, and not before', () => {
+    expect(circuitOf(failing(4, T), T)).toBe('closed')
+    expect(circuitOf(failing(5, T), T)).toBe('open')
+  })
+
+  test('is not left alone when one success lies between its failures', () => {
+    expect(circuitOf(failing(4, T, afterSuccess(failing(4, T), T)), T)).toBe('closed')
+  })
+
+  test('is left alone for 30 s, then 30 s longer each time, and never longer than 300 s', () => {
+    expect(lengthsOfEjections(12).map((length) => length / 1000)).toEqual([
+      30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 300, 300,
+    ])
+  })
+
+  test('is asked by one request at a time when its time is over', () => {
+    const ejected = failing(5, T)
+    const dueMs = ejected.openUntilMs
+    const probing = afterBegin(ejected, dueMs)
+
+    expect([circuitOf(ejected, dueMs - 1), circuitOf(ejected, dueMs)]).toEqual(['open', 'half-open'])
+    expect(circuitOf(probing, dueMs)).toBe('open')
+  })
+
+  test('is well again when the probe is answered, and may be probed anew when its caller left', () => {
+    const probing = afterBegin(failing(5, T), T + 30_000)
+
+    expect(afterSuccess(probing, T + 30_001)).toBe(CLOSED)
+    expect(circuitOf(afterIgnored(probing), T + 30_001)).toBe('half-open')
+  })
+
+  test('is not left alone for longer because calls fail that were under way before', () => {
+    const ejected = failing(5, T)
+
+    expect(failing(50, T + 10, ejected).openUntilMs).toBe(ejected.openUntilMs)
+  })
+})
+
+describe('a key that fails and says when to come back', () => {
+  test('is left alone from the first failure on, for as long as it says', () => {
+    expect(afterFailure(CLOSED, T, 2_000).openUntilMs).toBe(T + 2_000)
+  })
+
+  test('is believed until its fifth failure in a row, and then left alone for 30 s at least', () => {
+    let health: CircuitState = CLOSED
+    const lengths: number[] = []
+    for (let count = 0; count < 6; count++) {
+      const nowMs = Math.max(T, health.openUntilMs)
+      health = afterFailure(afterBegin(health, nowMs), nowMs, 2_000)
+      lengths.push((health.openUntilMs - nowMs) / 1000)
+    }
+
+    expect(lengths).toEqual([2, 2, 2, 2, 30, 60])
+  })
+})
+
+describe('a key that has too much to do', () => {
+  test('is left alone for as long as the vendor says, from 0 up', () => {
+    expect(afterBusy(CLOSED, T, 7_000).openUntilMs).toBe(T + 7_000)
+    expect(afterBusy(CLOSED, T, 0).openUntilMs).toBe(T + 1)
+  })
+
+  test('is left alone for a second, doubling up to 30 s, when the vendor does not say', () => {
+    let health: CircuitState = CLOSED
+    const lengths: number[] = []
+    for (let count = 0; count < 7; count++) {
+      const nowMs = Math.max(T, health.openUntilMs)
+      health = afterBusy(health, nowMs, undefined)
+      lengths.push((health.openUntilMs - nowMs) / 1000)
+    }
+
+    expect(lengths).toEqual([1, 2, 4, 8, 16, 30, 30])
+  })
+
+  test('stays alone when a call succeeds that began before, and is well when one succeeds after', () => {
+    const busy = afterBusy(CLOSED, T, 7_000)
+
+    expect(afterSuccess(busy, T + 1)).toBe(busy)
+    expect(afterSuccess(busy, T + 7_000)).toBe(CLOSED)
+  })
+
+  test('is left alone longer when a later answer asks for it', () => {
+    expect(afterBusy(afterBusy(CLOSED, T, 2_000), T + 1_000, 9_000).openUntilMs).toBe(T + 10_000)
+  })
+})
+
+test('a key that is refused is left alone for 30 s at least', () => {
+  expect(afterRefusal(CLOSED, T, undefined).openUntilMs).toBe(T + 30_000)
+  expect(afterRefusal(CLOSED, T, 45_000).openUntilMs).toBe(T + 45_000)
+})
+
+describe('a model that is refused', () => {
+  const refused = (times: number, from: CircuitState = CLOSED): CircuitState => {
+    let health = from
+    for (let count = 0; count < times; count++) health = afterModelRefusal(health, T, undefined)
+    return health
+  }
+
+  test('is left alone after five refusals in a row: one caller may name what sounds like it', () => {
+    expect(circuitOf(refused(4), T)).toBe('closed')
+    expect(refused(5)).toMatchObject({ openUntilMs: T + 30_000, reason: 'refused' })
+  })
+
+  test('is not left alone while it answers others in between', () => {
+    expect(circuitOf(refused(4, afterSuccess(refused(4), T)), T)).toBe('closed')
+  })
+
+  test('is left alone again when the one call that finds out is refused', () => {
+    const dueMs = T + 30_000
+
+    expect(afterModelRefusal(afterBegin(refused(5), dueMs), dueMs, undefined).openUntilMs).toBe(dueMs + 60_000)
+  })
+})
+
+test('whatever happens, an ejection ends within an hour and a success after it makes all well', () => {
+  const step = fc.record({
+    kind: fc.constantFrom('begin', 'success', 'failure', 'busy', 'refusal', 'nothing'),
+    waitMs: fc.nat(600_000),
+    retryAfterMs: fc.option(fc.nat(10_000_000), { nil: undefined }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      let nowMs = T
+      let health: CircuitState = CLOSED
+      for (const { kind, waitMs, retryAfterMs } of steps) {
+        nowMs += waitMs
+        if (kind === 'begin') health = afterBegin(health, nowMs)
+        if (kind === 'success') health = afterSuccess(health, nowMs)
+        if (kind === 'failure') health = afterFailure(health, nowMs, retryAfterMs)
+        if (kind === 'busy') health = afterBusy(health, nowMs, retryAfterMs)
+        if (kind === 'refusal') health = afterRefusal(health, nowMs, retryAfterMs)
+        if (kind === 'nothing') health = afterIgnored(health)
+        expect(health.openUntilMs - nowMs).toBeLessThanOrEqual(3_600_000)
+      }
+      const later = Math.max(nowMs, health.openUntilMs)
+      expect(circuitOf(afterIgnored(health), later)).not.toBe('open')
+      expect(afterSuccess(health, later)).toBe(CLOSED)
+    }),
+  )
+})
