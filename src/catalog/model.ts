@@ -1,4 +1,4 @@
-import type { ModelKind } from '../core/model-kind.ts'
+import type { AnyModelKind, ModelKind } from '../core/model-kind.ts'
 import type { ImageAbilities, ModelFacts, ModelLimits, SpeechAbilities, VideoAbilities } from './model-facts.ts'
 
 export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, VideoAbilities }
@@ -23,7 +23,7 @@ export interface ModelRoute {
 /** One row of the catalog. Its id is the public one that callers use, verbatim. */
 export interface CatalogModel extends ModelFacts {
   /** Every kind the model serves; most have one. */
-  readonly kinds: readonly ModelKind[]
+  readonly kinds: readonly AnyModelKind[]
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
   readonly vendor: string
   /** The vendor's own id of the model. Default: the public id. */
@@ -46,7 +46,7 @@ type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
 /** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
 export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor'>> {
   readonly id: string
-  readonly kind: ModelKind | readonly ModelKind[]
+  readonly kind: AnyModelKind | readonly AnyModelKind[]
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
   readonly vendor: string
 }

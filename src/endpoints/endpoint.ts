@@ -1,6 +1,6 @@
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
-import type { ModelKind } from '../core/model-kind.ts'
+import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { InteractionStore } from '../stores/interaction-store.ts'
@@ -56,7 +56,7 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly id: string
   readonly path: string
   /** Kind of the models it serves. */
-  readonly kind: ModelKind
+  readonly kind: AnyModelKind
   /** How its callers read errors. */
   readonly errors: ErrorDialect
   /** Where one path takes several shapes of request: the endpoint of each, by the model's protocol. */

@@ -4,7 +4,6 @@ import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 import type { AnswerIds, StreamTransform } from './stream-transform.ts'
-import type { AcceptedTask } from './task.ts'
 
 /** One call as a vendor's translator sees it. */
 export interface VendorCall<Request> {
@@ -63,6 +62,13 @@ export interface WireAnswer {
 /** A vendor's whole answer in the chunks in which it arrived. */
 export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
   readonly chunks: readonly Uint8Array[]
+}
+
+/** A submission that the vendor has accepted. */
+export interface AcceptedTask {
+  readonly upstreamId: string
+  /** Members of the vendor's answer, kept for the task's record. */
+  readonly output: unknown
 }
 
 /** The body of a whole answer for the caller, and what the gateway needs to know of it. */

@@ -4,13 +4,6 @@ import type { Usage } from '../core/usage.ts'
 import type { TaskFacts, TaskRecord, TaskState } from '../stores/task-store.ts'
 import type { WireAnswer } from './operation.ts'
 
-/** A submission that the vendor has accepted. */
-export interface AcceptedTask {
-  readonly upstreamId: string
-  /** Members of the vendor's answer, kept for the task's record. */
-  readonly output: unknown
-}
-
 /** A call about a task that exists: `GET` to read it, `POST` to cancel it. */
 export interface TaskCall {
   readonly method: 'GET' | 'POST'

@@ -1,4 +1,4 @@
-import { createCatalog } from '../catalog/catalog.ts'
+import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
@@ -51,8 +51,10 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     ...options.vendors.flatMap((vendor) => vendor.models),
     ...(options.models ?? []),
   ])
+  const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
+  checkKinds(catalog, endpoints)
   return {
-    endpoints: new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])]),
+    endpoints,
     catalog: catalogForRoutes(catalog, vendors, fallback),
     vendors,
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
@@ -84,6 +86,19 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     ids: options.ids ?? timeOrderedIds,
     logger,
     onEvent: options.onEvent,
+  }
+}
+
+/** @throws TypeError for a model that no endpoint could serve. */
+function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
+  const served = new Set<string>(endpoints.all.map(({ kind }) => kind))
+  for (const { id, kinds } of catalog.list()) {
+    const unknown = kinds.find((kind) => !served.has(kind))
+    if (unknown === undefined) continue
+    const known = [...served].join(', ')
+    throw new TypeError(
+      `model ${JSON.stringify(id)}: no endpoint serves the kind ${JSON.stringify(unknown)}; the kinds are ${known}`,
+    )
   }
 }
 

@@ -8,6 +8,7 @@ export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-ope
 export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'
 export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
 export type {
+  AcceptedTask,
   AnswerBody,
   ChunkedAnswer,
   Conversation,
@@ -20,7 +21,7 @@ export type {
 } from '../endpoints/operation.ts'
 export type { SpeechOperation } from '../endpoints/speech/speech-operation.ts'
 export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
-export type { AcceptedTask, TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
+export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
 
 /** A key, and its share of the calls beside other keys. */

@@ -76,6 +76,25 @@ export function unsealedVendorImports(tree: SourceTree): string[] {
   return offences
 }
 
+/** Folders that serve every endpoint, and so know none of them. */
+const SHARED_BY_ENDPOINTS = new Set([
+  ...['core', 'wire', 'catalog', 'transport', 'stores', 'routing', 'pipeline', 'tasks', 'adapters', 'gateway'],
+])
+
+/** Imports of one endpoint's own folder by code that serves all endpoints; it may import the contracts beside the folders. */
+export function endpointRoomImports(tree: SourceTree): string[] {
+  const offences: string[] = []
+  for (const [path, text] of tree) {
+    const isContract = /^endpoints\/[^/]+$/.test(path) && path !== 'endpoints/registry.ts'
+    if (!isContract && !SHARED_BY_ENDPOINTS.has(layerOf(path))) continue
+    for (const { target } of importsOf(path, text)) {
+      if (target !== undefined && /^endpoints\/[^/]+\//.test(target))
+        offences.push(`${path} -> ${target}: what serves every endpoint knows none of them`)
+    }
+  }
+  return offences
+}
+
 /** Packages imported by others than their owner, and packages that are neither builtin nor a dependency. */
 export function foreignPackageImports(tree: SourceTree, dependencies: readonly string[]): string[] {
   const offences: string[] = []
@@ -109,7 +128,7 @@ export function unresolvedImports(tree: SourceTree): string[] {
   return offences
 }
 
-/** Rings of files that import each other at run time, each written once as `a -> b -> a`. */
+/** Rings of files that import each other, types included, each written once as `a -> b -> a`. */
 export function importCycles(tree: SourceTree): string[] {
   const cycles: string[] = []
   const finished = new Set<string>()
@@ -122,8 +141,8 @@ export function importCycles(tree: SourceTree): string[] {
     }
     if (finished.has(path)) return
     trail.push(path)
-    for (const { target, isTypeOnly } of importsOf(path, tree.get(path) ?? '')) {
-      if (target !== undefined && !isTypeOnly) walk(target)
+    for (const { target } of importsOf(path, tree.get(path) ?? '')) {
+      if (target !== undefined && tree.has(target)) walk(target)
     }
     trail.pop()
     finished.add(path)

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
+  endpointRoomImports,
   foreignPackageImports,
   importCycles,
   unresolvedImports,
@@ -38,7 +39,11 @@ describe('the source', () => {
     expect(unresolvedImports(src)).toEqual([])
   })
 
-  test('no files import each other in a ring at run time', () => {
+  test('what serves every endpoint knows none of them', () => {
+    expect(endpointRoomImports(src)).toEqual([])
+  })
+
+  test('no files import each other in a ring, types included', () => {
     expect(importCycles(src)).toEqual([])
   })
 
@@ -82,6 +87,7 @@ describe('each rule', () => {
   const rules: Record<string, (tree: SourceTree) => string[]> = {
     wrongWayImports,
     unsealedVendorImports,
+    endpointRoomImports,
     foreignPackageImports: (tree) => foreignPackageImports(tree, ['undici', 'zod', 'eventsource-parser']),
     unresolvedImports,
     importCycles,
@@ -152,6 +158,12 @@ describe('each rule', () => {
       "import { settle } from '../pipeline/settle.ts'",
       'core/money.ts -> pipeline/settle.ts -> core/money.ts',
     ],
+    [
+      'endpointRoomImports',
+      'pipeline/a.ts',
+      "import type { A } from '../endpoints/north/a.ts'",
+      'what serves every endpoint knows none of them',
+    ],
     ['importCycles', 'core/money.ts', "import { type A } from './money.ts'", 'core/money.ts -> core/money.ts'],
     ['vendorsWithoutFactory', 'vendors/east/usage.ts', 'export const usage = 1', 'must export function east'],
     [
@@ -178,14 +190,9 @@ describe('each rule', () => {
     expect(offences).toHaveLength(1)
   })
 
-  test('a type-only ring is no ring, and a dialect may carry the name of a vendor', () => {
-    const typeRing = { 'core/money.ts': "import type { settle } from '../pipeline/settle.ts'" }
-    const dialects = {
-      'endpoints/a.ts': "export type ErrorDialect = 'north' | 'both'\nexport const endpoint = { dialect: 'north' }",
-      'pipeline/a.ts': "let dialect: ErrorDialect = 'north'\nif (endpoint.dialect === 'north') answer()",
-    }
+  test('a ring of types is found, too', () => {
+    const ring = { 'core/money.ts': "import type { settle } from '../pipeline/settle.ts'" }
 
-    expect(importCycles(treeWith(typeRing))).toEqual([])
-    expect(namesInSharedCode(treeWith(dialects))).toEqual([])
+    expect(importCycles(treeWith(ring))).toEqual(['core/money.ts -> pipeline/settle.ts -> core/money.ts'])
   })
 })

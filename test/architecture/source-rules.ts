@@ -38,7 +38,7 @@ export function namesInSharedCode(tree: SourceTree): string[] {
     if (MAY_NAME.test(path)) continue
     const source = parseSource(path, text)
     visitNodes(source, (node) => {
-      if (!isText(node) || !pattern.test(node.text) || isModuleSpecifier(node) || isDialect(node, source)) return
+      if (!isText(node) || !pattern.test(node.text) || isModuleSpecifier(node)) return
       offences.push(`${path}:${lineOf(source, node)}: shared code names a vendor or framework: ${node.text}`)
     })
   }
@@ -57,23 +57,6 @@ function isModuleSpecifier(node: ts.Node): boolean {
     ts.isExportDeclaration(node.parent) ||
     ts.isImportTypeNode(node.parent.parent)
   )
-}
-
-/** Two API dialects are called after who made them. A dialect is declared, compared or listed under that name. */
-function isDialect(node: ts.Node, source: ts.SourceFile): boolean {
-  const { parent } = node
-  if (ts.isPropertyAssignment(parent) || ts.isVariableDeclaration(parent) || ts.isParameter(parent)) {
-    return /dialect$/i.test(parent.name.getText(source))
-  }
-  if (ts.isBinaryExpression(parent)) {
-    const other = parent.left === node ? parent.right : parent.left
-    return /dialect$/i.test(other.getText(source))
-  }
-  if (ts.isCaseClause(parent)) return /dialect$/i.test(parent.parent.parent.expression.getText(source))
-  for (let above: ts.Node | undefined = parent; above !== undefined; above = above.parent) {
-    if (ts.isTypeAliasDeclaration(above)) return /Dialect$/.test(above.name.text)
-  }
-  return false
 }
 
 /** Files that are too long, or whose name says nothing. */

@@ -1,9 +1,9 @@
 import type { Usage } from '../../core/usage.ts'
 import { SSE_DONE } from '../../wire/sse.ts'
-import { TranslatedStream } from '../translated-stream.ts'
 import { chatUsage, type FinishReason } from './chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
+import { TranslatedStream } from './translated-stream.ts'
 
 /**
  * Writes a neutral stream of chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is

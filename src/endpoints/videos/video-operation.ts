@@ -1,6 +1,13 @@
 import { joinChunks } from '../../wire/join-chunks.ts'
-import { neverStreams, type Operation, type VendorCall, type WireAnswer, type WireRequest } from '../operation.ts'
-import type { AcceptedTask, TaskOperation } from '../task.ts'
+import {
+  type AcceptedTask,
+  neverStreams,
+  type Operation,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
+import type { TaskOperation } from '../task.ts'
 import type { VideoRequest } from './video-request.ts'
 
 /** Video at one vendor: submitted, then asked about. All functions are pure. */

@@ -1,7 +1,7 @@
-import type { Usage } from '../core/usage.ts'
-import { OversizeEventError } from '../wire/sse.ts'
-import type { ChatStreamDecoder } from './chat/chat-stream-writer.ts'
-import type { StreamTransform, VendorFailure } from './stream-transform.ts'
+import type { Usage } from '../../core/usage.ts'
+import { OversizeEventError } from '../../wire/sse.ts'
+import type { StreamTransform, VendorFailure } from '../stream-transform.ts'
+import type { ChatStreamDecoder } from './chat-stream-writer.ts'
 
 /** What a translated stream asks of the writer that a vendor's decoder calls. */
 interface StreamText {
