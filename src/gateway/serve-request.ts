@@ -10,7 +10,7 @@ import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
-import { taskCompletion } from '../tasks/submit-task.ts'
+import { TaskSubmission } from '../tasks/submit-task.ts'
 import { serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import type { InFlight } from './in-flight.ts'
@@ -64,7 +64,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
     received = receive(context, incoming, target.endpoint, requestId)
     server.inFlight.add(received.calls)
-    await pipeline(context, received, taskCompletion)
+    await pipeline(context, received, newSubmission)
   } catch (cause) {
     const record: RecordSoFar | undefined = received
     const dialect = (record?.endpoint ?? record?.called)?.errors ?? context.endpoints.errorsAt(request.path)
@@ -126,6 +126,8 @@ function receive(context: PipelineContext, incoming: RequestContext, endpoint: E
     routeOverride: incoming.routeOverride,
   })
 }
+
+const newSubmission = (): TaskSubmission => new TaskSubmission()
 
 /** Model lists are read by clients that send `x-api-key` too. */
 const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])

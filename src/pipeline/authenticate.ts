@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import type { Authenticated, Received } from './call-record.ts'
@@ -9,11 +10,18 @@ import type { PipelineContext } from './pipeline-context.ts'
  * Finds out who is calling, and by which limits, from headers alone: a caller without a valid key never gets its body read.
  * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
  */
-export async function authenticate(context: PipelineContext, received: Received): Promise<Authenticated> {
+export function authenticate(context: PipelineContext, received: Received): MaybePromise<Authenticated> {
   const { vouchedPrincipal, request, called } = received
-  const principal = vouchedPrincipal ?? (await identify(context, request, called.takesXApiKey === true))
+  const found = vouchedPrincipal ?? findPrincipal(context, request, called.takesXApiKey === true)
+  return isPending(found)
+    ? found.then((principal) => authorize(context, received, principal))
+    : authorize(context, received, found)
+}
+
+function authorize(context: PipelineContext, received: Received, principal: Principal | undefined): Authenticated {
+  if (principal === undefined) throw new GatewayError('invalid_api_key')
   const endpoints = principal.scopes?.endpoints
-  if (endpoints !== undefined && !endpoints.includes(called.id)) throw new GatewayError('permission_denied')
+  if (endpoints !== undefined && !endpoints.includes(received.called.id)) throw new GatewayError('permission_denied')
   return received.authenticated(withDefaultLimits(principal, context.limits))
 }
 
@@ -26,11 +34,19 @@ export async function identify(
   request: GatewayRequest,
   takesXApiKey: boolean,
 ): Promise<Principal> {
-  const apiKey =
-    bearerToken(request.header('authorization')) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
-  const principal = await context.authenticate({ apiKey, header: (name) => request.header(name) })
+  const principal = await findPrincipal(context, request, takesXApiKey)
   if (principal === undefined) throw new GatewayError('invalid_api_key')
   return principal
+}
+
+function findPrincipal(
+  context: PipelineContext,
+  request: GatewayRequest,
+  takesXApiKey: boolean,
+): MaybePromise<Principal | undefined> {
+  const apiKey =
+    bearerToken(request.header('authorization')) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
+  return context.authenticate({ apiKey, header: (name) => request.header(name) })
 }
 
 const BEARER = /^bearer +(\S+)$/i

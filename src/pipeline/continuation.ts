@@ -39,10 +39,10 @@ export async function saveContinuation(
   context: PipelineContext,
   reserved: Reserved,
   candidate: Candidate,
-  answerIds: AnswerIds | undefined,
+  answerIds: AnswerIds,
 ): Promise<void> {
   const { endpoint, continued, principal, requestId } = reserved
-  if (answerIds === undefined || continued?.isStored !== true || endpoint.continuation === undefined) return
+  if (continued?.isStored !== true || endpoint.continuation === undefined) return
   const { retentionMs, store } = endpoint.continuation
   const nowMs = context.clock.now()
   try {

@@ -3,6 +3,7 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { BodyFailure, GatewayRequest } from '../core/exchange.ts'
 import { readCallerJson } from '../core/json.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
@@ -18,9 +19,26 @@ import type { PipelineContext } from './pipeline-context.ts'
  * @throws GatewayError for a body that is not to be had (`unsupported_media_type`, `body_too_large`, `body_consumed`,
  *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another endpoint, or a vendor that is not configured.
  */
-export async function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
+export function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
+  const { request } = authenticated
+  const { bodyLimitBytes } = context
+  const read = bodyReader(authenticated)
+  return new Promise((resolve, reject) => {
+    request.readBody(bodyLimitBytes, (failure, chunks) => {
+      if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
+      try {
+        const received = read(chunks)
+        if (isPending(received)) resolve(received.then((form) => checked(context, authenticated, form)))
+        else resolve(checked(context, authenticated, received))
+      } catch (error) {
+        reject(error)
+      }
+    })
+  })
+}
+
+function checked(context: PipelineContext, authenticated: Authenticated, received: ReceivedBody): Parsed {
   const { called, request, principal } = authenticated
-  const received = await receiveBody(context, authenticated)
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
     : readCallerJson(received)
@@ -50,28 +68,19 @@ function isForm(received: ReceivedBody): received is Form {
 }
 
 /**
- * Reads the body.
- * @throws GatewayError `unsupported_media_type` before anything is read; `body_too_large`, `body_consumed` or
- *   `client_closed_request` when there is no body to be had; `invalid_request` for a form that cannot be read.
+ * How the body is read, by its media type.
+ * @throws GatewayError `unsupported_media_type`, before anything is read. The reader throws `invalid_request` for a form that
+ *   cannot be read.
  */
-function receiveBody(context: PipelineContext, { request, called }: Authenticated): Promise<ReceivedBody> {
+function bodyReader({ request, called }: Authenticated): (chunks: readonly Uint8Array[]) => MaybePromise<ReceivedBody> {
   const contentType = request.header('content-type')
   const type = mediaType(contentType)
-  if (type === 'application/json') return readBody(request, context.bodyLimitBytes).then(joinChunks)
+  if (type === 'application/json') return joinChunks
   const takesForms = called.formBody !== undefined
   if (takesForms && type === 'multipart/form-data' && contentType !== undefined)
-    return readBody(request, context.bodyLimitBytes).then((chunks) => readForm(contentType, chunks))
+    return (chunks) => readForm(contentType, chunks)
   const types = takesForms ? 'multipart/form-data or application/json' : 'application/json'
   throw new GatewayError('unsupported_media_type', { message: `Send the body as Content-Type: ${types}.` })
-}
-
-function readBody(request: GatewayRequest, limitBytes: number): Promise<readonly Uint8Array[]> {
-  return new Promise((resolve, reject) => {
-    request.readBody(limitBytes, (failure, chunks) => {
-      if (failure !== undefined) reject(bodyError(failure, limitBytes))
-      else resolve(chunks)
-    })
-  })
 }
 
 function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import { release } from '../pipeline/admit.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
-import type { Completion, OpenCall } from '../pipeline/pipeline.ts'
+import type { Completion } from '../pipeline/pipeline.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
 import { respondWhole, taskHead } from '../pipeline/respond.ts'
@@ -18,58 +18,55 @@ import { commit } from './update-task.ts'
 const HOLD_GRACE_MS = 60 * 60_000
 
 /**
- * How submissions of tasks end: money and task are written down together before the vendor is asked, and the caller gets the
+ * The submission of one task: money and task are written down together before the vendor is asked, and the caller gets the
  * task's id in every case in which the vendor may be at work. Otherwise the hold is freed and the task is gone.
  */
-export const taskCompletion: Completion = {
-  check: checkWebhookSecret,
-  async reserve(context, admitted) {
+export class TaskSubmission implements Completion {
+  #planned: PlannedTask | undefined
+
+  check(context: PipelineContext, parsed: Parsed): Promise<void> {
+    return checkWebhookSecret(context, parsed)
+  }
+
+  async reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome> {
     const planned = planTask(context, admitted)
     const { task } = planned
-    const plan = { task, holdExpiresAtMs: task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS }
-    const reserved = await reserveTask(context, admitted, plan)
-    return reserved instanceof StoredReplay ? reserved : new Submission(context, reserved, planned)
-  },
-}
-
-class Submission implements OpenCall {
-  readonly reserved: Reserved
-  readonly #context: PipelineContext
-  readonly #planned: PlannedTask
-
-  constructor(context: PipelineContext, reserved: Reserved, planned: PlannedTask) {
-    this.#context = context
-    this.reserved = reserved
     this.#planned = planned
+    const holdExpiresAtMs = task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS
+    return await reserveTask(context, admitted, { task, holdExpiresAtMs })
   }
 
-  async end(response: VendorResponse): Promise<void> {
+  async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
     try {
-      await this.#end(response)
+      if (this.#planned === undefined) throw new TypeError('a task ends after it was reserved')
+      await endSubmission(context, reserved, this.#planned, response)
     } finally {
       // Rendering takes no place among the caller's requests and no tokens.
-      await release(this.#context, this.reserved, 0)
+      await release(context, reserved, 0)
     }
   }
+}
 
-  async #end(response: VendorResponse): Promise<void> {
-    const { reserved } = this
-    const context = this.#context
-    const taken = takenTask(context, this.#planned, response)
-    if (taken === undefined) {
-      const error = response.kind === 'failed' ? response.error : new GatewayError('upstream_invalid_response')
-      await discard(context, reserved, this.#planned.task, error)
-      throw error
-    }
-    const receipt = receiptAnswer(context, taken)
-    await note(context, reserved, taken, receipt)
-    // From here on it is a task; a fault of the caller's side is no refusal.
-    reserved.announced()
-    const { status, body } = receipt
-    const dropped = response.kind === 'failed' ? [] : response.dropped
-    const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
-    respondWhole(reserved.sink, { status, headers }, [body])
+async function endSubmission(
+  context: PipelineContext,
+  reserved: Reserved,
+  planned: PlannedTask,
+  response: VendorResponse,
+): Promise<void> {
+  const taken = takenTask(context, planned, response)
+  if (taken === undefined) {
+    const error = response.kind === 'failed' ? response.error : new GatewayError('upstream_invalid_response')
+    await discard(context, reserved, planned.task, error)
+    throw error
   }
+  const receipt = receiptAnswer(context, taken)
+  await note(context, reserved, taken, receipt)
+  // From here on it is a task; a fault of the caller's side is no refusal.
+  reserved.announced()
+  const { status, body } = receipt
+  const dropped = response.kind === 'failed' ? [] : response.dropped
+  const headers = taskHead(reserved, { vendorId: taken.details.vendor, dropped, byteLength: body.byteLength })
+  respondWhole(reserved.sink, { status, headers }, [body])
 }
 
 const RECEIPT_HEADERS = ['content-type', 'application/json']
