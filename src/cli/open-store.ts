@@ -136,10 +136,10 @@ export async function withStore<Result>(
     })
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.
-    if (error instanceof RangeError || (GatewayError.isInstance(error) && error.status < 500))
-      throw new SettingError(error.message)
-    if (error instanceof SqliteStoreError) throw storeError(name, setting, error)
-    throw error
+    if (GatewayError.isInstance(error) && error.status < 500) throw new SettingError(error.message)
+    const fault = GatewayError.isInstance(error) && error.code === 'store_unavailable' ? error.cause : error
+    if (fault instanceof SqliteStoreError) throw storeError(name, setting, fault)
+    throw fault
   } finally {
     await store.close()
     await release()

@@ -1,10 +1,12 @@
 import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes, SpendingCap } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
+import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './administer.ts'
 
 /** What a new key is for. */
 export interface NewKey {
@@ -18,11 +20,11 @@ export interface NewKey {
   readonly expiresAtMs?: number
 }
 
-/** Administration of API keys, for the host's own code. */
+/** Administration of API keys, for the host's own code. Every method throws a GatewayError. */
 export interface Keys {
   /**
    * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
-   * @throws RangeError when the account does not exist.
+   * @throws GatewayError `invalid_request` when the account does not exist, or no store can keep the amount of the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
   /** Keys of one account, or of all. */
@@ -32,7 +34,7 @@ export interface Keys {
   /**
    * Makes a new key with the facts of an old one, which ends after `overlapMs` (default one day), so that callers can
    * change over without a gap.
-   * @throws RangeError when there is no such key, or it was revoked.
+   * @throws GatewayError `invalid_request` when there is no such key, it was revoked, or `overlapMs` is negative.
    */
   rotate(
     keyId: string,
@@ -46,34 +48,34 @@ const DEFAULT_OVERLAP_MS = 24 * 60 * 60 * 1000
 /** Makes the administration of a store's keys. `ready` resolves once the store can be used. */
 export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () => Promise<void>): Keys {
   return {
-    async create(wanted) {
-      await ready()
-      const account = await store.ledger.account(wanted.accountId)
-      if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(wanted.accountId)}`)
-      const key = createApiKey()
-      const record = newKeyRecord(key, { ...wanted, id: ids.next('key'), createdAtMs: clock.now() })
-      await store.keys.insert(record)
-      return { key, record }
+    create(wanted) {
+      return administer(ready, async () => {
+        checkSpendingCap(wanted.spendingCap)
+        const account = await store.ledger.account(wanted.accountId)
+        if (account === undefined) throw noSuchAccount(wanted.accountId)
+        const key = createApiKey()
+        const record = newKeyRecord(key, { ...wanted, id: ids.next('key'), createdAtMs: clock.now() })
+        await store.keys.insert(record)
+        return { key, record }
+      })
     },
-    async list(accountId) {
-      await ready()
-      return store.keys.list(accountId)
-    },
-    async revoke(keyId) {
-      await ready()
-      return store.keys.revoke(keyId, clock.now())
-    },
-    async rotate(keyId, { overlapMs = DEFAULT_OVERLAP_MS } = {}) {
-      await ready()
-      const old = (await store.keys.list()).find((record) => record.id === keyId)
-      if (old === undefined || old.revokedAtMs !== undefined)
-        throw new RangeError(`there is no valid key ${JSON.stringify(keyId)}`)
-      const nowMs = clock.now()
-      const key = createApiKey()
-      const record: KeyRecord = { ...old, id: ids.next('key'), hash: hashApiKey(key), createdAtMs: nowMs }
-      await store.keys.insert(record)
-      await store.keys.expire(keyId, nowMs + overlapMs)
-      return { key, record }
+    list: (accountId) => administer(ready, () => store.keys.list(accountId)),
+    revoke: (keyId) => administer(ready, () => store.keys.revoke(keyId, clock.now())),
+    rotate(keyId, { overlapMs = DEFAULT_OVERLAP_MS } = {}) {
+      return administer(ready, async () => {
+        checkOverlap(overlapMs)
+        const old = (await store.keys.list()).find((record) => record.id === keyId)
+        if (old === undefined || old.revokedAtMs !== undefined) {
+          const message = `there is no valid key ${JSON.stringify(keyId)}`
+          throw new GatewayError('invalid_request', { message, param: 'keyId' })
+        }
+        const nowMs = clock.now()
+        const key = createApiKey()
+        const record: KeyRecord = { ...old, id: ids.next('key'), hash: hashApiKey(key), createdAtMs: nowMs }
+        await store.keys.insert(record)
+        await store.keys.expire(keyId, nowMs + overlapMs)
+        return { key, record }
+      })
     },
   }
 }

@@ -2,14 +2,15 @@ import type { Clock } from '../core/clock.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { WebhookDelivery } from '../stores/webhook-store.ts'
 import { newWebhookSecret } from '../tasks/webhook-signature.ts'
+import { administer, checkOverlap } from './administer.ts'
 
-/** Administration of webhooks, for the host's own code. */
+/** Administration of webhooks, for the host's own code. Every method throws a GatewayError. */
 export interface Webhooks {
   /**
    * Gives an account a secret of its own, in place of the gateway's `webhookSecret`.
    * @param options `overlapMs`: how long the account's older secrets sign beside it; default one day, 0 ends them at once.
    * @returns the new secret, `whsec_…`, for the receiver.
-   * @throws RangeError for a negative `overlapMs`.
+   * @throws GatewayError `invalid_request` for a negative `overlapMs`.
    */
   rotateSecret(accountId: string, options?: { readonly overlapMs?: number }): Promise<string>
   /** The messages about a task of the account with their newest 50 attempts, oldest first; empty for an unknown task. */
@@ -27,23 +28,21 @@ export const DEFAULT_SECRET_OVERLAP_MS = 24 * 60 * 60 * 1000
  */
 export function webhooksOf(store: GatewayStore, clock: Clock, ready: () => Promise<void>, wake?: () => void): Webhooks {
   return {
-    async rotateSecret(accountId, { overlapMs = DEFAULT_SECRET_OVERLAP_MS } = {}) {
-      if (!(overlapMs >= 0 && Number.isFinite(overlapMs)))
-        throw new RangeError(`overlapMs must be a number of at least 0, not ${overlapMs}`)
-      await ready()
-      const secret = newWebhookSecret()
-      await store.webhooks.replaceSecret(accountId, secret, clock.now() + overlapMs)
-      return secret
+    rotateSecret(accountId, { overlapMs = DEFAULT_SECRET_OVERLAP_MS } = {}) {
+      return administer(ready, async () => {
+        checkOverlap(overlapMs)
+        const secret = newWebhookSecret()
+        await store.webhooks.replaceSecret(accountId, secret, clock.now() + overlapMs)
+        return secret
+      })
     },
-    async deliveries(accountId, taskId) {
-      await ready()
-      return store.webhooks.list(accountId, taskId)
-    },
-    async resend(accountId, deliveryId) {
-      await ready()
-      const isKnown = await store.webhooks.resend(accountId, deliveryId, clock.now())
-      if (isKnown) wake?.()
-      return isKnown
+    deliveries: (accountId, taskId) => administer(ready, () => store.webhooks.list(accountId, taskId)),
+    resend(accountId, deliveryId) {
+      return administer(ready, async () => {
+        const isKnown = await store.webhooks.resend(accountId, deliveryId, clock.now())
+        if (isKnown) wake?.()
+        return isKnown
+      })
     },
   }
 }

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, normalize } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
 import { PACKAGE_ENTRIES } from '../../tsup.config.ts'
 
@@ -13,11 +13,27 @@ const manifest = JSON.parse(textOf('package.json')) as {
 }
 
 describe('the packed files', () => {
-  test('are the build and the texts about it, and nothing else', () => {
-    const texts = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  test('are the build, the documentation and the examples, and nothing else', () => {
+    const texts = ['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'bench/RESULTS.md', 'package.json']
+    const isGuide = (file: string) => /^docs\/(?:decisions\/)?[\w-]+\.md$|^docs\/public\/benchmark\.svg$/.test(file)
+    const isExample = (file: string) => /^examples\/(?:demo\/)?[\w-]+\.(?:mjs|json)$/.test(file)
+    const others = files.filter((file) => !file.startsWith('dist/') && !isGuide(file) && !isExample(file))
 
-    expect(files.filter((file) => !file.startsWith('dist/'))).toEqual(texts)
+    expect(others).toEqual(texts)
     expect(files.filter((file) => file.startsWith('dist/') && !/\.(?:c?js|d\.c?ts)$/.test(file))).toEqual([])
+  })
+
+  test('hold every file that their texts link to', () => {
+    const pages = files.filter((file) => file.endsWith('.md'))
+    const missing = pages.flatMap((page) =>
+      [...textOf(page).matchAll(/\]\(([^)\s#]+)[^)\s]*\)/g)]
+        .map(([, target = '']) => target)
+        .filter((target) => !/^https?:/.test(target) && !files.includes(normalize(join(dirname(page), target))))
+        .map((target) => `${page} -> ${target}`),
+    )
+
+    expect(pages).toContain('docs/getting-started.md')
+    expect(missing).toEqual([])
   })
 
   test('are those that the exports map and the bin name, and the chunks they share', () => {

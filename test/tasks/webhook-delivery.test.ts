@@ -325,8 +325,9 @@ test('an account’s first secret needs no predecessor, and a bad overlap is ref
   const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready)
   const first = await webhooks.rotateSecret(ACCOUNT)
 
-  await expect(webhooks.rotateSecret(ACCOUNT, { overlapMs: -1 })).rejects.toThrow(RangeError)
-  await expect(webhooks.rotateSecret(ACCOUNT, { overlapMs: Number.NaN })).rejects.toThrow(RangeError)
+  const refused = { code: 'invalid_request', param: 'overlapMs' }
+  await expect(webhooks.rotateSecret(ACCOUNT, { overlapMs: -1 })).rejects.toMatchObject(refused)
+  await expect(webhooks.rotateSecret(ACCOUNT, { overlapMs: Number.NaN })).rejects.toMatchObject(refused)
 
   expect(await bench.webhooks.secrets(ACCOUNT, bench.clock.now())).toEqual([{ secret: first, expiresAtMs: undefined }])
   const second = await webhooks.rotateSecret(ACCOUNT, { overlapMs: 0 })

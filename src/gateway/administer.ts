@@ -1,0 +1,51 @@
+import { GatewayError } from '../core/errors.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import { assertAmount } from '../stores/ledger.ts'
+import type { SpendingCap } from '../stores/principal.ts'
+
+/**
+ * Runs one call of the management API once the store is open.
+ * @throws GatewayError `invalid_request` for an argument that the store refuses with a `RangeError`; `store_unavailable` for
+ *   every other error of the store, which is its `cause`.
+ */
+export async function administer<Value>(ready: () => Promise<void>, call: () => MaybePromise<Value>): Promise<Value> {
+  await ready()
+  try {
+    return await call()
+  } catch (cause) {
+    if (GatewayError.isInstance(cause)) throw cause
+    if (cause instanceof RangeError) throw new GatewayError('invalid_request', { message: cause.message, cause })
+    throw new GatewayError('store_unavailable', { cause })
+  }
+}
+
+/**
+ * Runs a check of one argument.
+ * @throws GatewayError `invalid_request` with `param` where the check throws a `RangeError`.
+ */
+export function checkArgument<Value>(param: string, check: () => Value): Value {
+  try {
+    return check()
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause
+    throw new GatewayError('invalid_request', { message: cause.message, param, cause })
+  }
+}
+
+/** @throws GatewayError `invalid_request` for an amount that no store can keep. */
+export function checkSpendingCap(cap: SpendingCap | null | undefined): void {
+  if (cap != null) checkArgument('spendingCap', () => assertAmount(cap.amount))
+}
+
+/** @throws GatewayError `invalid_request` for an overlap that is negative or not finite. */
+export function checkOverlap(overlapMs: number): void {
+  if (overlapMs >= 0 && Number.isFinite(overlapMs)) return
+  const message = `overlapMs must be a number of at least 0, not ${overlapMs}`
+  throw new GatewayError('invalid_request', { message, param: 'overlapMs' })
+}
+
+/** The error for an account that does not exist. */
+export function noSuchAccount(accountId: string, cause?: unknown): GatewayError {
+  const message = `there is no account ${JSON.stringify(accountId)}`
+  return new GatewayError('invalid_request', { message, param: 'accountId', cause })
+}
