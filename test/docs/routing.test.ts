@@ -22,7 +22,7 @@ function membersOf(path: string, name: string): string[] {
   return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, member]) => member!)
 }
 
-/** Lengths of the ejections of something that fails again and again, in seconds. */
+/** How long the circuit of something that fails again and again is open each time, in seconds. */
 function lengths(fail: (health: CircuitState, nowMs: number) => CircuitState, count: number): number[] {
   let nowMs = 1
   let health: CircuitState = CLOSED
@@ -43,7 +43,7 @@ test('the page lists the members of a route', () => {
 })
 
 test('the page lists the strategies', () => {
-  const [, ...rows] = firstTable(section(page, 'Who is asked'))
+  const [, ...rows] = firstTable(section(page, 'Which candidate is tried first'))
 
   expect(rows.map(([strategy]) => strategy)).toEqual(ROUTING_STRATEGIES)
 })
@@ -55,8 +55,8 @@ test('the page names every member that a host may decide on', () => {
     expect(text).toContain(`\`${member}\``)
 })
 
-test('the times for which a key is left alone are those of the code', () => {
-  const [, failing = [], , busy = []] = firstTable(section(page, 'Who is left alone'))
+test('the times for which a circuit is open are those of the code', () => {
+  const [, failing = [], , busy = []] = firstTable(section(page, 'Circuit breakers'))
   const afterFailures = lengths((health, nowMs) => afterFailure(health, nowMs, undefined), 12)
   const afterBusyness = lengths((health, nowMs) => afterBusy(health, nowMs, undefined), 9)
 
@@ -91,8 +91,14 @@ test('the numbers of the limit are those of the code', () => {
   const load = new AdaptiveLimit()
   const first = load.limit
   for (let second = 1; second < 100; second++) load.shrink(second * 1000)
-  const text = section(page, 'How much a vendor bears').replaceAll('\n', ' ')
+  const text = section(page, 'Adaptive concurrency').replaceAll('\n', ' ')
 
   expect(text).toContain(`begins with ${first}.`)
   expect(text).toContain(`down to ${load.limit};`)
+})
+
+test('the page lists the members of a reported key', () => {
+  const [, ...rows] = firstTable(section(page, 'State'))
+
+  expect(rows.map(([member]) => member)).toEqual(membersOf('src/gateway/route-report.ts', 'KeyReport'))
 })

@@ -33,7 +33,7 @@ interface RerankOffer {
 const rerankEndpoint = defineEndpoint<RerankRequest, RerankOffer>({
   id: 'rerank',
   path: '/v1/rerank',
-  kind: 'embedding',
+  kind: 'rerank',
   errors: openaiErrors,
   canHedge: true,
   parse: parseRequest,
@@ -74,7 +74,7 @@ function invalid(param: string, reason: string): GatewayError {
 function voyageWithRerank(options: { apiKey: string; baseURL: string }): Vendor & RerankOffer {
   return {
     ...voyage(options),
-    models: [{ id: 'rerank-2.5', kind: 'embedding', vendor: 'voyage' }],
+    models: [{ id: 'rerank-2.5', kind: 'rerank', vendor: 'voyage' }],
     rerank: {
       toWire: ({ request: { query, documents }, model, apiKey }) => ({
         path: '/v1/rerank',
