@@ -72,5 +72,5 @@ test('the page names the rule of the estimate', () => {
   const text = section(page, 'Counting tokens').replaceAll('\n', ' ')
 
   expect(ESTIMATED_BYTES_PER_TOKEN).toBe(3)
-  expect(text).toContain(`three bytes of text for a token and ${ESTIMATED_TOKENS_PER_FILE.toLocaleString('en')} tokens`)
+  expect(text).toContain(`three bytes of text per token, and ${ESTIMATED_TOKENS_PER_FILE.toLocaleString('en')} tokens`)
 })
