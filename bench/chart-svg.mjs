@@ -9,7 +9,9 @@ const LABEL_WIDTH = 178
 const VALUE_WIDTH = 56
 const BAR_WIDTH = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH
 const BAR_HEIGHT = 12
-const ROW_HEIGHT = 20
+/** From one bar of a proxy to its next, on another Node. */
+const BAR_STEP = 14
+const ROW_GAP = 8
 const PANEL_HEAD = 44
 const CHART_HEAD = 78
 const CHART_FOOT = 52
@@ -24,6 +26,7 @@ const STYLE = `
     .value { text-anchor: start }
     .bar { fill: #9ca3af }
     .own { fill: #2563eb }
+    .older { opacity: 0.55 }
     .strong { font-weight: 600 }
     @media (prefers-color-scheme: dark) {
       text { fill: #e5e7eb }
@@ -35,23 +38,25 @@ const STYLE = `
 
 /**
  * Draws what `results.json` holds: a panel for each scenario and a bar for each proxy, from zero, with the same scale within a
- * panel only. A proxy without a number gets a dash, and one without any is named below.
- * @param {{ command: string, machine: string, date: string, scenarios: readonly object[] }} numbers
+ * panel only. On several versions of Node a proxy has a bar for each, the newest first and the others paler. A proxy without a
+ * number gets a dash, and one without any is named below.
+ * @param {{ command: string, machine: string, date: string, nodes?: readonly string[], scenarios: readonly object[] }} numbers
  * @param {{ ownName: string }} options `ownName`: the proxy that stands out
  * @returns {string} an SVG document
  */
 export function chartSvg(numbers, { ownName }) {
   const { command, machine, date } = numbers
-  const { scenarios, absent } = withoutAbsent(numbers.scenarios)
-  const rows = Array.from({ length: Math.ceil(scenarios.length / COLUMNS) }, (_, row) =>
-    scenarios.slice(row * COLUMNS, (row + 1) * COLUMNS),
+  const nodes = newestFirst(numbers.nodes ?? [])
+  const { scenarios, absent } = withoutAbsent(numbers.scenarios.map((scenario) => withRows(scenario, nodes)))
+  const lines = Array.from({ length: Math.ceil(scenarios.length / COLUMNS) }, (_, line) =>
+    scenarios.slice(line * COLUMNS, (line + 1) * COLUMNS),
   )
   const parts = []
   let top = CHART_HEAD
-  for (const panels of rows) {
+  for (const panels of lines) {
     for (const [column, scenario] of panels.entries())
       parts.push(panel(scenario, { left: MARGIN + column * (PANEL_WIDTH + GAP), top, ownName }))
-    top += Math.max(...panels.map(({ values }) => panelHeight(values))) + GAP
+    top += Math.max(...panels.map(({ rows }) => panelHeight(rows))) + GAP
   }
   const height = top - GAP + CHART_FOOT
   const description = scenarios.map(describe).join(' ')
@@ -62,7 +67,7 @@ export function chartSvg(numbers, { ownName }) {
   </style>
   <rect class="card" x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="8"/>
 ${textAt(MARGIN, 34, 'heading', 'What one request costs, in proxies and gateways')}
-${textAt(MARGIN, 54, 'note', 'Shorter bars are better. Each panel has a scale of its own, from zero. Medians of rounds in turns, one core.')}
+${textAt(MARGIN, 54, 'note', `Shorter bars are better. Each panel has a scale of its own, from zero. Medians of rounds in turns, one core.${legend(nodes)}`)}
 ${parts.join('\n')}
 ${textAt(MARGIN, height - 34, 'note', [command, date, ...absent.map((title) => `${title}: not measured`)].join(' · '))}
 ${textAt(MARGIN, height - 16, 'note', machine)}
@@ -70,37 +75,66 @@ ${textAt(MARGIN, height - 16, 'note', machine)}
 `
 }
 
+const newestFirst = (nodes) => [...nodes].sort((left, right) => Number.parseInt(right, 10) - Number.parseInt(left, 10))
+
+const legend = (nodes) =>
+  nodes.length < 2 ? '' : ` Bars from above: ${nodes.map((node) => `Node ${node}`).join(', ')}.`
+
+/** A scenario with a row for each proxy, its bars in the order of `nodes`. What runs on no Node has one bar. */
+function withRows({ values, ...scenario }, nodes) {
+  const rows = new Map()
+  for (const { name, title, node, value } of values) {
+    const row = rows.get(name) ?? { name, title, bars: [] }
+    row.bars.push({ node, value })
+    rows.set(name, row)
+  }
+  const order = ({ node }) => nodes.indexOf(node)
+  for (const { bars } of rows.values()) bars.sort((left, right) => order(left) - order(right))
+  return { ...scenario, rows: [...rows.values()] }
+}
+
+const isMeasured = ({ bars }) => bars.some(({ value }) => value !== undefined)
+
 /** The scenarios without the proxies that have a number in none of them, and the titles of those. */
 function withoutAbsent(scenarios) {
-  const all = scenarios.flatMap(({ values }) => values)
-  const present = new Set(all.filter(({ value }) => value !== undefined).map(({ name }) => name))
+  const all = scenarios.flatMap(({ rows }) => rows)
+  const present = new Set(all.filter(isMeasured).map(({ name }) => name))
   const isAbsent = ({ name }) => !present.has(name)
   return {
-    scenarios: scenarios.map((scenario) => ({ ...scenario, values: scenario.values.filter((one) => !isAbsent(one)) })),
+    scenarios: scenarios.map((scenario) => ({ ...scenario, rows: scenario.rows.filter((row) => !isAbsent(row)) })),
     absent: [...new Set(all.filter(isAbsent).map(({ title }) => title))],
   }
 }
 
-const panelHeight = (values) => PANEL_HEAD + values.length * ROW_HEIGHT
+const rowHeight = ({ bars }) => (bars.length - 1) * BAR_STEP + BAR_HEIGHT + ROW_GAP
+const panelHeight = (rows) => PANEL_HEAD + rows.reduce((height, row) => height + rowHeight(row), 0)
 
-function panel({ title, unit, values }, { left, top, ownName }) {
-  const most = Math.max(...values.map(({ value }) => value ?? 0))
+function panel({ title, unit, rows }, { left, top, ownName }) {
+  const most = Math.max(...rows.flatMap(({ bars }) => bars.map(({ value }) => value ?? 0)))
   const lines = [textAt(left, top + 12, 'title', title), textAt(left, top + 29, 'note', unit)]
-  for (const [index, { name, title: proxyTitle, value }] of values.entries()) {
-    const middle = top + PANEL_HEAD + index * ROW_HEIGHT + BAR_HEIGHT / 2
-    const strong = name === ownName ? ' strong' : ''
-    lines.push(textAt(left, middle + 4, `name${strong}`, proxyTitle))
-    const length = value === undefined || most === 0 ? 0 : Math.max(1, (value / most) * BAR_WIDTH)
-    if (value !== undefined) lines.push(bar({ left: left + LABEL_WIDTH, middle, length, isOwn: name === ownName }))
-    const shown = value === undefined ? '–' : rounded(value)
-    lines.push(textAt(left + LABEL_WIDTH + length + 6, middle + 4, `value${strong}`, shown))
+  let rowTop = top + PANEL_HEAD
+  for (const row of rows) {
+    const { name, title: proxyTitle, bars } = row
+    const isOwn = name === ownName
+    const strong = isOwn ? ' strong' : ''
+    const center = rowTop + ((bars.length - 1) * BAR_STEP + BAR_HEIGHT) / 2
+    lines.push(textAt(left, center + 4, `name${strong}`, proxyTitle))
+    for (const [index, { value }] of bars.entries()) {
+      const middle = rowTop + index * BAR_STEP + BAR_HEIGHT / 2
+      const length = value === undefined || most === 0 ? 0 : Math.max(1, (value / most) * BAR_WIDTH)
+      const style = `${isOwn ? 'own' : 'bar'}${index > 0 ? ' older' : ''}`
+      if (value !== undefined) lines.push(bar({ left: left + LABEL_WIDTH, middle, length, style }))
+      const shown = value === undefined ? '–' : rounded(value)
+      lines.push(textAt(left + LABEL_WIDTH + length + 6, middle + 4, `value${strong}`, shown))
+    }
+    rowTop += rowHeight(row)
   }
   return lines.join('\n')
 }
 
-function bar({ left, middle, length, isOwn }) {
+function bar({ left, middle, length, style }) {
   const place = `x="${left}" y="${middle - BAR_HEIGHT / 2}" width="${length.toFixed(1)}" height="${BAR_HEIGHT}"`
-  return `  <rect class="${isOwn ? 'own' : 'bar'}" ${place} rx="2"/>`
+  return `  <rect class="${style}" ${place} rx="2"/>`
 }
 
 function textAt(left, baseline, style, text) {
@@ -108,10 +142,10 @@ function textAt(left, baseline, style, text) {
 }
 
 /** A panel for readers who hear it. */
-function describe({ title, unit, values }) {
-  const each = values.map(
-    ({ title: name, value }) => `${name} ${value === undefined ? 'not measured' : rounded(value)}`,
-  )
+function describe({ title, unit, rows }) {
+  const shown = ({ node, value }) =>
+    `${value === undefined ? 'not measured' : rounded(value)}${node === undefined ? '' : ` (Node ${node})`}`
+  const each = rows.map(({ title: name, bars }) => `${name} ${bars.map(shown).join(' ')}`)
   return `${title}, ${unit}: ${each.join(', ')}.`
 }
 

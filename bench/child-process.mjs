@@ -11,9 +11,12 @@ export const SECOND_PROXY_CORE = availableParallelism() > 2 ? 2 : LOAD_CORE
 /** True where processes can be kept on one core each. */
 export const canPin = availableParallelism() > 1 && findProgram('taskset') !== undefined
 
-/** A command that runs on one core, as program and arguments; `taskset` becomes the program, so the process id is its own. */
+/**
+ * A command that runs on one core, or on any when `core` is undefined, as program and arguments; `taskset` becomes the program,
+ * so the process id is its own.
+ */
 export function pinned(command, core) {
-  const [program, ...rest] = canPin ? ['taskset', '-c', String(core), ...command] : command
+  const [program, ...rest] = canPin && core !== undefined ? ['taskset', '-c', String(core), ...command] : command
   return { program, arguments: rest }
 }
 
@@ -21,14 +24,17 @@ export function pinned(command, core) {
  * Starts a Node program that answers questions by `answerQuestions`. Resolves when it is ready.
  * @param {URL} file
  * @param {{
- *   core: number, arguments?: readonly string[], execArguments?: readonly string[], output?: 'inherit' | 'ignore'
- * }} options `output`: where its standard output goes, by default to ours
+ *   core?: number, program?: string, arguments?: readonly string[], execArguments?: readonly string[],
+ *   environment?: Readonly<Record<string, string>>, output?: 'inherit' | 'ignore'
+ * }} options `core`: any when absent; `program`: the Node that runs it, by default our own; `environment`: added to ours;
+ *   `output`: where its standard output goes, by default to ours
  */
 export async function startChild(file, options) {
-  const { core, arguments: programArguments = [], execArguments = [], output = 'inherit' } = options
-  const command = pinned([process.execPath, ...execArguments, file.pathname, ...programArguments], core)
+  const { core, program = process.execPath, execArguments = [], environment, output = 'inherit' } = options
+  const command = pinned([program, ...execArguments, file.pathname, ...(options.arguments ?? [])], core)
   const stdio = ['ignore', output, 'inherit', 'ipc']
-  const child = spawn(command.program, command.arguments, { stdio, serialization: 'advanced' })
+  const env = { ...process.env, ...environment }
+  const child = spawn(command.program, command.arguments, { stdio, env, serialization: 'advanced' })
   const { ask, ready } = questionsTo(child, file.pathname)
   const stop = () =>
     new Promise((resolve) => {

@@ -18,11 +18,13 @@ function close() {
 }
 
 /**
- * Sends one request again and again on every open connection, until `durationMs` is over or each has sent
- * `answersPerConnection`; then waits for what is under way. `spreadMs`: over how long the beginnings are spread.
+ * Sends requests on every open connection, one after the other and all of them in turn, until `durationMs` is over or each
+ * connection has sent `answersPerConnection`; then waits for what is under way. `spreadMs`: over how long the beginnings are
+ * spread.
  */
-function run({ request, durationMs, answersPerConnection, spreadMs = 0, expectedBytes }) {
-  const bytes = Buffer.from(request)
+function run({ requests, durationMs, answersPerConnection, spreadMs = 0, expectedBytes }) {
+  const each = requests.map((request) => Buffer.from(request))
+  let sent = 0
   const answersLeft = new Map(connections.map((connection) => [connection, answersPerConnection]))
   const durations = []
   const firstBytes = []
@@ -36,7 +38,8 @@ function run({ request, durationMs, answersPerConnection, spreadMs = 0, expected
       const left = answersLeft.get(connection)
       if (left > 0 && performance.now() < deadline) {
         answersLeft.set(connection, left - 1)
-        connection.send(bytes)
+        connection.send(each[sent % each.length])
+        sent += 1
         return
       }
       active -= 1

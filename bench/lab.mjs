@@ -1,4 +1,6 @@
+import { buildEnvironment } from './built.mjs'
 import { LOAD_CORE, PROXY_CORE, startChild } from './child-process.mjs'
+import { canReadProcesses, mainThreadsMicroseconds } from './process-tree.mjs'
 
 const file = (path) => new URL(path, import.meta.url)
 
@@ -11,13 +13,14 @@ export async function openLab() {
     vendor,
     /**
      * Starts a proxy in front of the vendor.
-     * @param {{ name: string, launch?: Function }} proxy a module of `proxies/`; one that `proxy-process.mjs` cannot serve brings its
-     *   own `launch`
+     * @param {{ name: string, launch?: Function, node?: object, build?: object }} proxy a variant of a module of `proxies/`; one
+     *   that `proxy-process.mjs` cannot serve brings its own `launch`
      */
     async startProxy(proxy) {
       const upstreamPort = vendor.ready.port
-      if (proxy.launch !== undefined) return proxy.launch({ upstreamPort, core: PROXY_CORE })
-      return nodeProxy(proxy, upstreamPort)
+      const runtime = runtimeOf(proxy)
+      if (proxy.launch !== undefined) return proxy.launch({ upstreamPort, core: PROXY_CORE, runtime })
+      return nodeProxy(proxy, { upstreamPort, runtime })
     },
     async close() {
       await driver.stop()
@@ -26,8 +29,17 @@ export async function openLab() {
   }
 }
 
-async function nodeProxy({ name }, upstreamPort) {
+/** What `startChild` needs to run a variant on its Node and from its build. */
+function runtimeOf({ node, build }) {
+  return {
+    ...(node === undefined ? {} : { program: node.program }),
+    environment: buildEnvironment(build),
+  }
+}
+
+async function nodeProxy({ name }, { upstreamPort, runtime }) {
   const child = await startChild(file('./proxy-process.mjs'), {
+    ...runtime,
     core: PROXY_CORE,
     execArguments: ['--expose-gc'],
     arguments: [file(`./proxies/${name}.mjs`).href, String(upstreamPort)],
@@ -40,6 +52,7 @@ export function answersOf(child) {
   return {
     /** CPU time used since the start, in microseconds. */
     cpuMicroseconds: () => child.ask('cpuMicroseconds'),
+    mainThreadMicroseconds: async () => (canReadProcesses ? mainThreadsMicroseconds(child.pid) : undefined),
     /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the most there ever was. */
     memoryBytes: () => child.ask('memoryBytes'),
     /** `{ balance, held }` in nano-dollars; undefined for proxies that keep no accounts. */

@@ -23,6 +23,19 @@ export function processTreeUsage(rootId) {
   return usage
 }
 
+/**
+ * CPU in microseconds, in steps of a tick, that the main threads of a process and of everything it has started have used.
+ * The rest of their CPU is that of helper threads: garbage collector, compiler, file system and name look-ups.
+ */
+export function mainThreadsMicroseconds(rootId) {
+  let ticks = 0
+  for (const id of treeOf(readProcesses(), rootId)) {
+    const stat = readProcessFile(id, `task/${id}/stat`)
+    if (stat !== undefined) ticks += parseStat(stat).ownTicks
+  }
+  return ticks * MICROSECONDS_PER_TICK
+}
+
 /** Ids of a process and of everything below it, itself first. Empty when it is gone. */
 export function treeOf(processes, rootId) {
   if (!processes.has(rootId)) return []
@@ -33,12 +46,16 @@ export function treeOf(processes, rootId) {
   return ids
 }
 
-/** Reads `/proc/<id>/stat`: the parent, and the ticks of the process and of its children that have ended. */
+/**
+ * Reads `/proc/<id>/stat`, or `/proc/<id>/task/<thread>/stat`, in which children are those of the whole process.
+ * @returns `parentId`; `ownTicks` of CPU; `cpuTicks`, those of children that have ended included
+ */
 export function parseStat(text) {
   // The name of the program stands in parentheses, and may have spaces and parentheses of its own.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  const cpuTicks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
-  return { parentId: Number(fields[1]), cpuTicks }
+  const [user, system, childrenUser, childrenSystem] = fields.slice(11, 15).map(Number)
+  const ownTicks = user + system
+  return { parentId: Number(fields[1]), ownTicks, cpuTicks: ownTicks + childrenUser + childrenSystem }
 }
 
 /** Reads the resident memory, and the most there ever was, of `/proc/<id>/status`; 0 for a process that has ended. */

@@ -1,28 +1,30 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { BUILD } from './built.mjs'
+import { variantsOf } from './variants.mjs'
 
 const SHOWN = 40
-const BUILT = new URL('../dist/', import.meta.url).href
 
 /** Measures one turn of each proxy under the profiler; prints where its time goes and keeps the profiles. */
 export async function profileScenario({ lab, suite, scenario, options }) {
   await mkdir(options.profileFolder, { recursive: true })
-  for (const proxy of suite.proxiesOf(scenario)) {
+  for (const proxy of variantsOf(suite.proxiesOf(scenario), options)) {
     if (proxy.missing?.() !== undefined) continue
     const prepared = await scenario.measurement.prepare({ lab, proxy, scenario, options })
     const turn = { lab, proxy, scenario, prepared, options: { ...options, isProfiling: true } }
     const { profile, cpuMicroseconds } = await scenario.measurement.measure(turn)
     await scenario.measurement.finish({ prepared })
     if (profile === undefined) continue
-    await writeFile(
-      join(options.profileFolder, `${scenario.name}-${proxy.name.replace('/', '-')}.cpuprofile`),
-      JSON.stringify(profile),
-    )
-    console.log(
-      `\n${scenario.title}: ${proxy.title}, ${cpuMicroseconds.toFixed(2)} ${scenario.unit} with the profiler on`,
-    )
+    const { node, build } = proxy
+    const name = [scenario.name, proxy.name.replace('/', '-'), node?.version, build?.commit.slice(0, 9)]
+    const file = join(options.profileFolder, `${name.filter(Boolean).join('-')}.cpuprofile`)
+    await writeFile(file, JSON.stringify(profile))
+    const title = [proxy.title, build && `at ${build.title}`, node && `on Node ${node.version}`]
+      .filter(Boolean)
+      .join(' ')
+    console.log(`\n${scenario.title}: ${title}, ${cpuMicroseconds.toFixed(2)} ${scenario.unit} with the profiler on`)
     show(selfTimes(profile).slice(0, SHOWN), cpuMicroseconds)
-    const lines = await hottestLines(profile)
+    const lines = await hottestLines(profile, build?.folder ?? BUILD)
     if (lines.length > 0) console.log('lines of the package:')
     show(lines.slice(0, SHOWN), cpuMicroseconds)
   }
@@ -36,13 +38,13 @@ function show(rows, cpuMicroseconds) {
 }
 
 /** Share of the busy time that each line of the built package took, the greatest first. Inlined functions count where they stand. */
-async function hottestLines({ nodes }) {
+async function hottestLines({ nodes }, folder) {
   const ticks = new Map()
   let busy = 0
   for (const { callFrame, positionTicks = [], hitCount } of nodes) {
     if (isIdle(callFrame)) continue
     busy += hitCount
-    if (!callFrame.url.startsWith(BUILT)) continue
+    if (!callFrame.url.startsWith(folder)) continue
     for (const { line, ticks: count } of positionTicks) {
       const key = `${callFrame.url} ${line}`
       ticks.set(key, (ticks.get(key) ?? 0) + count)

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { basename } from 'node:path'
 import { pinned } from './child-process.mjs'
 import { findProgram } from './find-program.mjs'
-import { canReadProcesses, processTreeUsage, readProcesses, treeOf } from './process-tree.mjs'
+import { canReadProcesses, mainThreadsMicroseconds, processTreeUsage, readProcesses, treeOf } from './process-tree.mjs'
 
 const LOOK_EVERY_MS = 50
 const STOP_WITHIN_MS = 5_000
@@ -24,13 +24,17 @@ process.on('exit', () => {
 /**
  * Starts a server that is no program of ours. Resolves when it accepts connections.
  * @param {readonly string[]} command
- * @param {{ core: number, port: number, readyWithinMs?: number, environment?: NodeJS.ProcessEnv, onStop?: () => void }} options
+ * @param {{
+ *   core?: number, port: number, readyWithinMs?: number, environment?: NodeJS.ProcessEnv, user?: { uid: number, gid: number },
+ *   stopSignal?: NodeJS.Signals, onStop?: () => void
+ * }} options
  * @returns what `lab.startProxy` returns; CPU and memory are those of all its processes
  * @throws Error with the end of what it wrote to its standard error
  */
-export async function startProgram(command, { core, port, readyWithinMs = 30_000, environment, onStop }) {
+export async function startProgram(command, options) {
+  const { core, port, readyWithinMs = 30_000, environment, user, stopSignal = 'SIGTERM', onStop } = options
   const { program, arguments: rest } = pinned(command, core)
-  const child = spawn(program, rest, { stdio: ['ignore', 'ignore', 'pipe'], env: environment })
+  const child = spawn(program, rest, { stdio: ['ignore', 'ignore', 'pipe'], env: environment, ...user })
   let output = ''
   child.stderr.on('data', (bytes) => {
     output = `${output}${bytes}`.slice(-KEPT_OUTPUT)
@@ -41,7 +45,7 @@ export async function startProgram(command, { core, port, readyWithinMs = 30_000
   })
   running.set(child, onStop)
   const stop = async () => {
-    await endTree(child, ended)
+    await endTree(child, { ended, stopSignal })
     running.delete(child)
     onStop?.()
   }
@@ -52,6 +56,7 @@ export async function startProgram(command, { core, port, readyWithinMs = 30_000
   return {
     port,
     cpuMicroseconds: async () => processTreeUsage(child.pid).cpuMicroseconds,
+    mainThreadMicroseconds: async () => mainThreadsMicroseconds(child.pid),
     memoryBytes: async () => {
       const { residentBytes, peakBytes } = processTreeUsage(child.pid)
       return { resident: residentBytes, peakResident: peakBytes, used: undefined }
@@ -104,10 +109,10 @@ function canConnect(port) {
 }
 
 /** Asks a program to end. It is killed when it takes too long, and what it leaves of its children is killed in any case. */
-async function endTree(child, ended) {
+async function endTree(child, { ended, stopSignal }) {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   const ids = treeOf(readProcesses(), child.pid)
-  child.kill('SIGTERM')
+  child.kill(stopSignal)
   const timer = setTimeout(() => {
     for (const id of ids) endNow(id)
   }, STOP_WITHIN_MS)

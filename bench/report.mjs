@@ -1,4 +1,5 @@
 import { rounded } from './rounded.mjs'
+import { comparisonOf, keyOf } from './variants.mjs'
 import { signOf } from './verdict.mjs'
 
 const HEADLINE = 'median'
@@ -6,7 +7,14 @@ const NOT_MEASURED = '–'
 
 /** Columns of medians beside the headline, where a measurement has them. */
 const COLUMNS = new Map([
-  ['per second', ({ answersPerSecond }) => answersPerSecond],
+  ['CPU µs', ({ cpuMicroseconds }, { headline }) => (headline === 'answersPerSecond' ? cpuMicroseconds : undefined)],
+  ['main thread µs', ({ mainThreadMicroseconds }) => mainThreadMicroseconds],
+  ['helper threads µs', ({ helperThreadsMicroseconds }) => helperThreadsMicroseconds],
+  ['database µs', ({ serverMicroseconds }) => serverMicroseconds],
+  [
+    'per second',
+    ({ answersPerSecond }, { headline }) => (headline === 'answersPerSecond' ? undefined : answersPerSecond),
+  ],
   ['p50 ms', ({ p50Ms }) => p50Ms],
   ['p99 ms', ({ p99Ms }) => p99Ms],
   ['first byte ms', ({ firstByteMs }) => firstByteMs],
@@ -25,41 +33,93 @@ export function tableOf(suite, outcomes) {
       ...rowOf(suite, outcome.scenario, result, (reason) => numberOf(footnotes, reason)),
     })),
   )
+  return { rows: withoutEmptyColumns(rows), footnotes }
+}
+
+function withoutEmptyColumns(rows) {
   const columns = Object.keys(rows[0]).filter((column) => rows.some((row) => row[column] !== ''))
-  return { rows: rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column]]))), footnotes }
+  return rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column]])))
 }
 
 function rowOf(suite, scenario, result, footnote) {
   const references = suite.referencesOf(scenario)
-  const { medians, comparisons, reason } = result
+  const { medians, reason } = result
   const isMeasured = reason === undefined
-  const compared = ({ name, column }) => [
-    column,
-    isMeasured && (result.proxy !== name || scenario.comparison === 'absolute')
-      ? comparisonText(scenario, comparisons[name])
-      : '',
-  ]
   return {
     proxy: result.title,
-    [HEADLINE]: isMeasured
-      ? `${rounded(medians[scenario.headline])} ${scenario.unit}`
-      : `${NOT_MEASURED} [${footnote(`${result.title}: ${reason}`)}]`,
-    ...Object.fromEntries(references.map(compared)),
+    [HEADLINE]: headlineText(scenario, result, footnote),
     ...Object.fromEntries(
-      [...COLUMNS].map(([column, medianOf]) => [column, isMeasured ? text(medianOf(medians)) : '']),
+      references.map((reference) => [reference.column, comparisonText(scenario, reference, result)]),
     ),
-    target: isMeasured ? (suite.verdictOf?.(scenario, result) ?? '') : '',
+    ...Object.fromEntries(
+      [...COLUMNS].map(([column, medianOf]) => [column, isMeasured ? text(medianOf(medians, scenario)) : '']),
+    ),
+    target: targetText(suite, scenario, result),
   }
+}
+
+/**
+ * Several Nodes side by side: one row for each proxy of each scenario, with its headline, its comparisons and its target on
+ * each. `nodes` are versions.
+ */
+function sideBySide(suite, outcomes, nodes) {
+  const footnotes = []
+  const footnote = (reason) => numberOf(footnotes, reason)
+  const rows = outcomes.flatMap(({ scenario, results }) => {
+    const [first = [], ...others] = nodes.map((node) => results.filter((result) => result.node === node))
+    return first.map((result, index) => {
+      const onEach = [result, ...others.map((some) => some[index])]
+      return {
+        scenario: index === 0 ? scenario.title : '',
+        proxy: result.title,
+        ...Object.assign({}, ...onEach.map((one) => nodeColumns(suite, scenario, one, footnote))),
+      }
+    })
+  })
+  return { rows: withoutEmptyColumns(rows), footnotes }
+}
+
+function nodeColumns(suite, scenario, result, footnote) {
+  const { node } = result
+  const references = suite.referencesOf(scenario)
+  return {
+    [`Node ${node}`]: headlineText(scenario, result, footnote),
+    ...Object.fromEntries(
+      references.map((reference) => [`${node}: ${reference.column}`, comparisonText(scenario, reference, result)]),
+    ),
+    [`${node}: target`]: targetText(suite, scenario, result),
+  }
+}
+
+function headlineText({ headline, unit }, { title, medians, reason }, footnote) {
+  if (reason === undefined) return `${rounded(medians[headline])} ${unit}`
+  return `${NOT_MEASURED} [${footnote(`${title}: ${reason}`)}]`
+}
+
+/** A build of another revision is there to be compared with; what it was to reach is not judged again. */
+function targetText(suite, scenario, result) {
+  const isJudged = result.reason === undefined && result.build === undefined
+  return isJudged ? (suite.verdictOf?.(scenario, result) ?? '') : ''
 }
 
 const text = (value) => (value === undefined ? '' : rounded(value))
 
-function comparisonText(scenario, { median, least, most }) {
-  if (scenario.comparison !== 'difference')
-    return `${rounded(median)} ${signOf(scenario)} (${rounded(least)}–${rounded(most)})`
+function comparisonText(scenario, reference, { comparisons }) {
+  const compared = comparisons?.[keyOf(reference)]
+  if (compared === undefined) return ''
+  const { median, least, most, batches } = compared
+  const comparison = comparisonOf(scenario, reference)
+  const each = reference.isPaired && batches.length > 1 ? `; batches ${batches.map(fine).join(' ')}` : ''
+  if (comparison !== 'difference') {
+    const show = reference.isPaired ? fine : rounded
+    return `${show(median)} ${signOf({ ...scenario, comparison })} (${show(least)}–${show(most)})${each}`
+  }
   const direction = median < 0 ? 'less' : 'more'
-  return `${rounded(Math.abs(median))} ms ${direction} (${signed(least)} to ${signed(most)})`
+  return `${rounded(Math.abs(median))} ms ${direction} (${signed(least)} to ${signed(most)})${each}`
 }
+
+/** A step may be worth a percent or less. */
+const fine = (value) => value.toFixed(3)
 
 const signed = (value) => `${value < 0 ? '−' : '+'}${rounded(Math.abs(value))}`
 
@@ -69,14 +129,30 @@ function numberOf(footnotes, note) {
   return footnotes.indexOf(note) + 1
 }
 
+/**
+ * The report of a suite in Markdown: a table, or for several versions of Node one that holds them side by side and one for
+ * each.
+ */
+export function reportOf(suite, outcomes, nodes) {
+  if (nodes.length < 2) return markdownOf(tableOf(suite, outcomes))
+  const each = nodes.map((node) => {
+    const onNode = outcomes.map(({ scenario, results }) => ({
+      scenario,
+      results: results.filter((result) => result.node === node),
+    }))
+    return `### Node ${node}\n\n${markdownOf(tableOf(suite, onNode))}`
+  })
+  return [markdownOf(sideBySide(suite, outcomes, nodes)), ...each].join('\n\n')
+}
+
 /** A table and its footnotes in Markdown. */
-export function markdownOf({ rows, footnotes }) {
+function markdownOf({ rows, footnotes }) {
   const notes = footnotes.map((note, index) => `[${index + 1}] ${note}`)
   return [markdownTable(rows), ...notes].join('\n\n')
 }
 
 /** A Markdown table, its columns aligned so that it reads in a terminal too. */
-export function markdownTable(rows) {
+function markdownTable(rows) {
   const columns = Object.keys(rows[0])
   const widths = columns.map((column) => Math.max(column.length, ...rows.map((row) => row[column].length)))
   const line = (cells) => `| ${cells.map((cell, index) => cell.padEnd(widths[index])).join(' | ')} |`

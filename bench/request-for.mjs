@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { API_KEY, apiKeys } from './requests.mjs'
 
 /**
  * A scenario's request as one proxy wants it: below the path where it is mounted, and with the headers that it asks for.
@@ -14,4 +15,11 @@ export function requestFor({ scenario, proxy, running }) {
   const lineEnd = bytes.indexOf('\r\n')
   const line = bytes.latin1Slice(0, lineEnd).replace(' ', ` ${basePath}`)
   return Buffer.concat([Buffer.from([line, ...requestHeaders].join('\r\n')), bytes.subarray(lineEnd)])
+}
+
+/** The requests that connections send in turn: one, or one of each of `scenario.accounts` callers. */
+export function requestsFor({ scenario, proxy, running }) {
+  const request = requestFor({ scenario, proxy, running })
+  const { accounts = 1 } = scenario
+  return accounts === 1 ? [request] : apiKeys(accounts).map((key) => request.replace(API_KEY, key))
 }

@@ -4,6 +4,13 @@ import { PICTURE_BYTES, pictureBytes } from './picture-bytes.mjs'
 /** The caller's key at every proxy. */
 export const API_KEY = 'sk-benchmarkCaller7Qw2Zx9Lk4Vn8Rt6Yb1Mc5Hd3Jf0Gs'
 
+/** Keys of as many callers, the first of them `API_KEY`; all are as long. */
+export function apiKeys(count) {
+  return Array.from({ length: count }, (_, index) =>
+    index === 0 ? API_KEY : `${API_KEY.slice(0, -8)}${String(index).padStart(8, '0')}`,
+  )
+}
+
 const HEADERS = [
   'host: 127.0.0.1',
   'accept: application/json',

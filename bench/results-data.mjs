@@ -3,9 +3,18 @@ import { readFile, writeFile } from 'node:fs/promises'
 
 const FILE = new URL('./results.json', import.meta.url)
 
-/** Writes the numbers of the comparison with peers for the chart: `bench/results.json`. */
-export async function writeNumbers({ outcomes, command, machine, date }) {
-  const numbers = { command, machine, date, scenarios: outcomes.map(scenarioNumbers) }
+/**
+ * Writes the numbers of the comparison with peers for the chart: `bench/results.json`. `nodes`: the versions of Node it ran
+ * on, if it was asked for some.
+ */
+export async function writeNumbers({ outcomes, nodes, command, machine, date }) {
+  const numbers = {
+    command,
+    machine,
+    date,
+    ...(nodes.length === 0 ? {} : { nodes }),
+    scenarios: outcomes.map(scenarioNumbers),
+  }
   await writeFile(FILE, `${JSON.stringify(numbers, undefined, 2)}\n`)
 }
 
@@ -15,12 +24,16 @@ export async function readNumbers() {
   return JSON.parse(await readFile(FILE, 'utf8'))
 }
 
-/** The headline of each proxy; one that was not measured has no value. */
+/** The headline of each proxy, on each Node; one that was not measured has no value. */
 export function scenarioNumbers({ scenario, results }) {
   const { name, title, unit, headline } = scenario
-  const values = results.map((result) => ({
+  // What runs on no Node was measured once, and stands among the results of each.
+  const isFirst = (result) => results.find(({ proxy }) => proxy === result.proxy) === result
+  const distinct = results.filter((result) => result.isNodeProgram !== false || isFirst(result))
+  const values = distinct.map((result) => ({
     name: result.proxy,
     title: result.title,
+    ...(result.node === undefined || result.isNodeProgram === false ? {} : { node: result.node }),
     ...(result.reason === undefined ? { value: result.medians[headline] } : { reason: result.reason }),
   }))
   return { name, title, unit, values }

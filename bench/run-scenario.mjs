@@ -1,72 +1,122 @@
 import { median, shuffled } from './statistics.mjs'
+import { comparisonOf, keyOf, referenceVariant, variantsOf } from './variants.mjs'
 
 /**
  * Runs one scenario of a suite: proxies take turns within each round, in random order, so that a slow minute of the machine
- * meets all of them; what counts is the median of the per-round comparisons. A fault of ours ends the run. A peer that
- * answers wrong is out of the scenario and named with its fault, whatever it had reached before.
+ * meets all of them; what counts is the median of the per-round comparisons. `options.batches` starts all of them afresh that
+ * often, because two processes of the same program differ too. A fault of ours ends the run. A peer that answers wrong is out
+ * of the scenario and named with its fault, whatever it had reached before.
+ * @returns `results`: for each of `options.nodes` one of each proxy and build, in order
  */
 export async function runScenario({ lab, suite, scenario, options, onRound }) {
-  const { measurement } = scenario
-  const proxies = suite.proxiesOf(scenario)
+  const { nodes = [], revision, batches = 1 } = options
+  const variants = variantsOf(suite.proxiesOf(scenario), { nodes, revision })
   const reasons = new Map()
-  for (const proxy of proxies) {
-    const reason = proxy.missing?.()
-    if (reason !== undefined) reasons.set(proxy, reason)
-  }
-  const attempt = async (proxy, step) => {
-    try {
-      return await step()
-    } catch (error) {
-      if (!proxy.isPeer) throw error
-      reasons.set(proxy, `failed: ${oneLine(error.message.replace(`${proxy.name}: `, ''))}`)
-      return undefined
-    }
-  }
-  const taking = () => proxies.filter((proxy) => !reasons.has(proxy))
-
-  const prepared = new Map()
-  for (const proxy of taking()) {
-    const ready = await attempt(proxy, () => measurement.prepare({ lab, proxy, scenario, options }))
-    if (ready !== undefined) prepared.set(proxy, ready)
+  for (const variant of variants) {
+    const reason = variant.missing?.()
+    if (reason !== undefined) reasons.set(variant, reason)
   }
   const rounds = []
-  for (let round = 0; round < options.rounds; round++) {
-    const results = new Map()
-    for (const proxy of shuffled(taking())) {
-      const turn = { lab, proxy, scenario, prepared: prepared.get(proxy), options }
-      results.set(proxy.name, await attempt(proxy, () => measurement.measure(turn)))
-    }
-    rounds.push(results)
-    onRound?.(round)
+  for (let batch = 0; batch < batches; batch++) {
+    const taking = () => variants.filter((variant) => !reasons.has(variant))
+    for (const results of await runBatch({ lab, scenario, options, taking, reasons, onRound }))
+      rounds.push({ batch, results })
   }
-  for (const ready of prepared.values()) await measurement.finish({ prepared: ready })
   const references = suite.referencesOf(scenario)
-  const results = proxies.map((proxy) => {
-    const { name, title, isPeer = false } = proxy
-    const reason = reasons.get(proxy)
-    const own = { proxy: name, title: [title, proxy.version?.()].filter(Boolean).join(' '), isPeer }
-    return reason === undefined ? { ...own, ...summary(references, scenario, name, rounds) } : { ...own, reason }
-  })
+  const results = (nodes.length === 0 ? [undefined] : nodes).flatMap((node) =>
+    variants
+      .filter((variant) => variant.node === undefined || variant.node === node)
+      .map((own) => {
+        const reason = reasons.get(own)
+        const given = { scenario, references, variants, own, node, rounds }
+        return { ...describe(own, node), ...(reason === undefined ? summary(given) : { reason }) }
+      }),
+  )
   return { scenario, results }
 }
 
-/** Medians of a proxy's rounds, and what they are against each reference, by its name. */
-export function summary(references, scenario, name, rounds) {
-  const own = rounds.map((results) => results.get(name))
-  const metrics = Object.keys(own[0]).filter((metric) => typeof own[0][metric] === 'number')
-  const comparisons = references.map((reference) => {
-    const each = rounds.map((results) => compare(scenario, results.get(name), results.get(reference.name)))
-    return [reference.name, { median: median(each), least: Math.min(...each), most: Math.max(...each) }]
-  })
+/** Starts who takes part, measures them in rounds, and stops them. @returns the results of each round, by variant */
+async function runBatch({ lab, scenario, options, taking, reasons, onRound }) {
+  const { measurement } = scenario
+  const attempt = async (variant, step) => {
+    try {
+      return await step()
+    } catch (error) {
+      if (!variant.isPeer) throw error
+      reasons.set(variant, `failed: ${oneLine(error.message.replace(`${variant.name}: `, ''))}`)
+      return undefined
+    }
+  }
+  const prepared = new Map()
+  const rounds = []
+  try {
+    for (const proxy of taking()) {
+      const ready = await attempt(proxy, () => measurement.prepare({ lab, proxy, scenario, options }))
+      if (ready !== undefined) prepared.set(proxy, ready)
+    }
+    for (let round = 0; round < options.rounds; round++) {
+      const results = new Map()
+      for (const proxy of shuffled(taking())) {
+        const turn = { lab, proxy, scenario, prepared: prepared.get(proxy), options }
+        results.set(proxy, await attempt(proxy, () => measurement.measure(turn)))
+      }
+      rounds.push(results)
+      onRound?.(round)
+    }
+  } finally {
+    for (const ready of prepared.values()) await measurement.finish({ prepared: ready })
+  }
+  return rounds
+}
+
+function describe({ name, title, version, isPeer = false, isNodeProgram, build }, node) {
   return {
-    medians: Object.fromEntries(metrics.map((metric) => [metric, median(own.map((result) => result[metric]))])),
-    comparisons: Object.fromEntries(comparisons),
+    proxy: name,
+    title: [title, build === undefined ? version?.() : `at ${build.title}`].filter(Boolean).join(' '),
+    isPeer,
+    ...(node === undefined ? {} : { node: node.version }),
+    ...(isNodeProgram === false ? { isNodeProgram } : {}),
+    ...(build === undefined ? {} : { build: build.commit }),
   }
 }
 
-function compare({ headline, comparison }, own, reference) {
-  if (comparison === 'ratio') return own[headline] / reference[headline]
-  return comparison === 'difference' ? own[headline] - reference[headline] : own[headline]
+/** Medians of a variant's rounds, and what they are against each reference, by the reference's key. */
+function summary({ scenario, references, variants, own, node, rounds }) {
+  const owned = rounds.map(({ results }) => results.get(own))
+  const metrics = Object.keys(owned[0]).filter((metric) => typeof owned[0][metric] === 'number')
+  const comparisons = references.map((reference) => {
+    const other = referenceVariant(variants, reference, { own, node })
+    return [keyOf(reference), comparisonWith({ scenario, reference, own, other, rounds })]
+  })
+  return {
+    medians: Object.fromEntries(metrics.map((metric) => [metric, median(owned.map((result) => result[metric]))])),
+    comparisons: Object.fromEntries(comparisons.filter(([, comparison]) => comparison !== undefined)),
+  }
+}
+
+/**
+ * The paired comparison of one variant with another: the median over all rounds with the least and the greatest, and the
+ * median of each batch. Undefined where either has no such value in some round.
+ */
+function comparisonWith({ scenario, reference, own, other, rounds }) {
+  const comparison = comparisonOf(scenario, reference)
+  const metric = reference.metric ?? scenario.headline
+  const each = rounds.map(({ batch, results }) => ({
+    batch,
+    value: compare(comparison, results.get(own)?.[metric], results.get(other)?.[metric]),
+  }))
+  const values = each.map(({ value }) => value)
+  if (values.some((value) => value === undefined)) return undefined
+  const batches = [...new Set(each.map(({ batch }) => batch))].map((batch) =>
+    median(each.filter((one) => one.batch === batch).map(({ value }) => value)),
+  )
+  return { median: median(values), least: Math.min(...values), most: Math.max(...values), batches }
+}
+
+function compare(comparison, own, other) {
+  if (comparison === 'absolute') return own
+  if (own === undefined || other === undefined) return undefined
+  return comparison === 'ratio' ? own / other : own - other
 }
 
 const LONGEST_REASON = 240

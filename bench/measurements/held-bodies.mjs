@@ -66,7 +66,7 @@ async function measureProcess({ lab, proxy, scenario, count }) {
 
 /** Sends one request on every open connection; `steps` are called while all wait, and while all answers lack their end. */
 async function requestsAtOnce({ lab, request, count, expectedBytes, steps }) {
-  const answered = lab.driver.ask('run', { request, answersPerConnection: 1, expectedBytes })
+  const answered = lab.driver.ask('run', { requests: [request], answersPerConnection: 1, expectedBytes })
   const deadline = performance.now() + ARRIVE_WITHIN_MS
   while ((await lab.vendor.ask('heldCount')) < count) {
     if (performance.now() > deadline) throw new Error('not all requests have reached the vendor')

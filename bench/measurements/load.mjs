@@ -1,5 +1,5 @@
 import { checkAnswer, checkCharge, settledBalance } from '../check-answer.mjs'
-import { requestFor } from '../request-for.mjs'
+import { requestsFor } from '../request-for.mjs'
 import { within } from '../within.mjs'
 
 const LEAST_WARM_UP_SECONDS = 3
@@ -22,12 +22,13 @@ export const load = {
 
   async measure({ lab, proxy, scenario, prepared, options }) {
     const before = await settledBalance(prepared.running, scenario)
-    const { result, cpu, profile, leastShare } = await oneRun({ lab, proxy, scenario, prepared, options })
+    const { result, used, profile, leastShare } = await oneRun({ lab, proxy, scenario, prepared, options })
     const after = await settledBalance(prepared.running, scenario)
     const { answers } = result
     checkCharge({ proxy, before, after, answers, costNanoDollars: scenario.costNanoDollars })
+    const perUnit = (microseconds) => microseconds / (answers * scenario.unitsPerAnswer)
     return {
-      cpuMicroseconds: cpu / (answers * scenario.unitsPerAnswer),
+      ...Object.fromEntries(Object.entries(used).map(([name, microseconds]) => [name, perUnit(microseconds)])),
       answersPerSecond: (answers * 1_000) / result.elapsedMs,
       p50Ms: result.p50Ms,
       p99Ms: result.p99Ms,
@@ -57,23 +58,48 @@ async function oneRun({ lab, proxy, scenario, prepared, options }) {
     await lab.driver.ask('open', { port: running.port, count: connections })
     if (options.isProfiling) await running.startProfile?.()
     const answeredBefore = await running.answersByWorker?.()
-    const cpuBefore = await running.cpuMicroseconds()
+    const before = await readUsage(running)
     const answered = lab.driver.ask('run', {
-      request: requestFor({ scenario, proxy, running }),
+      requests: requestsFor({ scenario, proxy, running }),
       durationMs: answersPerConnection === Number.POSITIVE_INFINITY ? options.seconds * 1_000 : undefined,
       answersPerConnection,
       spreadMs,
       expectedBytes,
     })
     const result = await within(ANSWERS_WITHIN_MS, `${proxy.name}, ${scenario.name}`, answered)
-    const cpu = (await running.cpuMicroseconds()) - cpuBefore
+    const used = usedBetween(before, await readUsage(running))
     const leastShare = leastShareOf(answeredBefore, await running.answersByWorker?.())
     const profile = options.isProfiling ? await running.stopProfile?.() : undefined
     if (result.faults.length > 0) throw new Error(`${proxy.name}, ${scenario.name}: ${result.faults.join(', ')}`)
-    return { result, cpu, profile, leastShare }
+    return { result, used, profile, leastShare }
   } finally {
     await lab.driver.ask('close')
   }
+}
+
+/** Microseconds of CPU since the start; a part is undefined where it cannot be told. */
+async function readUsage(running) {
+  return {
+    main: await running.mainThreadMicroseconds?.(),
+    server: await running.serverMicroseconds?.(),
+    cpu: await running.cpuMicroseconds(),
+  }
+}
+
+/**
+ * CPU between two readings: all of it, and of that the main thread's and what helper threads have used, which collect garbage,
+ * compile, and wait for files and disks. The main thread is read in ticks, so a little less than nothing is nothing.
+ * `serverMicroseconds`: the CPU of a database server beside the proxy, which is not in the others.
+ */
+export function usedBetween(before, after) {
+  const cpuMicroseconds = after.cpu - before.cpu
+  const used = { cpuMicroseconds }
+  if (before.main !== undefined && after.main !== undefined) {
+    used.mainThreadMicroseconds = Math.min(after.main - before.main, cpuMicroseconds)
+    used.helperThreadsMicroseconds = cpuMicroseconds - used.mainThreadMicroseconds
+  }
+  if (before.server !== undefined && after.server !== undefined) used.serverMicroseconds = after.server - before.server
+  return used
 }
 
 /** The part of all answers that the least busy worker of a cluster has given; undefined for what is no cluster. */

@@ -35,7 +35,7 @@ async function memoryOfStreams({ lab, proxy, scenario, running }) {
   const expectedBytes = await checkAnswer({ driver, proxy, running, scenario: brief })
   await driver.ask('open', { port, count: WARM_UP_STREAMS })
   const request = requestFor({ scenario: brief, proxy, running })
-  const warmUp = driver.ask('run', { request, answersPerConnection: 3, expectedBytes })
+  const warmUp = driver.ask('run', { requests: [request], answersPerConnection: 3, expectedBytes })
   const { faults } = await within(OPEN_WITHIN_MS, `${proxy.name}, ${WARM_UP_STREAMS} streams`, warmUp)
   if (faults.length > 0) throw new Error(`${proxy.name}, ${brief.name}: ${faults.join(', ')}`)
   await driver.ask('close')

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PROXY_CORE, SECOND_PROXY_CORE, startChild } from '../child-process.mjs'
-import { processTreeUsage } from '../process-tree.mjs'
+import { PROXY_CORE, SECOND_PROXY_CORE } from '../child-process.mjs'
+import { startCluster } from '../start-cluster.mjs'
 
 /** One gateway process behind Node's cluster module: the others are held against it. */
 export const ONE_WORKER = clusterOf({ name: 'cluster-1', title: '1 worker', cores: [PROXY_CORE] })
@@ -43,24 +43,24 @@ export const TWO_WORKERS_TWO_CORES_SQLITE = clusterOf({
 })
 
 function clusterOf({ name, title, cores, isDurable = false }) {
-  return { name, title, isTranslating: true, launch: (given) => launch({ ...given, cores, isDurable }) }
-}
-
-/** CPU is that of the first process, which accepts connections, and of all workers. */
-async function launch({ upstreamPort, core, cores, isDurable }) {
-  const folder = isDurable ? mkdtempSync(join(tmpdir(), 'signalbox-bench-')) : undefined
-  const child = await startChild(new URL('../cluster-process.mjs', import.meta.url), {
-    core,
-    arguments: [String(upstreamPort), cores.join(), ...(folder === undefined ? [] : [join(folder, 'bench.db')])],
-  })
   return {
-    port: child.ready.port,
-    cpuMicroseconds: async () => processTreeUsage(child.pid).cpuMicroseconds,
-    account: () => child.ask('account'),
-    answersByWorker: () => child.ask('answersByWorker'),
-    stop: async () => {
-      await child.stop()
-      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    name,
+    title,
+    isTranslating: true,
+    isOwn: true,
+    launch: ({ upstreamPort, core, runtime }) => {
+      const folder = isDurable ? mkdtempSync(join(tmpdir(), 'signalbox-bench-')) : undefined
+      return startCluster({
+        core,
+        runtime,
+        settings: {
+          upstreamPort,
+          workers: cores.length,
+          cores,
+          ...(folder === undefined ? {} : { store: { kind: 'sqlite', path: join(folder, 'bench.db') } }),
+        },
+        onStop: () => folder && rmSync(folder, { recursive: true, force: true }),
+      })
     },
   }
 }

@@ -1,18 +1,20 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { importBuilt } from '../built.mjs'
 import { serve as serveGateway } from './gateway.mjs'
 
 export const name = 'gateway-sqlite'
 export const title = 'signalbox, SQLite'
 export const isTranslating = true
+export const isOwn = true
 
 /** Where durable billing is compared with billing in memory. */
 export const scenarios = ['chat-json']
 
 /** The same gateway with its money in a SQLite file, synchronous=FULL. */
 export async function serve({ upstreamPort }) {
-  const { sqliteStore } = await import('../../dist/sqlite.js')
+  const { sqliteStore } = await importBuilt('sqlite')
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-bench-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   return serveGateway({ upstreamPort, store: sqliteStore({ path: join(folder, 'bench.db') }) })

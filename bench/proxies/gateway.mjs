@@ -1,10 +1,13 @@
 import { createServer } from 'node:http'
-import { API_KEY } from '../requests.mjs'
+import { importBuilt } from '../built.mjs'
+import { apiKeys } from '../requests.mjs'
 
 export const name = 'gateway'
 export const title = 'signalbox'
 export const isTranslating = true
+export const isOwn = true
 
+/** The account of the first key; further keys have one each. */
 const ACCOUNT = 'acct_bench'
 const CREDIT = '1000000000'
 
@@ -73,16 +76,20 @@ export const VIDEO_MODEL = {
 const TASK_POLL_INTERVAL_MS = 3_600_000
 
 /** The gateway with everything on: keys in the store, validation, all limits, prices and a ledger, usage read. */
-export async function serve({ upstreamPort, store }) {
-  const { nodeHandler } = await import('../../dist/node.js')
-  const { gateway, account } = await startGateway({ upstreamPort, store })
+export async function serve({ upstreamPort, store, accounts }) {
+  const { nodeHandler } = await importBuilt('node')
+  const { gateway, account } = await startGateway({ upstreamPort, store, accounts })
   return { server: createServer(nodeHandler(gateway)), account }
 }
 
-/** The gateway without a server, for every way to mount it; `account` reads the money that is left, in nano-dollars. */
-export async function startGateway({ upstreamPort, store }) {
-  const { anthropic, createGateway, dashscope, openai } = await import('../../dist/index.js')
+/**
+ * The gateway without a server, for every way to mount it; `account` reads the money that is left in all accounts, in
+ * nano-dollars. `accounts`: how many there are, each with one key of `apiKeys`.
+ */
+export async function startGateway({ upstreamPort, store, accounts = 1 }) {
+  const { anthropic, createGateway, dashscope, openai } = await importBuilt('index')
   const baseURL = `http://127.0.0.1:${upstreamPort}`
+  const keys = apiKeys(accounts).map((key, index) => ({ key, account: index === 0 ? ACCOUNT : `${ACCOUNT}_${index}` }))
   const models = [...MODELS, EMBEDDING_MODEL, ...EDIT_MODELS, VIDEO_MODEL]
   const gateway = createGateway({
     vendors: [
@@ -95,18 +102,19 @@ export async function startGateway({ upstreamPort, store }) {
       currency: 'USD',
       prices: models.flatMap(pricesOf),
     },
-    keys: [{ key: API_KEY, account: ACCOUNT }],
+    keys,
     limits: { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrency: 100_000 },
     taskPollIntervalMs: TASK_POLL_INTERVAL_MS,
     ...(store === undefined ? {} : { store }),
   })
   await gateway.start()
-  await gateway.accounts.credit(ACCOUNT, CREDIT)
+  for (const { account } of keys) await gateway.accounts.credit(account, CREDIT)
   return {
     gateway,
     account: async () => {
-      const { balance, held } = await gateway.accounts.get(ACCOUNT)
-      return { balance, held }
+      const each = await Promise.all(keys.map(({ account }) => gateway.accounts.get(account)))
+      const sum = (field) => each.reduce((total, account) => total + account[field], 0n)
+      return { balance: sum('balance'), held: sum('held') }
     },
   }
 }

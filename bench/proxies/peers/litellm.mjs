@@ -9,6 +9,7 @@ import { API_KEY } from '../../requests.mjs'
 export const name = 'peers/litellm'
 export const title = 'LiteLLM'
 export const isPeer = true
+export const isNodeProgram = false
 /** Whether it answers with the public model id is its own affair. */
 export const isTranslating = false
 

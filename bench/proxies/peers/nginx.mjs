@@ -8,6 +8,7 @@ import { freePort, reasonAgainst, startProgram } from '../../program-process.mjs
 export const name = 'peers/nginx'
 export const title = 'nginx'
 export const isPeer = true
+export const isNodeProgram = false
 export const isTranslating = false
 
 export const missing = () => reasonAgainst('nginx', ' (on Debian: `apt-get install nginx-light`)')

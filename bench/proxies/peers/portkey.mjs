@@ -15,9 +15,10 @@ const READY_WITHIN_MS = 30_000
 export const version = () => peerVersion(PACKAGE)
 
 /** The package's own start script. The vendor is named by each request, as an OpenAI-compatible server at an address of its own. */
-export async function launch({ upstreamPort, core }) {
+export async function launch({ upstreamPort, core, runtime }) {
   const port = await freePort()
   const child = await startChild(peerFile(PACKAGE, 'build/start-server.js'), {
+    ...runtime,
     core,
     execArguments: ['--expose-gc', '--import', new URL('../../preload.mjs', import.meta.url).href],
     arguments: [`--port=${port}`, '--headless'],

@@ -1,0 +1,11 @@
+/** The variable that names another build of the project than `dist/`, for `--compare`. */
+const VARIABLE = 'SIGNALBOX_BENCH_BUILD'
+
+/** The folder of the build that this process measures, with a slash at its end. */
+export const BUILD = process.env[VARIABLE] ?? new URL('../dist/', import.meta.url).href
+
+/** Imports an entry of the package, such as `index` or `node`, from the build that this process measures. */
+export const importBuilt = (entry) => import(new URL(`${entry}.js`, BUILD).href)
+
+/** What makes a process measure a build; that of this process when there is none. */
+export const buildEnvironment = (build) => ({ [VARIABLE]: build?.folder ?? BUILD })

@@ -1,0 +1,33 @@
+// The live heap of a gateway that has started and answered nothing yet: what every full collection has to walk through.
+//
+//   node --expose-gc bench/idle-heap.mjs
+//
+// Prints megabytes in use after a collection as JSON: `node` before anything is imported, `imported` with the package, and
+// `idle` with the benchmark's gateway, its whole catalog and everything on, behind Node's HTTP server.
+const MEGABYTE = 1_000_000
+/** What imports and the start have left to later turns is let go first. */
+const TURNS = 5
+const TURN_MS = 20
+/** Nobody is asked. */
+const UPSTREAM_PORT = 9
+
+const node = await heapMegabytes()
+const { importBuilt } = await import('./built.mjs')
+await importBuilt('index')
+await importBuilt('node')
+const imported = await heapMegabytes()
+
+const { serve } = await import('./proxies/gateway.mjs')
+const { server } = await serve({ upstreamPort: UPSTREAM_PORT })
+server.listen({ port: 0, host: '127.0.0.1' })
+const idle = await heapMegabytes()
+console.log(JSON.stringify({ version: process.versions.node, node, imported, idle }))
+process.exit()
+
+async function heapMegabytes() {
+  for (let turn = 0; turn < TURNS; turn++) {
+    await new Promise((resolve) => setTimeout(resolve, TURN_MS))
+    globalThis.gc()
+  }
+  return Number((process.memoryUsage().heapUsed / MEGABYTE).toFixed(2))
+}

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Git ignores it. */
+const CACHE = fileURLToPath(new URL('./.cache/', import.meta.url))
+
+/**
+ * Reads a list of major versions, such as `20,24`.
+ * @throws TypeError for anything else, or a version that stands there twice
+ */
+export function readMajors(text) {
+  const majors = text.split(',').map((part) => part.trim())
+  const isList = majors.every((major) => /^[1-9]\d*$/.test(major)) && new Set(majors).size === majors.length
+  if (!isList) throw new TypeError(`--node takes major versions such as 20,24, not ${text}`)
+  return majors.map(Number)
+}
+
+/** The package of npm that holds Node for a machine, as the package `node` picks it. */
+export const packageOf = ({ platform, arch }) => `node-${platform === 'win32' ? 'win' : platform}-${arch}`
+
+/**
+ * Finds Node in each of the major versions: our own where it is one of them, else the newest that npm has, which is installed
+ * into a folder that git ignores when it is not there yet.
+ * @returns {{ version: string, program: string }[]} in the order of `majors`
+ * @throws Error when npm cannot install one, for want of a network or of the package
+ */
+export function findNodes(majors) {
+  return majors.map((major) => {
+    const program = major === majorOf(process.versions.node) ? process.execPath : installedNode(major)
+    const version = execFileSync(program, ['--version'], { encoding: 'utf8' }).trim().slice(1)
+    if (majorOf(version) !== major) throw new Error(`${program} is Node ${version}, not ${major}`)
+    return { version, program }
+  })
+}
+
+const majorOf = (version) => Number.parseInt(version, 10)
+
+function installedNode(major) {
+  const name = packageOf(process)
+  const folder = join(CACHE, `node-${major}`)
+  const program = join(folder, 'node_modules', name, 'bin', 'node')
+  if (existsSync(program)) return program
+  process.stderr.write(`installing ${name}@${major} into bench/.cache\n`)
+  mkdirSync(folder, { recursive: true })
+  const options = ['--ignore-scripts', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
+  execFileSync('npm', ['install', '--prefix', folder, ...options, `${name}@${major}`], { stdio: ['ignore', 2, 2] })
+  return program
+}
