@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
+import { RawHeaders } from './raw-headers.ts'
 import type { Transport, TransportControl, TransportFailure, TransportHandler, TransportRequest } from './transport.ts'
 
 /** Options of {@link undiciTransport}. */
@@ -69,12 +70,18 @@ function dropUnused(pools: Map<string, Pool>): void {
 
 type Phase = TransportFailure['phase']
 
+/**
+ * One call. undici hands raw headers only to the older of its two kinds of handlers; the newer has all headers of every answer
+ * decoded for it, and two objects made around it. undici 8 may drop the older kind, so nothing outside of this file knows it.
+ */
 class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   readonly #handler: TransportHandler
-  #controller: Dispatcher.DispatchController | undefined
+  #abort: ((reason: Error) => void) | undefined
+  #resume: (() => void) | undefined
   #phase: Phase = 'connect'
   #ended = false
   #begun = false
+  #isPaused = false
 
   constructor(handler: TransportHandler) {
     this.#handler = handler
@@ -101,56 +108,58 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#ended) return
     const error = new AbortedCallError('the call was aborted')
-    if (this.#controller === undefined) queueMicrotask(() => this.#fail(error))
-    else this.#controller.abort(error)
+    if (this.#abort === undefined) queueMicrotask(() => this.#fail(error))
+    else this.#abort(error)
   }
 
   pause(): void {
-    if (!this.#ended) this.#controller?.pause()
+    this.#isPaused = true
   }
 
   resume(): void {
-    if (!this.#ended) this.#controller?.resume()
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    if (!this.#ended) this.#resume?.()
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onConnect(abort: (reason?: Error) => void): void {
     if (this.#ended) {
       // Aborted while it waited for a connection; without this the pool would lose the connection.
-      controller.abort(new AbortedCallError('the call was aborted'))
+      abort(new AbortedCallError('the call was aborted'))
       return
     }
-    this.#controller = controller
+    this.#abort = abort
     this.#phase = 'sent'
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    if (this.#ended || status < 200) return
+  onHeaders(status: number, headers: Buffer[], resume: () => void): boolean {
+    if (this.#ended || status < 200) return true
     this.#phase = 'body'
-    this.#handler.onHead(status, headers)
+    this.#resume = resume
+    this.#handler.onHead(status, new RawHeaders(headers))
+    return !this.#isPaused
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+  onData(chunk: Buffer): boolean {
     if (!this.#ended) this.#handler.onData(chunk)
+    return !this.#isPaused
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     if (this.#ended) return
     this.#end()
     this.#handler.onEnd()
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onError(error: Error): void {
     this.#fail(error)
   }
 
-  /** Releases undici's controller, which holds the raw headers. */
+  /** Releases undici's functions, which hold its request and connection. */
   #end(): void {
     this.#ended = true
-    this.#controller = undefined
+    this.#abort = undefined
+    this.#resume = undefined
   }
 
   #fail(error: Error): void {
