@@ -182,5 +182,5 @@ export type {
   WireRequest,
 } from './vendors/vendor.ts'
 export { type VoyageOptions, voyage } from './vendors/voyage/voyage.ts'
-export type { HeaderMap } from './wire/headers.ts'
+export type { HeaderMap, HeaderReader } from './wire/headers.ts'
 export type { Form, FormField, FormFile, FormPart } from './wire/multipart.ts'

@@ -1,6 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
+import { asBuffer } from '../wire/join-chunks.ts'
 import {
   announcesBody,
   discardRequest,
@@ -102,7 +103,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     this.#ended = true
     this.#unwatch()
     if (this.#bodyReader?.refused && !this.#request.complete) this.#endAfterDiscarding(bytes)
-    else this.#response.end(bytes)
+    else endResponse(this.#response, bytes)
     // What the socket did not accept stays in memory until the caller reads it.
     if (this.#response.writableLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
@@ -242,6 +243,18 @@ function writeResponseHead(response: ServerResponse, status: number, headers: re
     else response.setHeader(name, value)
   }
   response.writeHead(status)
+}
+
+/** Up to here a body is joined to its head: Node puts a text into one buffer with it, and other bytes behind it. */
+const JOINED_BYTES = 8 * 1024
+
+/** Ends an answer; a small one goes to the socket as one buffer, head included. */
+function endResponse(response: ServerResponse, bytes: Uint8Array | string | undefined): void {
+  const isJoined =
+    bytes instanceof Uint8Array && bytes.length <= JOINED_BYTES && response.end === ServerResponse.prototype.end
+  // As latin1, in which each byte is one character and stays it.
+  if (isJoined) response.end(asBuffer(bytes).toString('latin1'), 'latin1')
+  else response.end(bytes)
 }
 
 function namedBefore(headers: readonly string[], index: number): boolean {

@@ -37,11 +37,28 @@ export function parseDollars(text: string): bigint {
 
 /** Writes nano-dollars as a decimal dollar string without trailing zeros: `1500000000n` → `"1.5"`. */
 export function formatDollars(nanoDollars: bigint): string {
+  if (nanoDollars >= 0n && nanoDollars <= LARGEST_EXACT) return formatExact(Number(nanoDollars))
   const negative = nanoDollars < 0n
   const absolute = negative ? -nanoDollars : nanoDollars
   const whole = absolute / NANO_DOLLARS_PER_DOLLAR
   const fraction = (absolute % NANO_DOLLARS_PER_DOLLAR).toString().padStart(9, '0').replace(/0+$/, '')
   return `${negative ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`
+}
+
+const LARGEST_EXACT = BigInt(Number.MAX_SAFE_INTEGER)
+const NANOS = Number(NANO_DOLLARS_PER_DOLLAR)
+const ZERO = 0x30
+
+/** The same for what a number holds exactly, which is every amount of a request: steps on bigints allocate. */
+function formatExact(nanoDollars: number): string {
+  const fraction = nanoDollars % NANOS
+  const whole = String((nanoDollars - fraction) / NANOS)
+  if (fraction === 0) return whole
+  // One in front keeps the zeros behind the point.
+  const digits = String(NANOS + fraction)
+  let end = digits.length
+  while (digits.charCodeAt(end - 1) === ZERO) end -= 1
+  return `${whole}.${digits.slice(1, end)}`
 }
 
 /** Integer division that rounds up; both operands non-negative, the divisor positive. */

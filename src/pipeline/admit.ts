@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { BucketState, Lease, RateLimits, RateTake } from '../stores/rate-limiter.ts'
+import { bucketNames } from './bucket-names.ts'
 import type { Admission, Admitted, Parsed } from './call-record.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { estimateFor } from './usage-estimate.ts'
@@ -16,9 +17,9 @@ export async function admit(context: PipelineContext, parsed: Parsed): Promise<A
   // The host's own estimator may throw: nothing is taken before that is known.
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const lease = await acquireLease(context, limits, parsed, nowMs)
-  const { keyId } = parsed.principal
-  const requestTake = takeOf(`requests:${keyId}`, 1, limits.requestsPerMinute)
-  const tokenTake = tokenTakeOf(keyId, estimate, limits)
+  const names = bucketNames(parsed.principal.keyId)
+  const requestTake = takeOf(names.requests, 1, limits.requestsPerMinute)
+  const tokenTake = tokenTakeOf(names.tokens, estimate, limits)
   const takes = listed(requestTake, tokenTake)
   if (takes.length === 0) return parsed.admitted(admission(estimate, lease, undefined, NO_BUCKETS))
   try {
@@ -51,11 +52,11 @@ function admission(
   }
 }
 
-function tokenTakeOf(keyId: string, estimate: Usage, { tokensPerMinute }: RateLimits): RateTake | undefined {
+function tokenTakeOf(bucket: string, estimate: Usage, { tokensPerMinute }: RateLimits): RateTake | undefined {
   const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
   // More than the whole bucket cannot be taken, so more must not be given back later either.
   const tokens = Math.min(estimated, tokensPerMinute ?? estimated)
-  return takeOf(`tokens:${keyId}`, tokens, tokensPerMinute)
+  return takeOf(bucket, tokens, tokensPerMinute)
 }
 
 function takeOf(bucket: string, amount: number, perMinute: number | undefined): RateTake | undefined {
@@ -75,7 +76,7 @@ async function acquireLease(
 ): Promise<Lease | undefined> {
   if (concurrency === undefined) return undefined
   const lease = {
-    bucket: `concurrency:${parsed.principal.keyId}`,
+    bucket: bucketNames(parsed.principal.keyId).concurrency,
     leaseId: parsed.requestId,
     limit: concurrency,
     // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.

@@ -12,7 +12,7 @@ import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
-/** Longest time that headers are held back for a first content; then they go out and comments keep the line open. */
+/** Longest time that headers are held back for a first content; then they are sent, with a comment while there is nothing else. */
 export const MAX_HOLD_BACK_MS = 15_000
 
 /** Largest error body that is read from a vendor. */
@@ -78,6 +78,7 @@ export class StreamCall implements TransportHandler {
   #control: TransportControl | undefined
   #receiver: StreamReceiver | undefined
   #holdBack: Timer | undefined
+  #isHoldBackOver = false
   #status = 0
   #headers: HeaderMap = {}
   #isEventStream = false
@@ -101,6 +102,7 @@ export class StreamCall implements TransportHandler {
 
   begin(transport: Transport, request: TransportRequest, clock: Clock): void {
     this.#holdBack = clock.schedule(MAX_HOLD_BACK_MS, () => {
+      this.#isHoldBackOver = true
       if (this.#isEventStream) this.#open({ kind: 'open' })
     })
     this.#control = transport.send(request, this)
@@ -135,7 +137,10 @@ export class StreamCall implements TransportHandler {
   onHead(status: number, headers: HeaderMap): void {
     this.#isEventStream =
       status >= 200 && status < 300 && mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
-    if (this.#isEventStream) return
+    if (this.#isEventStream) {
+      if (this.#isHoldBackOver) this.#open({ kind: 'open' })
+      return
+    }
     this.#status = status
     this.#headers = headers
   }

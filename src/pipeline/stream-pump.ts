@@ -50,6 +50,8 @@ class StreamPump implements StreamReceiver {
   #lastWriteMs = 0
   #silenceTimer: Timer | undefined
   #hasHead = false
+  /** True once bytes or the end came. */
+  #hasBegun = false
   #sinkFault: GatewayError | undefined
 
   constructor(
@@ -74,6 +76,8 @@ class StreamPump implements StreamReceiver {
     if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
     this.#reserved.caller.onDisconnect = () => this.#abandon()
     this.#response.call.attach(this)
+    // The hold-back ended without content. Headers alone would wait in the host's server for the first bytes.
+    if (!this.#hasBegun && this.#type === EVENT_STREAM) this.#comment()
   }
 
   onBytes(bytes: Uint8Array | string): void {
@@ -81,6 +85,7 @@ class StreamPump implements StreamReceiver {
     const { caller, sink } = this.#reserved
     if (caller.isDisconnected) return
     this.#lastWriteMs = this.#context.clock.now()
+    this.#hasBegun = true
     if (this.#sinkFault !== undefined) return
     // As `#toCaller`, but without a closure for every piece of every stream.
     try {
@@ -91,6 +96,7 @@ class StreamPump implements StreamReceiver {
   }
 
   onStreamEnd(end: StreamEnd): void {
+    this.#hasBegun = true
     this.#silenceTimer?.cancel()
     const ending = this.#endingOf(end)
     const { sink, endpoint, calls, caller } = this.#reserved
@@ -175,12 +181,16 @@ class StreamPump implements StreamReceiver {
     else this.#recorded.push(buffer)
   }
 
+  #comment(): void {
+    this.#toCaller(() => this.#reserved.sink.write(SSE_COMMENT))
+    this.#lastWriteMs = this.#context.clock.now()
+  }
+
   #watchSilence(delayMs: number): void {
     this.#silenceTimer = this.#context.clock.schedule(delayMs, () => {
       const silentMs = this.#context.clock.now() - this.#lastWriteMs
       if (silentMs >= COMMENT_AFTER_MS && this.#response.call.transform.atBoundary) {
-        this.#toCaller(() => this.#reserved.sink.write(SSE_COMMENT))
-        this.#lastWriteMs = this.#context.clock.now()
+        this.#comment()
       }
       this.#watchSilence(Math.max(1_000, COMMENT_AFTER_MS - (this.#context.clock.now() - this.#lastWriteMs)))
     })

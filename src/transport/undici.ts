@@ -1,5 +1,8 @@
 import type { LookupFunction } from 'node:net'
-import { type Dispatcher, Pool } from 'undici'
+import { buildConnector, Client, type Dispatcher } from 'undici'
+import { type Connection, ConnectionList } from './connection-list.ts'
+import { RawHeaders } from './raw-headers.ts'
+import { payloadOf } from './request-payload.ts'
 import type { Transport, TransportControl, TransportFailure, TransportHandler, TransportRequest } from './transport.ts'
 
 /** Options of {@link undiciTransport}. */
@@ -14,79 +17,123 @@ export interface UndiciTransportOptions {
 
 /**
  * Most origins whose connections are kept. Vendors are few, but callers choose origins too (webhooks, pictures). The oldest
- * pools without calls are closed first.
+ * without calls are closed first.
  */
-const MAX_POOLS = 256
+const MAX_ORIGINS = 256
 
 /**
- * HTTP over undici: one pool of keep-alive connections per origin, one request at a time on each. The number of connections
- * is not bounded here, because callers would queue behind open streams; the gateway's concurrency limits bound it, and
- * answer 429.
+ * HTTP over undici: keep-alive connections per origin, one request at a time on each. The number of connections is not bounded
+ * here, because callers would queue behind open streams; the gateway's concurrency limits bound it, and answer 429.
  */
 export function undiciTransport(options: UndiciTransportOptions = {}): Transport {
-  const pools = new Map<string, Pool>()
-  const poolOf = (origin: string): Pool => {
-    let pool = pools.get(origin)
-    if (pool === undefined) {
-      pool = new Pool(origin, {
-        connections: null,
-        pipelining: 1,
-        connect: {
-          timeout: options.connectTimeoutMs ?? 5_000,
-          ...(options.lookup === undefined ? {} : { lookup: options.lookup }),
-        },
-        keepAliveTimeout: options.keepAliveTimeoutMs ?? 30_000,
-        allowH2: false,
-      })
-      pools.set(origin, pool)
-      if (pools.size > MAX_POOLS) dropUnused(pools)
+  const origins = new Map<string, Connections>()
+  const connectionsOf = (origin: string): Connections => {
+    let connections = origins.get(origin)
+    if (connections === undefined) {
+      const clientOptions = clientOptionsOf(options)
+      connections = new ConnectionList((list) => new ClientConnection(origin, clientOptions, list))
+      origins.set(origin, connections)
+      if (origins.size > MAX_ORIGINS) dropUnused(origins)
     }
-    return pool
+    return connections
   }
   return {
     send(request, handler) {
       const call = new UndiciCall(handler)
-      call.begin(poolOf(request.origin), request)
+      call.begin(connectionsOf(request.origin), request)
       return call
     },
     async close() {
-      const open = [...pools.values()]
-      pools.clear()
-      await Promise.all(open.map((pool) => pool.close()))
+      const open = [...origins.values()]
+      origins.clear()
+      await Promise.all(open.map((connections) => connections.close()))
     },
   }
 }
 
-function dropUnused(pools: Map<string, Pool>): void {
-  for (const [origin, pool] of pools) {
-    const { running, pending, queued, size } = pool.stats
-    if (running + pending + queued + size > 0) continue
-    pools.delete(origin)
-    void pool.close()
-    if (pools.size <= MAX_POOLS) return
+/** One connector for all connections to an origin: it keeps the TLS sessions, by which later ones are made sooner. */
+function clientOptionsOf({ connectTimeoutMs, keepAliveTimeoutMs, lookup }: UndiciTransportOptions): Client.Options {
+  return {
+    pipelining: 1,
+    connect: buildConnector({
+      allowH2: false,
+      timeout: connectTimeoutMs ?? 5_000,
+      ...(lookup === undefined ? {} : { lookup }),
+    }),
+    keepAliveTimeout: keepAliveTimeoutMs ?? 30_000,
+    allowH2: false,
+  }
+}
+
+function dropUnused(origins: Map<string, Connections>): void {
+  for (const [origin, connections] of origins) {
+    if (!connections.isUnused) continue
+    origins.delete(origin)
+    void connections.close()
+    if (origins.size <= MAX_ORIGINS) return
+  }
+}
+
+type Connections = ConnectionList<ClientConnection>
+
+/** undici's `Client` is one connection; its `Pool` looks through all of them for a free one with each call. */
+class ClientConnection implements Connection {
+  readonly client: Client
+  isOpen = false
+
+  constructor(origin: string, options: Client.Options, list: Connections) {
+    this.client = new Client(origin, options)
+    this.client.on('connect', () => {
+      this.isOpen = true
+    })
+    this.client.on('disconnect', () => {
+      this.isOpen = false
+      list.lost(this)
+    })
+  }
+
+  close(): Promise<void> {
+    return this.client.close()
+  }
+
+  destroy(): void {
+    void this.client.destroy()
   }
 }
 
 type Phase = TransportFailure['phase']
 
+/**
+ * One call. undici hands raw headers only to the older of its two kinds of handlers; the newer has all headers of every answer
+ * decoded for it, and two objects made around it. undici 8 may drop the older kind, so nothing outside of this file knows it.
+ */
 class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   readonly #handler: TransportHandler
-  #controller: Dispatcher.DispatchController | undefined
+  #abort: ((reason: Error) => void) | undefined
+  #resume: (() => void) | undefined
   #phase: Phase = 'connect'
   #ended = false
   #begun = false
+  #isPaused = false
+  #connections: Connections | undefined
+  #connection: ClientConnection | undefined
 
   constructor(handler: TransportHandler) {
     this.#handler = handler
   }
 
-  begin(pool: Pool, request: TransportRequest): void {
+  begin(connections: Connections, request: TransportRequest): void {
     try {
-      pool.dispatch(
+      const payload = payloadOf(request)
+      const connection = connections.take()
+      this.#connections = connections
+      this.#connection = connection
+      connection.client.dispatch(
         {
           path: request.path,
           method: request.method,
-          ...payloadOf(request),
+          headers: payload.headers,
+          body: payload.body,
           headersTimeout: padTimeout(request.firstByteTimeoutMs),
           bodyTimeout: padTimeout(request.idleTimeoutMs),
         },
@@ -101,56 +148,75 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#ended) return
     const error = new AbortedCallError('the call was aborted')
-    if (this.#controller === undefined) queueMicrotask(() => this.#fail(error))
-    else this.#controller.abort(error)
+    if (this.#abort === undefined) queueMicrotask(() => this.#fail(error))
+    else this.#abort(error)
   }
 
   pause(): void {
-    if (!this.#ended) this.#controller?.pause()
+    this.#isPaused = true
   }
 
   resume(): void {
-    if (!this.#ended) this.#controller?.resume()
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    if (!this.#ended) this.#resume?.()
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onConnect(abort: (reason?: Error) => void): void {
     if (this.#ended) {
-      // Aborted while it waited for a connection; without this the pool would lose the connection.
-      controller.abort(new AbortedCallError('the call was aborted'))
+      // Aborted while it waited for a connection; without this it would still be sent.
+      abort(new AbortedCallError('the call was aborted'))
       return
     }
-    this.#controller = controller
+    this.#abort = abort
     this.#phase = 'sent'
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    if (this.#ended || status < 200) return
+  onHeaders(status: number, headers: Buffer[], resume: () => void): boolean {
+    if (this.#ended || status < 200) return true
     this.#phase = 'body'
-    this.#handler.onHead(status, headers)
+    this.#resume = resume
+    this.#handler.onHead(status, new RawHeaders(headers))
+    return !this.#isPaused
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+  onData(chunk: Buffer): boolean {
     if (!this.#ended) this.#handler.onData(chunk)
+    return !this.#isPaused
   }
 
-  onResponseEnd(): void {
-    if (this.#ended) return
-    this.#end()
-    this.#handler.onEnd()
+  onComplete(): void {
+    try {
+      if (this.#ended) return
+      this.#end()
+      this.#handler.onEnd()
+    } finally {
+      // Only now: undici is not done with the connection before this returns, and the handler may send another call.
+      this.#returnConnection(true)
+    }
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onError(error: Error): void {
+    // undici refused the call before it was sent, or the connection is of no more use.
+    this.#returnConnection(!this.#begun)
     this.#fail(error)
   }
 
-  /** Releases undici's controller, which holds the raw headers. */
+  /** Once for each call, and only when undici is done with it: an aborted one may still wait for its connection. */
+  #returnConnection(isReusable: boolean): void {
+    const connection = this.#connection
+    if (connection === undefined) return
+    if (isReusable) this.#connections?.giveBack(connection)
+    else this.#connections?.giveUp(connection)
+    this.#connection = undefined
+    this.#connections = undefined
+  }
+
+  /** Releases undici's functions, which hold its request and connection. */
   #end(): void {
     this.#ended = true
-    this.#controller = undefined
+    this.#abort = undefined
+    this.#resume = undefined
   }
 
   #fail(error: Error): void {
@@ -171,36 +237,6 @@ const TICK_MS = 499
 /** undici counts from the tick before a timer was set, so a timer may fire up to one tick early. */
 function padTimeout(timeoutMs: number): number {
   return timeoutMs + TICK_MS
-}
-
-/** Bodies in pieces are joined up to this size: undici sends each piece in a separate write and turn, which costs more. */
-const JOINED_BYTES = 16 * 1024
-
-/** Headers and body as undici takes them. Throws when the pieces of a body do not add up to its `content-length`. */
-function payloadOf({ headers, body }: TransportRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
-  if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
-    return { headers: headers as string[], body }
-  }
-  const byteLength = body.reduce((sum, piece) => sum + piece.byteLength, 0)
-  const given = headerIn(headers, 'content-length')
-  if (given !== undefined && given !== String(byteLength)) {
-    throw new Error(`the content-length is ${given}, but the body has ${byteLength} bytes`)
-  }
-  if (byteLength <= JOINED_BYTES) {
-    return { headers: headers as string[], body: byteLength === 0 ? null : Buffer.concat(body, byteLength) }
-  }
-  return {
-    headers: given === undefined ? [...headers, 'content-length', String(byteLength)] : (headers as string[]),
-    // undici takes iterables, as its documentation of `dispatch` says; its types leave them out.
-    body: body as Iterable<Uint8Array> as Uint8Array,
-  }
-}
-
-function headerIn(headers: readonly string[], name: string): string | undefined {
-  for (let position = 0; position + 1 < headers.length; position += 2) {
-    if (headers[position]?.toLowerCase() === name) return headers[position + 1]
-  }
-  return undefined
 }
 
 class AbortedCallError extends Error {

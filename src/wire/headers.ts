@@ -1,10 +1,22 @@
-/** Response headers as a transport gives them: lower-case names. */
-export type HeaderMap = Readonly<Record<string, string | readonly string[] | undefined>>
+/** Finds a response header when asked. The `Headers` of a fetch response are one. */
+export interface HeaderReader {
+  /** A header's first value, by lower-case name. */
+  get(name: string): string | null | undefined
+}
+
+/** Response headers as a transport gives them: a record with lower-case names, or a reader of headers not decoded yet. */
+export type HeaderMap = HeaderReader | Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** The first value of a header, by lower-case name. */
 export function firstHeader(headers: HeaderMap, name: string): string | undefined {
+  if (isReader(headers)) return headers.get(name) ?? undefined
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
+}
+
+/** A record has no functions, so one that holds a header called `get` is still a record. */
+function isReader(headers: HeaderMap): headers is HeaderReader {
+  return typeof headers.get === 'function'
 }
 
 /** The media type of a `content-type` value, lower-case, without parameters: `application/json`. */

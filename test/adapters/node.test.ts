@@ -449,3 +449,45 @@ describe('nodeHandler', () => {
     expect(sockets[0]?.timeout).not.toBe(600_001)
   })
 })
+
+describe('the writes of a whole answer', () => {
+  const writesOf = async (body: Uint8Array): Promise<{ text: string; pieces: number }> => {
+    let pieces = 0
+    mounted = await listen(
+      createServer((request, response) => {
+        const { socket } = request
+        const { write } = socket
+        vi.spyOn(socket, 'write').mockImplementation(function (this: Socket, ...given) {
+          // Node ends an answer with an empty write, which no socket sends.
+          if (given[0].length > 0) pieces += 1
+          return Reflect.apply(write, this, given)
+        })
+        nodeHandler(
+          handling((_request, sink) => {
+            sink.head(200, ['content-type', 'application/json', 'content-length', String(body.byteLength)])
+            sink.end(body)
+          }),
+        )(request, response)
+      }),
+    )
+    const client = await RawClient.open(mounted.port)
+    client.send('GET', '/', ['connection: close'])
+    const text = await client.ended()
+    return { text, pieces }
+  }
+
+  it('a small one is one buffer with its head, and every byte of it arrives as it was', async () => {
+    const body = Uint8Array.from({ length: 512 }, (_, index) => index & 255)
+    const { text, pieces } = await writesOf(body)
+
+    expect(pieces).toBe(1)
+    expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe(Buffer.from(body).toString('latin1'))
+  })
+
+  it('a large one is not copied', async () => {
+    const { text, pieces } = await writesOf(Buffer.alloc(64 * 1024, 0xe9))
+
+    expect(pieces).toBe(2)
+    expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('\u00e9'.repeat(64 * 1024))
+  })
+})

@@ -48,6 +48,20 @@ describe('money never drifts', () => {
     )
   })
 
+  test('an amount is written alike within and beyond what a number holds', () => {
+    const byDigits = (amount: bigint): string => {
+      const digits = amount.toString().padStart(10, '0')
+      return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, '')
+    }
+    const edge = BigInt(Number.MAX_SAFE_INTEGER)
+    for (let offset = -5n; offset <= 5n; offset++) expect(formatDollars(edge + offset)).toBe(byDigits(edge + offset))
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: 2n * edge }), (amount) => {
+        expect(formatDollars(amount)).toBe(byDigits(amount))
+      }),
+    )
+  })
+
   test.each([
     [1_500_000_000n, '1.5'],
     [-1_500_000_000n, '-1.5'],

@@ -13,6 +13,19 @@ test('the first of several values counts', () => {
   ])
 })
 
+test('headers may be a reader, such as those of a fetch response', () => {
+  const fetched = new Headers({ 'Retry-After': '3' })
+
+  expect(firstHeader(fetched, 'retry-after')).toBe('3')
+  expect(firstHeader(fetched, 'absent')).toBeUndefined()
+  expect(retryAfterSeconds(fetched, 0)).toBe(3)
+})
+
+test('a record with a header called get is still a record', () => {
+  expect(firstHeader({ get: 'a', one: 'b' }, 'get')).toBe('a')
+  expect(firstHeader({ get: 'a', one: 'b' }, 'one')).toBe('b')
+})
+
 test.each([
   [undefined, ''],
   ['', ''],

@@ -16,6 +16,8 @@ const IDLE_MS = 60_000
 export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
   const buckets = new Map<string, Bucket>()
   const cursor = new MapCursor(buckets)
+  let sweptAtMs = Number.NaN
+  let hasGrown = false
 
   function dropExpired(bucket: Bucket, nowMs: number): void {
     if (bucket.earliestExpiryMs > nowMs) return
@@ -26,7 +28,11 @@ export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
     }
   }
 
+  /** Once a millisecond, in which nothing more falls due, and once for each new bucket. */
   function sweepOne(nowMs: number): void {
+    if (nowMs === sweptAtMs && !hasGrown) return
+    sweptAtMs = nowMs
+    hasGrown = false
     const swept = cursor.next()
     if (swept === undefined) return
     const [name, bucket] = swept
@@ -39,6 +45,7 @@ export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
     if (bucket !== undefined) return bucket
     const created = { leases: new Map<string, number>(), earliestExpiryMs: Number.POSITIVE_INFINITY, usedAtMs: nowMs }
     buckets.set(name, created)
+    hasGrown = true
     return created
   }
 

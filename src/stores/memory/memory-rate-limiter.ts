@@ -42,9 +42,10 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
   const maxBuckets = options.maxBuckets ?? 100_000
   const buckets = new Map<string, Bucket>()
   const cursor = new MapCursor(buckets)
+  let sweptAtMs = Number.NaN
+  let hasGrown = false
 
-  function levelOf({ bucket: name, perMinute }: RateTake, nowMs: number): number {
-    const bucket = buckets.get(name)
+  function levelOf(bucket: Bucket | undefined, perMinute: number, nowMs: number): number {
     if (bucket === undefined) return 0
     const elapsedMs = Math.max(0, nowMs - bucket.atMs)
     return Math.max(0, bucket.level - (elapsedMs * perMinute) / MINUTE_MS)
@@ -58,6 +59,7 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
     if (bucket === undefined) {
       if (buckets.size >= maxBuckets) evictOne()
       buckets.set(name, { level, atMs, fullAtMs })
+      hasGrown = true
     } else {
       bucket.level = level
       bucket.atMs = atMs
@@ -65,7 +67,11 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
     }
   }
 
+  /** Once a millisecond, in which nothing more falls due, and once for each take that made a bucket. */
   function sweep(nowMs: number): void {
+    if (nowMs === sweptAtMs && !hasGrown) return
+    sweptAtMs = nowMs
+    hasGrown = false
     for (let count = 0; count < SWEPT_PER_TAKE; count++) {
       const next = cursor.next()
       if (next !== undefined && next[1].fullAtMs <= nowMs && next[1].atMs + IDLE_MS <= nowMs) buckets.delete(next[0])
@@ -84,25 +90,30 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
   return {
     take(takes, nowMs) {
       sweep(nowMs)
-      const levels = takes.map((take) => levelOf(take, nowMs))
+      const levels: number[] = []
       let retryAfterMs = 0
-      takes.forEach((take, index) => {
+      for (const take of takes) {
+        const level = levelOf(buckets.get(take.bucket), take.perMinute, nowMs)
+        levels.push(level)
         if (!(take.perMinute > 0)) retryAfterMs = Math.max(retryAfterMs, MINUTE_MS)
-        const above = levels[index]! + takenBy(take) - sizeOf(take)
+        const above = level + takenBy(take) - sizeOf(take)
         if (above > TOLERANCE) retryAfterMs = Math.max(retryAfterMs, Math.ceil((above / take.perMinute) * MINUTE_MS))
-      })
+      }
       const allowed = retryAfterMs === 0
-      const states = takes.map((take, index) => {
+      const states: BucketState[] = []
+      for (let index = 0; index < takes.length; index++) {
+        const take = takes[index]!
         const level = levels[index]! + (allowed ? takenBy(take) : 0)
         if (allowed) setLevel(take, level, nowMs)
-        return stateOf(take, level)
-      })
+        states.push(stateOf(take, level))
+      }
       return { allowed, retryAfterMs, buckets: states }
     },
 
     adjust(take, nowMs) {
       if (!(take.perMinute > 0)) return
-      setLevel(take, Math.max(0, levelOf(take, nowMs) + take.amount), nowMs)
+      const level = levelOf(buckets.get(take.bucket), take.perMinute, nowMs)
+      setLevel(take, Math.max(0, level + take.amount), nowMs)
     },
 
     assume(take, nowMs) {

@@ -54,7 +54,7 @@ export function videoOperation(basePath: string, apiKeys: readonly string[]): Vi
 
 function submission(call: VendorCall<VideoRequest>, path: string): WireRequest {
   const { request, body } = videoBody(call)
-  const headers = bearerHeaders(call.apiKey, 'application/json')
+  const headers = [...bearerHeaders(call.apiKey, 'application/json')]
   headers.push('x-dashscope-async', 'enable')
   // Files uploaded to the vendor are looked up only when it is told so.
   if (mediaAddresses(request.input).some(({ url }) => /^oss:/i.test(url))) {

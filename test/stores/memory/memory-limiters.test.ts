@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { memoryConcurrencyLimiter } from '../../../src/stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../../../src/stores/memory/memory-rate-limiter.ts'
 import type { BucketState, RateDecision, RateLimiter } from '../../../src/stores/rate-limiter.ts'
@@ -121,4 +121,16 @@ describe('memory concurrency limiter', () => {
     expect(limiter.acquire(lease, NOW_MS + 15)).toBe(false)
     expect(limiter.acquire(lease, NOW_MS + 25)).toBe(true)
   })
+})
+
+it('idle buckets are swept while many calls come in one millisecond and new buckets are made', () => {
+  const limiter = memoryRateLimiter()
+  for (let key = 0; key < 50; key++) takeOne(limiter, `old:${key}`, 60, NOW_MS)
+  const laterMs = NOW_MS + 180_000
+  const deleted = vi.spyOn(Map.prototype, 'delete')
+  for (let count = 0; count < 200; count++) takeOne(limiter, 'busy', 60_000, laterMs + (count >> 2))
+  const names = new Set(deleted.mock.calls.map(([name]) => name))
+  deleted.mockRestore()
+
+  expect([...names].filter((name) => String(name).startsWith('old:'))).toHaveLength(50)
 })

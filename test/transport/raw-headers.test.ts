@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { RawHeaders } from '../../src/transport/raw-headers.ts'
+
+const headers = (...list: string[]): RawHeaders => new RawHeaders(list.map((text) => Buffer.from(text, 'latin1')))
+
+test('a header is found whatever the case of its letters, and only by its whole name', () => {
+  const read = headers('Content-Type', 'text/event-stream', 'x-request-id-2', 'b', 'X-Request-Id', 'a')
+
+  expect(read.get('content-type')).toBe('text/event-stream')
+  expect(read.get('x-request-id')).toBe('a')
+  expect(read.get('content')).toBeUndefined()
+  expect(read.get('')).toBeUndefined()
+})
+
+test('only letters have a second case', () => {
+  expect(headers('x@a', '1').get('x`a')).toBeUndefined()
+  expect(headers('x[a', '1').get('x{a')).toBeUndefined()
+})
+
+test('of a repeated header the first value is read', () => {
+  expect(headers('Retry-After', '1', 'retry-after', '2').get('retry-after')).toBe('1')
+})
+
+test('a value beyond ASCII is read byte by byte, as HTTP has it', () => {
+  expect(headers('x-name', 'J\u00fcrgen').get('x-name')).toBe('J\u00fcrgen')
+})
