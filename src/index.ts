@@ -28,6 +28,7 @@ export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices
 export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/price-import.ts'
 export {
   definePrices,
+  type PriceConditions,
   type PriceFile,
   type PriceRow,
   type Prices,

@@ -164,6 +164,16 @@ export type GatewayEvent =
       readonly degradedMs: number
     }
   | {
+      /** Something in the configuration has no effect, or another one than its words say. Each is told once. */
+      readonly type: 'configuration-warning'
+      /**
+       * `price-unused`: no call can ever be charged by a row of the price list. `fallback-unpriced`: a fallback has no price and
+       * is left out.
+       */
+      readonly code: 'price-unused' | 'fallback-unpriced'
+      readonly message: string
+    }
+  | {
       readonly type: 'internal-error'
       readonly requestId: string | undefined
       readonly where: string

@@ -18,6 +18,8 @@ export interface Usage {
   readonly reasoningTokens?: number
   /** The part of `inputTokens` that images took. */
   readonly inputImageTokens?: number
+  /** The part of `inputTokens` that audio took. */
+  readonly inputAudioTokens?: number
   /** The part of `outputTokens` that images took. */
   readonly outputImageTokens?: number
   /** Pictures made. */

@@ -32,6 +32,14 @@ export interface ContinuationRequest {
   readonly isStored: boolean
 }
 
+/** How callers bound the length of an answer. */
+export interface OutputBound<Request> {
+  /** The request's own bound of one answer, in tokens; undefined: it names none. */
+  of(request: Request): number | undefined
+  /** The member of the body that a bound is written to, such as `max_tokens`. */
+  readonly member: string
+}
+
 /** How an endpoint's answers are continued: where their owners are noted, and for how long. */
 export interface Continuation<Request> {
   of(request: Request): ContinuationRequest
@@ -105,8 +113,12 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * It names every field of usage that may have a price.
    */
   estimate(request: Request, inputTokens: number, model: ModelFacts): Usage
+  /** Absent where no request bounds its output in tokens. */
+  readonly outputBound?: OutputBound<Request>
   /** Parameters on which a price may depend, such as `{ resolution: '720p' }`, surcharges included. Absent: none. */
   priceFields?(request: Request, model: ModelFacts): BillingFields
+  /** All names that `priceFields` may give, so that a price for another one is noticed; absent: the surcharges, if any. */
+  readonly priceFieldNames?: readonly string[]
   /** Names of price fields for which a vendor charges extra: a call that has one needs a price row that names it. */
   readonly surcharges?: readonly string[]
   /** Those of the price fields that reach a vendor; absent: all. What a translation leaves out is not charged. */

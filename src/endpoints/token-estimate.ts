@@ -5,8 +5,11 @@
  */
 export const ESTIMATED_BYTES_PER_TOKEN = 3
 
-/** Output tokens assumed for a model without a known maximum when the request sets no bound. */
-export const DEFAULT_MAX_OUTPUT_TOKENS = 4096
+/** Output tokens of one answer that a request without a bound is held for, where the model can say as much. */
+export const DEFAULT_MAX_OUTPUT_TOKENS = 16_384
+
+/** Largest bound of output that a request may name, far above what any model makes: its price can still be counted. */
+export const LARGEST_TOKEN_BOUND = 2 ** 31 - 1
 
 /** A host's own rule: tokens in a request of so many bytes for a model, from above. */
 export type TokenEstimator = (

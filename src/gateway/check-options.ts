@@ -1,3 +1,4 @@
+import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
@@ -23,6 +24,9 @@ const KNOWN: readonly string[] = [
   'holdTtlMs',
   'disconnect',
   'drainMs',
+  'defaultMaxOutputTokens',
+  'balanceSharePerCall',
+  'showBalanceInErrors',
   'estimateTokens',
   'webhookSecret',
   'taskDeadlineMs',
@@ -76,6 +80,11 @@ export function checkOptions(options: GatewayOptions): void {
     throw new TypeError(`createGateway: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
   positive('bodyLimitBytes', options.bodyLimitBytes)
   positive('holdTtlMs', options.holdTtlMs)
+  const { defaultMaxOutputTokens = FEWEST_FITTED_TOKENS, balanceSharePerCall: share = 1 } = options
+  if (!(Number.isSafeInteger(defaultMaxOutputTokens) && defaultMaxOutputTokens >= FEWEST_FITTED_TOKENS))
+    throw new TypeError(`createGateway: defaultMaxOutputTokens must be a whole number from ${FEWEST_FITTED_TOKENS} on`)
+  if (!(share > 0 && share <= 1))
+    throw new TypeError('createGateway: balanceSharePerCall must be above 0 and at most 1')
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)

@@ -6,8 +6,9 @@ import { systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { estimateTokens } from '../endpoints/token-estimate.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../endpoints/token-estimate.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
+import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext, Timeouts } from '../pipeline/pipeline-context.ts'
@@ -27,6 +28,7 @@ import { keyAuthentication } from './key-authentication.ts'
 const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_HOLD_TTL_MS = 15 * 60_000
+const DEFAULT_BALANCE_SHARE = 0.5
 const DEFAULT_DRAIN_MS = 30_000
 const DEFAULT_TASK_DEADLINE_MS = 24 * 60 * 60_000
 
@@ -75,6 +77,11 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     holdTtlMs,
     deadlines: new Deadlines(clock, timeouts.totalMs),
     disconnects: new Disconnects(options.disconnect ?? 'cancel', options.drainMs ?? DEFAULT_DRAIN_MS),
+    outputBounds: {
+      defaultMaxOutputTokens: options.defaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
+      balanceSharePerCall: options.balanceSharePerCall ?? DEFAULT_BALANCE_SHARE,
+      showBalanceInErrors: options.showBalanceInErrors ?? true,
+    },
     estimateTokens: options.estimateTokens ?? estimateTokens,
     settlementRetries: new SettlementRetries(clock, logger),
     webhookSecret: options.webhookSecret,
@@ -85,6 +92,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     clock,
     ids: options.ids ?? timeOrderedIds,
     logger,
+    warnings: new ConfigurationWarnings(logger, options.onEvent),
     onEvent: options.onEvent,
   }
 }

@@ -68,6 +68,18 @@ export interface GatewayOptions {
   readonly disconnect?: DisconnectPolicies
   /** Longest time that an abandoned call is read on under the policy `drain`. Default 30,000. */
   readonly drainMs?: number
+  /**
+   * Output tokens that one answer of a chat is held for when its request sets no bound and the model can say more. Default 16,384.
+   * Where the balance does not pay for them, the call gets a bound that it pays.
+   */
+  readonly defaultMaxOutputTokens?: number
+  /**
+   * Part of the free balance that a call without a bound takes where the balance decides: above 0, at most 1. Default 0.5, so
+   * that calls at the same time share it.
+   */
+  readonly balanceSharePerCall?: number
+  /** Do callers read in a 402 how much a request needs, and how much there is? Default true. */
+  readonly showBalanceInErrors?: boolean
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
   /**

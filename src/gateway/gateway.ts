@@ -23,6 +23,7 @@ import { type ListedModel, modelList } from './model-list.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
 import { RequestContext, type ServerState, serve } from './serve-request.ts'
+import { warnOfPrices } from './unused-prices.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Holds whose time is over are looked for this often, and more often where holds live shortly. */
@@ -103,6 +104,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(() => {
       isStarted = true
+      warnOfPrices(context)
       // A process that died may have left holds behind.
       sweep()
       if (closing === undefined) {

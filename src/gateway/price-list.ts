@@ -1,13 +1,13 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import type { MeterPrice, PriceRow, Prices } from '../catalog/prices/prices.ts'
+import type { MeterPrice, PriceConditions, PriceRow, Prices } from '../catalog/prices/prices.ts'
 
 /** Prices of a model that hold under the same conditions. */
 export interface ListedPrice {
   /** Public id of the model. */
   readonly model: string
   /** The values of the request under which these prices hold; empty where they hold for every request. */
-  readonly when: Readonly<Record<string, string>>
+  readonly when: PriceConditions
   /** As the operator wrote them: dollars for so many units. */
   readonly prices: readonly MeterPrice[]
 }

@@ -92,7 +92,18 @@ export interface Admission {
 }
 
 export interface Admitted extends Parsed, Admission {
-  reserved(hold: Hold | undefined): Reserved
+  /** Bound of one answer, in tokens, that the caller's balance decided; undefined: the request is sent as it came. */
+  readonly fittedOutputTokens: number | undefined
+  /** The request with a bound that the balance pays. */
+  fitted(fit: OutputFit): Admitted
+  /** @param chain The models that may answer, where they are fewer than were asked for. */
+  reserved(hold: Hold | undefined, chain?: readonly CatalogModel[]): Reserved
+}
+
+/** A request whose output was bounded by the balance. */
+export interface OutputFit extends Pick<ParsedRequest, 'body' | 'bytes'>, Pick<Admission, 'estimate'> {
+  /** Most tokens of one answer. */
+  readonly outputTokens: number
 }
 
 /** One model at one vendor that could answer. */
@@ -157,6 +168,7 @@ export class CallRecord implements Reserved {
   claim: IdempotencyClaim | undefined
   continued: ContinuedRequest | undefined
   estimate!: Usage
+  fittedOutputTokens: number | undefined
   lease: Lease | undefined
   tokenTake: RateTake | undefined
   requestBucket: BucketState | undefined
@@ -212,8 +224,17 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  reserved(hold: Hold | undefined): Reserved {
+  fitted({ body, bytes, estimate, outputTokens }: OutputFit): Admitted {
+    this.body = body
+    this.bytes = bytes
+    this.estimate = estimate
+    this.fittedOutputTokens = outputTokens
+    return this
+  }
+
+  reserved(hold: Hold | undefined, chain: readonly CatalogModel[] = this.chain): Reserved {
     this.hold = hold
+    this.chain = chain
     return this
   }
 

@@ -16,6 +16,7 @@ import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Disconnects } from './abort-scope.ts'
+import type { ConfigurationWarnings } from './configuration-warnings.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
@@ -38,6 +39,16 @@ export interface RoutingSettings {
   readonly fallback: FallbackPolicy
   /** Undefined: nobody is asked twice at the same time. */
   readonly hedge: HedgeOptions | undefined
+}
+
+/** What a request without a bound of its output is held for, with the defaults filled in. */
+export interface OutputBoundSettings {
+  /** Most tokens of one answer. */
+  readonly defaultMaxOutputTokens: number
+  /** Part of the free balance that one call may take where the balance decides; above 0, at most 1. */
+  readonly balanceSharePerCall: number
+  /** May callers read in an error what they have and what is lacking? */
+  readonly showBalanceInErrors: boolean
 }
 
 /** What every stage may use. One per gateway. */
@@ -69,6 +80,7 @@ export interface PipelineContext {
   readonly disconnects: Disconnects
   /** For the whole time of a request. */
   readonly deadlines: Deadlines
+  readonly outputBounds: OutputBoundSettings
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
   readonly settlementRetries: SettlementRetries
@@ -85,6 +97,7 @@ export interface PipelineContext {
   readonly clock: Clock
   readonly ids: Ids
   readonly logger: Logger
+  readonly warnings: ConfigurationWarnings
   readonly onEvent: EventListener | undefined
 }
 

@@ -6,13 +6,19 @@ import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
+import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { estimateFor } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
 
 /** What is to be held for a request, and at which rates. */
-export type PricedRequest = Omit<Hold, 'id'>
+export interface PricedRequest extends Omit<Hold, 'id'> {
+  /** The models that may answer: without fallbacks that have no price. */
+  readonly chain: readonly CatalogModel[]
+  /** Upper estimate for each of them. */
+  readonly estimates: readonly Usage[]
+}
 
 /**
  * Prices a request at the dearest model that could answer; undefined where nothing is charged: billing is off, or the endpoint
@@ -23,17 +29,38 @@ export type PricedRequest = Omit<Hold, 'id'>
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
   if (prices === undefined || parsed.endpoint.isFree === true) return undefined
+  const chain: CatalogModel[] = []
   const rates: Rate[] = []
+  const estimates: Usage[] = []
   let amount = 0n
-  for (const model of parsed.chain) {
+  for (const [index, model] of parsed.chain.entries()) {
     const rate = quote(prices, parsed, model.id, chargedFields(context, parsed, model))
-    const expected = (rates.length === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
+    const expected = (index === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
     const cost = rate === undefined ? undefined : highestCharge(rate, expected)
-    if (rate === undefined || cost === undefined) throw notPriced(model)
+    if (rate === undefined || cost === undefined) {
+      if (isAskedFor(model, parsed)) throw notPriced(model)
+      context.warnings.warn(
+        unpricedFallback(model.id, context.catalog.find(parsed.body.model)?.id ?? parsed.body.model),
+      )
+      continue
+    }
+    chain.push(model)
     rates.push(rate)
+    estimates.push(expected)
     if (cost > amount) amount = cost
   }
-  return { amount, rates }
+  if (chain.length === 0) throw notPriced(parsed.chain[0]!)
+  return { amount, rates, chain: chain.length === parsed.chain.length ? parsed.chain : chain, estimates }
+}
+
+function isAskedFor({ id, aliases }: CatalogModel, { body }: Parsed): boolean {
+  return id === body.model || aliases.includes(body.model)
+}
+
+/** What the operator reads about a fallback that cannot be charged for, and is therefore left out. */
+export function unpricedFallback(fallback: string, model: string): ConfigurationWarning {
+  const message = `The model ${JSON.stringify(fallback)} has no price, so it is no fallback of ${JSON.stringify(model)}.`
+  return { code: 'fallback-unpriced', message }
 }
 
 function quote(prices: Prices, { endpoint }: Billed, model: string, fields: BillingFields): Rate | undefined {

@@ -1,11 +1,14 @@
 import { GatewayError } from '../core/errors.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import { formatDollars } from '../core/money.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
-import type { Reservation, ReserveResult, SpendingLimit } from '../stores/ledger.ts'
+import { MAX_AMOUNT, type Reservation, type ReserveResult, type SpendingLimit } from '../stores/ledger.ts'
 import type { Principal, SpendingCap } from '../stores/principal.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
-import type { Admitted, Hold, Reserved } from './call-record.ts'
+import type { Admitted, Reserved } from './call-record.ts'
+import { fitToBalance } from './fit-to-balance.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { priceRequest } from './pricing.ts'
+import { type PricedRequest, priceRequest } from './pricing.ts'
 
 /** Outcome of reserving: either money is held, or the same request was answered before. */
 export type ReserveOutcome = Reserved | StoredReplay
@@ -33,17 +36,51 @@ export interface TaskPlan {
  */
 export async function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): Promise<ReserveOutcome> {
   const priced = priceRequest(context, admitted, admitted.estimate)
-  const hold = priced && { id: admitted.requestId, ...priced }
-  let result: ReserveResult | ClaimResult
+  const attempt = { id: admitted.requestId, priced, plan }
+  const result = await atStore(() => claim(context, admitted, attempt))
+  if (result.status !== 'insufficient_balance' || priced === undefined) return outcomeOf(admitted, attempt, result)
+  const { balance } = (await atStore(() => context.store.ledger.account(admitted.principal.accountId))) ?? NO_MONEY
+  const fitted = fitToBalance(context, admitted, priced, balance)
+  if (fitted !== undefined && 'fit' in fitted) {
+    const bounded = admitted.fitted(fitted.fit)
+    // A store gives the same outcome to the same id, and this is another reservation.
+    const again = { id: `${admitted.requestId}_fitted`, priced: fitted.priced, plan }
+    const second = await atStore(() => claim(context, bounded, again))
+    if (second.status !== 'insufficient_balance') return outcomeOf(bounded, again, second)
+  }
+  const needed =
+    fitted === undefined ? priced.amount : 'fit' in fitted ? fitted.priced.amount : fitted.neededNanoDollars
+  throw balanceError(context, admitted, { needed, balance })
+}
+
+const NO_MONEY = { balance: 0n }
+
+/** One reservation. */
+interface ReserveAttempt {
+  readonly id: string
+  /** Undefined: nothing is charged. */
+  readonly priced: PricedRequest | undefined
+  readonly plan: TaskPlan | undefined
+}
+
+/** Whatever a store throws is a store that cannot be reached, unless it says otherwise. */
+async function atStore<Answer>(ask: () => MaybePromise<Answer>): Promise<Answer> {
   try {
-    result = await claim(context, admitted, hold, plan)
+    return await ask()
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
+}
+
+function outcomeOf(
+  admitted: Admitted,
+  { id, priced }: ReserveAttempt,
+  result: ReserveResult | ClaimResult,
+): ReserveOutcome {
   switch (result.status) {
     case 'held':
     case 'claimed':
-      return admitted.reserved(hold)
+      return admitted.reserved(priced && { id, amount: priced.amount, rates: priced.rates }, priced?.chain)
     case 'replay':
       return new StoredReplay(result.answer)
     case 'insufficient_balance':
@@ -59,22 +96,37 @@ export async function reserve(context: PipelineContext, admitted: Admitted, plan
   }
 }
 
+/** Says what is lacking and what helps. */
+function balanceError(
+  { outputBounds }: PipelineContext,
+  { endpoint }: Admitted,
+  { needed, balance }: { readonly needed: bigint; readonly balance: bigint },
+): GatewayError {
+  const remedy =
+    endpoint.outputBound === undefined ? 'add credit' : `lower ${endpoint.outputBound.member} or add credit`
+  const lacking = outputBounds.showBalanceInErrors
+    ? `This request needs $${formatDollars(needed)}, available $${formatDollars(balance)}`
+    : 'The balance is too low for this request'
+  return new GatewayError('insufficient_balance', { message: `${lacking}; ${remedy}.` })
+}
+
 const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
 
 async function claim(
   context: PipelineContext,
   { claim, principal }: Admitted,
-  hold: Hold | undefined,
-  plan: TaskPlan | undefined,
+  { id, priced, plan }: ReserveAttempt,
 ): Promise<ReserveResult | ClaimResult> {
   const nowMs = context.clock.now()
-  if (hold === undefined)
+  // More than any account can have; a store would take it for a fault.
+  if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
+  if (priced === undefined)
     return claim === undefined ? NOTHING_TO_CLAIM : await context.store.idempotency.claim(claim, nowMs)
   const reservation: Reservation = {
-    holdId: hold.id,
+    holdId: id,
     accountId: principal.accountId,
     keyId: principal.keyId,
-    amount: hold.amount,
+    amount: priced.amount,
     expiresAtMs: plan?.holdExpiresAtMs ?? nowMs + context.holdTtlMs,
     claim,
     spendingLimits: spendingLimitsOf(principal, nowMs),

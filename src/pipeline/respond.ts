@@ -39,6 +39,8 @@ export function respondError(
     String(body.byteLength),
     'x-request-id',
     facts.requestId,
+    'x-signalbox-error-code',
+    error.code,
   ]
   const retryAfter = retryAfterOf(error)
   if (retryAfter !== undefined) headers.push('retry-after', String(retryAfter))
@@ -130,6 +132,8 @@ function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts
 function pushAnswer(headers: string[], admitted: Admitted, vendorId: string, dropped: readonly string[]): string[] {
   headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', vendorId)
   if (dropped.length > 0) headers.push('x-signalbox-dropped', headerText(dropped.join(', ')))
+  if (admitted.fittedOutputTokens !== undefined)
+    headers.push('x-signalbox-max-output-tokens', String(admitted.fittedOutputTokens))
   return pushLimits(headers, admitted)
 }
 

@@ -1,15 +1,49 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Usage, UsageField } from '../core/usage.ts'
 import { estimateTokens } from '../endpoints/token-estimate.ts'
+import { asBuffer } from '../wire/join-chunks.ts'
+import { editMembers } from '../wire/json-edits.ts'
 import type { Parsed } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** Upper estimate of what a request will use at a model. */
+/**
+ * Upper estimate of what a request will use at a model. Where it sets no bound, its output is the model's longest answer or
+ * `defaultMaxOutputTokens`, whichever is less.
+ */
 export function estimateFor(context: PipelineContext, parsed: Parsed, model: CatalogModel): Usage {
-  const { endpoint, body, bytes } = parsed
+  const { endpoint, bytes } = parsed
+  const assumed = assumedOutputTokens(context, parsed, model)
+  const body = assumed === undefined ? parsed.body : withMember(parsed, assumed)
   const textBytes = endpoint.textBytes === undefined ? (bytes?.byteLength ?? 0) : endpoint.textBytes(body)
   const inputTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
   return endpoint.estimate(body, inputTokens, model)
+}
+
+/** Tokens of one answer that a request is held for because it sets no bound; undefined: it sets one, or can set none. */
+export function assumedOutputTokens(
+  { outputBounds }: PipelineContext,
+  { endpoint, body }: Parsed,
+  { limits }: CatalogModel,
+): number | undefined {
+  const { outputBound } = endpoint
+  if (outputBound === undefined || outputBound.of(body) !== undefined) return undefined
+  const { defaultMaxOutputTokens } = outputBounds
+  return Math.min(limits.maxOutputTokens ?? defaultMaxOutputTokens, defaultMaxOutputTokens)
+}
+
+/** The checked request with a bound of its output. */
+function withMember({ endpoint, body }: Parsed, tokens: number): Parsed['body'] {
+  const { outputBound } = endpoint
+  return outputBound === undefined ? body : { ...body, [outputBound.member]: tokens }
+}
+
+/** A request with a bound of its output, in its body and in its bytes; without bytes where they cannot be edited for certain. */
+export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'body' | 'bytes'> {
+  const { endpoint, bytes } = parsed
+  const body = withMember(parsed, tokens)
+  if (bytes === undefined || endpoint.outputBound === undefined) return { body, bytes }
+  const text = asBuffer(bytes)
+  return { body, bytes: editMembers(text, new Map([[endpoint.outputBound.member, String(tokens)]]))?.apply(text) }
 }
 
 /**

@@ -123,7 +123,9 @@ describe.each(everyShape('a paper boat'))('in the shape %s', (shape, path, body)
     const answer = await started.post(path, body, { authorization: 'Bearer sk-poor-0123456789' })
 
     expect(answer.status).toBe(402)
-    expect(await answer.json()).toEqual({ error: { message: 'The balance is too low for this request.' } })
+    expect(await answer.json()).toEqual({
+      error: { message: expect.stringMatching(/^This request needs \$0\.\d+, available \$0; add credit\.$/) },
+    })
     await expectNothingSent(started)
   })
 

@@ -178,7 +178,9 @@ test('a caller whose balance is too low gets 402 in the minimal shape, and nothi
   })
 
   expect(response.status).toBe(402)
-  expect(await response.json()).toEqual({ error: { message: 'The balance is too low for this request.' } })
+  expect(await response.json()).toEqual({
+    error: { message: 'This request needs $0.001048, available $0; lower max_tokens or add credit.' },
+  })
   expect(response.headers.get('x-should-retry')).toBeNull()
   expect(started.sandbox.requests).toHaveLength(0)
 })

@@ -256,7 +256,7 @@ describe('response headers are an allow-list', () => {
 
     expect(response.status).toBe(429)
     expect(namesOf(response)).toEqual(
-      ['content-length', 'content-type', 'retry-after', 'x-request-id', ...LIMITS].sort(),
+      ['content-length', 'content-type', 'retry-after', 'x-request-id', 'x-signalbox-error-code', ...LIMITS].sort(),
     )
   })
 

@@ -35,11 +35,11 @@ export const testPrices: PriceFile = {
     { model: 'de-2', meter: 'image', amount: '0.016', when: { size: '256x256' } },
     { model: 'de-2', meter: 'image', amount: '0.018', when: { size: '512x512' } },
     { model: 'de-2', meter: 'image', amount: '0.02', when: { size: '1024x1024' } },
-    ...DASHSCOPE_VIDEO_MODELS.flatMap(({ id }) => [
-      { model: id, meter: 'video_second' as const, amount: '0.05', when: { resolution: '480p' } },
-      { model: id, meter: 'video_second' as const, amount: '0.10', when: { resolution: '720p' } },
-      { model: id, meter: 'video_second' as const, amount: '0.15', when: { resolution: '1080p' } },
-    ]),
+    ...DASHSCOPE_VIDEO_MODELS.flatMap(({ id, video }) =>
+      Object.entries({ '480p': '0.05', '720p': '0.10', '1080p': '0.15' })
+        .filter(([resolution]) => video?.resolutions.includes(resolution))
+        .map(([resolution, amount]) => ({ model: id, meter: 'video_second' as const, amount, when: { resolution } })),
+    ),
   ],
 }
 

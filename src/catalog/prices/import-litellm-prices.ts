@@ -1,8 +1,8 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
+import type { PriceConditions } from './price-file.ts'
 import {
-  ABOVE_SIZE,
   dollarsOf,
   type EntryPrice,
   type ImportedPrices,
@@ -27,12 +27,16 @@ const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
   ['cache_creation_input_token_cost_above_1hr', 'cache_write_1h_token'],
   ['output_cost_per_reasoning_token', 'reasoning_token'],
   ['input_cost_per_image_token', 'input_image_token'],
+  ['input_cost_per_audio_token', 'input_audio_token'],
   ['output_cost_per_image_token', 'output_image_token'],
   ['output_cost_per_image', 'image'],
   ['input_cost_per_character', 'character'],
   ['input_cost_per_request', 'request'],
   ['output_cost_per_video_per_second', 'video_second'],
 ]
+
+/** The price of all tokens of a call whose prompt is longer. */
+const ABOVE_TOKENS = /^(.+)_above_(\d+)k_tokens$/
 
 const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
 
@@ -42,9 +46,9 @@ const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
  * and its name, without `provider/`, is the vendor's own id of the model, its public id or an alias. The same model at
  * another provider has another price and is left out.
  *
- * Amounts keep every digit. What a price file cannot say is reported and not used: prices above a context size
- * (`…_above_200k_tokens`; the price below that size is then the only one), `tiered_pricing`, batch, flex and priority
- * prices, audio, web search (whose price depends on its size there).
+ * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`) become rows with `inputTokensAbove`. What a price
+ * file cannot say is reported and not used: `tiered_pricing`, batch, flex and priority prices, spoken answers, web search
+ * (whose price depends on its size there).
  *
  * @param json the parsed file.
  * @param catalog the models to look for; by default the built-in ones.
@@ -69,7 +73,7 @@ export function importLitellmPrices(json: unknown, catalog: Catalog = createCata
 function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry {
   const prices = new Map<string, EntryPrice>()
   const unused: UnusedField[] = []
-  const add = (field: string, meter: Meter, when?: Readonly<Record<string, string>>): void => {
+  const add = (field: string, meter: Meter, when?: PriceConditions): void => {
     const dollars = dollarsOf(key, entry, field)
     const slot = `${meter} ${when === undefined ? '' : JSON.stringify(when)}`
     const taken = prices.get(slot)
@@ -80,6 +84,13 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
 
   for (const [field, meter] of FIELDS) add(field, meter)
   const special = new Set(FIELDS.map(([field]) => field))
+  for (const field of Object.keys(entry)) {
+    const [, base, thousands] = ABOVE_TOKENS.exec(field) ?? []
+    const meter = FIELDS.find(([name]) => name === base)?.[1]
+    if (meter === undefined) continue
+    add(field, meter, { inputTokensAbove: Number(thousands) * 1000 })
+    special.add(field)
+  }
   if (model.kinds.includes('video')) {
     add('output_cost_per_second', 'video_second')
     special.add('output_cost_per_second')
@@ -133,7 +144,6 @@ function isPriceField(field: string): boolean {
 }
 
 function reasonFor(field: string): string {
-  if (/_above_\d+k_tokens/.test(field)) return ABOVE_SIZE
   if (field === 'tiered_pricing') return 'prices by context size cannot be expressed'
   if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
   if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'

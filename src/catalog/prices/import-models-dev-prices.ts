@@ -1,11 +1,12 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../models/built-in-models.ts'
+import type { PriceConditions } from './price-file.ts'
 import {
-  ABOVE_SIZE,
   dollarsOf,
   type EntryPrice,
   type ImportedPrices,
+  isObject,
   MILLION_DIGITS,
   NO_METER,
   objectOf,
@@ -22,16 +23,19 @@ const FIELDS: Readonly<Record<string, Meter>> = {
   cache_read: 'cached_input_token',
   cache_write: 'cache_write_token',
   reasoning: 'reasoning_token',
+  input_audio: 'input_audio_token',
 }
 
-const TIER_FIELD = /^(?:tiers|context_over_.+)$/
+/** Prices of all tokens of a call whose prompt is longer. */
+const ABOVE_TOKENS = /^context_over_(\d+)k$/
 
 /**
  * Reads the `api.json` of models.dev: providers by id, each with `models` by id, each with `cost` in dollars for a million
  * tokens. An entry counts for a model of the catalog when the provider is the model's vendor and the entry's id is the
  * vendor's own id of the model, its public id or an alias.
  *
- * Amounts keep every digit. Prices by context size (`context_over_200k`, `tiers`) and of audio are reported and not used.
+ * Amounts keep every digit. Prices of long prompts (`tiers`, `context_over_200k`) become rows with `inputTokensAbove`. Of two
+ * that differ the one in `tiers` counts, and the other is reported; so is the price of spoken answers.
  * Models of video and speech are left out, because they are not sold by the token.
  *
  * @param json the parsed file.
@@ -75,14 +79,39 @@ function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceE
   const unused: UnusedField[] = []
   const cost =
     row['cost'] === undefined || row['cost'] === null ? {} : objectOf(`${JSON.stringify(key)}.cost`, row['cost'])
-  for (const field of Object.keys(cost)) {
-    const meter = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
-    if (meter === undefined) {
-      unused.push({ field: `cost.${field}`, reason: TIER_FIELD.test(field) ? ABOVE_SIZE : NO_METER })
-      continue
+  const add = (field: string, fields: Readonly<Record<string, unknown>>, when?: PriceConditions): void => {
+    for (const name of Object.keys(fields)) {
+      if (name === 'tier' || name === 'tiers' || ABOVE_TOKENS.test(name)) continue
+      const meter = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined
+      const path = `${field}.${name}`
+      if (meter === undefined) {
+        unused.push({ field: path, reason: NO_METER })
+        continue
+      }
+      const dollars = dollarsOf(key, fields, name)
+      if (dollars === undefined) continue
+      const taken = prices.find((one) => one.meter === meter && one.when?.inputTokensAbove === when?.inputTokensAbove)
+      if (taken === undefined) prices.push({ field: path, meter, dollars, when })
+      else if (taken.dollars !== dollars)
+        unused.push({ field: path, reason: `${taken.field} says otherwise and was taken` })
     }
-    const dollars = dollarsOf(key, cost, field)
-    if (dollars !== undefined) prices.push({ field: `cost.${field}`, meter, dollars })
+  }
+  add('cost', cost)
+  const { tiers } = cost
+  for (const [index, tier] of (Array.isArray(tiers) ? tiers : []).entries()) {
+    const field = `cost.tiers[${index}]`
+    const tierPrices = objectOf(`${JSON.stringify(key)}.${field}`, tier)
+    const size: unknown = isObject(tierPrices['tier']) ? tierPrices['tier']['size'] : undefined
+    const isOfPrompt = isObject(tierPrices['tier']) && tierPrices['tier']['type'] === 'context'
+    if (isOfPrompt && Number.isSafeInteger(size)) add(field, tierPrices, { inputTokensAbove: size as number })
+    else unused.push({ field, reason: 'holds under a condition that cannot be expressed' })
+  }
+  for (const name of Object.keys(cost)) {
+    const thousands = ABOVE_TOKENS.exec(name)?.[1]
+    if (thousands === undefined || cost[name] === null) continue
+    const field = `cost.${name}`
+    const above = objectOf(`${JSON.stringify(key)}.${field}`, cost[name])
+    add(field, above, { inputTokensAbove: Number(thousands) * 1000 })
   }
   return { key, prices, unused }
 }

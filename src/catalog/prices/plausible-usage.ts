@@ -33,6 +33,7 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
   cacheWriteTokens: 'inputTokens',
   cacheWrite1hTokens: 'inputTokens',
   inputImageTokens: 'inputTokens',
+  inputAudioTokens: 'inputTokens',
   outputTokens: undefined,
   reasoningTokens: 'outputTokens',
   outputImageTokens: 'outputTokens',

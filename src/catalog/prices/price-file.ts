@@ -12,8 +12,15 @@ export interface PriceRow {
   readonly amount: string
   /** Units that `amount` buys; 1 when absent. */
   readonly per?: number | undefined
-  /** Billing fields that the row holds for, all of them: `{ resolution: '1080p' }`. Absent: always. */
-  readonly when?: Readonly<Record<string, string>> | undefined
+  /** What the row holds for, all of it: `{ resolution: '1080p' }`. Absent: always. */
+  readonly when?: PriceConditions | undefined
+}
+
+/** Conditions of a price: billing fields and their values, and the size of the prompt. */
+export interface PriceConditions {
+  /** Only for calls whose vendor counted more input tokens than this; then for all tokens of the call. */
+  readonly inputTokensAbove?: number | undefined
+  readonly [field: string]: string | number | undefined
 }
 
 /** A price list, as `createGateway({ prices })` takes it and a price file holds it. */
@@ -36,7 +43,17 @@ const priceRow = z.strictObject({
     .refine(isDecimal, 'must be a decimal string, such as "3.00"'),
   per: z.int().min(1).max(LARGEST_UNIT_COUNT).optional(),
   when: z
-    .record(z.string().regex(/^[a-z][a-z0-9_]*$/, 'must be a billing field in snake_case'), z.string().min(1))
+    .record(
+      z.string().regex(/^(?:inputTokensAbove|[a-z][a-z0-9_]*)$/, 'must be a billing field in snake_case'),
+      z.union([z.string().min(1), z.int().min(1)]),
+    )
+    .check(({ value, issues }) => {
+      for (const [name, condition] of Object.entries(value)) {
+        if ((name === 'inputTokensAbove') === (typeof condition === 'number')) continue
+        const message = name === 'inputTokensAbove' ? 'must be a whole number of tokens' : 'must be a string'
+        issues.push({ code: 'custom', path: [name], message, input: condition })
+      }
+    })
     .optional(),
 })
 

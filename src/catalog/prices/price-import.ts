@@ -1,6 +1,6 @@
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
-import type { PriceFile, PriceRow } from './price-file.ts'
+import type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
 import { exactDecimal, type Meter } from './rate.ts'
 
 /** An entry of a foreign price list that gave no price. */
@@ -36,7 +36,7 @@ export interface EntryPrice {
   readonly meter: Meter
   /** Dollars. */
   readonly dollars: number
-  readonly when?: Readonly<Record<string, string>> | undefined
+  readonly when?: PriceConditions | undefined
 }
 
 /** A field of an entry that is no usable price, and why. */
@@ -44,9 +44,6 @@ export interface UnusedField {
   readonly field: string
   readonly reason: string
 }
-
-/** Why prices above a context size are not used. */
-export const ABOVE_SIZE = 'holds above a context size only; the price below it is charged at every size'
 
 /** Why a price of something else is not used. */
 export const NO_METER = 'there is no meter for it'

@@ -1,7 +1,7 @@
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
-export type { PriceFile, PriceRow } from './price-file.ts'
+export type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
 export { charge, highestCharge, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
 /** Parameters that a price may depend on, such as `{ resolution: '720p' }`. */
@@ -78,8 +78,10 @@ interface PriceRule {
   readonly index: number
   readonly meter: Meter
   readonly price: MeterPrice
-  /** Name and value of every condition. */
+  /** Name and value of every condition on billing fields. */
   readonly conditions: ReadonlyMap<string, string>
+  /** Input tokens above which it holds; 0: always. */
+  readonly above: number
 }
 
 type Quote = (fields: BillingFields, surcharges: readonly string[]) => Rate | undefined
@@ -127,10 +129,19 @@ function rateOf(
 ): Rate | undefined {
   const prices: MeterPrice[] = []
   for (const rules of rulesByMeter) {
-    const rule = mostSpecificRule(rules, fields)
-    if (rule !== undefined) prices.push(rule.price)
+    const held = rules.filter((rule) => holds(rule, fields))
     // A call that cannot search needs no price of searches.
-    else if (rules[0]?.meter !== 'web_search' || fields['web_search'] === 'true') return undefined
+    if (held.length === 0) {
+      if (rules[0]?.meter !== 'web_search' || fields['web_search'] === 'true') return undefined
+      continue
+    }
+    let last: PriceRule | undefined
+    for (const above of new Set([0, ...held.map((rule) => rule.above).sort((left, right) => left - right)])) {
+      const rule = mostSpecificRule(held, above)
+      if (rule === undefined || rule === last) continue
+      last = rule
+      prices.push(above === 0 ? rule.price : { ...rule.price, inputTokensAbove: above })
+    }
   }
   return createRate(model, prices)
 }
@@ -141,23 +152,30 @@ function rateOf(
  */
 function priceRule(row: PriceRow, index: number): PriceRule {
   const price = { meter: row.meter, amount: row.amount, per: row.per ?? 1 }
-  const conditions = new Map(Object.entries(row.when ?? {}))
+  const { inputTokensAbove: above = 0, ...named } = row.when ?? {}
+  const conditions = new Map(Object.entries(named).map(([name, value]) => [name, String(value)]))
   // Only a call that may search is charged for searches, and the row is a price for such a call.
   if (row.meter === 'web_search') {
     if ((conditions.get('web_search') ?? 'true') !== 'true')
       throw new TypeError(`prices[${index}]: a price of searches can hold only when web_search is "true"`)
     conditions.set('web_search', 'true')
   }
-  return { index, meter: row.meter, price, conditions }
+  return { index, meter: row.meter, price, conditions, above }
 }
 
-/** The rule among those of one meter that holds for the fields and has the most conditions; undefined when none holds. */
-function mostSpecificRule(rules: readonly PriceRule[], fields: BillingFields): PriceRule | undefined {
+/** The rule with the most conditions among those that hold above so many input tokens, of equals that of the highest tier. */
+function mostSpecificRule(rules: readonly PriceRule[], above: number): PriceRule | undefined {
   let best: PriceRule | undefined
   for (const rule of rules) {
-    if (holds(rule, fields) && (best === undefined || rule.conditions.size > best.conditions.size)) best = rule
+    if (rule.above > above) continue
+    if (best === undefined || conditionCount(rule) > conditionCount(best)) best = rule
+    else if (conditionCount(rule) === conditionCount(best) && rule.above > best.above) best = rule
   }
   return best
+}
+
+function conditionCount({ conditions, above }: Pick<PriceRule, 'conditions' | 'above'>): number {
+  return conditions.size + (above > 0 ? 1 : 0)
 }
 
 function holds(rule: PriceRule, fields: BillingFields): boolean {
@@ -174,12 +192,12 @@ function holds(rule: PriceRule, fields: BillingFields): boolean {
 function checkRules(model: string, rules: readonly PriceRule[]): void {
   rules.forEach((rule, position) => {
     for (const earlier of rules.slice(0, position)) {
-      const both = union(rule.conditions, earlier.conditions)
+      const both = unionOf(rule, earlier)
       if (both === undefined) continue
-      const { size } = rule.conditions
-      if (both.size === size && both.size === earlier.conditions.size) throw rulesError(model, rule, earlier, 'repeats')
-      const isAmbiguous = size === earlier.conditions.size && !rules.some((other) => isEqual(other.conditions, both))
-      if (isAmbiguous)
+      const [isRule, isEarlier] = [isSame(rule, both), isSame(earlier, both)]
+      if (isRule && isEarlier) throw rulesError(model, rule, earlier, 'repeats')
+      const isUndecided = !isRule && !isEarlier && conditionCount(rule) === conditionCount(earlier)
+      if (isUndecided && !rules.some((other) => isSame(other, both)))
         throw rulesError(model, rule, earlier, 'can hold at the same time as, and is no more specific than,')
     }
   })
@@ -191,18 +209,22 @@ function rulesError(model: string, rule: PriceRule, earlier: PriceRule, relation
   )
 }
 
+type Conditions = Pick<PriceRule, 'conditions' | 'above'>
+
 /** All conditions of both; undefined when no request can meet both. */
-function union(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, string>): Map<string, string> | undefined {
-  const both = new Map(left)
-  for (const [name, value] of right) {
-    if (both.has(name) && both.get(name) !== value) return undefined
-    both.set(name, value)
+function unionOf(left: Conditions, right: Conditions): Conditions | undefined {
+  const conditions = new Map(left.conditions)
+  for (const [name, value] of right.conditions) {
+    if (conditions.has(name) && conditions.get(name) !== value) return undefined
+    conditions.set(name, value)
   }
-  return both
+  return { conditions, above: Math.max(left.above, right.above) }
 }
 
-function isEqual(left: ReadonlyMap<string, string>, right: ReadonlyMap<string, string>): boolean {
-  return left.size === right.size && union(left, right)?.size === left.size
+/** Is a rule the one for these conditions, which hold all of its own? */
+function isSame(rule: Conditions, { conditions, above }: Conditions): boolean {
+  if (rule.above !== above || rule.conditions.size !== conditions.size) return false
+  return [...rule.conditions].every(([name, value]) => conditions.get(name) === value)
 }
 
 function getOrAdd<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {

@@ -14,6 +14,7 @@ export const METERS = [
   'reasoning_token',
   'image',
   'input_image_token',
+  'input_audio_token',
   'output_image_token',
   'video_second',
   'character',
@@ -30,6 +31,8 @@ export interface MeterPrice {
   /** Dollars for `per` units, as a decimal string. */
   readonly amount: string
   readonly per: number
+  /** Holds for calls with more input tokens than this, for all of their tokens; absent: for all calls. */
+  readonly inputTokensAbove?: number
 }
 
 /** All prices of one call, ready to charge with: nano-dollars a unit as exact fractions over one common denominator. */
@@ -43,6 +46,14 @@ export interface Rate {
   readonly denominator: bigint
   /** Is any kind of token priced? */
   readonly pricesTokens: boolean
+  /** Prices that hold in place of these above a number of input tokens, the highest number first. */
+  readonly tiers: readonly RateTier[]
+}
+
+/** Prices of calls with more than so many input tokens. */
+export interface RateTier {
+  readonly inputTokensAbove: number
+  readonly rate: Rate
 }
 
 /**
@@ -51,6 +62,29 @@ export interface Rate {
  * @throws RangeError when an amount is not a decimal string.
  */
 export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
+  const thresholds = new Set<number>()
+  for (const { inputTokensAbove } of prices) if (inputTokensAbove !== undefined) thresholds.add(inputTokensAbove)
+  if (thresholds.size === 0) return flatRate(model, prices, NO_TIERS)
+  const tiers = [...thresholds]
+    .sort((left, right) => right - left)
+    .map((above) => ({ inputTokensAbove: above, rate: flatRate(model, pricesAbove(prices, above), NO_TIERS) }))
+  return { ...flatRate(model, pricesAbove(prices, 0), tiers), prices }
+}
+
+const NO_TIERS: readonly RateTier[] = []
+
+/** Of each meter the price of the highest tier that a call with more than so many input tokens is in. */
+function pricesAbove(prices: readonly MeterPrice[], above: number): readonly MeterPrice[] {
+  const byMeter = new Map<Meter, MeterPrice>()
+  for (const price of prices) {
+    const from = price.inputTokensAbove ?? 0
+    const taken = byMeter.get(price.meter)
+    if (from <= above && (taken === undefined || from > (taken.inputTokensAbove ?? 0))) byMeter.set(price.meter, price)
+  }
+  return [...byMeter.values()]
+}
+
+function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly RateTier[]): Rate {
   const fractions = prices.map((price) => ({ meter: price.meter, ...nanoDollarsPerUnit(price) }))
   const written = fractions.find(({ meter }) => meter === 'cache_write_token')
   if (written !== undefined && !prices.some(({ meter }) => meter === 'cache_write_1h_token')) {
@@ -64,12 +98,12 @@ export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
     numerators[fraction.meter] = fraction.numerator * (denominator / fraction.denominator)
   }
   const pricesTokens = prices.some((price) => price.meter.endsWith('_token'))
-  return { model, prices, numerators, denominator, pricesTokens }
+  return { model, prices, numerators, denominator, pricesTokens, tiers }
 }
 
 /**
  * What a call costs, in nano-dollars: computed exactly and rounded up once, at the end. Parts of a total that have a price
- * of their own are taken out of the total in the order cached, cache-written, image (input) and image, reasoning (output),
+ * of their own are taken out of the total in the order cached, cache-written, image, audio (input) and image, reasoning (output),
  * and never make up more than the total. A rate has a price of searches only for a call that may search; where their number
  * is not known they count as one.
  *
@@ -80,16 +114,28 @@ export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
  *   `plausibleUsage` first.
  */
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
+  const totalInput = totalInputOf(usage)
+  const tier = rate.tiers.find(({ inputTokensAbove }) => totalInput > inputTokensAbove)
+  return chargeFlat(tier?.rate ?? rate, usage)
+}
+
+function totalInputOf(usage: Usage): number {
+  const { inputTokens, cachedInputTokens = 0, cacheWriteTokens = 0, inputImageTokens = 0, inputAudioTokens = 0 } = usage
+  return inputTokens ?? cachedInputTokens + cacheWriteTokens + inputImageTokens + inputAudioTokens
+}
+
+function chargeFlat(rate: Rate, usage: Usage): bigint | undefined {
   const price = rate.numerators
-  const totalInput =
-    usage.inputTokens ?? (usage.cachedInputTokens ?? 0) + (usage.cacheWriteTokens ?? 0) + (usage.inputImageTokens ?? 0)
+  const totalInput = totalInputOf(usage)
   const cached = priced(price.cached_input_token, usage.cachedInputTokens, totalInput)
   const allWritten = usage.cacheWriteTokens ?? 0
   const allWritten1h = Math.min(usage.cacheWrite1hTokens ?? 0, allWritten)
   const written1h = priced(price.cache_write_1h_token, allWritten1h, totalInput - cached)
   const written = priced(price.cache_write_token, allWritten - allWritten1h, totalInput - cached - written1h)
   const inputImage = priced(price.input_image_token, usage.inputImageTokens, totalInput - cached - written1h - written)
-  const input = totalInput - cached - written1h - written - inputImage
+  const unheard = totalInput - cached - written1h - written - inputImage
+  const inputAudio = priced(price.input_audio_token, usage.inputAudioTokens, unheard)
+  const input = unheard - inputAudio
 
   const totalOutput = usage.outputTokens ?? (usage.outputImageTokens ?? 0) + (usage.reasoningTokens ?? 0)
   const outputImage = priced(price.output_image_token, usage.outputImageTokens, totalOutput)
@@ -125,6 +171,7 @@ export function charge(rate: Rate, usage: Usage): bigint | undefined {
     cost(price.cache_write_token, written) +
     cost(price.cache_write_1h_token, written1h) +
     cost(price.input_image_token, inputImage) +
+    cost(price.input_audio_token, inputAudio) +
     cost(price.output_token, output) +
     cost(price.output_image_token, outputImage) +
     cost(price.reasoning_token, reasoning) +
@@ -141,21 +188,37 @@ export function charge(rate: Rate, usage: Usage): bigint | undefined {
 
 /**
  * The most that a call can cost whose usage stays within an estimate, in nano-dollars: a part of the input that the estimate
- * names may turn out to be smaller, and its price may be above or below that of the rest. Undefined as {@link charge} is.
+ * names may turn out to be smaller, and its price may be above or below that of the rest; and the input as a whole may stay in
+ * a lower tier. Undefined as {@link charge} is.
  */
 export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
-  if (estimate.cacheWriteTokens === undefined) return charge(rate, estimate)
-  const { cacheWriteTokens, cacheWrite1hTokens, ...fresh } = estimate
-  // The amount is linear in each part, so the highest has all of the input in one part.
-  const usages: Usage[] = [fresh, { ...fresh, cacheWriteTokens }]
-  if (cacheWrite1hTokens !== undefined) usages.push(estimate)
-  let highest = 0n
-  for (const usage of usages) {
-    const amount = charge(rate, usage)
-    if (amount === undefined) return undefined
-    if (amount > highest) highest = amount
+  if (estimate.cacheWriteTokens === undefined && estimate.inputAudioTokens === undefined && rate.tiers.length === 0)
+    return chargeFlat(rate, estimate)
+  const totalInput = totalInputOf(estimate)
+  const usages = partings(estimate)
+  let highest: bigint | undefined
+  for (const flat of [
+    rate,
+    ...rate.tiers.filter((tier) => totalInput > tier.inputTokensAbove).map((tier) => tier.rate),
+  ]) {
+    for (const usage of usages) {
+      const amount = chargeFlat(flat, usage)
+      if (amount === undefined) return undefined
+      if (highest === undefined || amount > highest) highest = amount
+    }
   }
   return highest
+}
+
+/** The amount is linear in each part, so the highest has all of the input in one part. */
+function partings(estimate: Usage): readonly Usage[] {
+  const { cacheWriteTokens, cacheWrite1hTokens, inputAudioTokens, ...fresh } = estimate
+  const usages: Usage[] = [fresh]
+  if (cacheWriteTokens !== undefined) usages.push({ ...fresh, cacheWriteTokens })
+  if (cacheWriteTokens !== undefined && cacheWrite1hTokens !== undefined)
+    usages.push({ ...fresh, cacheWriteTokens, cacheWrite1hTokens })
+  if (inputAudioTokens !== undefined) usages.push({ ...fresh, inputAudioTokens })
+  return usages
 }
 
 const SHORTEST_FORM = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/

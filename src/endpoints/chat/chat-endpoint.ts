@@ -23,6 +23,11 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     return { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
   },
+  outputBound: {
+    of: (request) => request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    // Every vendor's translation knows this one, and servers of the dialect that know one only know it.
+    member: 'max_tokens',
+  },
   priceFields: chatSurcharges,
   surcharges: CHAT_SURCHARGES,
   priceFieldsAt(fields, { chat }) {

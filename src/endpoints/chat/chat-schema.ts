@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { listOf } from '../list-of.ts'
+import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 
 const toolCall = z.looseObject({
   id: z.string(),
@@ -53,7 +54,7 @@ function issue(context: { issues: unknown[]; value: unknown }, path: PropertyKey
   context.issues.push({ code: 'custom', path, message: text, input: context.value })
 }
 
-const tokenBound = z.int().min(1)
+const tokenBound = z.int().min(1).max(LARGEST_TOKEN_BOUND)
 
 /** Rules of the chat request: the bounds of the API specification; unknown fields pass. */
 export const chatSchema = z.looseObject({

@@ -45,6 +45,7 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
     return pictureEstimate(request, { textTokens, pictures }, model)
   },
   priceFields: pictureBillingFields,
+  priceFieldNames: ['size', 'quality'],
   callerUrls,
   createOperation: ({ imageEdits }, call) => imageEdits && passThrough(imageEdits.toWire(call), imageEdits, call),
 })

@@ -30,6 +30,7 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   parse: (body) => checkRequest<MessagesRequest>(messagesSchema, body),
   isStream: (request) => request.stream === true,
   estimate: messagesEstimate,
+  outputBound: { of: (request) => request.max_tokens, member: 'max_tokens' },
   priceFields: messagesSurcharges,
   surcharges: MESSAGES_SURCHARGES,
   // A translation into chat loses all of them.

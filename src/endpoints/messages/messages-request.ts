@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { listOf } from '../list-of.ts'
+import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 
 /**
  * The body of `POST /v1/messages` (Anthropic, Messages reference), as far as the gateway reads it. Everything else stays in it
@@ -65,7 +66,7 @@ const fields = {
  * Rules of a request for a message (Anthropic, Messages reference). Only what the gateway reads is checked: the dialect grows
  * with every release of its clients, and the vendor judges the rest. `max_tokens` of 0 fills a cache and generates nothing.
  */
-export const messagesSchema = z.looseObject({ ...fields, max_tokens: z.int().min(0) })
+export const messagesSchema = z.looseObject({ ...fields, max_tokens: z.int().min(0).max(LARGEST_TOKEN_BOUND) })
 
 /** Rules of a request whose tokens are counted: the same without a bound (Anthropic, "Token counting"). */
 export const countTokensSchema = z.looseObject(fields)

@@ -31,6 +31,7 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
     aspect_ratio: request.aspect_ratio,
     ...(model.video?.canMute === true && isSilent(request) ? { audio: 'false' } : {}),
   }),
+  priceFieldNames: ['resolution', 'aspect_ratio', 'audio'],
   callerUrls,
   createOperation: ({ videos }, call) => videos && createVideoOperation(videos, call),
   task: videoTask,

@@ -10,13 +10,25 @@ export function usageFrom(metadata: unknown): Usage | undefined {
   if (!isJsonObject(metadata)) return undefined
   const prompt = count(metadata['promptTokenCount'])
   const toolUse = count(metadata['toolUsePromptTokenCount'])
-  return tokenUsage({
-    input: prompt === undefined ? undefined : prompt + (toolUse ?? 0),
-    cached: count(metadata['cachedContentTokenCount']),
-    candidates: count(metadata['candidatesTokenCount']),
-    thoughts: count(metadata['thoughtsTokenCount']),
-    total: count(metadata['totalTokenCount']),
-  })
+  const heard = audioTokens(metadata['promptTokensDetails'])
+  return {
+    ...tokenUsage({
+      input: prompt === undefined ? undefined : prompt + (toolUse ?? 0),
+      cached: count(metadata['cachedContentTokenCount']),
+      candidates: count(metadata['candidatesTokenCount']),
+      thoughts: count(metadata['thoughtsTokenCount']),
+      total: count(metadata['totalTokenCount']),
+    }),
+    ...(heard === 0 ? {} : { inputAudioTokens: heard }),
+  }
+}
+
+/** Tokens of sound in a breakdown by modality (Gemini API, "ModalityTokenCount"). */
+function audioTokens(details: unknown): number {
+  let tokens = 0
+  for (const entry of Array.isArray(details) ? details : [])
+    if (isJsonObject(entry) && entry['modality'] === 'AUDIO') tokens += count(entry['tokenCount']) ?? 0
+  return tokens
 }
 
 /**

@@ -185,6 +185,9 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
   const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
   if (typeof written === 'number') usage.cacheWriteTokens = written
+  // Servers report zero for every chat, which says nothing that the total does not.
+  const { audio_tokens: heard } = input
+  if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
   return usage

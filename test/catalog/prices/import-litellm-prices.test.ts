@@ -9,7 +9,6 @@ const list = JSON.parse(readFileSync(new URL('fixtures/litellm-prices.json', imp
   Record<string, unknown>
 >
 
-const ABOVE = 'holds above a context size only; the price below it is charged at every size'
 const MILLION = 1_000_000
 
 describe('a price list in the format of LiteLLM', () => {
@@ -25,6 +24,8 @@ describe('a price list in the format of LiteLLM', () => {
       { model: 'gmn-2.5-pro', meter: 'input_token', amount: '1.3', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'output_token', amount: '11', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'reasoning_token', amount: '12', per: MILLION },
+      { model: 'gmn-2.5-pro', meter: 'input_token', amount: '2.6', per: MILLION, when: { inputTokensAbove: 200_000 } },
+      { model: 'gmn-2.5-pro', meter: 'output_token', amount: '22', per: MILLION, when: { inputTokensAbove: 128_000 } },
       { model: 'vy-4', meter: 'input_token', amount: '0.061', per: MILLION },
       { model: 'vy-4', meter: 'output_token', amount: '0', per: MILLION },
       { model: 'gmn-3-pro-image-preview', meter: 'input_token', amount: '2.1', per: MILLION },
@@ -49,9 +50,7 @@ describe('a price list in the format of LiteLLM', () => {
 
     expect(reported.map(({ key, field, reason }) => [key, field, reason])).toEqual([
       ['claude-sonnet-4-6', 'search_context_cost_per_query', 'prices by the size of a search cannot be expressed'],
-      ['gemini/gemini-2.5-pro', 'input_cost_per_token_above_200k_tokens', ABOVE],
       ['gemini/gemini-2.5-pro', 'input_cost_per_token_batches', 'holds for another service tier only'],
-      ['gemini/gemini-2.5-pro', 'output_cost_per_token_above_128k_tokens', ABOVE],
       ['dashscope/text-embedding-v4', 'tiered_pricing', 'prices by context size cannot be expressed'],
       [
         'gemini/gemini-2.5-flash-image',

@@ -21,9 +21,12 @@ describe('a price list in the format of models.dev', () => {
       { model: 'gmn-2.5-pro', meter: 'input_token', amount: '1.3', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'output_token', amount: '11', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'cached_input_token', amount: '0.13', per: MILLION },
+      { model: 'gmn-2.5-pro', meter: 'input_token', amount: '2.6', per: MILLION, when: { inputTokensAbove: 200_000 } },
+      { model: 'gmn-2.5-pro', meter: 'output_token', amount: '16', per: MILLION, when: { inputTokensAbove: 200_000 } },
       { model: 'gmn-2.5-flash', meter: 'input_token', amount: '0.31', per: MILLION },
       { model: 'gmn-2.5-flash', meter: 'output_token', amount: '2.6', per: MILLION },
       { model: 'gmn-2.5-flash', meter: 'reasoning_token', amount: '2.7', per: MILLION },
+      { model: 'gmn-2.5-flash', meter: 'input_audio_token', amount: '1.1', per: MILLION },
       { model: 'text-embedding-v4', meter: 'input_token', amount: '0.07', per: MILLION },
       { model: 'text-embedding-v4', meter: 'output_token', amount: '0', per: MILLION },
       { model: 'gmn-2.5-flash-image', meter: 'input_token', amount: '0.32', per: MILLION },
@@ -32,19 +35,29 @@ describe('a price list in the format of models.dev', () => {
     expect(definePrices(file).quote('gmn-2.5-pro', {})?.pricesTokens).toBe(true)
   })
 
-  test('has prices by context size and of audio named, and not used', () => {
-    const { reported } = importModelsDevPrices(list)
+  test('has prices named that differ from those of a tier, or hold under another condition', () => {
+    const cost = {
+      input: 1,
+      output: 2,
+      output_audio: 9,
+      context_over_200k: { input: 3, output: 4 },
+      tiers: [
+        { input: 3, output: 5, tier: { type: 'context', size: 200_000 } },
+        { input: 7, tier: { type: 'hour', size: 1 } },
+      ],
+    }
+    const { file, reported } = importModelsDevPrices({ google: { models: { 'gemini-2.5-pro': { cost } } } })
 
-    const above = 'holds above a context size only; the price below it is charged at every size'
-    expect(reported).toEqual([
-      { model: 'gmn-2.5-pro', key: 'google/gemini-2.5-pro', field: 'cost.context_over_200k', reason: above },
-      { model: 'gmn-2.5-pro', key: 'google/gemini-2.5-pro', field: 'cost.tiers', reason: above },
-      {
-        model: 'gmn-2.5-flash',
-        key: 'google/gemini-2.5-flash',
-        field: 'cost.input_audio',
-        reason: 'there is no meter for it',
-      },
+    expect(file.prices.map(({ meter, amount, when }) => [meter, amount, when?.inputTokensAbove])).toEqual([
+      ['input_token', '1', undefined],
+      ['output_token', '2', undefined],
+      ['input_token', '3', 200_000],
+      ['output_token', '5', 200_000],
+    ])
+    expect(reported.map(({ field, reason }) => [field, reason])).toEqual([
+      ['cost.output_audio', 'there is no meter for it'],
+      ['cost.tiers[1]', 'holds under a condition that cannot be expressed'],
+      ['cost.context_over_200k.output', 'cost.tiers[0].output says otherwise and was taken'],
     ])
   })
 

@@ -40,6 +40,7 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
       ...(aspectRatio === undefined ? {} : { aspect_ratio: aspectRatio }),
     }
   },
+  priceFieldNames: ['image_size', 'aspect_ratio'],
   callerUrls,
   continuation: {
     of: (request) => ({ previousId: request.previous_interaction_id, isStored: request.store !== false }),

@@ -36,6 +36,7 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
     const size = pictureSize(request, model)
     return size === undefined ? {} : { size }
   },
+  priceFieldNames: ['size'],
   callerUrls: (request) =>
     referenceImages(request).map(({ url, position }) => ({
       url,

@@ -30,6 +30,7 @@ export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffe
   textBytes: (request) => Buffer.byteLength(request.prompt),
   estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
   priceFields: pictureBillingFields,
+  priceFieldNames: ['size', 'quality'],
   createOperation({ images }, call) {
     const operation = images?.generations
     return operation && passThrough(operation.toWire(call), operation, call)

@@ -2,7 +2,6 @@ import type { ImageAbilities, ModelFacts } from '../../../catalog/model-facts.ts
 import type { BillingFields } from '../../../catalog/prices/prices.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { invalidField, unsupportedField } from '../../field-errors.ts'
-import { DEFAULT_MAX_OUTPUT_TOKENS } from '../../token-estimate.ts'
 
 /** The options of a picture, in text to image and in edits. */
 export interface PictureOptions {
@@ -98,6 +97,9 @@ interface PixelSize {
   readonly width: number
   readonly height: number
 }
+
+/** Tokens of a picture, made or given, of a model that is not known to take fewer. */
+const ASSUMED_PICTURE_TOKENS = 4096
 
 const PIXEL_SIZE = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/
 
@@ -206,7 +208,7 @@ export function pictureEstimate(options: PictureOptions, input: PictureInput, mo
   if (image !== undefined && image.outputTokens === undefined) return { images }
   const perPicture = tokensOfOne(options, model) + (options.partial_images ?? 0) * PARTIAL_IMAGE_TOKENS
   const outputTokens = images * perPicture
-  const inputImageTokens = input.pictures * (image?.inputTokensPerImage ?? DEFAULT_MAX_OUTPUT_TOKENS)
+  const inputImageTokens = input.pictures * (image?.inputTokensPerImage ?? ASSUMED_PICTURE_TOKENS)
   return {
     inputTokens: input.textTokens + inputImageTokens,
     inputImageTokens,
@@ -225,7 +227,7 @@ export function pictureBillingFields(options: PictureOptions, { image }: ModelFa
 }
 
 function tokensOfOne(options: PictureOptions, { image, limits }: ModelFacts): number {
-  if (image?.outputTokens === undefined) return limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
+  if (image?.outputTokens === undefined) return limits.maxOutputTokens ?? ASSUMED_PICTURE_TOKENS
   return pictureTokens(image.outputTokens, billedSize(options.size, image), billedQuality(options.quality, image))
 }
 

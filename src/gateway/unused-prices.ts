@@ -1,0 +1,71 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import type { PriceRow } from '../catalog/prices/prices.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { EndpointTable } from '../pipeline/endpoint-table.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { unpricedFallback } from '../pipeline/pricing.ts'
+
+/**
+ * Tells the operator of price rows by which no call can ever be charged, and of fallbacks that have no price at all. Prices that
+ * do not list their rows are not judged.
+ */
+export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineContext): void {
+  const rows = prices?.rows?.()
+  if (rows === undefined) return
+  for (const [index, row] of rows.entries()) {
+    const reason = whyUnused(row, catalog, endpoints)
+    if (reason !== undefined)
+      warnings.warn({ code: 'price-unused', message: `prices[${index}] (${row.meter} of ${row.model}): ${reason}` })
+  }
+  const priced = new Set(rows.map(({ model }) => model))
+  for (const { id, fallbacks } of catalog.list()) {
+    if (!priced.has(id)) continue
+    for (const fallback of fallbacks)
+      if (catalog.find(fallback) !== undefined && !priced.has(fallback)) warnings.warn(unpricedFallback(fallback, id))
+  }
+}
+
+/** Undefined: calls may be charged by the row. */
+function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): string | undefined {
+  const model = catalog.find(row.model)
+  // What the operator pays a vendor, by which routes are compared.
+  if (model === undefined) return isRoute(row.model, catalog) ? undefined : 'there is no such model'
+  if (model.id !== row.model)
+    return `calls are charged by the id ${JSON.stringify(model.id)}, of which this is an alias`
+  const resolution = row.when?.['resolution']
+  if (model.video !== undefined && resolution !== undefined && !model.video.resolutions.includes(String(resolution)))
+    return `the model has no resolution ${resolution}`
+  const names = Object.keys(row.when ?? {}).filter((name) => name !== 'inputTokensAbove')
+  if (names.length === 0) return undefined
+  const serving = endpointsOf(model, endpoints)
+  // An endpoint of the host's own may have fields that it does not list.
+  if (serving.some((endpoint) => namesOf(endpoint) === undefined)) return undefined
+  if (serving.some((endpoint) => names.every((name) => namesOf(endpoint)?.includes(name)))) return undefined
+  return `no call of the model has all of its conditions: ${names.join(', ')}`
+}
+
+function isRoute(id: string, catalog: Catalog): boolean {
+  return catalog.list().some(({ vendor, upstream, routes }) => {
+    if (`${vendor}/${upstream}` === id) return true
+    return routes?.some((route) => `${route.vendor}/${route.upstream ?? upstream}` === id) === true
+  })
+}
+
+function endpointsOf({ kinds, protocol }: CatalogModel, { all }: EndpointTable): readonly Endpoint[] {
+  const serving: Endpoint[] = []
+  for (const endpoint of all) {
+    if (!kinds.includes(endpoint.kind)) continue
+    const shape = endpoint.shapes === undefined ? endpoint : endpoint.shapes.get(protocol ?? '')
+    if (shape !== undefined) serving.push(shape)
+  }
+  return serving
+}
+
+/** Undefined: not known. */
+function namesOf(endpoint: Endpoint): readonly string[] | undefined {
+  const { priceFields, priceFieldNames, surcharges } = endpoint
+  return priceFieldNames ?? surcharges ?? (priceFields === undefined ? NO_NAMES : undefined)
+}
+
+const NO_NAMES: readonly string[] = []

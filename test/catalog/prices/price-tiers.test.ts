@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest'
+import { charge, definePrices, highestCharge, type PriceFile } from '../../../src/catalog/prices/prices.ts'
+import { createRate } from '../../../src/catalog/prices/rate.ts'
+
+const per = 1_000_000
+
+/** A model of $1.25 and $10 a million, and of $2.50 and $15 for prompts of more than 200,000 tokens. */
+const rows: PriceFile['prices'] = [
+  { model: 'm', meter: 'input_token', amount: '1.25', per },
+  { model: 'm', meter: 'output_token', amount: '10', per },
+  { model: 'm', meter: 'input_token', amount: '2.50', per, when: { inputTokensAbove: 200_000 } },
+  { model: 'm', meter: 'output_token', amount: '15', per, when: { inputTokensAbove: 200_000 } },
+]
+
+function rateOf(prices: PriceFile['prices'], fields = {}) {
+  const rate = definePrices({ currency: 'USD', prices }).quote('m', fields)
+  if (rate === undefined) throw new Error('no rate')
+  return rate
+}
+
+describe('prices by the size of the prompt', () => {
+  test('900,000 and 8,000 tokens cost $2.37, and not $1.205', () => {
+    const usage = { inputTokens: 900_000, outputTokens: 8_000 }
+
+    expect(charge(rateOf(rows.slice(0, 2)), usage)).toBe(1_205_000_000n)
+    expect(charge(rateOf(rows), usage)).toBe(2_370_000_000n)
+  })
+
+  test.each([
+    [200_000, 250_000_000n],
+    [200_001, 500_002_500n],
+  ])('of %i input tokens hold for all of them, and only above the bound', (inputTokens, amount) => {
+    expect(charge(rateOf(rows), { inputTokens })).toBe(amount)
+  })
+
+  test('are chosen by all input, cached tokens included', () => {
+    const cached = { model: 'm', meter: 'cached_input_token', amount: '0.125', per } as const
+    const usage = { inputTokens: 250_000, cachedInputTokens: 240_000, outputTokens: 0 }
+
+    // 10,000 fresh at $2.50, and cached ones, which have one price, at $0.125.
+    expect(charge(rateOf([...rows, cached]), usage)).toBe(25_000_000n + 30_000_000n)
+  })
+
+  test('are held for at the dearest that the estimate can reach', () => {
+    const rate = rateOf(rows)
+    const cheaperAbove = rateOf([
+      ...rows.slice(0, 2),
+      { model: 'm', meter: 'input_token', amount: '0.10', per, when: { inputTokensAbove: 200_000 } },
+    ])
+
+    expect(highestCharge(rate, { inputTokens: 150_000, outputTokens: 0 })).toBe(187_500_000n)
+    expect(highestCharge(rate, { inputTokens: 300_000, outputTokens: 0 })).toBe(750_000_000n)
+    expect(highestCharge(cheaperAbove, { inputTokens: 300_000, outputTokens: 0 })).toBe(375_000_000n)
+  })
+
+  test('may have several bounds, which each meter has of its own', () => {
+    const rate = rateOf([
+      ...rows,
+      { model: 'm', meter: 'input_token', amount: '4', per, when: { inputTokensAbove: 500_000 } },
+    ])
+
+    expect(charge(rate, { inputTokens: 600_000, outputTokens: 1_000 })).toBe(2_400_000_000n + 15_000_000n)
+    expect(charge(rate, { inputTokens: 300_000, outputTokens: 1_000 })).toBe(750_000_000n + 15_000_000n)
+  })
+
+  test('give way to a row that also names a field of the request', () => {
+    const fast = { model: 'm', meter: 'input_token', amount: '9', per } as const
+    const all = [
+      ...rows,
+      { ...fast, when: { service_tier: 'priority', inputTokensAbove: 200_000 } },
+      { ...fast, amount: '6', when: { service_tier: 'priority' } },
+    ]
+    const rate = rateOf(all, { service_tier: 'priority' })
+
+    expect(charge(rate, { inputTokens: 100_000 })).toBe(600_000_000n)
+    expect(charge(rate, { inputTokens: 300_000 })).toBe(2_700_000_000n)
+    expect(() =>
+      rateOf(all.filter((row) => row.when?.['service_tier'] === undefined || !row.when.inputTokensAbove)),
+    ).toThrow('can hold at the same time as, and is no more specific than,')
+  })
+
+  test('survive being stored, as a long job stores them', () => {
+    const rate = rateOf(rows)
+    const again = createRate('m', JSON.parse(JSON.stringify(rate.prices)))
+
+    expect(charge(again, { inputTokens: 900_000, outputTokens: 8_000 })).toBe(2_370_000_000n)
+  })
+
+  test.each([
+    [{ inputTokensAbove: '200000' }, 'must be a whole number of tokens'],
+    [{ inputTokensAbove: 0 }, 'prices[0].when.inputTokensAbove'],
+    [{ resolution: 720 }, 'must be a string'],
+  ])('are refused when they say %j', (when, message) => {
+    expect(() => rateOf([{ model: 'm', meter: 'input_token', amount: '1', when } as never])).toThrow(message)
+  })
+
+  test('of the same bound twice are refused', () => {
+    expect(() => rateOf([...rows, rows[2]!])).toThrow('repeats prices[2]')
+  })
+})
+
+describe('sound in the prompt', () => {
+  const audio = { model: 'm', meter: 'input_audio_token', amount: '40', per } as const
+
+  test('costs its own price: $0.0412 where it was $0.00245', () => {
+    const usage = { inputTokens: 1_800, inputAudioTokens: 1_000, outputTokens: 20 }
+
+    expect(charge(rateOf(rows), usage)).toBe(2_450_000n)
+    expect(charge(rateOf([...rows, audio]), usage)).toBe(41_200_000n)
+  })
+
+  test('is held for at the dearer of both prices', () => {
+    const estimate = { inputTokens: 1_000, inputAudioTokens: 1_000, outputTokens: 0 }
+
+    expect(highestCharge(rateOf([...rows, audio]), estimate)).toBe(40_000_000n)
+    expect(highestCharge(rateOf([...rows, { ...audio, amount: '0' }]), estimate)).toBe(1_250_000n)
+  })
+})
