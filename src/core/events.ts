@@ -88,6 +88,8 @@ export type GatewayEvent =
       readonly usage: Usage | undefined
       /** Charged, in nano-dollars; 0 when billing is off or nothing was charged. */
       readonly costNanoDollars: bigint
+      /** What the usage costs, in nano-dollars: more than was charged where the balance lacked it or the store could not be told. */
+      readonly dueNanoDollars: bigint
       readonly durationMs: number
     }
   | {

@@ -107,10 +107,11 @@ function amountOf(
 function emitEnded(
   context: PipelineContext,
   reserved: Reserved,
-  { candidate, ending, status }: SettlementInput,
+  input: SettlementInput,
   usage: Usage | undefined,
   costNanoDollars: bigint,
 ): void {
+  const { candidate, ending, status } = input
   emit(context, {
     type: 'request-ended',
     requestId: reserved.requestId,
@@ -124,6 +125,7 @@ function emitEnded(
     code: ending.error?.code,
     usage,
     costNanoDollars,
+    dueNanoDollars: reserved.hold === undefined ? 0n : (amountOf(reserved, reserved.hold, input, usage) ?? 0n),
     durationMs: context.clock.now() - reserved.startedAtMs,
   })
 }
