@@ -4,7 +4,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { AbortScope } from './abort-scope.ts'
 import { BufferedCall, type BufferedOutcome } from './buffered-call.ts'
-import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './error-classification.ts'
+import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
 
@@ -100,13 +100,13 @@ const ABORTED = failureOfTransport({
 
 function problemOf(context: PipelineContext, vendor: Vendor, outcome: BufferedOutcome): AttemptFailure | undefined {
   if ('failure' in outcome) return failureOfTransport(outcome.failure)
-  if ('oversize' in outcome) return unusableAnswer('the answer is too large', undefined)
+  if ('oversize' in outcome) return unusableResponse('the answer is too large', undefined)
   return isSuccess(outcome.answer) ? undefined : answeredFailure(context, vendor, outcome.answer)
 }
 
 function answeredFailure(context: PipelineContext, vendor: Vendor, answer: ChunkedAnswer): AttemptFailure {
   if (answer.status >= 300 && answer.status < 400)
-    return unusableAnswer('the vendor answered with a redirect, which is never followed', answer.status)
+    return unusableResponse('the vendor answered with a redirect, which is never followed', answer.status)
   return failureOfVendor(
     vendor.errorFrom(
       { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
@@ -121,7 +121,7 @@ function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly 
     const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
     if (failure.kind !== 'invalid_response') return failureOfVendor(failure)
   }
-  return unusableAnswer('the answer is not what the vendor promises', answers[0]?.status)
+  return unusableResponse('the answer is not what the vendor promises', answers[0]?.status)
 }
 
 async function openStream(
@@ -182,7 +182,7 @@ function openingFailure(
     case 'transport-failure':
       return failureOfTransport(opening.failure)
     case 'empty':
-      return unusableAnswer('the stream ended before any content', undefined)
+      return unusableResponse('the stream ended before any content', undefined)
   }
 }
 

@@ -50,7 +50,7 @@ export async function saveContinuation(
       id: answerIds.id,
       accountId: principal.accountId,
       vendor: candidate.vendor.id,
-      vendorKey: candidate.credentialId,
+      credentialId: candidate.credentialId,
       upstreamId: answerIds.upstreamId,
       model: candidate.model.id,
       createdAtMs: nowMs,
@@ -64,5 +64,5 @@ export async function saveContinuation(
 /** May this candidate continue the conversation? Only the credential that began it has its history. */
 export function canContinue({ continued }: Parsed, candidate: Candidate): boolean {
   const previous = continued?.previous
-  return previous === undefined || previous.vendorKey === candidate.credentialId
+  return previous === undefined || previous.credentialId === candidate.credentialId
 }

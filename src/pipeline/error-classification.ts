@@ -151,6 +151,6 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
 }
 
 /** An answer that cannot be used: a redirect, half JSON, the wrong type, too large. */
-export function unusableAnswer(why: string, status: number | undefined): AttemptFailure {
+export function unusableResponse(why: string, status: number | undefined): AttemptFailure {
   return failureOfVendor({ kind: 'invalid_response', status: status ?? 0, message: why })
 }

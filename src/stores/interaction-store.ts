@@ -7,8 +7,8 @@ export interface InteractionRecord {
   readonly accountId: string
   /** Id of the vendor. */
   readonly vendor: string
-  /** Fingerprint of the operator's key that made it: only that key's project has the history. Never the key itself. */
-  readonly vendorKey: string
+  /** Credential id of the operator's key that made it: only that key's project has the history. Never the key itself. */
+  readonly credentialId: string
   /** The vendor's own id. */
   readonly upstreamId: string
   /** Public id of the model that answered. */

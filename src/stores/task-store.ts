@@ -23,10 +23,10 @@ export interface TaskRecord {
   /** The vendor's own id; undefined until it gave one. */
   readonly upstreamId: string | undefined
   /**
-   * The account at the vendor that is asked about the task: the vendor's id and a fingerprint of the operator's key. Never
-   * the key itself.
+   * Credential id of the vendor key that polls the task: the vendor's id and a fingerprint of the operator's key. Never the
+   * key itself.
    */
-  readonly vendorAccount: string
+  readonly credentialId: string
   /** Undefined: billing is off. */
   readonly holdId: string | undefined
   /** Unix milliseconds. */
@@ -89,7 +89,7 @@ export interface TaskChange {
   readonly set: Partial<
     Pick<
       TaskRecord,
-      'state' | 'upstreamId' | 'vendorAccount' | 'updatedAtMs' | 'nextPollAtMs' | 'deadlineAtMs' | 'details'
+      'state' | 'upstreamId' | 'credentialId' | 'updatedAtMs' | 'nextPollAtMs' | 'deadlineAtMs' | 'details'
     >
   >
   /** Ends the task's hold in the same transaction: with a charge, or without. Absent: the hold stays. */
@@ -105,12 +105,12 @@ export interface TaskChange {
 
 /** Which tasks to lease, and for how long. */
 export interface DueQuery {
-  readonly vendorAccount: string
+  readonly credentialId: string
   readonly nowMs: number
   /** Others do not lease the same task before this moment, unless it was changed. Unix milliseconds. */
   readonly leaseUntilMs: number
   readonly limit: number
-  /** At most so many tasks of one vendor account are leased in one window of time, by all processes together. */
+  /** At most so many tasks with one credential id are leased in one window of time, by all processes together. */
   readonly budget: { readonly takes: number; readonly windowMs: number }
   /** Only this task, due or not. */
   readonly id?: string | undefined
@@ -142,7 +142,7 @@ export interface TaskStore {
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
   /** Leases tasks in state `queued` or `in_progress` whose time to ask has come, longest overdue first. */
   leaseDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
-  /** Leases open tasks of any vendor account whose deadline has passed. */
+  /** Leases open tasks of any credential id whose deadline has passed. */
   leaseExpired(query: {
     readonly nowMs: number
     readonly leaseUntilMs: number

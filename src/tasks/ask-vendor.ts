@@ -12,7 +12,7 @@ import { behaviourOf } from './new-task.ts'
 export const TASK_CALL_TIMEOUT_MS = 30_000
 
 /** A vendor's answer about a task, or why there is none. */
-export type TaskAnswer<Value> =
+export type TaskResponse<Value> =
   | { readonly kind: 'answer'; readonly value: Value }
   /** The vendor was reached and complained. */
   | { readonly kind: 'refused'; readonly failure: VendorFailure }
@@ -29,7 +29,7 @@ export interface TaskVendor {
 /** Finds the key that a task was submitted with; undefined when it is configured no more. */
 export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor | undefined {
   const routed = context.routes.vendor(task.details.vendor)
-  const key = routed?.keys.find(({ credentialId }) => credentialId === task.vendorAccount)
+  const key = routed?.keys.find(({ credentialId }) => credentialId === task.credentialId)
   if (routed === undefined || key === undefined) return undefined
   const operation = behaviourOf(context, task)?.operation(routed.vendor)
   return operation && { vendor: routed.vendor, operation, apiKey: key.apiKey }
@@ -40,7 +40,7 @@ export function readTaskReport(
   context: PipelineContext,
   { vendor, operation, apiKey }: TaskVendor,
   upstreamId: string,
-): Promise<TaskAnswer<TaskReport>> {
+): Promise<TaskResponse<TaskReport>> {
   return ask(context, vendor, operation.read(upstreamId, apiKey), (answer) => operation.report(answer))
 }
 
@@ -49,7 +49,7 @@ export function cancelAtVendor(
   context: PipelineContext,
   { vendor, operation, apiKey }: TaskVendor,
   upstreamId: string,
-): Promise<TaskAnswer<true>> {
+): Promise<TaskResponse<true>> {
   return ask(context, vendor, operation.cancel(upstreamId, apiKey), () => true)
 }
 
@@ -58,7 +58,7 @@ async function ask<Value>(
   vendor: Vendor,
   request: TaskCall,
   read: (answer: WireAnswer) => Value | undefined,
-): Promise<TaskAnswer<Value>> {
+): Promise<TaskResponse<Value>> {
   const call = new BufferedCall()
   call.begin(context.transport, {
     origin: vendor.origin,

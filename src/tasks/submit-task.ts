@@ -72,7 +72,7 @@ async function endSubmission(
 const RECEIPT_HEADERS = ['content-type', 'application/json']
 
 /** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it: 202 and the receipt. */
-export function receiptAnswer(context: PipelineContext, task: TaskRecord): StoredAnswer {
+export function receiptResponse(context: PipelineContext, task: TaskRecord): StoredAnswer {
   const receipt = behaviourOf(context, task)?.receipt(task) ?? { id: task.id }
   return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
@@ -184,14 +184,14 @@ async function note(
   taken: TaskRecord,
   receipt: StoredAnswer,
 ): Promise<void> {
-  const { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
+  const { state, upstreamId, credentialId, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
   const change = async (): Promise<unknown> =>
     context.store.tasks.change(
       {
         id: taken.id,
         // A sweeper elsewhere may have taken a slow submission for lost.
         from: ['submitting', 'unknown'],
-        set: { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details },
+        set: { state, upstreamId, credentialId, updatedAtMs, nextPollAtMs, deadlineAtMs, details },
         answered: claim === undefined ? undefined : { claim, answer: receipt },
       },
       context.clock.now(),

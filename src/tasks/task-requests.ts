@@ -125,9 +125,9 @@ async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWe
   const nowMs = context.clock.now()
   const budget = vendorOf(context, task)?.operation.pollBudget
   if (budget === undefined || !POLLED_STATES.includes(task.state) || task.nextPollAtMs > nowMs) return task
-  const { vendorAccount, id } = task
+  const { credentialId, id } = task
   try {
-    const query = { vendorAccount, id, nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: 1, budget }
+    const query = { credentialId, id, nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: 1, budget }
     const [taken] = await context.store.tasks.leaseDue(query)
     return taken === undefined ? task : await refreshTask(context, taken, wake)
   } catch (error) {

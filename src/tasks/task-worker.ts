@@ -6,7 +6,7 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
-import { receiptAnswer } from './submit-task.ts'
+import { receiptResponse } from './submit-task.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
@@ -44,9 +44,9 @@ export interface TaskWorkerOptions {
   readonly retentionDays?: number | undefined
 }
 
-/** A key at a vendor, and how it may be asked about tasks. */
-interface PolledAccount {
-  readonly vendorAccount: string
+/** A vendor key and its polling budget. */
+interface PolledCredential {
+  readonly credentialId: string
   readonly pollBudget: TaskOperation['pollBudget']
 }
 
@@ -57,7 +57,7 @@ interface PolledAccount {
 export class TaskWorker {
   readonly #context: PipelineContext
   readonly #wake: WakeWebhooks
-  readonly #accounts: readonly PolledAccount[]
+  readonly #credentials: readonly PolledCredential[]
   readonly #running = new Set<Promise<void>>()
   #timer: Timer | undefined
   #isStopped = true
@@ -69,7 +69,7 @@ export class TaskWorker {
     this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
     this.#context = context
     this.#wake = wake
-    this.#accounts = polledAccounts(context)
+    this.#credentials = polledCredentials(context)
   }
 
   /**
@@ -79,7 +79,7 @@ export class TaskWorker {
   start(): void {
     if (!this.#isStopped) return
     this.#isStopped = false
-    this.#schedule(this.#accounts.length === 0 ? OVERDUE_INTERVAL_MS : 0)
+    this.#schedule(this.#credentials.length === 0 ? OVERDUE_INTERVAL_MS : 0)
   }
 
   /**
@@ -114,10 +114,10 @@ export class TaskWorker {
   /** One look at the store. Never rejects: a store that is down is asked again later. */
   async #turn(): Promise<void> {
     let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
-    if (this.#accounts.length === 0) delayMs = OVERDUE_INTERVAL_MS
+    if (this.#credentials.length === 0) delayMs = OVERDUE_INTERVAL_MS
     try {
-      for (const { vendorAccount: account, pollBudget } of this.#accounts) {
-        const tasks = await this.#take(account, pollBudget)
+      for (const { credentialId, pollBudget } of this.#credentials) {
+        const tasks = await this.#take(credentialId, pollBudget)
         for (const task of tasks) this.#track(this.#poll(task))
         // Whoever got all that one window allows has more to do in the next.
         if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
@@ -130,10 +130,10 @@ export class TaskWorker {
     this.#schedule(delayMs)
   }
 
-  async #take(account: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {
+  async #take(credentialId: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {
     const nowMs = this.#context.clock.now()
     return await this.#context.store.tasks.leaseDue({
-      vendorAccount: account,
+      credentialId,
       nowMs,
       leaseUntilMs: nowMs + TASK_LEASE_MS,
       limit: budget.takes,
@@ -190,7 +190,7 @@ export class TaskWorker {
     const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
     const { claim } = task.details
     const answered =
-      claim === undefined ? undefined : { claim, answer: receiptAnswer(this.#context, { ...task, ...set }) }
+      claim === undefined ? undefined : { claim, answer: receiptResponse(this.#context, { ...task, ...set }) }
     await store.tasks.change({ id: task.id, from: ['submitting'], set, answered }, nowMs)
   }
 
@@ -215,15 +215,15 @@ export class TaskWorker {
   }
 }
 
-function polledAccounts(context: PipelineContext): readonly PolledAccount[] {
-  const accounts: PolledAccount[] = []
+function polledCredentials(context: PipelineContext): readonly PolledCredential[] {
+  const credentials: PolledCredential[] = []
   for (const { vendor, keys } of context.routes.vendors) {
     const pollBudget = smallestBudget(context, vendor)
     if (pollBudget === undefined) continue
-    for (const vendorAccount of new Set(keys.map((key) => key.credentialId)))
-      accounts.push({ vendorAccount, pollBudget })
+    for (const credentialId of new Set(keys.map((key) => key.credentialId)))
+      credentials.push({ credentialId, pollBudget })
   }
-  return accounts
+  return credentials
 }
 
 /** The budget of a vendor that makes tasks of several endpoints is that of the strictest. Undefined: it makes none. */

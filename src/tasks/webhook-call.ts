@@ -9,7 +9,7 @@ export const WEBHOOK_TIMEOUT_MS = 15_000
 const MAX_BODY_BYTES = 64 * 1024
 
 /** How a receiver answered, or why it did not. */
-export interface WebhookAnswer {
+export interface WebhookResponse {
   /** HTTP status; undefined: there was no answer. */
   readonly status?: number
   /** Why the attempt failed, for people; undefined: the message was delivered. */
@@ -21,7 +21,7 @@ export interface WebhookAnswer {
 /** One message on its way. */
 export interface WebhookCall {
   /** Never rejects; `undefined` when the call was given up by `abort`. */
-  readonly answer: Promise<WebhookAnswer | undefined>
+  readonly answer: Promise<WebhookResponse | undefined>
   /** Ends the call and its connection; harmless after the end. */
   abort(): void
 }
@@ -41,13 +41,13 @@ export interface WebhookCallOptions {
  * than 15 seconds or breaks off is a failure whatever its status. Redirects are failures.
  */
 export function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
-  let settle: (answer: WebhookAnswer | undefined) => void = () => undefined
-  const answer = new Promise<WebhookAnswer | undefined>((resolve) => {
+  let settle: (answer: WebhookResponse | undefined) => void = () => undefined
+  const answer = new Promise<WebhookResponse | undefined>((resolve) => {
     settle = resolve
   })
-  let head: WebhookAnswer = {}
+  let head: WebhookResponse = {}
   let byteLength = 0
-  const finish = (outcome: WebhookAnswer | undefined): void => {
+  const finish = (outcome: WebhookResponse | undefined): void => {
     deadline.cancel()
     settle(outcome)
   }
@@ -93,7 +93,7 @@ export function postWebhook({ transport, clock, url, headers, body }: WebhookCal
   }
 }
 
-function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookAnswer {
+function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookResponse {
   if (status >= 200 && status < 300) return { status }
   const isRedirect = status >= 300 && status < 400
   return {

@@ -2,7 +2,7 @@ import type { Timer } from '../core/clock.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
-import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookAnswer, type WebhookCall } from './webhook-call.ts'
+import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookCall, type WebhookResponse } from './webhook-call.ts'
 import { type TakenDelivery, WebhookQueue } from './webhook-queue.ts'
 import { stepAfter } from './webhook-schedule.ts'
 import { webhookHeaders } from './webhook-signature.ts'
@@ -169,7 +169,7 @@ export class WebhookDeliverer {
   }
 
   /** Undefined: given up because the deliverer stops, or because the lease could end before the attempt does. */
-  async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookAnswer | undefined> {
+  async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
     const { store, clock, publicTransport, allowPrivateUrls, webhookSecret } = this.#context
     const own = (await store.webhooks.secrets(delivery.accountId, nowMs)).map(({ secret }) => secret)
     const secrets = own.length > 0 || webhookSecret === undefined ? own : [webhookSecret]
@@ -185,7 +185,7 @@ export class WebhookDeliverer {
     return call.answer.finally(() => this.#calls.delete(call))
   }
 
-  #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookAnswer): void {
+  #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookResponse): void {
     const { id: deliveryId, taskId, accountId } = delivery
     const attempts = delivery.attempts.length + 1
     emit(this.#context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })

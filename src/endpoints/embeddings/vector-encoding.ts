@@ -29,12 +29,12 @@ export function truncateVector(numbers: readonly number[], dimensions: number): 
 /** Brings a vendor's vector into the size and encoding that the caller asked for. */
 export function shapeVector(
   vector: EmbeddingVector,
-  wish: { dimensions: number | undefined; encoding: 'float' | 'base64' },
+  options: { dimensions: number | undefined; encoding: 'float' | 'base64' },
 ): number[] | string {
   const isBase64 = typeof vector === 'string'
-  if (wish.dimensions === undefined && isBase64 && wish.encoding === 'base64') return vector
+  if (options.dimensions === undefined && isBase64 && options.encoding === 'base64') return vector
   let numbers: readonly number[] = isBase64 ? decodeVector(vector) : vector
-  if (wish.dimensions !== undefined && wish.dimensions < numbers.length)
-    numbers = truncateVector(numbers, wish.dimensions)
-  return wish.encoding === 'base64' ? encodeVector(numbers) : (numbers as number[])
+  if (options.dimensions !== undefined && options.dimensions < numbers.length)
+    numbers = truncateVector(numbers, options.dimensions)
+  return options.encoding === 'base64' ? encodeVector(numbers) : (numbers as number[])
 }

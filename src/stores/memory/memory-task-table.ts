@@ -72,8 +72,8 @@ export class MemoryTaskTable {
   }
 
   /** Tasks in state `queued` or `in_progress`, or one of them. */
-  polled(vendorAccount: string, id?: string): Iterable<TaskEntry> {
-    const polled = this.#polled.get(vendorAccount) ?? new Set()
+  polled(credentialId: string, id?: string): Iterable<TaskEntry> {
+    const polled = this.#polled.get(credentialId) ?? new Set()
     if (id === undefined) return polled
     const entry = this.#entries.get(id)
     return entry !== undefined && polled.has(entry) ? [entry] : []
@@ -89,15 +89,15 @@ export class MemoryTaskTable {
     entry.leaseUntilMs = 0
     if (record.upstreamId !== before.upstreamId) this.#renameUpstream(entry, before.upstreamId)
     const place = placeOfState(record)
-    const isAskedElsewhere = place === 'polled' && record.vendorAccount !== before.vendorAccount
+    const isAskedElsewhere = place === 'polled' && record.credentialId !== before.credentialId
     if (place === placeOfState(before) && !isAskedElsewhere) return
-    this.#leave(entry, before)
+    this.#unindex(entry, before)
     this.#enter(entry)
   }
 
   remove(entry: TaskEntry): void {
     const { id, accountId, upstreamId } = entry.record
-    this.#leave(entry, entry.record)
+    this.#unindex(entry, entry.record)
     this.#entries.delete(id)
     const account = this.#accounts.get(accountId)
     if (account === undefined) return
@@ -138,14 +138,14 @@ export class MemoryTaskTable {
   }
 
   #enter(entry: TaskEntry): void {
-    const { vendorAccount } = entry.record
+    const { credentialId } = entry.record
     switch (placeOfState(entry.record)) {
       case 'unpolled':
         this.#unpolled.add(entry)
         break
       case 'polled': {
-        const polled = this.#polled.get(vendorAccount)
-        if (polled === undefined) this.#polled.set(vendorAccount, new Set([entry]))
+        const polled = this.#polled.get(credentialId)
+        if (polled === undefined) this.#polled.set(credentialId, new Set([entry]))
         else polled.add(entry)
         break
       }
@@ -157,17 +157,17 @@ export class MemoryTaskTable {
     }
   }
 
-  #leave(entry: TaskEntry, before: TaskRecord): void {
+  #unindex(entry: TaskEntry, before: TaskRecord): void {
     const place = placeOfState(before)
     if (place === 'unpolled') this.#unpolled.delete(entry)
     else if (place === 'finished') this.#finished.delete(entry)
-    else this.#leavePolled(entry, before.vendorAccount)
+    else this.#removePolled(entry, before.credentialId)
   }
 
-  #leavePolled(entry: TaskEntry, vendorAccount: string): void {
-    const polled = this.#polled.get(vendorAccount)
+  #removePolled(entry: TaskEntry, credentialId: string): void {
+    const polled = this.#polled.get(credentialId)
     polled?.delete(entry)
-    if (polled?.size === 0) this.#polled.delete(vendorAccount)
+    if (polled?.size === 0) this.#polled.delete(credentialId)
   }
 }
 

@@ -97,7 +97,7 @@ export function sqliteTasks(
       const row = update.get(
         set.state ?? null,
         set.upstreamId ?? null,
-        set.vendorAccount ?? null,
+        set.credentialId ?? null,
         wholeMillisecondsOrNull(set.updatedAtMs),
         wholeMillisecondsOrNull(set.nextPollAtMs),
         wholeMillisecondsOrNull(set.deadlineAtMs),
@@ -174,11 +174,11 @@ function sqliteTaskLeases(
   const selectTaken = database.prepare('SELECT taken FROM signalbox_poll_budgets WHERE vendor_account = ?')
   const countTaken = database.prepare('UPDATE signalbox_poll_budgets SET taken = taken + ? WHERE vendor_account = ?')
 
-  function due({ vendorAccount, nowMs, id }: DueQuery, limit: number): SqlRow[] {
+  function due({ credentialId, nowMs, id }: DueQuery, limit: number): SqlRow[] {
     const rows =
       id === undefined
-        ? selectDue.all(vendorAccount, nowMs, nowMs, limit)
-        : selectOne.all(vendorAccount, id, nowMs, limit)
+        ? selectDue.all(credentialId, nowMs, nowMs, limit)
+        : selectOne.all(credentialId, id, nowMs, limit)
     return rows as SqlRow[]
   }
 
@@ -192,12 +192,12 @@ function sqliteTaskLeases(
     isAnyDue: (query) => due(query, 1).length > 0,
 
     leaseDue(query) {
-      const { vendorAccount, nowMs, leaseUntilMs, limit, budget } = query
+      const { credentialId, nowMs, leaseUntilMs, limit, budget } = query
       const startMs = wholeMilliseconds(Math.floor(nowMs / budget.windowMs) * budget.windowMs)
-      openWindow.run(vendorAccount, startMs, budget.windowMs)
-      const { taken } = selectTaken.get(vendorAccount) as { readonly taken: number }
+      openWindow.run(credentialId, startMs, budget.windowMs)
+      const { taken } = selectTaken.get(credentialId) as { readonly taken: number }
       const rows = due(query, Math.max(0, Math.min(limit, budget.takes - taken)))
-      if (rows.length > 0) countTaken.run(rows.length, vendorAccount)
+      if (rows.length > 0) countTaken.run(rows.length, credentialId)
       return leased(rows, leaseUntilMs)
     },
 

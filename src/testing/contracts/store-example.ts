@@ -56,7 +56,7 @@ export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
     keyId: 'key_1',
     state: 'queued',
     upstreamId: undefined,
-    vendorAccount: 'dashscope:1',
+    credentialId: 'dashscope:1',
     holdId: undefined,
     createdAtMs: EXAMPLE_NOW_MS,
     updatedAtMs: EXAMPLE_NOW_MS,

@@ -19,7 +19,7 @@ export interface VendorConnection {
   /** Calls back when writing may go on after `write` returned false. One listener. */
   onDrain(listener: () => void): void
   /** Calls back once when the caller leaves before the answer has ended. One listener. */
-  onLeave(listener: () => void): void
+  onDisconnect(listener: () => void): void
 }
 
 /** Takes over a call that has arrived in full. */

@@ -60,7 +60,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   #isOver = false
   #timer: Timer | undefined
   #drain: (() => void) | undefined
-  #leave: (() => void) | undefined
+  #onDisconnect: (() => void) | undefined
 
   constructor(request: TransportRequest, handler: TransportHandler, clock: Clock, onEnded: (call: MemoryCall) => void) {
     this.#request = request
@@ -76,7 +76,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   }
 
   abort(): void {
-    this.#leaveWith('aborted', 'the call was aborted')
+    this.#failWith('aborted', 'the call was aborted')
   }
 
   pause(): void {
@@ -135,8 +135,8 @@ export class MemoryCall implements TransportControl, VendorConnection {
     this.#drain = listener
   }
 
-  onLeave(listener: () => void): void {
-    this.#leave = listener
+  onDisconnect(listener: () => void): void {
+    this.#onDisconnect = listener
   }
 
   /** Hands over what waits, as long as the caller takes it. */
@@ -158,17 +158,17 @@ export class MemoryCall implements TransportControl, VendorConnection {
   #watch(): void {
     this.#timer?.cancel()
     const limitMs = this.#hasHead ? this.#request.idleTimeoutMs : this.#request.firstByteTimeoutMs
-    this.#timer = this.#clock.schedule(limitMs, () => this.#leaveWith('timeout', `nothing came within ${limitMs} ms`))
+    this.#timer = this.#clock.schedule(limitMs, () => this.#failWith('timeout', `nothing came within ${limitMs} ms`))
   }
 
-  #leaveWith(kind: 'aborted' | 'timeout', text: string): void {
+  #failWith(kind: 'aborted' | 'timeout', text: string): void {
     if (this.#isOver) return
     const vendorWasBusy = !this.closed
     this.closed = true
     this.#isOver = true
     this.#waiting = []
     this.#timer?.cancel()
-    if (vendorWasBusy) this.#leave?.()
+    if (vendorWasBusy) this.#onDisconnect?.()
     queueMicrotask(() => {
       this.#onEnded(this)
       this.#handler.onFailure({ phase: this.#phase(), kind, error: new Error(text) })

@@ -123,7 +123,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
     for (const earlier of inProgress) if (earlier.closed) inProgress.delete(earlier)
     inProgress.add(connection)
     const stop = playSteps(steps, connection, clock)
-    connection.onLeave(() => {
+    connection.onDisconnect(() => {
       stop()
       aborted++
       departures.push(Date.now())

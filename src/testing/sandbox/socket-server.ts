@@ -77,7 +77,7 @@ function readCall(request: IncomingMessage, response: ServerResponse, receive: C
 /** A connection over a socket. */
 class SocketConnection implements VendorConnection {
   readonly #response: ServerResponse
-  #leave: (() => void) | undefined
+  #onDisconnect: (() => void) | undefined
   #isEnded = false
 
   constructor(response: ServerResponse) {
@@ -87,7 +87,7 @@ class SocketConnection implements VendorConnection {
     response.on('close', () => {
       if (this.#isEnded) return
       this.#isEnded = true
-      this.#leave?.()
+      this.#onDisconnect?.()
     })
   }
 
@@ -129,7 +129,7 @@ class SocketConnection implements VendorConnection {
     this.#response.on('drain', listener)
   }
 
-  onLeave(listener: () => void): void {
-    this.#leave = listener
+  onDisconnect(listener: () => void): void {
+    this.#onDisconnect = listener
   }
 }

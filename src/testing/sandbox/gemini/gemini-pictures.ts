@@ -116,7 +116,7 @@ function transposed(pixels: readonly [number, number] = [1024, 1024]): readonly 
 }
 
 /** What is drawn. */
-export interface GeminiPictureWish {
+export interface GeminiPictureOptions {
   readonly model: string
   /** As the wire names it; absent: 1K. */
   readonly size?: string | undefined
@@ -136,12 +136,12 @@ export interface GeminiPicture {
 }
 
 /** Draws a picture of the pixel size that the model gives for a size and a ratio (Gemini API, "Image generation"). */
-export function geminiPicture(wish: GeminiPictureWish): GeminiPicture {
-  const model = geminiImageModel(wish.model)
-  const size = wish.size ?? '1K'
-  const [width, height] = picturePixels(model, size, wish.ratio ?? '1:1')
-  const format = wish.mimeType === 'image/png' ? 'png' : 'jpeg'
-  const bytes = drawPicture({ width, height, format, seed: wish.seed })
+export function geminiPicture(options: GeminiPictureOptions): GeminiPicture {
+  const model = geminiImageModel(options.model)
+  const size = options.size ?? '1K'
+  const [width, height] = picturePixels(model, size, options.ratio ?? '1:1')
+  const format = options.mimeType === 'image/png' ? 'png' : 'jpeg'
+  const bytes = drawPicture({ width, height, format, seed: options.seed })
   return {
     mimeType: `image/${format}`,
     base64: Buffer.from(bytes).toString('base64'),
