@@ -6,7 +6,7 @@ import type { FormPart } from './multipart.ts'
 /** Headers of one part by lower-case name, one character for each byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
-/** What the headers of one part say. */
+/** The content of a part's headers. */
 export interface PartHead {
   readonly name: string
   /** Undefined for a text field. */
@@ -15,7 +15,7 @@ export interface PartHead {
   readonly contentType: string | undefined
 }
 
-// RFC 7578, section 4.7, forbids other encodings in forms; their bytes would have to be decoded to mean anything.
+// RFC 7578, section 4.7, forbids other encodings in forms; this code does not decode them.
 const PLAIN_ENCODINGS = new Set(['', '7bit', '8bit', 'binary'])
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const CONTROL_CHARACTER = /[\x00-\x1f\x7f]/
@@ -58,7 +58,7 @@ export function readPartHead(headers: PartHeaders): PartHead {
   return { name, filename, contentType: contentType === undefined ? undefined : utf8Of(contentType) }
 }
 
-/** Makes a part of its head and bytes. Throws GatewayError `invalid_request` for a field that is no text. */
+/** Makes a part from its head and bytes. Throws GatewayError `invalid_request` for a field that is not text. */
 export function formPart(head: PartHead, chunks: readonly Uint8Array[], byteLength: number): FormPart {
   const { name, filename, contentType } = head
   if (filename !== undefined) {
@@ -73,7 +73,7 @@ function utf8Of(text: string): string {
   return textOf(Buffer.from(text, 'latin1'), 'utf-8', undefined)
 }
 
-/** RFC 5987: charset, language and percent-encoded text, parted by quotes. */
+/** RFC 5987: charset, language and percent-encoded text, separated by quotes. */
 function decoded(text: string): string {
   const parts = /^([^']*)'[^']*'([^']*)$/.exec(text)
   const encoded = parts?.[2] ?? ''
