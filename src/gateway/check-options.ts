@@ -37,7 +37,7 @@ const KNOWN: readonly string[] = [
 ] satisfies (keyof GatewayOptions)[]
 
 /**
- * Checks options at start, so that a slip in the configuration is an error then and not at the first request.
+ * Checks options at start, so that a configuration mistake fails then and not at the first request.
  * @throws TypeError naming the option.
  */
 export function checkOptions(options: GatewayOptions): void {
@@ -79,7 +79,7 @@ export function checkOptions(options: GatewayOptions): void {
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
-  // An id that a replayed answer gives must lead to its task.
+  // A replayed answer contains a task id, which must still exist.
   const { taskRetentionDays = SHORTEST_TASK_RETENTION_DAYS } = options
   if (!(typeof taskRetentionDays === 'number' && taskRetentionDays >= SHORTEST_TASK_RETENTION_DAYS))
     throw new TypeError(
@@ -93,7 +93,7 @@ export function checkOptions(options: GatewayOptions): void {
 const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]
 
 /**
- * Checks what decides on the way of requests.
+ * Checks the routing options.
  * @throws TypeError naming the member.
  */
 export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strategy' | 'fallback'>): void {

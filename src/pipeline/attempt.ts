@@ -8,19 +8,19 @@ import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableRespo
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
 
-/** Most calls that a split batch has under way at the same time. */
+/** Most concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 export type AttemptOutcome =
   | { readonly kind: 'json'; readonly body: AnswerBody }
   | { readonly kind: 'stream'; readonly call: StreamCall }
   | { readonly kind: 'failed'; readonly failure: AttemptFailure }
 
-/** The same of a call that does not stream. */
+/** The result of a call that does not stream. */
 export type UnstreamedOutcome = Exclude<AttemptOutcome, { kind: 'stream' }>
 
-/** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
+/** Sends a prepared call to a vendor and reads the start of a stream, or a complete JSON response. */
 export function attempt(
   context: PipelineContext,
   vendor: Vendor,
@@ -64,7 +64,7 @@ function collectOne(
   })
 }
 
-/** Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use. */
+/** Sends several calls, some concurrently. The first failure aborts the rest, because the batch has failed. */
 async function collectAll(
   context: PipelineContext,
   vendor: Vendor,
@@ -115,7 +115,7 @@ function answeredFailure(context: PipelineContext, vendor: Vendor, answer: Chunk
   )
 }
 
-/** A 2xx answer that is not what was promised: some vendors send errors with a status of success. */
+/** An error in a 2xx: some vendors send errors with a success status. */
 function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
   for (const { status, headers, chunks } of answers) {
     const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
