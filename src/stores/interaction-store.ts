@@ -1,8 +1,8 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
-/** An answer that its owner may continue: whose it is, and where the vendor keeps its history. */
+/** An answer that its owner may continue: its owner, and where the vendor keeps its history. */
 export interface InteractionRecord {
-  /** As the owner knows it; begins with `v1_`. */
+  /** The owner's id of it; begins with `v1_`. */
   readonly id: string
   readonly accountId: string
   /** Id of the vendor. */

@@ -26,7 +26,7 @@ export interface TaskVendor {
   readonly apiKey: string
 }
 
-/** Finds the key that a task was submitted with; undefined when it is configured no more. */
+/** Finds the key that submitted a task; undefined if it is no longer configured. */
 export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor | undefined {
   const routed = context.routes.vendor(task.details.vendor)
   const key = routed?.keys.find(({ credentialId }) => credentialId === task.credentialId)
@@ -35,7 +35,7 @@ export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor
   return operation && { vendor: routed.vendor, operation, apiKey: key.apiKey }
 }
 
-/** Asks how a task stands. */
+/** Polls a task. */
 export function readTaskReport(
   context: PipelineContext,
   { vendor, operation, apiKey }: TaskVendor,
@@ -44,7 +44,7 @@ export function readTaskReport(
   return ask(context, vendor, operation.read(upstreamId, apiKey), (answer) => operation.report(answer))
 }
 
-/** Asks to give a task up. Only the vendor's word for it counts. */
+/** Asks the vendor to cancel a task. Only the vendor's confirmation counts. */
 export function cancelAtVendor(
   context: PipelineContext,
   { vendor, operation, apiKey }: TaskVendor,
@@ -71,7 +71,7 @@ async function ask<Value>(
   })
   const calls = context.taskCalls
   calls.add(call)
-  // An answer that comes byte by byte is never silent for long, and would outlast the lease.
+  // An answer that trickles in byte by byte never hits the idle timeout, and would outlast the lease.
   const deadline = context.clock.schedule(TASK_CALL_TIMEOUT_MS, () => call.abort())
   const outcome = await call.outcome
   deadline.cancel()

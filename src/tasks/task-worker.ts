@@ -9,13 +9,13 @@ import { vendorOf } from './ask-vendor.ts'
 import { receiptResponse } from './submit-task.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
-/** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
+/** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000
 
-/** How often it is asked for tasks whose time is over. */
+/** How often it is queried for tasks past their deadline. */
 const OVERDUE_INTERVAL_MS = 10_000
 
-/** A task is left to one process for so long; it is more than asking the vendor can take. */
+/** Duration of a lease; longer than a poll can take. */
 export const TASK_LEASE_MS = 90_000
 
 /** How long a gateway that closes waits for questions and downloads. */
@@ -24,10 +24,10 @@ const DEFAULT_DRAIN_MS = 5_000
 /** Most tasks that are looked at in one go because their time is over. */
 const OVERDUE_BATCH = 50
 
-/** How often it is asked for tasks to be forgotten. */
+/** How often expired tasks are purged. */
 const PURGE_INTERVAL_MS = 10 * 60_000
 
-/** Most tasks that are forgotten in one transaction. What there is beyond them is forgotten a turn later. */
+/** Most tasks purged in one transaction. The rest follow in the next turn. */
 const PURGE_BATCH = 100
 
 const DAY_MS = 24 * 60 * 60_000
@@ -35,7 +35,7 @@ const DAY_MS = 24 * 60 * 60_000
 /** How long a task that has ended is kept. */
 const DEFAULT_RETENTION_DAYS = 90
 
-/** The least: an Idempotency-Key gives the id of its task for so long, and the task ends after its key was claimed. */
+/** The minimum: an Idempotency-Key returns the id of its task for this long, and the task ends after its key was claimed. */
 export const SHORTEST_TASK_RETENTION_DAYS = IDEMPOTENCY_RETENTION_MS / DAY_MS
 
 /** Options of {@link TaskWorker}. */
@@ -73,8 +73,8 @@ export class TaskWorker {
   }
 
   /**
-   * Begins to follow tasks. Without a vendor that makes any, those that an earlier configuration left behind are given up when
-   * their time is over; otherwise their money would be held for ever.
+   * Starts to follow tasks. Tasks without a configured vendor still fail at their deadline; otherwise their money would be
+   * held for ever.
    */
   start(): void {
     if (!this.#isStopped) return
@@ -83,8 +83,8 @@ export class TaskWorker {
   }
 
   /**
-   * Takes no more tasks, and waits for those being asked about and for downloads. What has not ended after `drainMs`, five
-   * seconds by default, is given up; no task comes to harm by that.
+   * Leases no more tasks, and waits for running polls and downloads. Those that have not ended after `drainMs`, five
+   * seconds by default, are aborted; the tasks are not affected.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
@@ -96,7 +96,7 @@ export class TaskWorker {
     cutOff.cancel()
   }
 
-  /** A look at the store that ends may leave questions behind, so one wait is not enough. */
+  /** A turn that ends may have started polls, so one wait is not enough. */
   async #idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
@@ -111,7 +111,7 @@ export class TaskWorker {
     void work.finally(() => this.#running.delete(work))
   }
 
-  /** One look at the store. Never rejects: a store that is down is asked again later. */
+  /** Queries the store once. Never rejects: a failing store is retried later. */
   async #turn(): Promise<void> {
     let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
     if (this.#credentials.length === 0) delayMs = OVERDUE_INTERVAL_MS
@@ -181,8 +181,8 @@ export class TaskWorker {
   }
 
   /**
-   * Whoever was submitting it is gone. The vendor may or may not have it, so it is never submitted again; a caller who asks
-   * again with the same Idempotency-Key gets this task.
+   * The submitting process is gone. The vendor may or may not have the task, so it is never submitted again; a caller who
+   * retries with the same Idempotency-Key gets this task.
    */
   async #lose(task: TaskRecord): Promise<void> {
     const { clock, store, taskDeadlineMs } = this.#context
@@ -195,8 +195,8 @@ export class TaskWorker {
   }
 
   /**
-   * Whoever can still be asked is asked once more, as any other within the vendor's budget: a task whose work was done is
-   * not given up uncharged. What comes of it, {@link TaskWorker.#poll} sees.
+   * Polls the task once more, within the vendor's budget, if its key is still configured: finished work must be charged.
+   * {@link TaskWorker.#poll} handles the result.
    */
   async #askSoon(task: TaskRecord): Promise<void> {
     const nowMs = this.#context.clock.now()
@@ -204,7 +204,7 @@ export class TaskWorker {
     await this.#context.store.tasks.change({ id: task.id, from: [task.state], set }, nowMs)
   }
 
-  /** The operator's limit: nobody waits any longer, and the money is free. */
+  /** The operator's deadline: the task fails, and its hold is released. */
   async #giveUp(task: TaskRecord): Promise<void> {
     const error =
       task.state === 'unknown'

@@ -5,7 +5,7 @@ import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
 /** Longest time for one attempt, from connecting to the end of the answer. */
 export const WEBHOOK_TIMEOUT_MS = 15_000
 
-/** Nothing in an answer's body matters; so much of it is read that an ordinary one ends by itself. */
+/** The response body is ignored. This much of it is read, so that an ordinary response ends by itself. */
 const MAX_BODY_BYTES = 64 * 1024
 
 /** How a receiver answered, or why it did not. */
@@ -14,11 +14,11 @@ export interface WebhookResponse {
   readonly status?: number
   /** Why the attempt failed, for people; undefined: the message was delivered. */
   readonly error?: string
-  /** What the header `retry-after` asks for. */
+  /** The wait requested by the header `retry-after`. */
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** One message on its way. */
+/** A message that is being sent. */
 export interface WebhookCall {
   /** Never rejects; `undefined` when the call was given up by `abort`. */
   readonly answer: Promise<WebhookResponse | undefined>
@@ -62,7 +62,7 @@ export function postWebhook({ transport, clock, url, headers, body }: WebhookCal
       method: 'POST',
       headers: [
         ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
-        // Messages are rare: a kept connection would be one that the receiver has closed, and cost an attempt.
+        // Messages are rare: the receiver would have closed a kept connection, which costs an attempt.
         ...['connection', 'close'],
         ...headers,
       ],

@@ -26,10 +26,10 @@ const JITTER = 0.15
 
 const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
 
-/** Too many requests, or out of service for a while: the receiver may say for how long. */
+/** Too many requests, or temporarily unavailable: the receiver may set the wait. */
 const THROTTLED = [429, 503]
 
-/** The receiver is gone for good. */
+/** The receiver is permanently gone. */
 const GONE = 410
 
 /** What follows from an attempt. */

@@ -6,10 +6,10 @@ export interface MemoryTasksOptions {
   readonly maxFinishedTasks?: number | undefined
 }
 
-/** A task and who is busy with it. */
+/** A task and its lease. */
 export interface TaskEntry {
   record: TaskRecord
-  /** Unix milliseconds; zero: nobody. */
+  /** Unix milliseconds; zero: no lease. */
   leaseUntilMs: number
 }
 
@@ -24,9 +24,9 @@ class AccountTasks {
 export class MemoryTaskTable {
   readonly #entries = new Map<string, TaskEntry>()
   readonly #accounts = new Map<string, AccountTasks>()
-  /** Open tasks that a vendor is asked about, by its account. */
+  /** Open tasks that a vendor is polled about, by credential id. */
   readonly #polled = new Map<string, Set<TaskEntry>>()
-  /** Open tasks that no vendor is asked about: each is in one set only, because a set of many is dear to enter. */
+  /** Open tasks that no vendor is polled about. Each is in only one set, because inserting into a large set is expensive. */
   readonly #unpolled = new Set<TaskEntry>()
   readonly #finished = new Set<TaskEntry>()
   readonly #maxFinished: number
@@ -35,7 +35,7 @@ export class MemoryTaskTable {
     this.#maxFinished = options.maxFinishedTasks ?? 10_000
   }
 
-  /** Adds a task; one of the same id stays as it is. */
+  /** Adds a task; an existing one with the same id stays unchanged. */
   insert(record: TaskRecord): void {
     if (this.#entries.has(record.id)) return
     const entry: TaskEntry = { record, leaseUntilMs: 0 }
@@ -66,7 +66,7 @@ export class MemoryTaskTable {
     for (const polled of this.#polled.values()) for (const entry of polled) yield entry
   }
 
-  /** Tasks that have ended, those that ended first come first. */
+  /** Tasks that have ended, the earliest end first. */
   finished(): Iterable<TaskEntry> {
     return this.#finished
   }
@@ -80,8 +80,8 @@ export class MemoryTaskTable {
   }
 
   /**
-   * Replaces a task; its lease ends. Account, id and time of creation are those that it had. Only what has changed is entered
-   * anew: most changes tell no more than when a vendor is asked next.
+   * Replaces a task; its lease ends. Account, id and creation time stay. Only changed keys are indexed again: most changes
+   * only set the next poll.
    */
   replace(entry: TaskEntry, record: TaskRecord): void {
     const before = entry.record
@@ -171,7 +171,7 @@ export class MemoryTaskTable {
   }
 }
 
-/** In which of the table's sets a task stands. */
+/** The table's set that contains a task. */
 function placeOfState({ state }: TaskRecord): 'unpolled' | 'polled' | 'finished' {
   if (state === 'queued' || state === 'in_progress') return 'polled'
   return OPEN_TASK_STATES.includes(state) ? 'unpolled' : 'finished'
@@ -186,7 +186,7 @@ function insertByAge(siblings: TaskEntry[], entry: TaskEntry): void {
 /** A new task is younger than all but those of the same moment: so many of the youngest are looked at first. */
 const YOUNGEST = 32
 
-/** Where a task of an account stands, or belongs, among all of them, oldest first. */
+/** Position of a task, or of a new one, among those of its account, oldest first. */
 function placeOf(siblings: readonly TaskEntry[], record: TaskRecord): number {
   const beforeYoungest = siblings.length - YOUNGEST
   const isYoung = beforeYoungest > 0 && isOlder(siblings[beforeYoungest - 1]!.record, record)

@@ -7,7 +7,7 @@ import type { MemoryWebhooks } from './memory-webhooks.ts'
 
 /** What tasks share with the rest of a memory store, so that a change and what follows from it are one step. */
 export interface MemoryTasksParts {
-  /** The one that the ledger writes to. */
+  /** The table that the ledger writes to. */
   readonly table: MemoryTaskTable
   readonly ledger: Ledger
   readonly claims: MemoryClaims
@@ -87,7 +87,7 @@ function lease(entries: readonly TaskEntry[], leaseUntilMs: number): readonly Ta
   return entries.map((entry) => entry.record)
 }
 
-/** The task with the members that have a value: undefined says nothing new, also where it is written out. */
+/** The task with the members that have a value: undefined means unchanged, even if it is written out. */
 function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
   return {
     id: task.id,

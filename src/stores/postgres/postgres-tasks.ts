@@ -128,7 +128,7 @@ export function taskRequestOf(task: TaskRecord): object {
   }
 }
 
-/** New values as the function `change_task` reads them. Members that are undefined are left out of JSON text. */
+/** New values for the function `change_task`. Undefined members are absent from JSON text. */
 function setRequestOf(set: TaskChange['set']): object {
   const time = (timeMs: number | undefined) => (timeMs === undefined ? undefined : timeParameter(timeMs))
   return {
