@@ -95,7 +95,6 @@ export class SettlementRetries {
         this.#logger.warn('a settlement must wait: the store is not available', { waiting: waiting.length, error })
         // One failure indicates the store's state, so the rest are not tried. They go first the next time, so that one
         // settlement that always fails does not block them.
-        // settlement that can never be made does not stand in their way.
         failed.unshift(...waiting.slice(waiting.indexOf(settlement) + 1))
         break
       }
