@@ -267,7 +267,7 @@ export const claim = exampleClaim()
 export const task = exampleTask({ state: 'submitting', holdId: 'hold_1' })
 export const reservation = exampleReservation({ amount: 400n, claim, task })
 
-/** The vendor has said yes. */
+/** The vendor has confirmed. */
 export const acceptance: TaskChange = {
   id: 'task_1',
   from: ['submitting'],

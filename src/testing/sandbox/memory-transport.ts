@@ -9,15 +9,15 @@ import type {
 import type { CallReceiver, VendorConnection } from './delivery-steps.ts'
 import type { IncomingCall } from './sandbox-operation.ts'
 
-/** A transport that ends in this process, without sockets; and the calls it has under way. */
+/** A transport within this process, without sockets, with a list of its running calls. */
 export interface MemoryTransport extends Transport {
-  /** Calls under way. */
+  /** Running calls. */
   readonly open: number
-  /** Breaks all calls under way. */
+  /** Breaks all running calls. */
   resetAll(): void
 }
 
-/** Makes a transport whose every call, whatever its origin, goes to `receive`. Keeps both time-outs of the contract. */
+/** Makes a transport that passes every call, for any origin, to `receive`. Applies both timeouts of the contract. */
 export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTransport {
   const open = new Set<MemoryCall>()
   let whenIdle: (() => void)[] = []
@@ -37,7 +37,7 @@ export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTran
     send(request, handler) {
       const call = new MemoryCall(request, handler, clock, ended)
       open.add(call)
-      // A later turn, because nothing may be called back before this method has returned.
+      // A later turn: callbacks must not run before this method has returned.
       setImmediate(() => call.begin(receive))
       return call
     },
@@ -87,7 +87,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
-    // A later turn, because the contract's callbacks never come from inside a call of the control.
+    // A later turn: the contract's callbacks never run inside a call of the control.
     queueMicrotask(() => {
       this.#flush()
       if (!this.#isFull || this.#waiting.length > 0 || this.closed) return
@@ -154,7 +154,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
     }
   }
 
-  /** Starts the time-out of the present phase anew. */
+  /** Restarts the timeout of the current phase. */
   #watch(): void {
     this.#timer?.cancel()
     const limitMs = this.#hasHead ? this.#request.idleTimeoutMs : this.#request.firstByteTimeoutMs

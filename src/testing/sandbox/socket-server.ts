@@ -12,7 +12,7 @@ export interface SocketServer {
   close(): Promise<void>
 }
 
-// Longer than clients keep connections, so that no connection ends just as it is used again.
+// Longer than clients keep connections, so that no connection ends while it is reused.
 const KEEP_ALIVE_MS = 120_000
 
 /** Listens on a port of 127.0.0.1; 0 takes a free one. Rejects when the port cannot be had. */
@@ -70,7 +70,7 @@ function readCall(request: IncomingMessage, response: ServerResponse, receive: C
       new SocketConnection(response),
     )
   })
-  // A caller that leaves while it sends has not made a call; without a listener the error would end the process.
+  // A caller that disconnects while it sends has not made a call; without a listener the error would end the process.
   request.on('error', () => response.destroy())
 }
 
@@ -98,7 +98,7 @@ class SocketConnection implements VendorConnection {
   head(status: number, headers: readonly string[]): void {
     if (this.#isEnded) return
     this.#response.writeHead(status, [...headers])
-    // Headers leave at once, as a vendor's do, even when the first piece of the body comes later.
+    // Headers are sent at once, as a vendor does, even if the first bytes of the body come later.
     this.#response.flushHeaders()
   }
 

@@ -157,7 +157,7 @@ export interface CallMeter {
 }
 
 const WINDOW_MS = 1000
-// The keys that have waited longest are forgotten first.
+// The least recently used keys are dropped first.
 const MAX_KEYS = 1000
 
 /** Calls made at the same millisecond. */
