@@ -190,5 +190,5 @@ function foreignMessage(response: Response, text: string): string {
     .replace(/\s+/g, ' ')
     .trim()
   const shown = words === '' ? '' : `: ${words.slice(0, MAX_SHOWN_CHARACTERS)}`
-  return `HTTP ${response.status}, and not in the words of a gateway${shown}`
+  return `HTTP ${response.status}, not from a gateway${shown}`
 }

@@ -34,7 +34,7 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Fields without a type here, added to the body unchanged. */
   readonly extraBody?: Readonly<Record<string, unknown>>
-  /** Told of the head of the answer, before its body is read. */
+  /** Called with the response headers, before the body is read. */
   readonly onResponse?: (facts: ResponseFacts) => void
 }
 

@@ -135,7 +135,7 @@ export function passThrough<Request>(
 ): Operation {
   if (call.stream && reader.stream === undefined) {
     throw new GatewayError('unsupported_parameter', {
-      message: 'stream: this model answers as a whole only',
+      message: 'stream: this model does not stream',
       param: 'stream',
     })
   }

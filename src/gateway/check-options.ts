@@ -83,7 +83,7 @@ export function checkOptions(options: GatewayOptions): void {
   const { taskRetentionDays = SHORTEST_TASK_RETENTION_DAYS } = options
   if (!(typeof taskRetentionDays === 'number' && taskRetentionDays >= SHORTEST_TASK_RETENTION_DAYS))
     throw new TypeError(
-      `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key names its task for 24 hours`,
+      `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
     )
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)

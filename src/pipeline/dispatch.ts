@@ -205,7 +205,7 @@ function failed(
   }
   const cause = isOverdue
     ? new GatewayError('upstream_timeout')
-    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'nobody was asked' })).error
+    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'no candidate was called' })).error
   // If the gateway may not retry, the caller's client must not retry either.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause

@@ -106,7 +106,7 @@ async function run(
   let outcome: Awaited<ReturnType<typeof attempt>>
   try {
     outcome = await attempt(context, candidate.vendor, operation, { isStream: false, scope })
-    if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
+    if (outcome.kind === 'stream') throw new TypeError('a buffered call became a stream')
   } catch (fault) {
     candidateCall.ignored()
     throw fault

@@ -105,6 +105,6 @@ export function reportFault(
   where: string,
   error: unknown,
 ): void {
-  context.logger.error('something failed inside the gateway', { requestId, where, error })
+  context.logger.error('an internal error in the gateway', { requestId, where, error })
   emit(context, { type: 'internal-error', requestId, where, error })
 }

@@ -92,7 +92,7 @@ export class SettlementRetries {
       } catch (error) {
         failed.push(settlement)
         this.#lastError = error
-        this.#logger.warn('a settlement must wait: the store is not available', { waiting: waiting.length, error })
+        this.#logger.warn('a settlement is waiting: the store is unavailable', { waiting: waiting.length, error })
         // One failure indicates the store's state, so the rest are not tried. They go first the next time, so that one
         // settlement that always fails does not block them.
         failed.unshift(...waiting.slice(waiting.indexOf(settlement) + 1))

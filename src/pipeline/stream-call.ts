@@ -149,7 +149,7 @@ export class StreamCall implements TransportHandler {
     if (!this.#isEventStream) {
       this.#plainByteLength += chunk.byteLength
       if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)
-      else this.#refuse(new Error(`an answer that is no stream is larger than ${MAX_ERROR_BYTES} bytes`))
+      else this.#refuse(new Error(`a response without a stream is larger than ${MAX_ERROR_BYTES} bytes`))
       return
     }
     this.#reads.push(chunk)

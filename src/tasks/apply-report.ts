@@ -53,7 +53,7 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
       const unknownReports = details.unknownReports + 1
       if (unknownReports < UNKNOWN_REPORTS_BELIEVED)
         return goesOn(task, { ...task.details, polls: details.polls, unknownReports }, task.state, facts)
-      const error = { code: 'task_expired', message: 'The model vendor does not know the task any more.' }
+      const error = { code: 'task_expired', message: 'The model vendor no longer knows the task.' }
       return endTask(task, { ...details, unknownReports, error }, { state: 'failed', nowMs: facts.nowMs })
     }
     case 'completed':

@@ -119,7 +119,7 @@ export class TaskWorker {
       for (const { credentialId, pollBudget } of this.#credentials) {
         const tasks = await this.#take(credentialId, pollBudget)
         for (const task of tasks) this.#track(this.#poll(task))
-        // Whoever got all that one window allows has more to do in the next.
+        // A full window means that more tasks are due in the next one.
         if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
       }
       await this.#sweep()
@@ -208,8 +208,8 @@ export class TaskWorker {
   async #giveUp(task: TaskRecord): Promise<void> {
     const error =
       task.state === 'unknown'
-        ? { code: 'submission_unknown', message: 'It never became known whether the model vendor took the task.' }
-        : { code: 'task_deadline_exceeded', message: 'The task did not end within the time that the operator allows.' }
+        ? { code: 'submission_unknown', message: 'It is unknown whether the model vendor accepted the task.' }
+        : { code: 'task_deadline_exceeded', message: 'The task did not end before the deadline set by the operator.' }
     const nowMs = this.#context.clock.now()
     await commit(this.#context, task, endTask(task, { ...task.details, error }, { state: 'failed', nowMs }), this.#wake)
   }

@@ -11,7 +11,7 @@ export const POLLED_STATES: readonly TaskState[] = ['queued', 'in_progress']
 /** After an unsuccessful poll the wait grows by this for each poll so far, up to the maximum. */
 const MAX_RETRY_DELAY_MS = 5 * 60_000
 
-/** Told when a message was queued. */
+/** Called when a message was queued. */
 export type WakeWebhooks = () => void
 
 /**

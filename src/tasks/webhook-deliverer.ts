@@ -190,7 +190,7 @@ export class WebhookDeliverer {
     const attempts = delivery.attempts.length + 1
     emit(this.#context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
     if (state === 'failed' || state === 'disabled')
-      this.#context.logger.warn('a webhook was given up', { deliveryId, taskId, accountId, state, error })
+      this.#context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
   }
 
   /** Keeps one timer, for the earliest time. */

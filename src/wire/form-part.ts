@@ -78,7 +78,9 @@ function decoded(text: string): string {
   const parts = /^([^']*)'[^']*'([^']*)$/.exec(text)
   const encoded = parts?.[2] ?? ''
   if (parts === null || /%(?![0-9a-f]{2})/i.test(encoded)) {
-    throw new GatewayError('invalid_request', { message: 'A file name of the form is not encoded as RFC 5987 says.' })
+    throw new GatewayError('invalid_request', {
+      message: 'A file name of the form is not encoded according to RFC 5987.',
+    })
   }
   const plain = encoded.replace(/%([0-9a-f]{2})/gi, (_match, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
@@ -95,7 +97,7 @@ function textOf(bytes: Uint8Array, charset: string, param: string | undefined): 
     return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch (cause) {
     throw new GatewayError('invalid_request', {
-      message: 'A name or a value of the form is not text in UTF-8 or in the charset that it names.',
+      message: 'A name or a value of the form is not text in UTF-8 or in its declared charset.',
       param,
       cause,
     })

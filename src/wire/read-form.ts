@@ -55,7 +55,7 @@ function boundaryOf(contentType: string): string {
   const header = headerParameters(contentType)
   if (header?.value !== 'multipart/form-data') {
     throw new GatewayError('invalid_request', {
-      message: 'The Content-Type header is not a proper multipart/form-data.',
+      message: 'The Content-Type header is not a valid multipart/form-data type.',
     })
   }
   const boundary = header.parameters.get('boundary')
@@ -157,7 +157,7 @@ class FormParser {
 
   #finished(part: ReadPart): Form[number] {
     if (part.head === undefined) {
-      throw new GatewayError('invalid_request', { message: 'A part of the form has no end of its headers.' })
+      throw new GatewayError('invalid_request', { message: 'The headers of a part of the form do not end.' })
     }
     const { fieldBytes } = this.#limits
     if (part.head.filename === undefined && part.byteLength > fieldBytes) {

@@ -178,7 +178,10 @@ class VideoDraft extends Draft<State> {
   reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
     const { references = [] } = this.state.intent
     if (kind === undefined) {
-      throw builderFault(`references[${references.length}]`, 'its name does not tell; give kind: image or video')
+      throw builderFault(
+        `references[${references.length}]`,
+        'its file name does not show the kind; give kind: image or video',
+      )
     }
     return this.#set({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
   }

@@ -86,7 +86,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
     probe: PROBE,
     probeKey: (failedKey) => bucketKey(prefix, `probe:${tagOf(failedKey)}`),
     onDown({ reason, error }) {
-      logger.warn('shared limits cannot be reached; limits are kept by this process', { reason, error })
+      logger.warn('shared limits are unreachable; this process enforces its own share', { reason, error })
       emit({ type: 'limits-degraded', reason, error })
     },
     onUp(degradedMs) {

@@ -57,7 +57,7 @@ function callsOf(client: RedisClient): { byHash: ScriptCall; byText: ScriptCall 
 /** Clients may be configured to return numbers as text. */
 function numbersOf(reply: unknown): number[] {
   const numbers = (Array.isArray(reply) ? reply : [reply]).map(Number)
-  if (numbers.some((value) => !Number.isFinite(value))) throw new TypeError('the server gave no numbers')
+  if (numbers.some((value) => !Number.isFinite(value))) throw new TypeError('the server did not return numbers')
   return numbers
 }
 

@@ -24,7 +24,7 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
   parse(body, model) {
     const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema, body))
     // A caller that requests events could not read the picture that it pays for.
-    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model answers as a whole only')
+    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
     if (model.image !== undefined) checkAbilities(request, model.image)
     return request
   },

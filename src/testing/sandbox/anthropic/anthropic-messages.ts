@@ -182,7 +182,7 @@ function thinkingBlock(body: unknown, turn: ChatTurn, id: string): AnswerBlock {
 }
 
 function ending(turn: ChatTurn): Json {
-  const refusal = { type: 'refusal', category: 'general_harms', explanation: 'The stand-in was told to refuse.' }
+  const refusal = { type: 'refusal', category: 'general_harms', explanation: 'The stand-in was instructed to refuse.' }
   return {
     stop_reason: stopReason(turn),
     stop_sequence: turn.stopSequence ?? null,

@@ -27,7 +27,7 @@ export interface DashScopeVideos {
   readonly operations: readonly SandboxOperation[]
   /** The most task queries that one key made within a second; those that a queued fault answered are not counted. */
   readonly mostQueriesPerSecond: number
-  /** Forgets the calls of the last second, and the largest number of them. Tasks stay. */
+  /** Clears the calls of the last second, and the largest number of them. Tasks stay. */
   resetCounts(): void
 }
 
@@ -152,7 +152,7 @@ export interface CallMeter {
   take(key: string, nowMs: number): boolean
   /** The most calls that one key made within one second, refused ones included. */
   readonly most: number
-  /** Forgets all calls. */
+  /** Clears all calls. */
   clear(): void
 }
 
