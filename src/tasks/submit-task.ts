@@ -59,7 +59,7 @@ async function endSubmission(
     await discard(context, reserved, planned.task, error)
     throw error
   }
-  const receipt = receiptAnswer(context, taken)
+  const receipt = receiptResponse(context, taken)
   await note(context, reserved, taken, receipt)
   // From here on it is a task; a fault of the caller's side is no refusal.
   reserved.announced()
