@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * Every endpoint of the gateway by the typed client, without a network and without an account.
+ * Calls every endpoint of the gateway with the typed client. Needs neither network nor account.
  *
  *   npm run demo
  *

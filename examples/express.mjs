@@ -1,11 +1,11 @@
 // @ts-check
 /*
- * An Express app with the gateway under /ai, which charges its customers by a price file.
+ * An Express app with the gateway under /ai, which bills its customers by a price file.
  *
  *   npm run build && node examples/express.mjs
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY,
- * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them offline stand-ins answer, so that it runs without an account.
+ * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them it uses offline stand-ins, so it runs without an account.
  */
 import { readFile } from 'node:fs/promises'
 import express from 'express'
@@ -15,13 +15,13 @@ import { sandboxVendors } from 'signalbox/testing'
 
 const prices = JSON.parse(await readFile(new URL('./prices.json', import.meta.url), 'utf8'))
 
-// A vendor without a key is listed as unavailable, and a call to it is refused with the name of what to configure.
+// A vendor without a key is listed as unavailable. A call to it is refused; the error names the missing setting.
 const { env } = process
 const names = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY', 'VOYAGE_API_KEY']
 const isOffline = !names.some((name) => env[name])
 const vendorKey = (/** @type {string} */ name) => (isOffline ? 'stand-in' : env[name])
 
-// What your own customers send as `Authorization: Bearer …`. Keep it in a secret store in earnest.
+// Your customers send this as `Authorization: Bearer …`. In production keep it in a secret store.
 const apiKey = env.GATEWAY_KEY ?? createApiKey()
 
 const gateway = createGateway({
@@ -36,7 +36,7 @@ const gateway = createGateway({
   keys: [{ key: apiKey, account: 'customer-1' }],
   prices,
 })
-// The id makes it a gift given once, however often the program starts on the same store.
+// The creditId makes this idempotent: the credit is granted once, even if the program restarts on the same store.
 await gateway.accounts.credit('customer-1', '5.00', { creditId: 'welcome' })
 
 const app = express()
@@ -54,7 +54,7 @@ const server = app.listen(Number(env.PORT ?? 3000), '127.0.0.1', (error) => {
   console.log(`apiKey  ${apiKey}`)
 })
 
-// New requests are refused, those under way may end, and what they cost is settled.
+// Refuses new requests, lets running ones end, and settles their cost.
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.once(signal, async () => {
     server.close()

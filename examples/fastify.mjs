@@ -1,24 +1,24 @@
 // @ts-check
 /*
- * A Fastify app with the gateway under /ai, which limits how much each key may ask.
+ * A Fastify app with the gateway under /ai, with a rate limit for each key.
  *
  *   npm run build && node examples/fastify.mjs
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY,
- * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them offline stand-ins answer, so that it runs without an account.
+ * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them it uses offline stand-ins, so it runs without an account.
  */
 import fastify from 'fastify'
 import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
 import { fastifyGateway } from 'signalbox/fastify'
 import { sandboxVendors } from 'signalbox/testing'
 
-// A vendor without a key is listed as unavailable, and a call to it is refused with the name of what to configure.
+// A vendor without a key is listed as unavailable. A call to it is refused; the error names the missing setting.
 const { env } = process
 const names = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY', 'VOYAGE_API_KEY']
 const isOffline = !names.some((name) => env[name])
 const vendorKey = (/** @type {string} */ name) => (isOffline ? 'stand-in' : env[name])
 
-// What your own customers send as `Authorization: Bearer …`. Keep it in a secret store in earnest.
+// Your customers send this as `Authorization: Bearer …`. In production keep it in a secret store.
 const apiKey = env.GATEWAY_KEY ?? createApiKey()
 
 const gateway = createGateway({
@@ -43,7 +43,7 @@ const address = await app.listen({ port: Number(env.PORT ?? 3000), host: '127.0.
 console.log(`baseURL ${address}/ai/v1`)
 console.log(`apiKey  ${apiKey}`)
 
-// New requests are refused, those under way may end, and what they cost is settled.
+// Refuses new requests, lets running ones end, and settles their cost.
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.once(signal, async () => {
     await Promise.all([app.close(), gateway.close({ drainMs: 10_000 })])

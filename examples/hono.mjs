@@ -5,7 +5,7 @@
  *   npm run build && node examples/hono.mjs
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY,
- * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them offline stand-ins answer, so that it runs without an account.
+ * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them it uses offline stand-ins, so it runs without an account.
  */
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
@@ -13,13 +13,13 @@ import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voya
 import { fetchHandler } from 'signalbox/fetch'
 import { sandboxVendors } from 'signalbox/testing'
 
-// A vendor without a key is listed as unavailable, and a call to it is refused with the name of what to configure.
+// A vendor without a key is listed as unavailable. A call to it is refused; the error names the missing setting.
 const { env } = process
 const names = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY', 'VOYAGE_API_KEY']
 const isOffline = !names.some((name) => env[name])
 const vendorKey = (/** @type {string} */ name) => (isOffline ? 'stand-in' : env[name])
 
-// What your own customers send as `Authorization: Bearer …`. Keep it in a secret store in earnest.
+// Your customers send this as `Authorization: Bearer …`. In production keep it in a secret store.
 const apiKey = env.GATEWAY_KEY ?? createApiKey()
 
 const gateway = createGateway({
@@ -45,7 +45,7 @@ const server = serve({ fetch: app.fetch, port: Number(env.PORT ?? 3000), hostnam
   console.log(`apiKey  ${apiKey}`)
 })
 
-// New requests are refused, those under way may end, and what they cost is settled.
+// Refuses new requests, lets running ones end, and settles their cost.
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.once(signal, async () => {
     server.close()

@@ -4,10 +4,10 @@
  *
  *   npm run build && node examples/images.mjs
  *
- * The folder is `pictures`, or what PICTURES says.
+ * The folder is `pictures`; PICTURES sets another one.
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY), and leaves
- * out the shapes of the others. Without any of them offline stand-ins answer, so that it runs without an account.
+ * out the shapes of the others. Without any of them it uses offline stand-ins, so it runs without an account.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -20,7 +20,7 @@ const { env } = process
 const folder = env.PICTURES ?? 'pictures'
 const names = ['OPENAI_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY']
 const sandbox = names.some((name) => env[name]) ? undefined : sandboxVendors()
-// On a port, because one of the shapes answers with links, which are fetched below.
+// On a port, because the links in one shape's answers are fetched below.
 const baseURL = sandbox && (await sandbox.listen()).origin
 const connection = (/** @type {string} */ name) => (sandbox ? { apiKey: 'stand-in', baseURL } : { apiKey: env[name] })
 
@@ -39,7 +39,7 @@ await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undef
 const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
 
 /**
- * Posts a form, or anything else as JSON, and gives the answer.
+ * Posts a form, or any other body as JSON, and returns the answer.
  * @param {string} path
  * @param {FormData | object} body
  */
@@ -56,7 +56,7 @@ async function post(path, body) {
 }
 
 /**
- * Calls when its vendor can be called, and writes what comes.
+ * Makes the call if its vendor is configured, and writes the pictures.
  * @param {string} name of the file
  * @param {string} key that its vendor needs
  * @param {() => Promise<Uint8Array>} make
@@ -81,7 +81,7 @@ try {
       quality: 'low',
     })
     const drawn = fromBase64(answer.data[0].b64_json)
-    // The picture that was made is changed by a second request, sent as a form.
+    // A second request, sent as a form, edits the picture.
     await picture('edit.webp', 'OPENAI_API_KEY', async () => {
       const form = new FormData()
       form.append('model', 'gp-image-2')
@@ -110,7 +110,7 @@ try {
       response_format: format,
     })
     const { steps } = /** @type {{ steps: { content?: { type: string, data: string }[] }[] }} */ (second)
-    // Text and picture come in steps of their own.
+    // Text and picture come in separate steps.
     const image = steps.flatMap(({ content }) => content ?? []).find(({ type }) => type === 'image')
     if (image === undefined) throw new Error(`no picture came: ${second.status}`)
     return fromBase64(image.data)
@@ -122,7 +122,7 @@ try {
       input: { messages: [{ role: 'user', content: [{ text: 'a paper boat on a desk' }] }] },
       parameters: { size: '1664*928' },
     })
-    // A signed link that ends after a day: keep the picture, not the link.
+    // The signed link expires after a day: store the picture, not the link.
     const file = await fetch(answer.output.choices[0].message.content[0].image)
     if (!file.ok) throw new Error(`the picture cannot be fetched: ${file.status}`)
     return new Uint8Array(await file.arrayBuffer())

@@ -1,10 +1,10 @@
 // @ts-check
 /*
- * The gateway with its MCP server beside it, and an agent's client that calls a tool. Offline: stand-ins answer.
+ * The gateway with its MCP server beside it, and an agent's client that calls a tool. Runs offline with stand-ins.
  *
  *   npm run build && node examples/mcp.mjs
  *
- * With `--serve` it goes on until it is stopped, so that you can connect a client of your own.
+ * With `--serve` it runs until it is stopped, so that you can connect your own client.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -3,19 +3,19 @@
  * A Next route handler that serves the gateway under /ai: copy it to app/ai/[...path]/route.js.
  *
  * It calls the vendors whose keys are in the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY,
- * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them offline stand-ins answer, so that it runs without an account.
+ * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them it uses offline stand-ins, so it runs without an account.
  */
 import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
 import { fetchHandler } from 'signalbox/fetch'
 import { sandboxVendors } from 'signalbox/testing'
 
-// A vendor without a key is listed as unavailable, and a call to it is refused with the name of what to configure.
+// A vendor without a key is listed as unavailable. A call to it is refused; the error names the missing setting.
 const { env } = process
 const names = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'DASHSCOPE_API_KEY', 'VOYAGE_API_KEY']
 const isOffline = !names.some((name) => env[name])
 const vendorKey = (/** @type {string} */ name) => (isOffline ? 'stand-in' : env[name])
 
-// What your own customers send as `Authorization: Bearer …`. Keep it in a secret store in earnest.
+// Your customers send this as `Authorization: Bearer …`. In production keep it in a secret store.
 const apiKey = env.GATEWAY_KEY ?? createApiKey()
 
 const gateway = createGateway({
@@ -31,12 +31,12 @@ const gateway = createGateway({
   billing: 'off',
 })
 
-// A key that was made here is of use only when somebody reads it.
+// Prints a generated key, so that you can use it.
 if (env.GATEWAY_KEY === undefined) console.log(`apiKey  ${apiKey}`)
 
 const ai = fetchHandler(gateway, { basePath: '/ai' })
 
-/** Next must neither keep answers nor run this on its edge, where Node's sockets are missing. */
+/** Next must not cache responses, and must run this on Node: its edge runtime has no sockets. */
 export const dynamic = 'force-dynamic'
 export const runtime = 'nodejs'
 

@@ -4,10 +4,10 @@
  *
  *   npm run build && node examples/speech.mjs
  *
- * The folder is `sounds`, or what SOUNDS says.
+ * The folder is `sounds`; SOUNDS sets another one.
  *
- * With DASHSCOPE_API_KEY set it calls the vendor. Without, an offline stand-in answers, which plays a tone for each
- * character, so that it runs without an account.
+ * With DASHSCOPE_API_KEY set it calls the vendor. Without it, an offline stand-in plays a tone for each character, so it
+ * runs without an account.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -31,7 +31,7 @@ await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undef
 const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
 
 /**
- * Asks for speech and writes it to a file as it comes.
+ * Requests speech and writes it to a file while it arrives.
  * @param {string} name of the file
  * @param {object} body
  */

@@ -1,11 +1,11 @@
 // @ts-check
 /*
- * Submits a video, asks for it until it has ended, and downloads it.
+ * Submits a video, polls it until it has ended, and downloads it.
  *
  *   npm run build && node examples/video-polling.mjs "a paper boat on a canal"
  *
  * It calls a gateway at GATEWAY_URL (http://127.0.0.1:8787/v1) with GATEWAY_KEY. Without them it starts one in this process,
- * whose vendor is an offline stand-in, so that it runs without an account. VIDEO_FILE is where the video goes.
+ * whose vendor is an offline stand-in, so it runs without an account. VIDEO_FILE is the path of the output.
  */
 import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
@@ -27,7 +27,7 @@ const baseURL = local?.baseURL ?? env.GATEWAY_URL
 const headers = { authorization: `Bearer ${local?.apiKey ?? env.GATEWAY_KEY}` }
 const POLL_INTERVAL_MS = local === undefined ? 5_000 : 100
 
-// The key makes it safe to send this again when no answer comes.
+// The key makes a retry safe if no answer comes.
 const submitted = await fetch(`${baseURL}/videos/generations`, {
   method: 'POST',
   headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
@@ -51,14 +51,14 @@ if (video.status === 'completed') {
 await local?.close()
 
 /**
- * Asks until the task has ended. Asking more often makes nothing faster.
+ * Polls until the task has ended. Polling more often does not speed it up.
  * @param {string} taskId
  */
 async function endOf(taskId) {
   let shown = ''
   for (;;) {
     const answer = await fetch(`${baseURL}/videos/generations/${taskId}`, { headers })
-    // A gateway that restarts, or a limit: the task is not touched by that.
+    // The gateway restarts, or a limit applies: the task is not affected.
     if (answer.status === 503 || answer.status === 429) {
       await wait(Number(answer.headers.get('retry-after') ?? 5) * 1000)
       continue
@@ -82,7 +82,7 @@ async function localGateway() {
     keys: [{ key: apiKey, account: 'customer-1' }],
     billing: 'off',
     taskPollIntervalMs: 200,
-    // The stand-in's videos are on this machine. Never allow it where callers are strangers.
+    // The stand-in's videos are on this machine. Never allow it if you do not trust the callers.
     allowPrivateUrls: true,
   })
   await gateway.start()

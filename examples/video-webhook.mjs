@@ -1,12 +1,12 @@
 // @ts-check
 /*
- * Submits a video and is told by a webhook when it has ended: gateway and receiver in one process.
+ * Submits a video and receives a webhook when it has ended: gateway and receiver in one process.
  *
  *   npm install standardwebhooks
  *   npm run build && node examples/video-webhook.mjs "a paper boat on a canal"
  *
- * Its vendor is an offline stand-in, so that it runs without an account. In earnest the receiver is a program of its own,
- * see examples/webhook-receiver.mjs, and has an address that the gateway can reach.
+ * Its vendor is an offline stand-in, so it runs without an account. In production the receiver is a separate program, like
+ * examples/webhook-receiver.mjs, at an address that the gateway can reach.
  */
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -46,7 +46,7 @@ const gateway = createGateway({
   billing: 'off',
   webhookSecret,
   taskPollIntervalMs: 200,
-  // The receiver is on this machine. Never allow it where callers are strangers.
+  // The receiver is on this machine. Never allow it if you do not trust the callers.
   allowPrivateUrls: true,
 })
 await gateway.start()

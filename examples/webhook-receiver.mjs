@@ -5,8 +5,8 @@
  *   npm install standardwebhooks
  *   WEBHOOK_SECRET=whsec_… node examples/webhook-receiver.mjs
  *
- * Without WEBHOOK_SECRET it makes one and prints it. Give the gateway the same as SIGNALBOX_WEBHOOK_SECRET, and, since
- * this receiver is on your own machine, SIGNALBOX_ALLOW_PRIVATE_URLS=1.
+ * Without WEBHOOK_SECRET it makes one and prints it. Start the gateway with the same value in SIGNALBOX_WEBHOOK_SECRET. This
+ * receiver is on your own machine, so also set SIGNALBOX_ALLOW_PRIVATE_URLS=1.
  */
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -18,11 +18,11 @@ const webhook = new Webhook(secret)
 
 const MAX_BODY_BYTES = 1024 * 1024
 
-// Ids of messages that were handled. Keep them in your database in earnest, for at least three days.
+// Ids of handled messages. In production keep them in your database, for at least three days.
 const handled = new Set()
 
 /**
- * The body as it was sent: parsing and writing it again would change what was signed.
+ * The body as sent: the signature covers these exact bytes, which parsing and writing again would change.
  * @param {import('node:http').IncomingMessage} request
  */
 async function readBody(request) {

@@ -4,7 +4,7 @@ import { formatDollars, parseDollars } from 'signalbox'
 import { FREE } from './table.mjs'
 
 /**
- * The models, and whether the costs of all rows are what the account has lost.
+ * Lists the models, and checks that the costs of all rows add up to the account's spending.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showAccount({ client, table }) {

@@ -11,7 +11,7 @@ const MESSAGES = [{ role: 'user', content: 'Name three rivers.' }]
 const MODELS = ['relay', 'cl-sonnet-4-6', 'gmn-2.5-flash', 'translator']
 
 /**
- * Chats, whole and as a stream.
+ * Chats, as JSON and as a stream.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showChats({ client, table, chargeOf }) {
@@ -36,12 +36,12 @@ export async function showChats({ client, table, chargeOf }) {
       for await (const chunk of stream) {
         chunks += 1
         text += chunk.choices[0]?.delta.content ?? ''
-        // The last chunk tells what the stream has used and cost.
+        // The last chunk has the usage and cost of the stream.
         cost = chunk.usage?.cost ?? cost
       }
       assert.match(text, /story/)
       assert.ok(chunks > 2, `it came in ${chunks} chunks`)
-      // The host knows of the same cost, once the stream is settled.
+      // The host's event reports the same cost once the stream is settled.
       assert.equal(await chargeOf(stream.requestId ?? ''), parseDollars(cost ?? FREE))
       return { cost, note: `"${text}" in ${chunks} chunks` }
     })

@@ -3,7 +3,7 @@
 const LONGEST_WAIT_MS = 5_000
 
 /**
- * Keeps what arrives by its id for who asks for it, sooner or later. `take` throws when it has not come within five seconds.
+ * Stores items by id until `take` asks for them. `take` waits for an item and throws after five seconds.
  * @template Item
  * @typedef {{ put: (id: string, item: Item) => void, take: (id: string) => Promise<Item> }} Mailbox
  */
@@ -11,7 +11,7 @@ const LONGEST_WAIT_MS = 5_000
 /**
  * Makes an empty mailbox.
  * @template Item
- * @param {string} contents what it is for, to say what did not come
+ * @param {string} contents name of the items, for the error message
  * @returns {Mailbox<Item>}
  */
 export function createMailbox(contents) {

@@ -6,11 +6,11 @@ import { FREE } from './table.mjs'
 /** @type {import('signalbox/client').MessagePrompt} */
 const PROMPT = { messages: [{ role: 'user', content: 'Name three rivers.' }] }
 
-/** The dialect is Anthropic's, the model any that chats. */
+/** The dialect is Anthropic's; any chat model works. */
 const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash']
 
 /**
- * Messages in Anthropic's dialect: whole, as a stream, and counted only.
+ * Messages in Anthropic's dialect: as JSON, as a stream, and token counts only.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showMessages({ client, table, chargeOf }) {
@@ -33,7 +33,7 @@ export async function showMessages({ client, table, chargeOf }) {
       }
       assert.match(text, /three rivers/)
       assert.ok(isStopped, 'it did not come to its end')
-      // The dialect has no place for a cost.
+      // The dialect has no field for the cost.
       return { cost: formatDollars(await chargeOf(stream.requestId ?? '')), note: `"${text}"` }
     })
 

@@ -3,7 +3,7 @@
 /** @typedef {{ format: 'png' | 'jpeg' | 'webp', width: number, height: number }} PictureFacts */
 
 /**
- * Format and size of a picture file, which must have its end too.
+ * Format and size of a picture file, which must be complete.
  * @param {Buffer} bytes
  * @returns {PictureFacts}
  * @throws Error for anything else.

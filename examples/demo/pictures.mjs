@@ -6,7 +6,7 @@ import { pictureFacts } from './picture-facts.mjs'
 import { needed } from './table.mjs'
 
 /**
- * Pictures in the three shapes, a conversation that goes on, and an edit.
+ * Pictures in the three shapes, a continued conversation, and an edit.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showPictures({ client, table, save, fileOf }) {
@@ -14,7 +14,7 @@ export async function showPictures({ client, table, save, fileOf }) {
     const request = image('qw-image-2.0').prompt('a paper boat on a desk').size('1664*928').build()
     const answer = await client.images.generate(request, options)
     const link = answer.output.choices[0]?.message.content[0]?.image
-    // A signed link that ends after a day: keep the picture, not the link.
+    // The signed link expires after a day: store the picture, not the link.
     const response = await fetch(link ?? '')
     assert.ok(response.ok, `the picture cannot be fetched: ${response.status}`)
     const bytes = Buffer.from(await response.arrayBuffer())
@@ -52,7 +52,7 @@ export async function showPictures({ client, table, save, fileOf }) {
       .prompt('put the mug on the quay')
       .image({ path: needed(drawn, 'the picture of a harbour') })
       .image(new Blob([needed(begun, 'the picture of a mug').bytes], { type: 'image/jpeg' }))
-      // Its transparent part is what changes; it has the size of the first picture.
+      // The edit changes the transparent part; the mask has the size of the first picture.
       .mask(drawMask(1024, 1024))
       .size('1024x1536')
       .format('webp', 80)
@@ -65,7 +65,7 @@ export async function showPictures({ client, table, save, fileOf }) {
 }
 
 /**
- * The picture of an interaction: text and pictures come in steps of their own.
+ * The picture of an interaction: text and pictures come in separate steps.
  * @param {import('signalbox/client').InteractionImageAnswer} answer
  */
 function pictureOf({ status, steps }) {

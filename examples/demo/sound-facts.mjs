@@ -21,7 +21,7 @@ export function soundFacts(bytes) {
     bytes.toString('latin1', 0, 4) === 'RIFF' &&
     bytes.toString('latin1', 8, 12) === 'WAVE'
   ) {
-    // The header cannot tell the length of a file that is sent while it is made; the file can.
+    // A file that is streamed while it is generated has no length in its header, so the file size decides.
     return { format: 'wav', seconds: (bytes.length - WAV_HEADER_BYTES) / bytes.readUInt32LE(28) }
   }
   throw new Error(`${bytes.length} bytes are no MP3 or WAV`)

@@ -36,7 +36,7 @@ export async function showSpeech({ client, table, save, chargeOf }) {
   })
 
   /**
-   * Sound is sent while it is made, so its head cannot tell the cost.
+   * Sound is sent while it is generated, so the response headers lack the cost.
    * @param {import('signalbox/client').BinaryAnswer} answer
    */
   async function costOf({ requestId }) {

@@ -15,13 +15,13 @@ const CREDIT_DOLLARS = '25.00'
 /** How long the stand-in takes for a video, in milliseconds: first it waits, then it renders. */
 const VIDEO_MS = { pending: 400, running: 1_200 }
 
-/** Chat models of vendors for which the package lists none; the second member is the vendor's own name. */
+/** Chat models of vendors without built-in rows; the second member is the vendor's own name. */
 const ADDED_MODELS = /** @type {const} */ ([
   { id: 'relay', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: 4_096 } },
   { id: 'translator', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max', limits: { maxOutputTokens: 4_096 } },
 ])
 
-/** What those cost. Made up, as those in the file are. */
+/** Their prices. Examples, like those in the file. */
 const ADDED_PRICES = ADDED_MODELS.flatMap(({ id: model }) => [
   { model, meter: 'input_token', amount: '1.00', per: 1_000_000 },
   { model, meter: 'output_token', amount: '4.00', per: 1_000_000 },
@@ -51,7 +51,7 @@ export async function startServers({ brokenVendor }) {
   const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`
   const receiver = await startReceiver(webhookSecret)
 
-  // What the host is told of each request; callers are told the cost of whole answers and of chat streams.
+  // The host's event for each request. Callers see the cost of JSON responses and chat streams.
   const charges = /** @type {import('./mailbox.mjs').Mailbox<bigint>} */ (createMailbox('word of the charge'))
   const list = JSON.parse(await readFile(new URL('../prices.json', import.meta.url), 'utf8'))
   const apiKey = createApiKey()
@@ -62,7 +62,7 @@ export async function startServers({ brokenVendor }) {
     keys: [{ key: apiKey, account: ACCOUNT }],
     webhookSecret,
     taskPollIntervalMs: 100,
-    // Receiver and stand-ins are on this machine. Never allow it where callers are strangers.
+    // Receiver and stand-ins are on this machine. Never allow it if you do not trust the callers.
     allowPrivateUrls: true,
     onEvent: (event) => {
       if (event.type === 'request-ended') charges.put(event.requestId, event.costNanoDollars)
@@ -74,14 +74,14 @@ export async function startServers({ brokenVendor }) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
 
   return {
-    // By default it tries again what failed for a moment. Here a failure is to be seen at once.
+    // The client retries temporary failures by default. This demo shows each failure at once.
     client: createClient({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey, timeoutMs: 10_000, maxRetries: 0 }),
     webhookUrl: receiver.url,
     /** The verified message about a video. */
     messageAbout: receiver.messageAbout,
-    /** What a request cost, in nano-dollars, as the host knows it once the request has ended. */
+    /** The cost of a finished request in nano-dollars, as the host's event reports it. */
     chargeOf: charges.take,
-    /** For the progress bar; vendors do not tell how long a video takes. */
+    /** For the progress bar; vendors do not report how long a video takes. */
     expectedVideoMs: VIDEO_MS.pending + VIDEO_MS.running,
     async close() {
       server.close()
@@ -93,7 +93,7 @@ export async function startServers({ brokenVendor }) {
 }
 
 /**
- * What every part of the demo works with.
+ * The context of every part of the demo.
  * @typedef {Awaited<ReturnType<typeof startServers>> & {
  *   table: import('./table.mjs').Table,
  *   fileOf: (name: string) => string,

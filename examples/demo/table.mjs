@@ -2,25 +2,25 @@
 import { formatDollars, parseDollars } from 'signalbox'
 import { ClientError } from 'signalbox/client'
 
-/** Of a row that costs nothing. */
+/** The cost of a free row. */
 export const FREE = '0'
 
 /**
- * What a row found out: `note` goes into the table, `value` to the caller. `cost` is in decimal dollars, where the head of the
- * answer does not tell it; {@link FREE} where there is none.
+ * The result of a row: `note` goes into the table, `value` to the caller. `cost` is in decimal dollars, if the response
+ * headers lack it; {@link FREE} if the call is free.
  * @template Value
  * @typedef {{ note: string, value?: Value, cost?: string | undefined }} Outcome
  */
 
 /**
- * A finished row. Amounts are nano-dollars; `balance` is what the account has left and has not set aside.
+ * A finished row. Amounts are nano-dollars; `balance` is what the account has left, without holds.
  * @typedef {{ endpoint: string, model: string, isOk: boolean, note: string, latencyMs: number, cost: bigint, balance: bigint }} Row
  */
 
 /** @typedef {Awaited<ReturnType<typeof createTable>>} Table */
 
 /**
- * Begins a table, whose rows are printed as they end.
+ * Starts a table. Each row is printed when it ends.
  * @param {Pick<import('signalbox/client').GatewayClient, 'account'>} client
  * @param {(line: string) => void} print
  */
@@ -33,8 +33,8 @@ export async function createTable(client, print) {
   print(line(['endpoint', 'model', 'ms', 'cost', 'balance', 'result']))
 
   /**
-   * Runs a call and prints its row. It is ok when `work` has not thrown and the account has lost exactly what the call is
-   * said to cost. Gives the value of `work`; undefined when it threw.
+   * Runs a call and prints its row. The row is ok if `work` does not throw and the balance falls by exactly the reported
+   * cost. Returns the value of `work`; undefined if it threw.
    * @template Value
    * @param {string} endpoint
    * @param {string} model
@@ -75,7 +75,7 @@ export async function createTable(client, print) {
 }
 
 /**
- * What the account has: `total` is the balance and what is set aside for calls and videos under way.
+ * The account's money: `total` is the balance plus the holds of running calls and videos.
  * @param {Pick<import('signalbox/client').GatewayClient, 'account'>} client
  */
 async function readAccount(client) {
@@ -97,7 +97,7 @@ function faultOfCost(cost, spent) {
 /** @param {unknown} fault */
 function textOf(fault) {
   if (ClientError.isInstance(fault)) return `${fault.status} ${fault.code}: ${fault.message}`
-  // An assertion tells in several lines what was wrong.
+  // An assertion message has several lines.
   return fault instanceof Error ? fault.message.replace(/\s+/g, ' ').trim() : String(fault)
 }
 
@@ -113,7 +113,7 @@ function line(cells) {
 }
 
 /**
- * What an earlier row gave.
+ * The value of an earlier row.
  * @template Value
  * @param {Value | undefined} value
  * @param {string} row

@@ -8,7 +8,7 @@ import { videoFacts } from './video-facts.mjs'
 /** @typedef {import('signalbox/client').VideoTask} VideoTask */
 
 /**
- * A video in the layout of each protocol, followed to its end; one that is cancelled; and the list of them.
+ * A video in the layout of each protocol, polled to its end; a cancelled one; and the list.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showVideos(demo) {
@@ -39,7 +39,7 @@ export async function showVideos(demo) {
   })
 
   const waiting = await table.row('videos.generate', 'wv2.7-t2v', async (options) => {
-    // The mark tells the stand-in to let it wait for a minute, so that there is time to cancel it.
+    // The mark makes the stand-in wait for a minute, so that there is time to cancel.
     const draft = video('wv2.7-t2v').prompt('Rain on a window. [[video:pending=60000]]').tier('1080p').seconds(2)
     const task = await client.videos.generate(draft.build(), options)
     assert.equal(task.status, 'queued')
@@ -64,7 +64,7 @@ export async function showVideos(demo) {
 }
 
 /**
- * Orders a video, waits for it, hears of it by webhook, and fetches it.
+ * Submits a video, waits for it, receives its webhook, and downloads it.
  * @param {import('./start-servers.mjs').Demo} demo
  * @param {{
  *   model: string,
@@ -77,7 +77,7 @@ async function showVideo({ client, table, save, messageAbout, expectedVideoMs },
   const ordered = await table.row('videos.generate', model, async (options) => {
     const task = await order(options)
     assert.equal(task.status, 'queued')
-    // The balance goes down by what is set aside; nothing is charged before the end.
+    // The hold lowers the balance; the charge comes at the end.
     return { cost: FREE, value: task, note: task.id }
   })
 

@@ -117,7 +117,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     const listener = this.#closeListener
     this.#closeListener = undefined
     listener?.()
-    // Nobody reads this answer; it ends the host's wait. 499: client closed request.
+    // Nobody reads this response: it only ends the host's wait. 499: client closed request.
     if (!this.#resolved) {
       this.#resolved = true
       this.#resolve(new Response(null, { status: 499 }))

@@ -5,9 +5,9 @@ import { locateGatewayPath, type MountOptions, normalizeBasePath, routePath } fr
 export type { MountOptions } from './route-path.ts'
 
 /**
- * Serves the gateway to web-standard hosts (Hono, Next route handlers, Bun, Deno). Without `basePath` the gateway's
- * path is found from the first `/v1/` on. The promise resolves with the answer's head; it rejects only when the
- * gateway cuts the answer before that. The caller leaving is seen by `request.signal` and by the body being cancelled.
+ * Serves the gateway to web-standard hosts (Hono, Next route handlers, Bun, Deno). Without `basePath` the gateway's path
+ * starts at the first `/v1/`. The promise resolves with the response head; it rejects only if the gateway cuts the answer
+ * before that. `request.signal` and a cancelled body report that the caller disconnected.
  */
 export function fetchHandler(
   gateway: ExchangeHandler,

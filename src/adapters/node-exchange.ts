@@ -11,7 +11,7 @@ import {
 } from './node-request-body.ts'
 import { queryOfTarget } from './route-path.ts'
 
-/** Up to here the unread rest of an answer costs too little to time it. */
+/** A smaller unread rest of an answer is not worth a timer. */
 const UNTIMED_REST_BYTES = 64 * 1024
 
 /**

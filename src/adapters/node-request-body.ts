@@ -56,7 +56,7 @@ export class RequestBodyReader {
     request.resume()
   }
 
-  /** Takes one piece of the body. */
+  /** Takes one chunk of the body. */
   add(request: IncomingMessage, chunk: Uint8Array | string): void {
     if (this.#listener === undefined) return
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk, request.readableEncoding ?? 'utf8') : chunk

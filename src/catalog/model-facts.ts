@@ -4,15 +4,15 @@ export interface ModelLimits {
   readonly contextTokens?: number
   /** Most output tokens of one answer; used to reserve money when a request sets no bound. */
   readonly maxOutputTokens?: number
-  /** Size of an embedding vector when the request does not ask for one. */
+  /** Size of an embedding vector if the request names none. */
   readonly dimensions?: number
   /** Vector sizes the vendor can make itself; a list of exact sizes, or a range. */
   readonly nativeDimensions?: readonly number[] | { readonly min: number; readonly max: number }
-  /** May a vector be cut to sizes the vendor does not make? False for models whose sizes are closed by the specification. */
+  /** May a vector be truncated to sizes that the vendor cannot make? False for models whose sizes are a closed list. */
   readonly truncatesDimensions?: boolean
 }
 
-/** What a model for pictures can do. Absent means unknown: the matter is then left to the vendor, unless said otherwise. */
+/** Abilities of an image model. Absent means unknown: the vendor then decides, unless documented otherwise. */
 export interface ImageAbilities {
   /** Sizes it takes, as callers write them: `1024*1024`, `1K`, `1024x1024`. Absent: any. */
   readonly sizes?: readonly string[]
@@ -36,9 +36,9 @@ export interface ImageAbilities {
   readonly takesMask?: boolean
   /** Values of `quality`, as the vendor writes them. Absent: any. */
   readonly qualities?: readonly string[]
-  /** Fields of the request that the model does not know; a request that sets one is refused. */
+  /** Unsupported request fields; a request that sets one is refused. */
   readonly refusedFields?: readonly string[]
-  /** Does it answer with URLs where the caller wants them? Absent: always bytes. */
+  /** Can it answer with URLs if the caller requests them? Absent: always bytes. */
   readonly answersWithUrls?: boolean
   /** Tokens of one picture, from above, for reservations; by `size` or `quality size`, with `default` for all others. */
   readonly outputTokens?: Readonly<Record<string, number>>
@@ -52,7 +52,7 @@ export const VIDEO_TASKS = ['t2v', 'i2v', 'r2v'] as const
 /** How a video request names its geometry. */
 export const VIDEO_GEOMETRIES = ['size', 'resolution', 'resolution-ratio'] as const
 
-/** What a model for video can do. Absent means unknown: the matter is then left to the vendor. */
+/** Abilities of a video model. Absent means unknown: the vendor then decides. */
 export interface VideoAbilities {
   /** `t2v` text to video, `i2v` picture to video, `r2v` references to video. */
   readonly task: (typeof VIDEO_TASKS)[number]
@@ -68,7 +68,7 @@ export interface VideoAbilities {
   readonly geometry: (typeof VIDEO_GEOMETRIES)[number]
   /** Can its sound be switched off by `audio: false`? */
   readonly canMute?: boolean
-  /** Does it know `shot_type`? */
+  /** Does it support `shot_type`? */
   readonly takesShotType?: boolean
 }
 
@@ -87,7 +87,7 @@ export interface SpeechAbilities {
   readonly maxCharacters: number
 }
 
-/** What an endpoint may know of the model it is called with. */
+/** The facts of the called model that an endpoint may use. */
 export interface ModelFacts {
   /** The public id. */
   readonly id: string

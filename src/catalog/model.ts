@@ -14,13 +14,13 @@ export interface ModelRoute {
   /** Routes of the smallest number are used while one of them is healthy; 0 when absent. A whole number. */
   readonly priority?: number | undefined
   /**
-   * Only for calls whose billing fields have these values, such as `{ resolution: '720p' }`. `kind` stands for the kind of the
+   * Only for calls whose billing fields have these values, such as `{ resolution: '720p' }`. `kind` is the kind of the
    * call: `{ kind: 'image_edit' }`. Absent: for every call.
    */
   readonly when?: Readonly<Record<string, string>> | undefined
 }
 
-/** One row of the catalog. Its id is the public one that callers use, verbatim. */
+/** One row of the catalog. Callers use its public id verbatim. */
 export interface CatalogModel extends ModelFacts {
   /** Every kind the model serves; most have one. */
   readonly kinds: readonly AnyModelKind[]
@@ -28,7 +28,7 @@ export interface CatalogModel extends ModelFacts {
   readonly vendor: string
   /** The vendor's own id of the model. Default: the public id. */
   readonly upstream: string
-  /** Vendors that serve it, in place of the row's own `vendor` and `upstream`. Absent: those alone. Not empty. */
+  /** Vendors that serve it, instead of the row's own `vendor` and `upstream`. Absent: only those. Not empty. */
   readonly routes?: readonly ModelRoute[]
   /** Other ids callers may use for it. */
   readonly aliases: readonly string[]

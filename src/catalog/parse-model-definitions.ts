@@ -11,7 +11,7 @@ import type {
 } from './model.ts'
 import { SPEECH_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
 
-/** A schema for each member of an interface. One that is missing, or that the interface does not have, does not compile. */
+/** A schema for each member of an interface. A missing or extra one does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
 
 const modelKind = z.enum(MODEL_KINDS)

@@ -47,7 +47,9 @@ export async function openRedisLimits(
   // Without a listener an error would end the process. The limits log when they are shared and when not.
   client.on('error', () => undefined)
   if (!(await isReadyInTime(client)))
-    logger.warn('Redis does not answer; limits are kept by this process until it does', { url: describeUrl(url) })
+    logger.warn('Redis does not answer; this process enforces limits by itself until it does', {
+      url: describeUrl(url),
+    })
   const limits = redisLimits({ client, logger, ...(expectedInstances === undefined ? {} : { expectedInstances }) })
   return {
     rateLimiter: limits.rateLimiter,

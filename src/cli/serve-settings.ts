@@ -167,7 +167,7 @@ function parseTimeouts(setting: string, text: string): Partial<Timeouts> {
 function parseInstances(name: string, text: string, redisUrl: string | undefined): number {
   const count = parseCount(name, text)
   if (redisUrl === undefined)
-    throw new SettingError(`${name}: has no effect without REDIS_URL: every process would grant the whole limit`)
+    throw new SettingError(`${name}: has no effect without REDIS_URL: every process would grant the full limit`)
   return count
 }
 

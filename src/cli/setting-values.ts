@@ -25,7 +25,7 @@ export function parseRetentionDays(name: string, text: string): number {
   const days = parseDuration(name, text) / MILLISECONDS['d']!
   if (days < SHORTEST_TASK_RETENTION_DAYS)
     throw new SettingError(
-      `${name}: ${JSON.stringify(text)} is less than ${SHORTEST_TASK_RETENTION_DAYS}d, for which an Idempotency-Key names its task`,
+      `${name}: ${JSON.stringify(text)} is less than ${SHORTEST_TASK_RETENTION_DAYS}d, the time for which an Idempotency-Key returns its task`,
     )
   return days
 }

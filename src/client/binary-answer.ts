@@ -19,8 +19,8 @@ export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
 }
 
 /**
- * Reads an answer in bytes.
- * @throws ClientError for text: a page of something that stands in front of the gateway.
+ * Reads a binary answer.
+ * @throws ClientError for text: an intermediary in front of the gateway answered with a page.
  */
 export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
   const { response, requestId, scope, callerSignal } = answer
@@ -49,7 +49,7 @@ export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
   }
   let isRead = false
   async function* chunks(): AsyncGenerator<Uint8Array> {
-    // A second reader would find nothing, as in an empty file.
+    // A second reader would get no bytes, as from an empty file.
     if (isRead) throw new TypeError('An answer in bytes is read once.')
     isRead = true
     try {

@@ -43,7 +43,7 @@ export class CallScope {
     this.#timer.cancel()
   }
 
-  /** The attempt has failed: aborts what is left of it. */
+  /** The attempt has failed: aborts the rest of it. */
   cancel(): void {
     this.end()
     this.#controller.abort()

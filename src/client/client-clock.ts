@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts'
 // Longer delays overflow timers and would fire at once.
 const MAX_DELAY_MS = 2 ** 31 - 1
 
-/** The machine's clock. Its timers keep a Node process alive until the answer is there. */
+/** The machine's clock. Its timers keep a Node process alive until the answer arrives. */
 export const clientClock: Clock = {
   now: () => Date.now(),
   schedule(delayMs, callback) {

@@ -1,11 +1,11 @@
 import { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from '../core/errors.ts'
 
 /**
- * A {@link GatewayError} as a client reads it, whatever the dialect of the answer. `code`, `status`, `param` and
- * `retryAfterSeconds` are those of the gateway; a vendor's own code stands in `publicCode`.
+ * A {@link GatewayError} as a client gets it, in any error dialect. `code`, `status`, `param` and `retryAfterSeconds` are
+ * the gateway's; `publicCode` has a vendor's own code.
  */
 export class ClientError extends GatewayError {
-  /** The gateway's id of the request; undefined when no answer came. */
+  /** The gateway's request id; undefined if no answer came. */
   readonly requestId: string | undefined
 
   constructor(code: ErrorCode, details: GatewayErrorDetails & { readonly requestId?: string | undefined } = {}) {
@@ -57,8 +57,8 @@ const SHOULD_RETRY: ReadonlyMap<string | null, boolean> = new Map([
 ])
 
 /**
- * Reads an error answer, in whatever dialect it came, as the error that the gateway threw.
- * @param facts `isPaidJob`: only the gateway knows whether such a job has begun, so a failure reported by a proxy is not
+ * Converts an error answer in any dialect to the error that the gateway threw.
+ * @param facts `isPaidJob`: only the gateway knows whether such a job has started, so a failure reported by a proxy is not
  *   retried.
  */
 export async function clientError(
@@ -80,10 +80,10 @@ interface ErrorFacts {
   readonly status: number
   readonly requestId: string | undefined
   readonly retryAfterSeconds?: number | undefined
-  /** What the gateway says about a retry; undefined: the error table decides. */
+  /** The gateway's retry header; undefined: the error table decides. */
   readonly shouldRetry?: boolean | undefined
   readonly isPaidJob?: boolean
-  /** Does it stand in an answer that has begun? Default false. */
+  /** Is the error inside a started answer? Default false. */
   readonly hasBegun?: boolean
 }
 
@@ -95,7 +95,7 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   const param = textOf(inner['param'])
   const type = textOf(inner['type'])
   const known = knownCode(code)
-  // A proxy's 503 proves nothing: some send it on their own timeout while the job goes on.
+  // A proxy's 503 is not proof: some proxies send it on their own timeout while the job continues.
   const isRefusal = known !== undefined || facts.status < 500
   const isOpen = facts.isPaidJob === true && (facts.hasBegun === true || !isRefusal)
   return new ClientError(known ?? codeOf({ code, type, param, status: facts.status }), {
@@ -154,7 +154,7 @@ function codeOf(error: {
   const known = CODES_BY_STATUS.get(status)
   if (known !== undefined) return known
   if (status >= 500) return 'upstream_unavailable'
-  // The gateway names the field at fault; a vendor that refused a request does so in its own words.
+  // The gateway names the invalid field; a vendor's refusal has the vendor's own text.
   return param === undefined && code !== undefined ? 'upstream_rejected' : 'invalid_request'
 }
 
@@ -173,7 +173,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Undefined for a body that is not JSON, which no gateway writes. */
+/** Undefined for a body that is not JSON; the gateway always sends JSON. */
 function parse(body: string): unknown {
   try {
     return JSON.parse(body) as unknown
@@ -190,5 +190,5 @@ function foreignMessage(response: Response, text: string): string {
     .replace(/\s+/g, ' ')
     .trim()
   const shown = words === '' ? '' : `: ${words.slice(0, MAX_SHOWN_CHARACTERS)}`
-  return `HTTP ${response.status}, and not in the words of a gateway${shown}`
+  return `HTTP ${response.status}, not from a gateway${shown}`
 }

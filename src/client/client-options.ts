@@ -11,9 +11,9 @@ export interface ClientOptions {
   /** Most milliseconds of one attempt: until an answer is there as a whole, or a stream has begun. Default 600,000. */
   readonly timeoutMs?: number
   /**
-   * How often a call is tried again that failed before its answer began: 408, 429, 5xx, or not connected. Pictures, edits and
-   * speech only where that cannot order them twice. Every POST carries an Idempotency-Key then, so that a retry of what was
-   * answered gives its answer. Default 2; with 0 no key is made up either.
+   * How often a call is retried that failed before its answer began: 408, 429, 5xx, or no connection. Pictures, edits and
+   * speech are retried only if that cannot order them twice. Every POST then carries an Idempotency-Key, so that a retry of
+   * an answered call returns its answer. Default 2; with 0 no key is generated.
    */
   readonly maxRetries?: number
   /** Replaces the time, for tests. */
@@ -24,7 +24,7 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Ends the call, and a stream that it gave; the vendor is stopped too. */
   readonly signal?: AbortSignal
-  /** Replaces the one that is made up. Repeating it gives the first answer again, for 24 hours. */
+  /** Replaces the generated one. Repeating it returns the first answer again, for 24 hours. */
   readonly idempotencyKey?: string
   /** Replaces the client's own. */
   readonly timeoutMs?: number
@@ -32,26 +32,26 @@ export interface CallOptions {
   readonly maxRetries?: number
   /** Added to the request; wins over the client's own. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Fields that the types here do not know, added to the body as they are. */
+  /** Fields without a type here, added to the body unchanged. */
   readonly extraBody?: Readonly<Record<string, unknown>>
-  /** Told of the head of the answer, before its body is read. */
+  /** Called with the response headers, before the body is read. */
   readonly onResponse?: (facts: ResponseFacts) => void
 }
 
-/** What the head of an answer says. In browsers only what the gateway's CORS headers expose can be read. */
+/** The content of the response headers. Browsers can only read those that the gateway's CORS headers expose. */
 export interface ResponseFacts {
   readonly status: number
   readonly requestId: string | undefined
-  /** Decimal dollars; undefined for streams and tasks, whose cost is not known yet, and without billing. */
+  /** Decimal dollars; undefined without billing, and for streams and tasks, whose cost is not known yet. */
   readonly cost: string | undefined
-  /** Fields of the request that the model's vendor does not take and that were left out. */
+  /** Fields of the request that the model's vendor does not support and that were dropped. */
   readonly dropped: readonly string[]
   readonly headers: Headers
 }
 
 /**
- * Finds what could only fail later, and less clearly.
- * @throws TypeError when the base URL is none of http or https, or the key cannot stand in a header.
+ * Checks options early that would fail later with a less clear error.
+ * @throws TypeError if the base URL is not http or https, or the key is not a valid header value.
  */
 export function checkClientOptions({ baseURL, apiKey }: ClientOptions): void {
   if (!URL.canParse(baseURL) || !/^https?:$/.test(new URL(baseURL).protocol)) {

@@ -13,7 +13,7 @@ const LONGEST_DELAY_MS = 8_000
 /** A longer `Retry-After` is not waited for. */
 const LONGEST_RETRY_AFTER_SECONDS = 60
 
-/** Node's codes of connections that were never made, so nothing was sent. Browsers have none. */
+/** Node's codes of connections that failed before anything was sent. Browsers have none. */
 const UNSENT_CODES: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -33,7 +33,7 @@ export interface Call {
   readonly options?: CallOptions | undefined
 }
 
-/** An answer whose head has arrived, with the scope that its body is read in. */
+/** An answer whose headers have arrived, with the scope of its body. */
 export interface OpenResponse {
   readonly response: Response
   readonly isPaidJob: boolean
@@ -49,7 +49,7 @@ export class Connection {
   readonly #baseURL: string
   readonly #fetch: (request: Request) => Promise<Response>
 
-  /** @throws TypeError when the base URL is none of http or https, or the key cannot stand in a header. */
+  /** @throws TypeError if the base URL is not http or https, or the key is not a valid header value. */
   constructor(options: ClientOptions) {
     checkClientOptions(options)
     this.#options = options
@@ -180,9 +180,9 @@ function randomKey(): string {
 }
 
 /**
- * How long to wait before a call is tried again: what the gateway asked for, else twice as long each time, shortened at
- * random by up to a quarter. Undefined: not at all. Tried again is whatever `retryable` allows: 408, 429, 5xx, failed
- * connections, and calls whose first attempt is still being answered. Only a video takes longer to end than a retry waits.
+ * The wait before a retry: what the gateway requested, else twice as long each time, randomly shortened by up to a quarter.
+ * Undefined: no retry. `retryable` decides: 408, 429, 5xx, failed connections, and calls whose first attempt is still being
+ * answered. Only videos take longer than a retry waits.
  */
 export function retryDelayMs(error: GatewayError, attempt: number): number | undefined {
   if (!error.retryable || error.code === 'task_not_finished') return undefined
@@ -193,7 +193,7 @@ export function retryDelayMs(error: GatewayError, attempt: number): number | und
   return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (1 - Math.random() / 4)
 }
 
-/** Is it certain that nothing of the request was sent? */
+/** Is it certain that no part of the request was sent? */
 function isUnsent(error: unknown): boolean {
   return UNSENT_CODES.has(causeOf(error).code)
 }

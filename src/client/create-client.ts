@@ -20,14 +20,14 @@ const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
 const MAX_POLL_RETRIES = 8
 
 /**
- * An answer whose type follows from the request, by the interface of the client. `never` is assignable to all of them, so no
+ * An answer whose type follows from the request, by the client's interface. `never` is assignable to all of them, so no
  * assertion is needed.
  */
 type TypedByRequest = Promise<never>
 
 /**
  * Makes a client.
- * @throws TypeError when the base URL is none of http or https, or the key cannot stand in a header.
+ * @throws TypeError if the base URL is not http or https, or the key is not a valid header value.
  */
 export function createClient(options: ClientOptions): GatewayClient {
   const connection = new Connection(options)

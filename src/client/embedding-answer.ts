@@ -1,6 +1,6 @@
 import { brokenResponse, listed } from './client-error.ts'
 
-/** How a vector comes: as plain numbers, or as the 32-bit floats that base64 carries in a third of the bytes. */
+/** Type of a vector: plain numbers, or the 32-bit floats that base64 encodes in a third of the bytes. */
 export type VectorOf<Encoding> = Encoding extends 'base64' ? Float32Array : number[]
 
 /** The answer of an embedding call, in the order of the inputs. */
@@ -12,8 +12,8 @@ export interface EmbeddingsAnswer<Vector = number[]> {
 }
 
 /**
- * Decodes vectors that came as base64; others stay as they are.
- * @throws ClientError for base64 that holds no whole number of floats, and for an answer without vectors.
+ * Decodes base64 vectors; others are returned unchanged.
+ * @throws ClientError for base64 without a whole number of floats, and for an answer without vectors.
  */
 export function decodedVectors(
   answer: EmbeddingsAnswer<number[] | string>,

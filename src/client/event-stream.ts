@@ -12,7 +12,7 @@ export interface EventStream<Item> extends AsyncIterable<Item> {
 
 /** How the events of a dialect are read. Defaults: those of OpenAI's dialect. */
 export interface EventDialect<Item> {
-  /** Name of the last event, which is an item of its own. Default: the data `[DONE]` ends the stream and is no item. */
+  /** Name of the last event, which is also an item. Default: the data `[DONE]` ends the stream and is not an item. */
   readonly endEvent?: string
   /** Does the event report an error? Default: it has a member `error`. */
   isError?(item: Item): boolean

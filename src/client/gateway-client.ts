@@ -38,7 +38,7 @@ export interface AccountBalance {
   readonly id: string
   /** Without what is held. */
   readonly balance: string
-  /** Set aside for calls and videos under way. */
+  /** Held for calls and videos in progress. */
   readonly held: string
   readonly currency: 'USD'
   readonly tier: 'paid' | 'free'
@@ -56,16 +56,16 @@ export interface VideoPage {
 export type VideoReferenceId = string | { readonly id: string }
 
 /**
- * A client of one gateway. The id of the model narrows the request; ids that the types do not know are taken as they are.
- * Every method throws a `ClientError` (a `GatewayError`) when the gateway answers with an error or cannot be reached, and the
- * reason of the caller's signal when that ended the call.
+ * A client of one gateway. The id of the model narrows the request; unknown ids are accepted. Every method throws a
+ * `ClientError` (a `GatewayError`) if the gateway answers with an error or cannot be reached, and the reason of the
+ * caller's signal if that ended the call.
  */
 export interface GatewayClient {
   readonly chat: { readonly completions: ChatCompletions }
   readonly images: Images
   readonly videos: Videos
   readonly embeddings: {
-    /** Makes vectors. With `encoding_format: 'base64'` they travel as base64 and come as `Float32Array`. */
+    /** Makes vectors. With `encoding_format: 'base64'` they are sent as base64 and returned as `Float32Array`. */
     create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
       request: ModelRequest<EmbeddingModels, Model, OtherEmbeddingRequest> & { readonly encoding_format?: Encoding },
       options?: CallOptions,
@@ -73,7 +73,10 @@ export interface GatewayClient {
   }
   readonly audio: {
     readonly speech: {
-      /** Speaks a text. The answer can be read while it is spoken; with `stream_format: 'sse'` it comes in events. */
+      /**
+       * Turns text into speech. The answer can be read while it is generated; with `stream_format: 'sse'` it comes in
+       * events.
+       */
       create<const Model extends ModelId<SpeechModels>, const Format extends 'audio' | 'sse' = 'audio'>(
         request: ModelRequest<SpeechModels, Model, OtherSpeechRequest> & { readonly stream_format?: Format },
         options?: CallOptions,
@@ -86,12 +89,12 @@ export interface GatewayClient {
     list(options?: CallOptions): Promise<readonly ClientModel[]>
   }
   readonly account: {
-    /** What is left on the caller's account. */
+    /** The balance of the caller's account. */
     balance(options?: CallOptions): Promise<AccountBalance>
   }
 }
 
-/** Pictures. With `stream: true` they come event by event, from models that can. */
+/** Makes pictures. With `stream: true` each comes in its own event, from models that support it. */
 export interface Images {
   /** Makes pictures. The shape of request, answer and events is that of the model. */
   generate<
@@ -119,13 +122,13 @@ export interface Images {
 export interface EditedImages {
   /** One picture, or several where the model takes them. */
   readonly image: Upload | readonly Upload[]
-  /** A PNG of the same size, transparent where the picture shall change. */
+  /** A PNG of the same size, transparent where the picture changes. */
   readonly mask?: Upload
 }
 
 /** Chats. */
 export interface ChatCompletions {
-  /** Asks for an answer; with `stream: true` it comes in chunks. */
+  /** Requests an answer; with `stream: true` it comes in chunks. */
   create<const Model extends ModelId<ChatModels>, const Stream extends boolean = false>(
     request: ModelRequest<ChatModels, Model, OtherChatRequest> & { readonly stream?: Stream },
     options?: CallOptions,

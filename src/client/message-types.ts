@@ -8,7 +8,7 @@ export type MessageImageSource =
   | { readonly type: 'url'; readonly url: string }
   | { readonly type: 'file'; readonly file_id: string }
 
-/** Marks the end of a prefix that the vendor shall keep. */
+/** Marks the end of a prefix that the vendor caches. */
 export interface CacheControl {
   readonly type: 'ephemeral'
   readonly ttl?: '5m' | '1h'
@@ -92,7 +92,7 @@ export type StopReason =
   | 'refusal'
   | 'model_context_window_exceeded'
 
-/** Tokens of a message. `input_tokens` counts what was neither read from the vendor's cache nor written to it. */
+/** Tokens of a message. `input_tokens` excludes tokens read from or written to the vendor's cache. */
 export interface MessageUsage {
   readonly input_tokens: number
   readonly output_tokens: number
@@ -112,14 +112,14 @@ export interface Message {
   readonly usage: MessageUsage
 }
 
-/** A piece of a block (Anthropic API, "Streaming messages"). */
+/** A chunk of a block (Anthropic API, "Streaming messages"). */
 export type MessageDelta =
   | { readonly type: 'text_delta'; readonly text: string }
   | { readonly type: 'input_json_delta'; readonly partial_json: string }
   | { readonly type: 'thinking_delta'; readonly thinking: string }
   | { readonly type: 'signature_delta'; readonly signature: string }
 
-/** An event of a streamed message. Vendors may send other types and deltas; pass over what you do not know. */
+/** An event of a streamed message. Vendors may send other types and deltas; ignore unknown ones. */
 export type MessageEvent =
   | { readonly type: 'message_start'; readonly message: Message }
   | { readonly type: 'content_block_start'; readonly index: number; readonly content_block: MessageBlock }

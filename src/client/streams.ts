@@ -10,7 +10,7 @@ export interface ChatChunk {
   /** Unix seconds. */
   readonly created: number
   readonly model: string
-  /** Empty in the last chunk, which carries the usage when `stream_options.include_usage` asks for it. */
+  /** Empty in the last chunk, which has the usage if `stream_options.include_usage` requests it. */
   readonly choices: readonly {
     readonly index: number
     readonly delta: {
@@ -67,7 +67,7 @@ export function messageStream(answer: OpenResponse): MessageStream {
   })
 }
 
-/** An event of streamed speech (OpenAI API, "Speech events"): a piece of the file in base64, and the end. */
+/** An event of streamed speech (OpenAI API, "Speech events"): a base64 chunk of the file, or the end. */
 export type SpeechEvent =
   | { readonly type: 'speech.audio.delta'; readonly audio: string }
   | {
@@ -84,7 +84,7 @@ export type SpeechEvent =
 /** Streamed speech: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export type SpeechStream = EventStream<SpeechEvent>
 
-/** Reads speech that comes in events, which end with `speech.audio.done`. */
+/** Reads speech events, which end with `speech.audio.done`. */
 export function speechStream(answer: OpenResponse): SpeechStream {
   return eventStream<SpeechEvent>(answer, {
     isComplete: ({ type }) => type === 'speech.audio.done',

@@ -6,7 +6,7 @@ import { ClientError } from './client-error.ts'
  */
 export type Upload = Blob | Uint8Array | ArrayBuffer | { readonly path: string }
 
-/** What a form of `POST /v1/images/edits` is made of. */
+/** The parts of a form of `POST /v1/images/edits`. */
 export interface ImageEditFields {
   readonly image: Upload | readonly Upload[]
   readonly mask?: Upload | undefined
@@ -55,7 +55,7 @@ export async function uploadedFile(upload: Upload, name: string): Promise<File> 
 
 async function blobOf(upload: Upload, name: string): Promise<Blob> {
   if (upload instanceof Blob) return upload
-  // The standard type of a Blob's parts leaves out arrays on shared memory, which it takes all the same.
+  // The standard type of a Blob's parts excludes arrays on shared memory, which it accepts anyway.
   if (ArrayBuffer.isView(upload) || upload instanceof ArrayBuffer) return new Blob([upload as BlobPart])
   if (typeof (upload as { path?: unknown } | undefined)?.path !== 'string') {
     throw uploadFault(name, "expected a Blob, bytes, or { path: 'boat.png' }")

@@ -25,7 +25,7 @@ export interface VideoTask {
   readonly output?: Readonly<Record<string, unknown>>
   /** The vendor's own report of what was used. */
   readonly usage?: Readonly<Record<string, unknown>> | null
-  /** Once completed. The address expires; `videos.content` fetches what is behind it. */
+  /** Once completed. The address expires; `videos.content` downloads the file. */
   readonly content?: { readonly video_url: string | null }
   /** Once completed. */
   readonly seed?: number | null
@@ -47,7 +47,7 @@ export interface VideoList {
 /** What is known of a video that is waited for. */
 export interface VideoProgress {
   readonly task: VideoTask
-  /** Since the waiting began. Vendors do not report how much is left. */
+  /** Since the waiting began. Vendors do not report the remaining time. */
   readonly elapsedMs: number
 }
 

@@ -4,16 +4,16 @@ export interface AbortableCall {
 }
 
 /**
- * Calls in progress, so that a cancellation, which arrives separately, finds its call, and so that an owner that closes can
- * wait for them for a while and abort the rest.
+ * Calls in progress. A cancellation, which arrives separately, finds its call here. An owner that closes can wait for the
+ * calls and abort the rest.
  */
 export class CallsUnderWay {
-  /** Each with the name by which it can be cancelled. */
+  /** Each with the name that cancels it. */
   readonly #calls = new Map<AbortableCall, string | undefined>()
   #onEmpty: (() => void)[] = []
   #isAborting = false
 
-  /** Takes up a call that has begun. */
+  /** Adds a call that has begun. */
   add(call: AbortableCall, name?: string): void {
     this.#calls.set(call, name)
     if (this.#isAborting) call.abort()
@@ -34,7 +34,7 @@ export class CallsUnderWay {
     }
   }
 
-  /** Resolves once no call is left. */
+  /** Resolves when no call remains. */
   ended(): Promise<void> {
     return this.#calls.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#onEmpty.push(resolve))
   }

@@ -1,4 +1,4 @@
-/** What the table says about one error code. */
+/** One entry of the error table. */
 interface ErrorEntry {
   /** HTTP status. */
   readonly status: number
@@ -6,7 +6,7 @@ interface ErrorEntry {
   readonly type: string
   /** May the same request succeed later? */
   readonly retryable: boolean
-  /** What the caller reads unless the thrower gives a message. Holds nothing from callers or vendors. */
+  /** Message for the caller unless the thrower gives one. Contains no text from callers or vendors. */
   readonly message: string
 }
 
@@ -79,11 +79,11 @@ export const ERROR_TABLE = {
 /** A code of the error table. */
 export type ErrorCode = keyof typeof ERROR_TABLE
 
-/** What an error may say beyond its code. */
+/** Details of an error beyond its code. */
 export interface GatewayErrorDetails {
-  /** For the caller; replaces the table's message. Must hold nothing secret. */
+  /** Message for the caller; replaces the table's message. Must contain no secrets. */
   readonly message?: string | undefined
-  /** The field of the request that is at fault. */
+  /** The request field that caused the error. */
   readonly param?: string | undefined
   /** Replaces the table's status: a vendor's own 404, 413 or 422 about the caller's input. */
   readonly status?: number | undefined
@@ -93,13 +93,13 @@ export interface GatewayErrorDetails {
   readonly type?: string | undefined
   /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number | undefined
-  /** The vendor's own id of the request, shown where the dialect has a place for it. */
+  /** The vendor's own request id, shown if the dialect has a field for it. */
   readonly upstreamRequestId?: string | undefined
-  /** Did the vendor say that it is overloaded? Shown where the dialect has a word for it. */
+  /** Did the vendor report overload? Shown if the dialect has an error type for it. */
   readonly isOverload?: boolean | undefined
   /** Replaces the table's `retryable`. */
   readonly retryable?: boolean | undefined
-  /** What led here; logged, never shown. */
+  /** The cause; logged, never shown. */
   readonly cause?: unknown
 }
 
@@ -121,11 +121,11 @@ export class GatewayError extends Error {
   readonly publicCode: string
   readonly param: string | undefined
   readonly retryAfterSeconds: number | undefined
-  /** The vendor's own id of the request, where it refused one. */
+  /** The vendor's own request id, if it refused the request. */
   readonly upstreamRequestId: string | undefined
-  /** True when the vendor said that it is overloaded. */
+  /** True if the vendor reported overload. */
   readonly isOverload: boolean
-  /** False also where a retry might have a paid job done twice. */
+  /** Also false if a retry could run a paid job twice. */
   readonly retryable: boolean
 
   constructor(code: ErrorCode, details: GatewayErrorDetails = {}) {

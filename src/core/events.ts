@@ -4,7 +4,7 @@ import type { Usage } from './usage.ts'
 /** How an answer ended. */
 export type Ending = 'completed' | 'failed' | 'abandoned'
 
-/** Something a host may want to count, store or alert on. No event holds a prompt, an answer or a credential. */
+/** An event for the host to count, store or alert on. No event contains a prompt, an answer or a credential. */
 export type GatewayEvent =
   | {
       readonly type: 'request-started'
@@ -16,8 +16,8 @@ export type GatewayEvent =
     }
   | {
       /**
-       * A request was refused before money was held for it: credentials, body, limits, balance, unknown route or model, a
-       * video that no vendor accepted. Takes the place of `request-started` and `request-ended`.
+       * A request was refused before its hold: credentials, body, limits, balance, unknown route or model, or a video that
+       * no vendor accepted. Replaces `request-started` and `request-ended`.
        */
       readonly type: 'request-refused'
       readonly requestId: string
@@ -26,7 +26,7 @@ export type GatewayEvent =
       /** Undefined until the caller is known. */
       readonly accountId: string | undefined
       readonly keyId: string | undefined
-      /** Undefined when the body was not checked yet, or there is none. */
+      /** Undefined if the body was not checked yet, or there is none. */
       readonly model: string | undefined
       readonly status: number
       readonly code: ErrorCode
@@ -48,20 +48,20 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
-      /** The circuit breaker of a vendor key, or of a model behind it, opened: others are tried first. */
+      /** The circuit breaker of a vendor key, or of a model behind it, opened: other candidates go first. */
       readonly type: 'circuit-opened'
       readonly vendor: string
-      /** Identifies the key without revealing it, as in `gateway.routes()`. */
+      /** Credential id of the key, as in `gateway.routes()`; does not reveal the key. */
       readonly credentialId: string
-      /** Public id of the model whose circuit it is; undefined: that of the key, for every model. */
+      /** Public id of the model whose circuit it is; undefined: the key's circuit, for every model. */
       readonly model: string | undefined
       /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. */
       readonly reason: 'failing' | 'busy' | 'refused'
-      /** Unix milliseconds at which it is half-open: one request probes it then. */
+      /** Unix milliseconds at which it becomes half-open: one request then probes it. */
       readonly untilMs: number
     }
   | {
-      /** A circuit that was open is closed: a call was answered. */
+      /** An open circuit closed: a call was answered. */
       readonly type: 'circuit-closed'
       readonly vendor: string
       readonly credentialId: string
@@ -123,7 +123,7 @@ export type GatewayEvent =
       readonly keyId: string
       readonly model: string
       readonly vendor: string
-      /** `unknown`: the request was sent and no answer came. */
+      /** `unknown`: the request was sent but not answered. */
       readonly state: 'queued' | 'unknown'
     }
   | {

@@ -6,7 +6,7 @@
 /** Why a body could not be read. */
 export type BodyFailure = 'too_large' | 'aborted' | 'consumed'
 
-/** Receives a body: either all of it, or the reason why there is none. Called exactly once. */
+/** Receives a body, or the reason why there is none. Called exactly once. */
 export type BodyListener = (failure: BodyFailure | undefined, chunks: readonly Uint8Array[]) => void
 
 /** One HTTP request as the gateway reads it. */
@@ -20,15 +20,15 @@ export interface GatewayRequest {
   /** A header's value by lower-case name; repeated headers joined with `, `. */
   header(name: string): string | undefined
   /**
-   * Reads the whole body, at most `limitBytes`. Reading begins with this call, so a refused request costs no memory. Fails
-   * with `consumed` when the framework has read the body and kept nothing of it.
+   * Reads the whole body, at most `limitBytes`. Reading starts with this call, so a refused request costs no memory. Fails
+   * with `consumed` if the framework has read the body and discarded it.
    */
   readBody(limitBytes: number, listener: BodyListener): void
 }
 
 /** Where the answer goes: the caller's side of the connection. */
 export interface ByteSink {
-  /** True once the caller is gone; writes are then ignored. */
+  /** True once the caller has disconnected; writes are then ignored. */
   readonly closed: boolean
   /** Sends the status and headers (a flat list: name, value, name, value). Called at most once, before any bytes. */
   head(status: number, headers: readonly string[]): void
@@ -40,7 +40,9 @@ export interface ByteSink {
   destroy(): void
   /** Calls back when writing may go on after `write` returned false. One listener. */
   onDrain(listener: () => void): void
-  /** Calls back once when the caller leaves before the answer has ended. One listener; at once if it already left. */
+  /**
+   * Calls back once if the caller disconnects before the answer has ended. One listener; called at once if it already has.
+   */
   onClose(listener: () => void): void
 }
 
@@ -54,6 +56,6 @@ export interface GatewayReply {
 
 /** Anything that answers requests: the gateway, or a stand-in in a test. */
 export interface ExchangeHandler {
-  /** Takes over one request. Never throws and never rejects; the answer goes to the sink. */
+  /** Handles one request. Never throws and never rejects; the answer goes to the sink. */
   handle(request: GatewayRequest, sink: ByteSink): void
 }

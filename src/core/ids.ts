@@ -1,6 +1,6 @@
 import { randomBytes, randomFillSync } from 'node:crypto'
 
-/** Where identifiers come from. Tests pass a counting source. */
+/** The source of identifiers. Tests pass a counting source. */
 export interface Ids {
   /** A unique id such as `req_019e…`: the prefix, an underscore, 32 hexadecimal digits. */
   next(prefix: string): string
@@ -17,8 +17,8 @@ let writtenMs = 0
 let timeDigits = ''
 
 /**
- * Ids made of the time in milliseconds and 80 random bits, as UUIDs of version 7 are (RFC 9562, section 5.7). Rows inserted
- * together are adjacent in a database index; random ids would touch one index page per row.
+ * Ids of the time in milliseconds and 80 random bits, like version 7 UUIDs (RFC 9562, section 5.7). Rows inserted together
+ * are adjacent in a database index; random ids would touch one index page per row.
  */
 export const timeOrderedIds: Ids = {
   next(prefix) {

@@ -23,8 +23,8 @@ export interface CallerJson {
 
 /**
  * Reads a caller's JSON body.
- * @throws GatewayError `invalid_json` when it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a
- *   `__proto__` member, which would otherwise travel into objects that are copied.
+ * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a
+ *   `__proto__` member, which would reach copied objects.
  */
 export function readCallerJson(bytes: Uint8Array): CallerJson {
   let text: string

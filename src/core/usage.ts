@@ -1,7 +1,7 @@
 /**
- * What a call consumed, in one shape for all vendors. A field is absent when the vendor said nothing about it; zero is a
- * statement. Totals include their parts: `inputTokens` counts cached and cache-written tokens too, `outputTokens` counts
- * reasoning, so that vendors which report them apart (Anthropic) and together (OpenAI) end up equal.
+ * What a call consumed, in one shape for all vendors. A field is absent if the vendor did not report it; zero is a reported
+ * value. Totals include their parts: `inputTokens` counts cached and cache-written tokens too, and `outputTokens` counts
+ * reasoning. Vendors that report the parts separately (Anthropic) and together (OpenAI) therefore give equal usage.
  */
 export interface Usage {
   /** All input tokens: fresh, read from a cache, and written to one. */
@@ -10,7 +10,7 @@ export interface Usage {
   readonly cachedInputTokens?: number
   /** The part of `inputTokens` that was written to the vendor's prompt cache. */
   readonly cacheWriteTokens?: number
-  /** The part of `cacheWriteTokens` that the cache keeps for an hour instead of minutes. */
+  /** The part of `cacheWriteTokens` that is cached for an hour instead of minutes. */
   readonly cacheWrite1hTokens?: number
   /** All output tokens: visible and reasoning. */
   readonly outputTokens?: number
@@ -28,7 +28,7 @@ export interface Usage {
   readonly videoSeconds?: number
   /** Characters (code points) spoken. */
   readonly characters?: number
-  /** Searches of the web that the vendor made. */
+  /** Web searches by the vendor. */
   readonly webSearches?: number
 }
 

@@ -10,7 +10,7 @@ export function countCharacters(text: string): number {
   return count
 }
 
-/** Does a text have at most so many characters? Reads no more than twice that many units of a longer one. */
+/** Does a text have at most so many characters? Reads at most twice as many units of a longer one. */
 export function hasAtMost(text: string, characters: number): boolean {
   // A character takes at most two units, so what is longer need not be counted.
   return text.length <= characters || (text.length <= 2 * characters && countCharacters(text) <= characters)

@@ -10,10 +10,10 @@ import type { ErrorDialect } from './error-dialect.ts'
 import type { Operation, VendorCall } from './operation.ts'
 import type { TaskBehaviour } from './task.ts'
 
-/** An address in a request that somebody will fetch from. */
+/** An address in a request that the gateway or the vendor will fetch. */
 export interface CallerUrl {
   readonly url: string
-  /** Where it stands: `input.messages[0].content[1].image`. */
+  /** Its path in the request: `input.messages[0].content[1].image`. */
   readonly param: string
 }
 
@@ -45,7 +45,7 @@ export interface Continuation<Request> {
   of(request: Request): ContinuationRequest
   /** The field that names the answer to be continued. */
   readonly param: string
-  /** Prefix of ids for answers to which the vendor gives none. */
+  /** Prefix of ids for answers without a vendor id. */
   readonly idPrefix: string
   /** How long a stored answer can be continued, in milliseconds. */
   readonly retentionMs: Readonly<Record<Tier, number>>
@@ -54,8 +54,8 @@ export interface Continuation<Request> {
 }
 
 /**
- * Everything that the gateway knows of one endpoint that calls models: where it is, what a request looks like, what it costs
- * at most, how a vendor is asked and how errors read. Nothing else in the gateway knows it by name.
+ * Everything that the gateway knows about one endpoint that calls models: its path, its request, its highest cost, its
+ * vendor operation and its error dialect. Shared code never names an endpoint.
  *
  * `Offers` is the part of a vendor that carries it out, such as `{ readonly chat?: ChatOperation }`.
  */
@@ -69,16 +69,16 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly errors: ErrorDialect
   /** Where one path takes several shapes of request: the endpoint of each, by the model's protocol. */
   readonly shapes?: ReadonlyMap<string, Endpoint>
-  /** Status and code for a model that does not exist, where they are not 404 `model_not_found`. */
+  /** Status and code for an unknown model, if they are not 404 `model_not_found`. */
   readonly unknownModel?: { readonly status: number; readonly code: string }
   /**
-   * True for work that the vendor charges for as soon as it has the request: once its bytes have left and no answer came,
-   * nobody is asked again.
+   * True for a paid job: the vendor charges for it as soon as it has the request. Once its bytes were sent without an
+   * answer, there is no retry.
    */
   readonly isPaidJob?: boolean
-  /** True for what costs nothing: no price is needed, and no money is held. */
+  /** True for a free endpoint: it needs no price, and no money is held. */
   readonly isFree?: boolean
-  /** True when a second vendor may be asked while the first one is slow: whole answers that can be made twice without harm. */
+  /** True if hedging is allowed: JSON responses that can safely be produced twice. */
   readonly canHedge?: boolean
   /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */
   readonly isSticky?: boolean
@@ -97,7 +97,7 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * @throws GatewayError `invalid_request` naming the field.
    */
   formBody?(form: Form): { readonly model?: unknown }
-  /** Loads what answering takes, such as an encoder, before money is held; undefined when there is nothing to load. */
+  /** Loads what answering needs, such as an encoder, before money is held; undefined if nothing needs loading. */
   prepare?(request: Request): Promise<void> | undefined
   /** Is the answer sent while it arrives? */
   isStream(request: Request): boolean
@@ -121,17 +121,17 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly priceFieldNames?: readonly string[]
   /** Names of price fields for which a vendor charges extra: a call that has one needs a price row that names it. */
   readonly surcharges?: readonly string[]
-  /** Those of the price fields that reach a vendor; absent: all. What a translation leaves out is not charged. */
+  /** Those of the price fields that reach a vendor; absent: all. Fields that a translation drops are not charged. */
   priceFieldsAt?(fields: BillingFields, vendor: Offers): BillingFields
 
   /**
-   * How a call is carried out at a vendor; undefined when the vendor does not offer it.
-   * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what the vendor cannot do.
+   * The operation at a vendor; undefined if the vendor does not offer it.
+   * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the unsupported field.
    */
   createOperation(vendor: Offers, call: VendorCall<Request>): Operation | undefined
   /** Media that must be fetched for a vendor first; absent, and undefined: none. */
   remoteMedia?(request: Request, vendor: Offers, model: VendorCall<Request>['model']): RemoteMedia<Request> | undefined
-  /** The turns of a request as vendors look through them for reasoning of their own; absent: the request itself. */
+  /** The turns of a request in which vendors look for their own reasoning; absent: the request itself. */
   conversation?(request: Request): { readonly model: string }
 
   /** Present where answers can be continued by their id. */

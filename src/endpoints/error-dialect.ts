@@ -5,7 +5,7 @@ import { sseData } from '../wire/sse.ts'
 export interface ErrorDialect {
   /** The JSON text of an error answer. */
   body(error: GatewayError, requestId: string): string
-  /** The HTTP status of an error, where the dialect has one of its own; absent: the error's. */
+  /** The HTTP status of an error in this dialect; absent: the error's own. */
   status?(error: GatewayError): number
   /** An error event for a stream of events that has begun; the connection is ended after it. */
   streamEvent(error: GatewayError): string

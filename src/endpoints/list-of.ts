@@ -1,9 +1,10 @@
 import { z } from 'zod'
 
 /**
- * A list whose items are checked one after the other up to the first that is at fault. `z.array(item)` goes on and keeps an
- * issue of each, so a body of megabytes of wrong items would take gigabytes, and more issues than a function call has room
- * for. Items stay as they came: neither defaults nor changes of `item` reach them. As JSON Schema the list shows its items.
+ * A list whose items are checked one after the other up to the first invalid one. `z.array(item)` continues and keeps an
+ * issue for each item, so a body of megabytes of wrong items would take gigabytes, and more issues than a function call has
+ * arguments for. Items are not changed: neither defaults nor transforms of `item` apply. As JSON Schema the list shows its
+ * items.
  */
 export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<z.ZodType<z.output<Item>>> {
   const { $schema: _draft, ...shown } = z.toJSONSchema(item, { unrepresentable: 'any' })

@@ -10,8 +10,8 @@ export interface VendorCall<Request> {
   /** The validated request. Never written to. */
   readonly request: Request
   /**
-   * The caller's own bytes of `request` when they are in the vendor's dialect, else undefined. No object in them has two
-   * members of one name, so they say what `request` says.
+   * The caller's own bytes of `request` if they are in the vendor's dialect, else undefined. No object in them repeats a
+   * member name, so they equal `request`.
    */
   readonly bytes: Uint8Array | undefined
   readonly model: CatalogModel
@@ -22,8 +22,8 @@ export interface VendorCall<Request> {
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
   /**
-   * What so much usage costs the caller, in decimal dollars; undefined when it has no price. Absent when billing is off.
-   * Written as `cost` into the usage that a caller asked for.
+   * The caller's cost of this usage, in decimal dollars; undefined if it has no price. Absent when billing is off.
+   * Written as `cost` into the usage that a caller requested.
    */
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
   /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */
@@ -36,7 +36,7 @@ export interface VendorCall<Request> {
 export interface Conversation {
   /** The vendor's own id of the answer that is continued; undefined: a new conversation. */
   readonly previousUpstreamId: string | undefined
-  /** A fresh id, for an answer to which the vendor gives none. */
+  /** A new id, for an answer without a vendor id. */
   readonly freshId: string
 }
 
@@ -46,9 +46,9 @@ export interface WireRequest {
   readonly path: string
   /** Flat list: name, value, name, value; credentials and content type included. */
   readonly headers: readonly string[]
-  /** In pieces where it holds a caller's files, which are not copied. */
+  /** Chunked if it contains a caller's files, which are not copied. */
   readonly body: Uint8Array | string | readonly Uint8Array[]
-  /** Request fields that the vendor has no equivalent for and that were left out; reported to the caller. */
+  /** Request fields without an equivalent at the vendor, which were dropped; reported to the caller. */
   readonly dropped: readonly string[]
 }
 
@@ -75,15 +75,15 @@ export interface AcceptedTask {
 export interface AnswerBody {
   readonly chunks: readonly Uint8Array[]
   readonly usage: Usage | undefined
-  /** True when the vendor answered that it made nothing; such an answer is not charged for. */
+  /** True if the vendor reported that it made nothing; such an answer is not charged. */
   readonly isRefusal?: boolean
   /** Set where the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
-  /** Set when the answer is not the result but the promise of one. */
+  /** Set if the answer is a task and not the result. */
   readonly task?: AcceptedTask | undefined
 }
 
-/** One call as it is carried out at one vendor: what to send, and how to read what comes back. */
+/** One call at one vendor: the requests to send, and how to read the responses. */
 export interface Operation {
   /**
    * More than one only where the work had to be split: sent a few at once; for a stream, one after another. None: the answer
@@ -98,7 +98,9 @@ export interface Operation {
 
 /** Reads answers that are in the caller's dialect already: bytes through, with only what must change changed. */
 export interface PassThroughReader<Request> {
-  /** The caller's body of a whole 2xx answer. Undefined when it is not what the vendor promises (the caller then gets 502). */
+  /**
+   * The caller's body of a buffered 2xx answer. Undefined if the vendor's answer is malformed (the caller then gets 502).
+   */
   fromWire(chunks: readonly Uint8Array[], call: VendorCall<Request>): AnswerBody | undefined
   /** Reads a streamed 2xx answer; absent where answers are never streamed. */
   stream?(call: VendorCall<Request>): StreamTransform
@@ -111,13 +113,13 @@ export interface PassThrough<Request> extends PassThroughReader<Request> {
 }
 
 /**
- * What a vendor offers for an endpoint whose dialect it speaks itself: what the caller sent goes out with only the model, and
- * what must not pass, changed. All functions are pure: no I/O, clock, environment or logger.
+ * A vendor's operation for an endpoint in its own dialect. The caller's request is sent with only the model, and forbidden
+ * fields, changed. All functions are pure: no I/O, clock, environment or logger.
  */
 export interface PassThroughOperation<Request> extends PassThroughReader<Request> {
   /**
-   * @throws GatewayError `unsupported_parameter` naming the field when the request asks for something that the vendor
-   *   cannot do and that must not be dropped.
+   * @throws GatewayError `unsupported_parameter` naming the field if the vendor does not support it and it must not be
+   *   dropped.
    */
   toWire(call: VendorCall<Request>): WireRequest
 }
@@ -133,7 +135,7 @@ export function passThrough<Request>(
 ): Operation {
   if (call.stream && reader.stream === undefined) {
     throw new GatewayError('unsupported_parameter', {
-      message: 'stream: this model answers as a whole only',
+      message: 'stream: this model does not stream',
       param: 'stream',
     })
   }
@@ -161,7 +163,7 @@ class PassedThrough<Request> implements Operation {
   }
 }
 
-/** For operations whose answers are always whole. */
+/** For operations that never stream. */
 export function neverStreams(): never {
   throw new TypeError('this operation never streams')
 }

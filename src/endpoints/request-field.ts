@@ -11,8 +11,8 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 }
 
 /**
- * Checks a request against its schema and gives it back as it came, unknown fields included.
- * @throws GatewayError `invalid_request` whose `param` names the first field at fault.
+ * Checks a request against its schema and returns it unchanged, unknown fields included.
+ * @throws GatewayError `invalid_request` whose `param` names the first invalid field.
  */
 export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request {
   const result = outcomeOf(schema, body)
@@ -39,13 +39,13 @@ type Issue = z.core.$ZodIssue
 interface Fault {
   readonly path: PropertyKey[]
   readonly message: string
-  /** True when a value of the right type breaks a bound, which says more than "expected another type". */
+  /** True if a value of the right type exceeds a bound, which is more specific than "expected another type". */
   readonly isBound: boolean
 }
 
 /**
- * A union's issue says only that nothing fitted; the issue of the branch that came furthest says what is wrong: deepest,
- * then at a bound rather than at the type, then latest in a list.
+ * A union's own issue is only "invalid input", so the issue of the closest branch is used: the deepest, then a bound rather
+ * than a type, then the latest in a list.
  */
 function mostSpecificIssue(issues: readonly Issue[]): Fault {
   const first = issues[0]

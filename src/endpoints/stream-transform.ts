@@ -3,16 +3,16 @@ import type { Usage } from '../core/usage.ts'
 /** A vendor's complaint, read from an error answer or from an error event inside a stream. */
 export interface VendorFailure {
   /**
-   * Whose fault it is.
-   * `caller`: the request itself is at fault; status and text go back to the caller and nobody else is tried.
+   * Error classification.
+   * `caller`: the request itself is invalid; status and text go back to the caller, and there is no retry.
    * `rate_limited`: too many requests at the vendor. `operator`: the vendor's account, key, quota or model id, which the
-   * caller must not see. `unavailable`: overload or a server fault. `timeout`: the vendor gave up in time.
-   * `invalid_response`: the answer cannot be used.
+   * caller must not see. `unavailable`: overload or a server fault. `timeout`: the vendor reported a timeout.
+   * `invalid_response`: the answer is malformed.
    */
   readonly kind: 'caller' | 'rate_limited' | 'operator' | 'unavailable' | 'timeout' | 'invalid_response'
   /**
-   * What the operator's matter is about, where the vendor says it: the model alone, so that the key goes on serving others, or
-   * the key, its account or its quota. Absent: 401, 402, 403 and 429 are about the key, everything else about the model.
+   * The subject of an operator error, if the vendor names it: only the model, so that the key keeps serving others, or the
+   * key, its account or its quota. Absent: 401, 402, 403 and 429 concern the key, everything else the model.
    */
   readonly concerns?: 'key' | 'model' | undefined
   /** The vendor's HTTP status; 0 when the failure came inside a stream or without an answer. */
@@ -28,15 +28,15 @@ export interface VendorFailure {
 }
 
 /**
- * Work that takes milliseconds for one network read, done in steps, so that everything else in the process gets its turns in
- * between. `push` and `end` of the transform do at once whatever is left.
+ * CPU-bound work of milliseconds per network read, done in steps, so that everything else in the process runs in between.
+ * `push` and `end` of the transform finish remaining work at once.
  */
 export interface IncrementalEncoder {
-  /** Takes one network read, as `push` does, but leaves the work for {@link next}. */
+  /** Takes one network read, like `push`, but defers the work to {@link next}. */
   take(chunk: Uint8Array): void
-  /** Is anything left to do? `end` should not be called before it is done. */
+  /** Is work left? `end` should not be called before it is done. */
   readonly hasWork: boolean
-  /** Does a millisecond or so of the work; gives the caller's bytes for it, or undefined when there are none. */
+  /** Does about a millisecond of the work; returns the caller's bytes for it, or undefined if there are none. */
   next(): Uint8Array | string | undefined
 }
 
@@ -53,27 +53,27 @@ export interface AnswerIds {
  * Used for one answer only.
  */
 export interface StreamTransform {
-  /** Takes one network read; gives the caller's bytes for it, or undefined when there are none yet. */
+  /** Takes one network read; returns the caller's bytes for it, or undefined if there are none yet. */
   push(chunk: Uint8Array): Uint8Array | string | undefined
-  /** The vendor's body ended without a network fault; gives the last bytes for the caller, if any. */
+  /** The vendor's body ended without a network fault; returns the last bytes for the caller, if any. */
   end(): Uint8Array | string | undefined
   /** True once something was given that a caller would keep; response headers are held back until then. */
   readonly hasContent: boolean
   /** True once the vendor's answer is known to be whole. A body that ends before that was cut. */
   readonly isComplete: boolean
-  /** True between two events, where a comment line may stand. */
+  /** True between two events, where a comment line is allowed. */
   readonly atBoundary: boolean
-  /** An error the vendor sent inside the stream; nothing is given after it. */
+  /** An error the vendor sent inside the stream; nothing is returned after it. */
   readonly failure: VendorFailure | undefined
-  /** The vendor's last word on usage so far. */
+  /** The vendor's latest usage report. */
   readonly usage: Usage | undefined
   /** A lower bound of the output tokens seen, for answers that are cut before usage arrives. */
   readonly outputTokensSeen: number
-  /** True when the vendor said that it made nothing; such an answer is not charged for. Absent: never. */
+  /** True if the vendor reported that it made nothing; such an answer is not charged. Absent: never. */
   readonly isRefusal?: boolean
   /** Set once they are known, where the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
-  /** Settles when what the transform needs is loaded; nothing must be pushed before. Absent: it needs nothing. */
+  /** Resolves when the transform is ready; nothing must be pushed before. Absent: always ready. */
   readonly ready?: Promise<void> | undefined
   /** Set when the work is CPU-bound: one step of one such stream is then done in a turn of the event loop. */
   readonly encoder?: IncrementalEncoder | undefined

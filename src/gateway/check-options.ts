@@ -41,7 +41,7 @@ const KNOWN: readonly string[] = [
 ] satisfies (keyof GatewayOptions)[]
 
 /**
- * Checks options at start, so that a slip in the configuration is an error then and not at the first request.
+ * Checks options at start, so that a configuration mistake fails then and not at the first request.
  * @throws TypeError naming the option.
  */
 export function checkOptions(options: GatewayOptions): void {
@@ -88,11 +88,11 @@ export function checkOptions(options: GatewayOptions): void {
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
-  // An id that a replayed answer gives must lead to its task.
+  // A replayed answer contains a task id, which must still exist.
   const { taskRetentionDays = SHORTEST_TASK_RETENTION_DAYS } = options
   if (!(typeof taskRetentionDays === 'number' && taskRetentionDays >= SHORTEST_TASK_RETENTION_DAYS))
     throw new TypeError(
-      `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key names its task for 24 hours`,
+      `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
     )
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
@@ -102,7 +102,7 @@ export function checkOptions(options: GatewayOptions): void {
 const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]
 
 /**
- * Checks what decides on the way of requests.
+ * Checks the routing options.
  * @throws TypeError naming the member.
  */
 export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strategy' | 'fallback'>): void {

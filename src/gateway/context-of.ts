@@ -37,7 +37,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   const clock = options.clock ?? systemClock
   const holdTtlMs = options.holdTtlMs ?? DEFAULT_HOLD_TTL_MS
   const given = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
-  // A hold must not expire under its request, which would then go uncharged.
+  // A hold must not expire before its request ends, which would then go uncharged.
   const timeouts: Timeouts = { ...given, totalMs: Math.min(given.totalMs, holdTtlMs) }
   const logger = options.logger ?? silentLogger
   const store = options.store ?? memoryStore()

@@ -10,31 +10,31 @@ import { priceRequest } from '../pipeline/pricing.ts'
 import { estimateFor } from '../pipeline/usage-estimate.ts'
 import type { Principal } from '../stores/principal.ts'
 
-/** What a request would cost at most. */
+/** The highest cost of a request. */
 export interface CostEstimate {
   /** Id of the endpoint: `chat`. */
   readonly endpoint: string
-  /** Public id of the model asked for. */
+  /** Public id of the requested model. */
   readonly model: string
   readonly billing: 'on' | 'off'
   readonly currency: 'USD'
-  /** Dollars that would be held, as a decimal string; null when billing is off. */
+  /** Dollars that would be held, as a decimal string; null if billing is off. */
   readonly cost: string | null
-  /** The upper estimate that the amount was computed from. */
+  /** The upper estimate behind the amount. */
   readonly usage: Usage
 }
 
-/** A request that is looked at and not carried out. */
+/** A request to price without running it. */
 export interface PricedRequest {
-  /** Id of the endpoint it is meant for: `chat`, `embeddings`, `images`. */
+  /** Id of its endpoint: `chat`, `embeddings`, `images`. */
   readonly endpoint: string
   /** The JSON body. */
   readonly body: unknown
 }
 
 /**
- * Says what a request would be held for: it is checked and priced as a real one, with the same errors, but takes nothing from
- * a limit, holds no money and reaches no vendor. A conversation that it continues is not looked up.
+ * Computes the hold of a request. It is checked and priced like a real one, with the same errors, but takes nothing from a
+ * limit, holds no money and reaches no vendor. A conversation that it continues is not looked up.
  * @throws GatewayError `invalid_request` for an unknown endpoint, `model_not_priced`, and whatever checking the request throws.
  */
 export async function estimateCost(

@@ -19,7 +19,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 export interface FixedKey {
   /** The key itself, as callers send it. */
   readonly key: string
-  /** The account that pays; made at start when it does not exist. */
+  /** The account that pays; created at start if it does not exist. */
   readonly account: string
   readonly tier?: Tier
   readonly limits?: RateLimits
@@ -27,46 +27,46 @@ export interface FixedKey {
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
-  /** Whom to call. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
+  /** The vendors. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
   readonly vendors: readonly Vendor[]
-  /** Endpoints of the host's own, beside the built-in ones; made by `defineEndpoint`. */
+  /** The host's own endpoints, in addition to the built-in ones; made by `defineEndpoint`. */
   readonly endpoints?: readonly Endpoint[]
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[]
   /** Prices per model and meter. Required unless `billing` is `'off'`. */
   readonly prices?: PriceFile | Prices
-  /** `'off'`: nothing is held or charged, whatever the balances. */
+  /** `'off'`: nothing is held or charged; balances are ignored. */
   readonly billing?: 'off'
   /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
   readonly store?: GatewayStore
-  /** Keys known from the start, beside those in the store. */
+  /** Keys known from the start, in addition to those in the store. */
   readonly keys?: readonly FixedKey[]
-  /** Replaces key look-up altogether: the host tells who is calling. */
+  /** Replaces key look-up completely: the host identifies the caller. */
   readonly authenticate?: Authenticate
-  /** Each holds for every key that does not set this limit itself. Default: none. */
+  /** Limits for every key that does not set them itself. Default: none. */
   readonly limits?: RateLimits
   readonly rateLimiter?: RateLimiter
   readonly concurrencyLimiter?: ConcurrencyLimiter
   /** Defaults: connect 5 s, first byte 120 s, idle 60 s, total 600 s. */
   readonly timeouts?: Partial<Timeouts>
-  /** How requests find a vendor where several could answer. */
+  /** How requests choose among several candidates. */
   readonly routing?: RoutingOptions
   /**
-   * Opens `GET /healthz?verbose`, which shows the state of vendors and keys, to whoever sends it as bearer token: at least 24
-   * characters. Default: nobody.
+   * Opens `GET /healthz?verbose`, which shows the state of vendors and keys, to requests with this bearer token: at least
+   * 24 characters. Default: closed.
    */
   readonly operatorKey?: string
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number
-  /** How long a hold lives when nothing ends it, in milliseconds. Default 15 minutes. A total timeout above it is cut to it. */
+  /** Lifetime of a hold that nothing ends, in milliseconds. Default 15 minutes. A longer total timeout is reduced to it. */
   readonly holdTtlMs?: number
   /**
-   * What happens at the vendor when a caller leaves: `cancel` stops the call, `drain` reads it to its end, for at most
-   * `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`.
-   * Default `cancel`.
+   * What happens at the vendor when a caller disconnects: `cancel` aborts the call, `drain` reads it to its end, for at
+   * most `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings:
+   * 'drain' }`. Default `cancel`.
    */
   readonly disconnect?: DisconnectPolicies
-  /** Longest time that an abandoned call is read on under the policy `drain`. Default 30,000. */
+  /** Longest time that an abandoned call is read under the policy `drain`. Default 30,000. */
   readonly drainMs?: number
   /**
    * Output tokens that one answer of a chat is held for when its request sets no bound and the model can say more. Default 16,384.
@@ -83,17 +83,17 @@ export interface GatewayOptions {
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
   /**
-   * Signs webhooks of accounts that have no secret of their own: `whsec_` and base64 of 24 to 64 bytes. Without it, and
-   * without an account's own secret, a request with `webhook_url` is refused.
+   * Signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. Without it, and without an
+   * account's own secret, a request with `webhook_url` is refused.
    */
   readonly webhookSecret?: string
-  /** How long a task may take before it is given up and its money freed, in milliseconds. Default 24 hours. */
+  /** Longest time for a task, in milliseconds; then it fails and its hold is released. Default 24 hours. */
   readonly taskDeadlineMs?: number
-  /** How often a task's vendor is asked about it, in milliseconds. Default: what the vendor recommends. */
+  /** How often a task is polled at its vendor, in milliseconds. Default: as the vendor recommends. */
   readonly taskPollIntervalMs?: number
   /**
-   * How many days a task is kept after its end, with the messages about it; then its id is unknown. Default 90, at least 1, for
-   * as long as an Idempotency-Key names its task; `Infinity`: for ever.
+   * How many days a task and its webhook messages are kept after its end; then its id is unknown. Default 90, at least 1,
+   * because an Idempotency-Key returns its task id for that long; `Infinity`: for ever.
    */
   readonly taskRetentionDays?: number
   /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */

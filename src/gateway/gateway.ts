@@ -26,37 +26,39 @@ import { RequestContext, type ServerState, serve } from './serve-request.ts'
 import { warnOfPrices } from './unused-prices.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
-/** Holds whose time is over are looked for this often, and more often where holds live shortly. */
+/** Interval of the search for expired holds; shorter if holds have a short lifetime. */
 const LONGEST_SWEEP_INTERVAL_MS = 30_000
 const SHORTEST_SWEEP_INTERVAL_MS = 1_000
 
-/** Most holds that are ended in one transaction. */
+/** Most holds ended in one transaction. */
 const SWEEP_BATCH = 500
 
-/** What a host decides for requests that it makes in its own process. */
+/** The host's choices for requests in its own process. */
 export interface InProcessOptions {
-  /** Where they go. Callers over HTTP have no such choice. */
+  /** Routing. Callers over HTTP have no such choice. */
   readonly route?: RouteOverride
 }
 
-/** An AI gateway in this process. Mount it by an adapter, call it by `fetch`, or in process by `client`. */
+/** An AI gateway in this process. Mount it with an adapter, call it with `fetch`, or in process with `client`. */
 export interface Gateway extends ExchangeHandler {
-  /** Takes over one request; for adapters. Never throws. */
+  /** Handles one request; for adapters. Never throws. */
   handle(request: GatewayRequest, sink: ByteSink): void
   /** Answers a web-standard request. */
   fetch(request: Request): Promise<Response>
-  /** A client that calls the gateway in this process as `principal`, without HTTP: same limits, same bill. */
+  /** A client that calls the gateway in this process as `principal`, without HTTP. The same limits and billing apply. */
   client(principal: Principal, options?: InProcessOptions): GatewayClient
-  /** The gateway as one caller uses it, by the same paths but without credentials: same limits, same bill, same isolation. */
+  /**
+   * The gateway for one caller, with the same paths but without credentials. The same limits, billing and isolation apply.
+   */
   exchangeAs(principal: Principal, options?: InProcessOptions): ExchangeHandler
   /**
-   * Finds out who sent a request, by its headers alone; for what is mounted beside the gateway and takes the same keys.
+   * Identifies the sender of a request from its headers; for handlers beside the gateway that accept the same keys.
    * @throws GatewayError `invalid_api_key`, `gateway_closing` or `store_unavailable`.
    */
   authenticate(request: GatewayRequest): Promise<Principal>
   /**
-   * Says what a request would be held for; nothing is held, counted or sent.
-   * @throws GatewayError for a request that would be refused before a limit or a balance is asked.
+   * Computes the hold of a request; nothing is held, counted or sent.
+   * @throws GatewayError for a request that would be refused before limits and balance are checked.
    */
   estimate(principal: Principal, request: PricedRequest): Promise<CostEstimate>
   /** What the catalog's models cost by the price list in force; undefined when billing is off. */
@@ -112,7 +114,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         deliverer.start()
       }
     })
-    // A store that could not be opened is tried again by the next request.
+    // The next request retries opening the store.
     starting.catch(() => {
       starting = undefined
     })
@@ -154,7 +156,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     client: (principal, inProcess) =>
       createClient({
         baseURL: 'http://gateway.invalid/v1',
-        // Nothing gets lost on the way, and what the gateway refuses it has tried itself.
+        // In process no network can fail, and the gateway has already retried what it reports.
         maxRetries: 0,
         fetch: fetchHandler(exchangeAs(principal, inProcess)),
       }),

@@ -1,10 +1,10 @@
 import type { Clock } from '../core/clock.ts'
 
-/** A request under way. */
+/** A request in progress. */
 export interface Underway {
-  /** Ends its vendor calls, so that it settles what it has and answers. */
+  /** Aborts its vendor calls, so that it settles and answers. */
   abort(): void
-  /** Where {@link InFlight} keeps it; written by nobody else. */
+  /** Its position in {@link InFlight}; written there only. */
   place: number
 }
 
@@ -12,8 +12,8 @@ export interface Underway {
 const SETTLE_GRACE_MS = 5_000
 
 /**
- * The requests under way, for a shutdown that loses none of them. A list in which each knows its place, so that adding and
- * removing cost the same however many there are.
+ * The requests in progress, for a graceful shutdown. A list in which each entry knows its position, so adding and removing
+ * take constant time.
  */
 export class InFlight {
   readonly #requests: Underway[] = []
@@ -37,7 +37,7 @@ export class InFlight {
     return this.#requests.length
   }
 
-  /** Waits until all requests have ended; after `drainMs` it ends the rest. */
+  /** Waits until all requests have ended; after `drainMs` it aborts the rest. */
   async drain(clock: Clock, drainMs: number): Promise<void> {
     if (await this.#emptyWithin(clock, drainMs)) return
     for (const request of [...this.#requests]) request.abort()

@@ -6,10 +6,10 @@ import type { KeyRecord } from '../stores/key-store.ts'
 import type { Account } from '../stores/ledger.ts'
 import type { Authenticate, Principal } from '../stores/principal.ts'
 
-/** How long a key that was found is trusted without asking the store again. A revoked key stops within this time. */
+/** How long a found key is cached. A revoked key stops within this time. */
 const CACHE_MS = 5_000
 
-/** Most keys that are remembered at once. */
+/** Most cached keys. */
 const MAX_CACHED_KEYS = 10_000
 
 interface CachedPrincipal {
@@ -18,8 +18,8 @@ interface CachedPrincipal {
 }
 
 /**
- * Authenticates by the keys of a store. Keys are looked up by their SHA-256, so neither the look-up's time nor the store
- * tells anything about a key. Unknown keys are not remembered: nobody can fill the memory with guesses.
+ * Authenticates by the keys of a store. Keys are looked up by their SHA-256, so neither the store nor the time of the
+ * look-up reveals anything about a key. Unknown keys are not cached, so guesses cannot fill the memory.
  */
 export function keyAuthentication(store: GatewayStore, clock: Clock): Authenticate {
   const cache = new Map<string, CachedPrincipal>()
@@ -61,7 +61,7 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
   }
 }
 
-/** A store that cannot be asked is no verdict on the key: the caller gets 503 and may try again. */
+/** A failing store does not make the key invalid: the caller gets 503 and may retry. */
 async function readStore(
   store: GatewayStore,
   hash: string,

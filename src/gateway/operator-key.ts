@@ -2,12 +2,12 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { GatewayRequest } from '../core/exchange.ts'
 import { bearerToken } from '../pipeline/authenticate.ts'
 
-/** Fewest characters of the key: one that can be guessed would show the state of the vendors to anybody. */
+/** Fewest characters of the key: a key that can be guessed would expose the state of the vendors. */
 export const SHORTEST_OPERATOR_KEY = 24
 
 /**
- * Does a request bear the operator's key? Digests are compared, in constant time, so that neither the key nor its length shows
- * in how long it takes. Without an operator's key nobody bears it.
+ * Does a request carry the operator's key? Digests are compared in constant time, so the duration reveals neither the key
+ * nor its length. Without a configured key the result is always false.
  */
 export function bearsOperatorKey(request: GatewayRequest, operatorKey: string | undefined): boolean {
   const given = bearerToken(request.header('authorization'))

@@ -15,17 +15,17 @@ export interface ListedPrice {
 /** One field of a request that prices may depend on, and the values that the catalog lists for it. */
 interface Axis {
   readonly field: string
-  /** Undefined stands for a request without the field. */
+  /** Undefined: a request without the field. */
   readonly values: readonly (string | undefined)[]
 }
 
 type Fields = Readonly<Record<string, string>>
 
 /**
- * The prices of every model of the catalog, as the price list has them; of one meter the price with the most conditions that
- * hold counts. Rows for anything else, such as what the operator pays a vendor, are left out. A list that does not tell its rows
- * is asked for each combination of size, quality and tier that the catalog knows for a model: one without a price is left out,
- * and so is a field that makes no difference.
+ * The prices of every model of the catalog. For one meter the matching price with the most conditions counts. Other rows,
+ * such as the operator's own costs at a vendor, are left out. A list that cannot enumerate its rows is queried for each
+ * combination of size, quality and tier that the catalog has for a model. Combinations without a price, and fields that
+ * make no difference, are left out.
  */
 export function priceList(catalog: Catalog, prices: Prices): readonly ListedPrice[] {
   const rows = prices.rows?.()
@@ -39,7 +39,7 @@ interface Listing extends ListedPrice {
   readonly prices: MeterPrice[]
 }
 
-/** Rows of one model under the same conditions stand together. */
+/** Groups the rows of one model by their conditions. */
 function addRow(
   byModel: Map<string, Map<string, Listing>>,
   { model, meter, amount, per = 1, when = {} }: PriceRow,
@@ -70,7 +70,7 @@ function isIndifferent({ field, values }: Axis, rest: Fields, quote: (fields: Fi
   return values.every((value) => JSON.stringify(quote(withField(rest, field, value))) === without)
 }
 
-/** The fields that the endpoints bill by, as far as the catalog lists their values. */
+/** The fields that endpoints bill by, with the values that the catalog lists. */
 function axesOf({ protocol, image, video }: CatalogModel): readonly Axis[] {
   const axes: Axis[] = []
   if (image?.sizes !== undefined) {

@@ -4,19 +4,19 @@ import type { RouteTable } from '../routing/route-table.ts'
 
 /** One of the operator's keys at a vendor, and its circuit and load. The key itself is not in it. */
 export interface KeyReport {
-  /** Names the key: the vendor's id and 16 hexadecimal digits of the key's SHA-256. */
+  /** Credential id: the vendor's id and 16 hexadecimal digits of the key's SHA-256. */
   readonly credentialId: string
   /** Share of the vendor's calls. */
   readonly weight: number
   /** Its circuit: `closed`, `open` (no calls for a while), or `half-open` (the next request probes it). */
   readonly circuit: Circuit
-  /** Why it is open, or was last; null when it never was since the last success. */
+  /** Why it is open, or was last; null if it never opened since the last success. */
   readonly reason: OpenReason | null
   /** Unix milliseconds; null when it is closed. */
   readonly openUntilMs: number | null
   /** Failures since the last success. */
   readonly failures: number
-  /** Calls under way. */
+  /** Calls in progress. */
   readonly inFlight: number
   /** Moving average of the time to a whole answer or to a stream's first content, in milliseconds; null before the first. */
   readonly latencyMs: number | null
@@ -28,7 +28,7 @@ export interface KeyReport {
 export interface VendorReport {
   readonly vendor: string
   readonly origin: string
-  /** Calls under way, over all keys. */
+  /** Calls in progress, over all keys. */
   readonly inFlight: number
   /** Adaptive concurrency limit; above it, the vendor is skipped while others have room. */
   readonly limit: number
@@ -37,7 +37,7 @@ export interface VendorReport {
 
 /** Circuits, load and latencies of the vendors, as seen from this process. */
 export interface RouteReport {
-  /** Retries that may be made now. */
+  /** Retries available now. */
   readonly retriesLeft: number
   readonly vendors: readonly VendorReport[]
 }

@@ -2,7 +2,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import { TASK_ACTIONS, type TaskAction } from '../tasks/task-requests.ts'
 
-/** What a path leads to. */
+/** The target of a path. */
 export type Target =
   | { readonly kind: 'endpoint'; readonly endpoint: Endpoint }
   | { readonly kind: 'models' }
@@ -28,7 +28,7 @@ const readablePaths = new Map<string, Target>([
 ])
 const MODEL_PREFIX = '/v1/models/'
 
-/** Finds what a method and path lead to; `allow` when the path exists for other methods, undefined when it does not exist. */
+/** Finds the route of a method and path; `allow` if the path exists for other methods, undefined if it does not exist. */
 export function matchRoute(endpoints: EndpointTable, method: string, path: string): Match {
   const endpoint = endpoints.at(path)
   if (endpoint !== undefined) {
@@ -46,7 +46,7 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
 }
 
-/** The id is whatever stands between the slashes; whether it is one is found out later, with the same answer for all. */
+/** Any text between the slashes is the id; the look-up decides whether it exists, with the same answer for all. */
 function taskTarget(endpoints: EndpointTable, path: string): Extract<Target, { kind: 'task' }> | undefined {
   for (const endpoint of endpoints.withTasks) {
     if (!path.startsWith(`${endpoint.path}/`)) continue

@@ -19,7 +19,7 @@ import { bearsOperatorKey } from './operator-key.ts'
 import { routeReport } from './route-report.ts'
 import { matchRoute, type Target } from './routes.ts'
 
-/** The state of the gateway when a request comes in. */
+/** The server state when a request arrives. */
 export interface ServerState {
   readonly inFlight: InFlight
   readonly isClosing: boolean
@@ -28,13 +28,13 @@ export interface ServerState {
   readonly ready: (() => Promise<void>) | undefined
 }
 
-/** A request as it comes in. */
+/** A request as it arrives. */
 export class RequestContext {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   /** Who calls: set when the host vouches for the caller, and where nothing is called once the caller is known. */
   principal: Principal | undefined
-  /** What the host decides on the request's way; never set for callers over HTTP. */
+  /** The host's routing choice; never set for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
 
   constructor(
@@ -50,7 +50,7 @@ export class RequestContext {
   }
 }
 
-/** Answers one request from beginning to end. Never rejects: every fault becomes an answer, an event and a log line. */
+/** Answers one request. Never rejects: every fault becomes an answer, an event and a log line. */
 export async function serve(context: PipelineContext, server: ServerState, incoming: RequestContext): Promise<void> {
   const { request, sink } = incoming
   const requestId = context.ids.next('req')
@@ -79,7 +79,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
 }
 
 /**
- * The gateway's own state, and with `verbose` that of the vendors, for the operator alone.
+ * The gateway's own state, and with `verbose` the state of the vendors, for the operator only.
  * @throws GatewayError `invalid_api_key`.
  */
 function health(context: PipelineContext, { isClosing }: ServerState, request: GatewayRequest): object {

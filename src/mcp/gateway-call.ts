@@ -36,12 +36,12 @@ export function callGateway(
 ): Promise<GatewayAnswer> {
   return new Promise((resolve, reject) => {
     const exchange = new CallExchange(call, limitBytes, (outcome) => {
-      signal.removeEventListener('abort', exchange.leave)
+      signal.removeEventListener('abort', exchange.abort)
       if (outcome instanceof GatewayError) reject(outcome)
       else resolve(outcome)
     })
-    if (signal.aborted) exchange.leave()
-    else signal.addEventListener('abort', exchange.leave)
+    if (signal.aborted) exchange.abort()
+    else signal.addEventListener('abort', exchange.abort)
     if (!exchange.closed) handler.handle(exchange, exchange)
   })
 }
@@ -102,7 +102,7 @@ class CallExchange implements GatewayRequest, ByteSink {
     this.#byteLength += chunk.byteLength
     if (this.#byteLength > this.#limitBytes) {
       const message = `The answer is larger than ${this.#limitBytes} bytes.`
-      this.#leaveWith(new GatewayError('upstream_invalid_response', { message }))
+      this.#rejectWith(new GatewayError('upstream_invalid_response', { message }))
     } else this.#chunks.push(chunk)
     return true
   }
@@ -126,9 +126,9 @@ class CallExchange implements GatewayRequest, ByteSink {
   }
 
   /** The caller disconnects. */
-  readonly leave = (): void => this.#leaveWith(new GatewayError('client_closed_request'))
+  readonly abort = (): void => this.#rejectWith(new GatewayError('client_closed_request'))
 
-  #leaveWith(error: GatewayError): void {
+  #rejectWith(error: GatewayError): void {
     if (this.#isOver) return
     this.#hasLeft = true
     this.#chunks.length = 0

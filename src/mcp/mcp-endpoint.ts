@@ -67,7 +67,7 @@ export class McpEndpoint implements McpHandler {
     }
     this.#protocol = createMcpHandler(serve, {
       maxRequestBodySize: parts.bodyLimitBytes,
-      // Mostly mistakes of clients, which are told of them.
+      // Mostly client mistakes, which the client gets as errors.
       onerror: (error) => logger.debug('the MCP server reports', { error }),
     })
   }

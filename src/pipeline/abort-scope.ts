@@ -4,13 +4,13 @@ import type { ByteSink } from '../core/exchange.ts'
 /** What happens at the vendor when the caller disconnects: stop the call, or read it to the end within a bounded time. */
 export type DisconnectPolicy = 'cancel' | 'drain'
 
-/** A policy for everything, or one for each endpoint by its id; endpoints that are not named get `default`, or `cancel`. */
+/** A policy for everything, or one per endpoint by its id; endpoints that are not listed use `default`, or `cancel`. */
 export type DisconnectPolicies = DisconnectPolicy | Readonly<Record<string, DisconnectPolicy>>
 
-/** Most abandoned calls that are read on at the same time; further ones are stopped whatever the policy. */
+/** Most abandoned calls that are drained at the same time; further ones are aborted under any policy. */
 const MAX_DRAINING = 100
 
-/** Decides what to do about callers who disconnect, and bounds how much is read that no caller gets. */
+/** Decides what happens when callers disconnect, and limits how many abandoned calls are drained. */
 export class Disconnects {
   readonly drainMs: number
   readonly #policies: DisconnectPolicies
@@ -21,7 +21,7 @@ export class Disconnects {
     this.drainMs = drainMs
   }
 
-  /** Asks whether an abandoned call may be read on; when it may, `release` must be called once it is over. */
+  /** Asks whether an abandoned call may be drained. If so, `release` must be called when it is over. */
   mayDrain(endpointId: string): boolean {
     if (policyOf(this.#policies, endpointId) === 'cancel' || this.#draining >= MAX_DRAINING) return false
     this.#draining += 1
@@ -39,7 +39,10 @@ function policyOf(policies: DisconnectPolicies, endpointId: string): DisconnectP
   return own ?? 'cancel'
 }
 
-/** Tells when the caller disconnects. Watches the sink from the first moment, so that it is noticed while a vendor thinks. */
+/**
+ * Reports when the caller disconnects. Watches the sink from the start, so that a disconnect is noticed while a vendor
+ * works.
+ */
 export class DisconnectSignal {
   #isDisconnected = false
   #listener: (() => void) | undefined
@@ -55,7 +58,7 @@ export class DisconnectSignal {
     return this.#isDisconnected
   }
 
-  /** Sets the one listener; it is called at once if the caller has disconnected already. Undefined removes it. */
+  /** Sets the one listener; it is called at once if the caller has already disconnected. Undefined removes it. */
   set onDisconnect(listener: (() => void) | undefined) {
     this.#listener = listener
     if (this.#isDisconnected) listener?.()
@@ -106,7 +109,10 @@ export class AbortScope implements AbortableCall {
     this.#others = undefined
   }
 
-  /** The caller has disconnected: ends the calls, or drains them for a while where the policy says so. Later calls do nothing. */
+  /**
+   * The caller has disconnected: aborts the calls, or drains them for a while under the policy `drain`. Repeated calls do
+   * nothing.
+   */
   abandon(disconnects: Disconnects, endpointId: string, clock: Clock): void {
     if (this.#isAborted || this.#drain !== undefined) return
     if (!disconnects.mayDrain(endpointId)) this.abort()

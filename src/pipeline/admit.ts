@@ -14,7 +14,7 @@ import { estimateFor } from './usage-estimate.ts'
 export async function admit(context: PipelineContext, parsed: Parsed): Promise<Admitted> {
   const limits = parsed.principal.limits ?? context.limits
   const nowMs = context.clock.now()
-  // The host's own estimator may throw: nothing is taken before that is known.
+  // The host's own estimator may throw, so it runs before anything is taken.
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const lease = await acquireLease(context, limits, parsed, nowMs)
   const names = bucketNames(parsed.principal.keyId)
@@ -87,9 +87,9 @@ async function acquireLease(
 }
 
 /**
- * Gives the caller's lease back and corrects the token limit to what was used. Called once for every admitted request.
- * Never fails, because no answer is withheld for a limiter that is down: the host gets an `internal-error` event, and the
- * lease ends when it expires.
+ * Releases the caller's lease and corrects the token limit to the real usage. Called once for every admitted request. Never
+ * fails: a limiter that is down must not withhold an answer. The host then gets an `internal-error` event, and the lease
+ * expires.
  */
 export async function release(context: PipelineContext, admitted: Admitted, tokensUsed: number): Promise<void> {
   const { requestId, lease, tokenTake } = admitted

@@ -4,23 +4,23 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { AbortScope } from './abort-scope.ts'
 import { BufferedCall, type BufferedOutcome } from './buffered-call.ts'
-import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableAnswer } from './error-classification.ts'
+import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
 
-/** Most calls that a split batch has under way at the same time. */
+/** Most concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 export type AttemptOutcome =
   | { readonly kind: 'json'; readonly body: AnswerBody }
   | { readonly kind: 'stream'; readonly call: StreamCall }
   | { readonly kind: 'failed'; readonly failure: AttemptFailure }
 
-/** The same of a call that does not stream. */
+/** The result of a call that does not stream. */
 export type UnstreamedOutcome = Exclude<AttemptOutcome, { kind: 'stream' }>
 
-/** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
+/** Sends a prepared call to a vendor and reads the start of a stream, or a complete JSON response. */
 export function attempt(
   context: PipelineContext,
   vendor: Vendor,
@@ -64,7 +64,7 @@ function collectOne(
   })
 }
 
-/** Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use. */
+/** Sends several calls, some concurrently. The first failure aborts the rest, because the batch has failed. */
 async function collectAll(
   context: PipelineContext,
   vendor: Vendor,
@@ -100,13 +100,13 @@ const ABORTED = failureOfTransport({
 
 function problemOf(context: PipelineContext, vendor: Vendor, outcome: BufferedOutcome): AttemptFailure | undefined {
   if ('failure' in outcome) return failureOfTransport(outcome.failure)
-  if ('oversize' in outcome) return unusableAnswer('the answer is too large', undefined)
+  if ('oversize' in outcome) return unusableResponse('the answer is too large', undefined)
   return isSuccess(outcome.answer) ? undefined : answeredFailure(context, vendor, outcome.answer)
 }
 
 function answeredFailure(context: PipelineContext, vendor: Vendor, answer: ChunkedAnswer): AttemptFailure {
   if (answer.status >= 300 && answer.status < 400)
-    return unusableAnswer('the vendor answered with a redirect, which is never followed', answer.status)
+    return unusableResponse('the vendor answered with a redirect, which is never followed', answer.status)
   return failureOfVendor(
     vendor.errorFrom(
       { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
@@ -115,13 +115,13 @@ function answeredFailure(context: PipelineContext, vendor: Vendor, answer: Chunk
   )
 }
 
-/** A 2xx answer that is not what was promised: some vendors send errors with a status of success. */
+/** An error in a 2xx: some vendors send errors with a success status. */
 function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
   for (const { status, headers, chunks } of answers) {
     const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
     if (failure.kind !== 'invalid_response') return failureOfVendor(failure)
   }
-  return unusableAnswer('the answer is not what the vendor promises', answers[0]?.status)
+  return unusableResponse('the answer is not what the vendor promises', answers[0]?.status)
 }
 
 async function openStream(
@@ -182,7 +182,7 @@ function openingFailure(
     case 'transport-failure':
       return failureOfTransport(opening.failure)
     case 'empty':
-      return unusableAnswer('the stream ended before any content', undefined)
+      return unusableResponse('the stream ended before any content', undefined)
   }
 }
 

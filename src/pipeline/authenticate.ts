@@ -7,7 +7,7 @@ import type { Authenticated, Received } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
- * Finds out who is calling, and by which limits, from headers alone: a caller without a valid key never gets its body read.
+ * Identifies the caller and its limits from headers alone: without a valid key the body is not read.
  * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
  */
 export function authenticate(context: PipelineContext, received: Received): MaybePromise<Authenticated> {
@@ -51,14 +51,14 @@ function findPrincipal(
 
 const BEARER = /^bearer +(\S+)$/i
 
-/** The token of an `authorization` header; undefined when it bears none. */
+/** The token of an `authorization` header; undefined if it has none. */
 export function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1]
 }
 
 /**
- * A caller with the gateway's own limits for whatever its key does not limit itself. The very same one where the key has no
- * limits at all, for which the gateway's hold anyway, or has all of them.
+ * A caller with the gateway's limits for everything that its key does not limit. Returns the same object if the key has no
+ * limits, because the gateway's apply anyway, or if it has all of them.
  */
 export function withDefaultLimits(principal: Principal, defaults: RateLimits): Principal {
   const own = principal.limits

@@ -8,16 +8,16 @@ import type {
 } from '../transport/transport.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 
-/** Largest whole answer that is kept in memory for a caller. */
+/** Largest response that is buffered for a caller. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
 
-/** Outcome of one call: the whole answer whatever its status, or why there is none. */
+/** Outcome of one call: the buffered response with any status, or the reason why there is none. */
 export type BufferedOutcome =
   | { readonly answer: ChunkedAnswer }
   | { readonly failure: TransportFailure }
   | { readonly oversize: true }
 
-/** Collects one whole answer. */
+/** Buffers one response. */
 export class BufferedCall implements TransportHandler {
   readonly outcome: Promise<BufferedOutcome>
   #resolve!: (outcome: BufferedOutcome) => void

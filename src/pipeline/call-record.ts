@@ -12,24 +12,24 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { AbortScope, DisconnectSignal } from './abort-scope.ts'
 
 /**
- * A request on its way. Every stage takes the record so far and returns a longer one by its one method, so that the order of
- * the stages is checked by types and what each of them adds stands here.
+ * A request in progress. Each stage takes the record of the previous one and returns a longer one, so types check the order
+ * of the stages. This file shows what each stage adds.
  */
 export interface Received {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string
   readonly startedAtMs: number
-  /** The endpoint of the path. Where a path takes several shapes, the shape is found out with the model. */
+  /** The endpoint of the path. If a path takes several shapes, the model decides the shape. */
   readonly called: Endpoint
   readonly caller: DisconnectSignal
   /** The vendor calls of this request; aborting them ends it. */
   readonly calls: AbortScope
-  /** Set when the host calls in process and vouches for who it is. */
+  /** Set when the host calls in process and vouches for the caller. */
   readonly vouchedPrincipal: Principal | undefined
-  /** The host's own choice of the way; set for requests within the process only, never for callers over HTTP. */
+  /** The host's own routing choice; set only for requests within the process, never for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
-  /** True once the event `request-started` was emitted, or a task was accepted. An error before is the event `request-refused`. */
+  /** True once the event `request-started` was emitted, or a task was accepted. An earlier error emits `request-refused`. */
   readonly isAnnounced: boolean
   announced(): void
   authenticated(principal: Principal): Authenticated
@@ -37,7 +37,7 @@ export interface Received {
 
 export interface Authenticated extends Received {
   readonly principal: Principal
-  /** From here on errors are told as callers of this shape read them. */
+  /** From here on errors use this shape's dialect. */
   shaped(endpoint: Endpoint): Shaped
 }
 
@@ -46,17 +46,17 @@ export interface Shaped extends Authenticated {
   parsed(request: ParsedRequest): Parsed
 }
 
-/** What is known of a request once its body was checked. */
+/** Facts of a request whose body was checked. */
 export interface ParsedRequest {
   /** The checked request; its type belongs to the endpoint. */
   readonly body: { readonly model: string }
   /**
-   * The request's bytes as they came, written again only where a member stands twice in them; undefined for a form, whose
-   * files stand in the body.
+   * The request's original bytes, serialised again only if an object repeats a member name; undefined for a form, whose
+   * files are in the body.
    */
   readonly bytes: Uint8Array | undefined
   readonly isStream: boolean
-  /** The model asked for, then its fallbacks; only models whose vendor is configured. Never empty. */
+  /** The requested model, then its fallbacks; only models with a configured vendor. Never empty. */
   readonly chain: readonly CatalogModel[]
   readonly billingFields: BillingFields
   readonly claim: IdempotencyClaim | undefined
@@ -71,20 +71,20 @@ export interface Parsed extends Shaped, ParsedRequest {
 
 /** A conversation that the request begins or continues. */
 export interface ContinuedRequest {
-  /** The answer that is continued; undefined: a new conversation. */
+  /** The stored answer to continue; undefined: a new conversation. */
   readonly previous: InteractionRecord | undefined
-  /** Shall the answer be continued later? */
+  /** Can the answer be continued later? */
   readonly isStored: boolean
-  /** For an answer to which the vendor gives no id. */
+  /** Used if the vendor gives the answer no id. */
   readonly freshId: string
 }
 
-/** What the caller's limits say. */
+/** The result of the caller's limits. */
 export interface Admission {
-  /** Upper estimate for the model asked for. */
+  /** Upper estimate for the requested model. */
   readonly estimate: Usage
   readonly lease: Lease | undefined
-  /** What was taken from the token limit, to be corrected at the end. */
+  /** Tokens taken from the token limit, corrected at the end. */
   readonly tokenTake: RateTake | undefined
   /** States of the caller's limits, for response headers. */
   readonly requestBucket: BucketState | undefined
@@ -111,15 +111,15 @@ export interface Candidate {
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly apiKey: string
-  /** Names vendor and key without telling the key. */
+  /** Identifies vendor and key without revealing the key. */
   readonly credentialId: string
 }
 
-/** Money set aside for a request. */
+/** Money held for a request. */
 export interface Hold {
   readonly id: string
   readonly amount: bigint
-  /** Price of each model of the chain, in its order. */
+  /** Price of each model of the chain, in the same order. */
   readonly rates: readonly Rate[]
 }
 
@@ -127,13 +127,13 @@ export interface Reserved extends Admitted {
   /** Undefined: billing is off, or the endpoint is free. */
   readonly hold: Hold | undefined
   /**
-   * Releases body and bytes: once a stream is open no vendor is asked again, and a prompt with pictures may weigh megabytes for
-   * as long as the model speaks. Of the body its `model` is left.
+   * Releases body and bytes. Once a stream is open no other vendor is called, and a prompt with pictures may hold megabytes
+   * for as long as the stream lasts. Only the body's `model` is kept.
    */
   releaseBody(): void
 }
 
-/** What a record begins with. */
+/** The first fields of a record. */
 export type CallBeginning = Pick<
   Received,
   'request' | 'sink' | 'requestId' | 'startedAtMs' | 'called' | 'vouchedPrincipal' | 'routeOverride'
@@ -142,10 +142,10 @@ export type CallBeginning = Pick<
 /**
  * The one object behind all records of a request.
  *
- * A class with a place for everything, like all that lives as long as a vendor takes to answer: object literals that often
- * outlive a collection are put into V8's old space from the start (allocation-site pretenuring), where they keep the whole of a
- * finished request alive until the next full collection. Under load that doubled the time a request costs
- * (`npm run bench -- --only chat-json`).
+ * A class with all fields, like everything that lives as long as a vendor takes to answer. V8 allocates object literals
+ * that often survive a collection directly in its old space (allocation-site pretenuring). There they retain the finished
+ * request until the next full collection. Under load that doubled the time per request (`npm run bench -- --only
+ * chat-json`).
  */
 export class CallRecord implements Reserved {
   readonly request: GatewayRequest

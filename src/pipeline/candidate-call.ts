@@ -4,8 +4,8 @@ import type { AttemptFailure } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 
 /**
- * One call at a candidate, from its beginning to its outcome. Its circuits, load and latencies learn of it, and the host of what
- * changes by it. Exactly one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
+ * One call at a candidate, from its start to its outcome. Updates its circuits, load and latencies, and emits events for
+ * changes. Exactly one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
  */
 export class CandidateCall {
   readonly candidate: RouteCandidate
@@ -19,7 +19,7 @@ export class CandidateCall {
     candidate.begin(this.#startedAtMs, context.routes.nextTurn())
   }
 
-  /** A whole answer came. */
+  /** A JSON response arrived. */
   answered(): void {
     const nowMs = this.#context.clock.now()
     this.candidate.answered(Math.max(0, nowMs - this.#startedAtMs), nowMs)
@@ -28,8 +28,8 @@ export class CandidateCall {
   }
 
   /**
-   * The first content of a stream came. A half-open circuit closes by it; for all others only the end counts, so that a vendor
-   * whose streams always break is found out.
+   * The first content of a stream arrived. It closes a half-open circuit. For every other circuit only the end of the
+   * stream counts, so that a vendor whose streams always break is detected.
    */
   opened(): void {
     const { candidate } = this
@@ -38,26 +38,26 @@ export class CandidateCall {
     if (candidate.key.circuit.isProbing || candidate.circuit.isProbing) this.#succeed(nowMs)
   }
 
-  /** A stream came to its end. */
+  /** A stream completed. */
   completed(): void {
     this.#succeed(this.#context.clock.now())
     this.candidate.release()
   }
 
-  /** The vendor failed or refused; the host is told. */
+  /** The vendor failed or refused; emits an event. */
   failed(requestId: string, failure: AttemptFailure): void {
     this.#fail(failure.outcome, failure.retryAfterMs)
     this.candidate.release()
     report(this.#context, requestId, this.candidate, failure)
   }
 
-  /** A stream that had begun was cut, or failed. */
+  /** A started stream was cut or failed. */
   broken(): void {
     this.#fail('failing', undefined)
     this.candidate.release()
   }
 
-  /** The call ended on this side, which says nothing of the vendor. */
+  /** The call ended on our side, which does not count for or against the vendor. */
   ignored(): void {
     this.#fail('ignored', undefined)
     this.candidate.release()

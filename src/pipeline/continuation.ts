@@ -5,8 +5,8 @@ import type { Candidate, Parsed, Reserved } from './call-record.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /**
- * Finds the stored answer that a request continues. Only its owner's requests find it: foreign, unknown and expired ids read
- * alike.
+ * Finds the stored answer that a request continues. Only its owner's requests find it: foreign, unknown and expired ids
+ * give the same error.
  * @throws GatewayError `interaction_not_found`, or `store_unavailable` when ownership cannot be checked.
  */
 export async function findContinued(context: PipelineContext, parsed: Parsed): Promise<Parsed> {
@@ -26,14 +26,14 @@ export async function findContinued(context: PipelineContext, parsed: Parsed): P
   return parsed.continues({ previous, isStored, freshId })
 }
 
-/** As if the answer had never been. */
+/** The same error as for an id that never existed. */
 export function notFound({ endpoint }: Parsed): GatewayError {
   return new GatewayError('interaction_not_found', { param: endpoint.continuation?.param })
 }
 
 /**
- * Notes whose an answer is, so that its owner can continue it, before the owner gets to know its id. Never fails: an answer
- * is not withheld because a store is down; the host gets an `internal-error` event, and the answer cannot be continued.
+ * Stores the owner of an answer before the owner gets its id, so that the owner can continue it. Never fails: a store that
+ * is down must not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
  */
 export async function saveContinuation(
   context: PipelineContext,
@@ -50,7 +50,7 @@ export async function saveContinuation(
       id: answerIds.id,
       accountId: principal.accountId,
       vendor: candidate.vendor.id,
-      vendorKey: candidate.credentialId,
+      credentialId: candidate.credentialId,
       upstreamId: answerIds.upstreamId,
       model: candidate.model.id,
       createdAtMs: nowMs,
@@ -61,8 +61,8 @@ export async function saveContinuation(
   }
 }
 
-/** May this candidate continue the conversation? Only the credential that began it has its history. */
+/** May this candidate continue the conversation? Only the credential that started it has its history. */
 export function canContinue({ continued }: Parsed, candidate: Candidate): boolean {
   const previous = continued?.previous
-  return previous === undefined || previous.vendorKey === candidate.credentialId
+  return previous === undefined || previous.credentialId === candidate.credentialId
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 
-/** A deadline that has not come yet; between its neighbours, which fall due before and after it. */
+/** A pending deadline, linked to the ones due before and after it. */
 class Deadline implements Timer {
   readonly #all: Deadlines
   readonly dueMs: number
@@ -21,8 +21,7 @@ class Deadline implements Timer {
 }
 
 /**
- * Deadlines that all lie equally far ahead, so that they fall due in the order in which they were set: one timer for all
- * of them instead of one for each request.
+ * Deadlines with one common duration. They fall due in the order in which they were set, so one timer serves all of them.
  */
 export class Deadlines {
   readonly #clock: Clock
@@ -36,7 +35,7 @@ export class Deadlines {
     this.#durationMs = durationMs
   }
 
-  /** Calls back once when the duration is over, unless it is cancelled before. */
+  /** Calls back once after the duration, unless cancelled before. */
   add(onDue: () => void): Timer {
     const deadline = new Deadline(this, this.#clock.now() + this.#durationMs, onDue, this.#last)
     if (this.#last === undefined) this.#first = deadline
@@ -46,7 +45,7 @@ export class Deadlines {
     return deadline
   }
 
-  /** Takes a deadline out; nothing happens when it has gone already. */
+  /** Removes a deadline; no effect if it was removed already. */
   remove(deadline: Deadline): void {
     const { previous, next } = deadline
     if (previous === undefined && this.#first !== deadline) return
@@ -58,7 +57,7 @@ export class Deadlines {
     deadline.next = undefined
   }
 
-  /** The timer is left to run when its deadline was cancelled: it then waits for the next one, or stops. */
+  /** The timer keeps running after its deadline was cancelled: it then waits for the next one, or stops. */
   #wait(delayMs: number): void {
     this.#timer = this.#clock.schedule(delayMs, () => {
       this.#timer = undefined

@@ -19,9 +19,9 @@ import { type CallEnding, failedResponse, StreamResponse, type VendorResponse } 
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
 
 /**
- * Asks one candidate after another until one answers. Another one is asked, or the same one again, only while nothing has
- * reached the caller, and within the retry budget. Never throws for what a vendor does; the response says what to charge in
- * every case.
+ * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only while
+ * nothing has reached the caller, and within the retry budget. Never throws for a vendor's fault; the response says in
+ * every case what to charge.
  */
 export async function dispatch(context: PipelineContext, routed: Routed): Promise<VendorResponse> {
   const { call, candidates } = routed
@@ -31,9 +31,9 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
     isOverdue = true
     scope.abort()
   })
-  // A caller who disconnected before anything was sent is not waited for under any policy.
+  // A caller who disconnected before anything was sent ends the request under every policy.
   if (call.caller.isDisconnected) scope.abort()
-  // A task outlives its request: it is not given up because the caller did not wait for the receipt.
+  // A task outlives its request, so a disconnect during its submission does not abort it.
   if (call.endpoint.task === undefined)
     call.caller.onDisconnect = () => scope.abandon(context.disconnects, call.endpoint.id, context.clock)
   context.retryBudget.deposit()
@@ -91,7 +91,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
     deadline.cancel()
     scope.abort()
     asking?.ignored()
-    // The vendor was asked: a task must not be taken for one that nobody has.
+    // The vendor was called: a task must not be treated as unsubmitted.
     if (asking !== undefined && call.endpoint.task !== undefined)
       return { ...failedResponse(error), candidate: asking.candidate, mayHaveBegun: true }
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
@@ -100,7 +100,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   return failed(call, last, { isOverdue, wasSent })
 }
 
-/** How a request chooses between its candidates; undefined where there is no choice. */
+/** How a request selects among its candidates; undefined if there is only one. */
 function selectionOf(context: PipelineContext, { call, candidates }: Routed): Selection | undefined {
   if (candidates.length < 2) return undefined
   const { routeOverride, endpoint, body, request, principal, isStream } = call
@@ -116,14 +116,14 @@ function selectionOf(context: PipelineContext, { call, candidates }: Routed): Se
   })
 }
 
-/** Whom to ask next. A half-open circuit is probed only while retry budget remains. */
+/** The next candidate. A half-open circuit is probed only while retry budget remains. */
 function nextOf(context: PipelineContext, selection: Selection): RouteCandidate | undefined {
   return selection.next(context.clock.now(), context.retryBudget.left > 0)
 }
 
 /**
- * Could asking again have a paid job done twice? Not where no byte has left, or where the vendor refused in its own words: too
- * busy, not for this key, not at the moment. Any other fault of its own leaves open what became of the job.
+ * Could a retry run a paid job twice? Not if no byte was sent, or if the vendor refused explicitly: too busy, not for this
+ * key, not now. After any other vendor fault the state of the job is unknown.
  */
 function mayCostTwice(failure: AttemptFailure): boolean {
   return failure.wasSent && (failure.mayHaveBegun || (failure.outcome === 'failing' && failure.status !== 503))
@@ -135,8 +135,8 @@ interface LastFailure {
 }
 
 /**
- * A fallback that cannot do what the caller asks is skipped, and so is a route while another one is left; the caller learns
- * what cannot be done from the last route of the model asked for.
+ * A fallback that does not support the request is skipped, and so is a route while another one remains. The last route of
+ * the requested model reports to the caller what is unsupported.
  */
 function maySkip(
   { candidates }: Routed,
@@ -149,7 +149,7 @@ function maySkip(
   return isFallback || last !== undefined || selection.hasOtherRoute(candidate)
 }
 
-/** The same vendor is asked once more where there is no alternative for the model, and its circuit is not open. */
+/** Retries the same vendor once if the model has no alternative and the circuit is not open. */
 function mayRepeat(
   context: PipelineContext,
   { failure, candidate }: LastFailure,
@@ -161,7 +161,7 @@ function mayRepeat(
   return context.retryBudget.withdraw()
 }
 
-/** Who is asked after a failure; undefined: nobody. */
+/** The candidate after a failure; undefined: none. */
 function candidateAfter(
   context: PipelineContext,
   { failure, candidate }: LastFailure,
@@ -205,15 +205,15 @@ function failed(
   }
   const cause = isOverdue
     ? new GatewayError('upstream_timeout')
-    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'nobody was asked' })).error
-  // What is not asked again here must not be asked again by the caller's retries either.
+    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'no candidate was called' })).error
+  // If the gateway may not retry, the caller's client must not retry either.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
   const ending: CallEnding = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
 }
 
-/** The same error, telling the caller not to send the request again: a vendor may be at work on a paid job. */
+/** The same error, with `x-should-retry: false`: a vendor may be running a paid job. */
 function finalError(cause: unknown): GatewayError {
   const error = GatewayError.from(cause)
   return new GatewayError(error.code, { ...error, message: error.message, cause: error.cause, retryable: false })

@@ -3,7 +3,7 @@ import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 
 /** Every endpoint of one gateway, by path and by id. */
 export class EndpointTable {
-  /** In the order in which they were given. */
+  /** In the given order. */
   readonly all: readonly Endpoint[]
   readonly #byPath: ReadonlyMap<string, Endpoint>
   readonly #withTasks: ReadonlyMap<string, Endpoint>
@@ -24,7 +24,7 @@ export class EndpointTable {
     return this.#byPath.get(path)
   }
 
-  /** Those whose answers are tasks. */
+  /** Endpoints whose answers are tasks. */
   get withTasks(): Iterable<Endpoint> {
     return this.#withTasks.values()
   }
@@ -34,7 +34,7 @@ export class EndpointTable {
     return this.#withTasks.get(id)
   }
 
-  /** How errors read on a path where no endpoint was found: all paths below an endpoint speak as it does. */
+  /** The error dialect for a path without an endpoint: that of the endpoint above it. */
   errorsAt(path: string): ErrorDialect {
     let nearest = this.#byPath.get(path)
     for (const endpoint of this.all) {

@@ -3,9 +3,9 @@ import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { CallOutcome } from '../routing/route-candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
 
-/** Why one attempt at one vendor did not answer. */
+/** Why one attempt at one vendor failed. */
 export interface AttemptFailure {
-  /** What the caller sees if nobody else answers. */
+  /** The caller's error if no other candidate answers. */
   readonly error: GatewayError
   /** For events: `rate_limited`, `connect timeout`, … */
   readonly reason: string
@@ -13,21 +13,21 @@ export interface AttemptFailure {
   readonly status: number | undefined
   /** May another candidate answer instead? */
   readonly mayFallBack: boolean
-  /** May the same candidate be asked once more? */
+  /** May the same candidate be retried? */
   readonly mayRetry: boolean
-  /** Have bytes of the request left for the vendor? Then it may have begun to work, and to charge. */
+  /** Was any part of the request sent? Then the vendor may have begun to work, and to charge. */
   readonly wasSent: boolean
-  /** True when the vendor has the request and did not refuse it: it may be at work, whoever waits. */
+  /** True if the vendor has the request and did not refuse it: it may be working, even if nobody waits. */
   readonly mayHaveBegun: boolean
-  /** The operator's own matter at the vendor: key, quota, arrears, retired model. */
+  /** A problem of the operator's account at the vendor: key, quota, arrears, retired model. */
   readonly operatorProblem: VendorFailure | undefined
-  /** What it says of the vendor and the key. */
+  /** What it means for the circuits of the vendor and the key. */
   readonly outcome: CallOutcome
   /** How long the vendor asks us to wait; undefined: it does not say. */
   readonly retryAfterMs: number | undefined
 }
 
-/** Reads a vendor's complaint. */
+/** Classifies a vendor's error. */
 export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   const base = {
     reason: failure.kind,
@@ -74,15 +74,15 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   }
 }
 
-/** Vendors say it by the status that only one of them has, by a type or code of their own, or in their text alone. */
+/** Vendors report it by a status of their own, by a type or code, or only in the text. */
 function isOverload({ status, type, code, message }: VendorFailure): boolean {
   return status === 529 || /overloaded/i.test(`${type} ${code} ${message}`)
 }
 
 /**
- * Does a complaint leave open whether the vendor is at work? Its own words for a refusal mean that it is not. An answer of
- * success that cannot be read, an error inside an answer that had begun, a time-out, and an error page of something on the
- * way mean nothing of the kind; 503 does, whoever writes it.
+ * Does an error leave open whether the vendor is working? An explicit refusal means that it is not, and so does a 503 from
+ * any sender. An unreadable success response, an error inside a started answer, a timeout and an error page of an
+ * intermediary leave it open.
  */
 function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
   if (status === 0 || kind === 'timeout') return true
@@ -91,8 +91,8 @@ function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
 }
 
 /**
- * Statuses by which vendors refuse a key, its account or its quota, unless they say otherwise. Others of the operator's
- * matters are about one model.
+ * Statuses by which vendors refuse a key, its account or its quota, unless the error says otherwise. Other operator
+ * problems concern one model.
  */
 const KEY_STATUSES = new Set([401, 402, 403, 429])
 
@@ -113,7 +113,7 @@ function outcomeOf({
   }
 }
 
-/** The statuses of a vendor that are about the caller's own input; they come back as they are. */
+/** Vendor statuses about the caller's own input; they are returned unchanged. */
 const CALLER_STATUSES = new Set([400, 404, 413, 422])
 
 function rejected(failure: VendorFailure): GatewayError {
@@ -127,7 +127,7 @@ function rejected(failure: VendorFailure): GatewayError {
   })
 }
 
-/** Reads a fault of the network. */
+/** Classifies a network fault. */
 export function failureOfTransport(failure: TransportFailure): AttemptFailure {
   const code =
     failure.kind === 'timeout'
@@ -140,7 +140,7 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
     reason: `${failure.phase} ${failure.kind}`,
     status: undefined,
     mayFallBack: true,
-    // Before a byte has left, asking again costs nothing; a timeout has already cost the caller's patience.
+    // Before a byte was sent, a retry is free; after a timeout the caller has already waited.
     mayRetry: failure.kind === 'reset' || (failure.phase === 'connect' && failure.kind !== 'timeout'),
     wasSent: failure.phase !== 'connect',
     mayHaveBegun: failure.phase !== 'connect',
@@ -150,7 +150,7 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
   }
 }
 
-/** An answer that cannot be used: a redirect, half JSON, the wrong type, too large. */
-export function unusableAnswer(why: string, status: number | undefined): AttemptFailure {
+/** An unusable response: a redirect, truncated JSON, the wrong type, too large. */
+export function unusableResponse(why: string, status: number | undefined): AttemptFailure {
   return failureOfVendor({ kind: 'invalid_response', status: status ?? 0, message: why })
 }

@@ -8,25 +8,25 @@ import { CandidateCall } from './candidate-call.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { prepareIfAble } from './prepare-operation.ts'
 
-/** A candidate and what is sent to it. */
+/** A candidate and its prepared request. */
 export interface PreparedCall {
   readonly candidate: RouteCandidate
   readonly operation: Operation
 }
 
-/** What a prepared call came to. */
+/** The result of a prepared call. */
 export interface HedgeResult extends PreparedCall {
   readonly outcome: UnstreamedOutcome
 }
 
-/** May a second candidate be asked while the first one is slow? */
+/** May a second candidate be called while the first one is slow? */
 export function mayHedge(context: PipelineContext, { endpoint, isStream }: Reserved): boolean {
   return context.routing.hedge !== undefined && !isStream && endpoint.canHedge === true
 }
 
 /**
- * Asks a candidate, and when it takes too long another one of the same model as well, once, within the retry budget. The
- * first answer counts and the other call is aborted; a failure counts when both have failed, or nobody else was asked.
+ * Calls a candidate. If it is slow, also calls another one of the same model, once, within the retry budget. The first
+ * answer wins and the other call is aborted. It fails if both have failed, or if there was no second call.
  */
 export function hedge(
   context: PipelineContext,
@@ -48,7 +48,7 @@ export function hedge(
       const own = new AbortScope()
       scopes.push(own)
       underWay += 1
-      // A scope that is aborted takes no calls; those of its members end at once then.
+      // An aborted scope takes no calls; the calls of its members then end at once.
       if (!call.calls.add(own)) own.abort()
       run(context, call, prepared, own).then(
         (outcome) => {
@@ -95,7 +95,7 @@ async function prepareSecond(
   return operation && { candidate, operation }
 }
 
-/** One call, whose outcome its candidate learns of in every case. */
+/** One call, whose outcome is always reported to its candidate. */
 async function run(
   context: PipelineContext,
   call: Reserved,
@@ -106,7 +106,7 @@ async function run(
   let outcome: Awaited<ReturnType<typeof attempt>>
   try {
     outcome = await attempt(context, candidate.vendor, operation, { isStream: false, scope })
-    if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
+    if (outcome.kind === 'stream') throw new TypeError('a buffered call became a stream')
   } catch (fault) {
     candidateCall.ignored()
     throw fault

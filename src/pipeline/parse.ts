@@ -59,10 +59,10 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
 
 const NO_FIELDS = {}
 
-/** A body that has arrived: the bytes of a JSON text, or the parts of a form. */
+/** A received body: the bytes of a JSON text, or the parts of a form. */
 type ReceivedBody = Uint8Array | Form
 
-/** Tells forms from bytes. */
+/** Distinguishes forms from bytes. */
 function isForm(received: ReceivedBody): received is Form {
   return !(received instanceof Uint8Array)
 }
@@ -92,7 +92,7 @@ function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
 
 /**
  * The model that a body names.
- * @throws GatewayError `invalid_request` when it names none; `model_not_found`, or what the endpoint says instead.
+ * @throws GatewayError `invalid_request` if the body names no model; `model_not_found`, or the endpoint's own error.
  */
 function requestedModel(context: PipelineContext, endpoint: Endpoint, value: unknown): CatalogModel {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -114,7 +114,7 @@ function requestedModel(context: PipelineContext, endpoint: Endpoint, value: unk
 
 const LONGEST_ID_SHOWN = 200
 
-/** What callers wrote is repeated to them, but not by the megabyte. */
+/** Callers' text is repeated to them, up to a limit. */
 function shown(id: string): string {
   return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
 }
@@ -132,7 +132,7 @@ function wrongEndpoint(endpoint: Endpoint, model: CatalogModel): GatewayError {
   })
 }
 
-/** Whoever fetches in the end, an address that is private by its text is refused here. */
+/** Refuses an address that is textually private, whether the gateway or the vendor would fetch it. */
 function checkCallerUrls(context: PipelineContext, urls: readonly CallerUrl[] | undefined): void {
   if (urls === undefined) return
   for (const { url, param } of urls) {
@@ -141,13 +141,13 @@ function checkCallerUrls(context: PipelineContext, urls: readonly CallerUrl[] | 
   }
 }
 
-/** The model asked for, and whether its endpoint is one of several shapes, of which a fallback must have the same. */
+/** The requested model, and whether its endpoint is one of several shapes. A fallback must have the same shape. */
 interface Asked {
   readonly model: CatalogModel
   readonly isShaped: boolean
 }
 
-/** The model asked for and its fallbacks, without those that nobody can serve here. */
+/** The requested model and its fallbacks, without those that this gateway cannot serve. */
 function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped }: Asked): CatalogModel[] {
   const { endpoint, principal } = shaped
   if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
@@ -201,7 +201,7 @@ function claimOf(
   return { accountId, key, fingerprint, expiresAtMs: context.clock.now() + IDEMPOTENCY_RETENTION_MS }
 }
 
-/** A form is taken part by part: its boundary differs from one sending to the next. */
+/** Forms are compared part by part: each sending has a different boundary. */
 function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string {
   const hash = createHash('sha256').update(`${request.method} ${request.path}\n`)
   if (!isForm(received)) return hash.update(received).digest('hex')

@@ -37,7 +37,7 @@ export interface Timeouts {
 export interface RoutingSettings {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
-  /** Undefined: nobody is asked twice at the same time. */
+  /** Undefined: hedging is off. */
   readonly hedge: HedgeOptions | undefined
 }
 
@@ -57,7 +57,7 @@ export interface PipelineContext {
   readonly catalog: Catalog
   readonly vendors: ReadonlyMap<string, Vendor>
   readonly transport: Transport
-  /** For addresses that callers chose: connects to public ones only. */
+  /** For addresses that callers chose: connects only to public ones. */
   readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
   readonly store: GatewayStore
@@ -66,19 +66,19 @@ export interface PipelineContext {
   readonly prices: Prices | undefined
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
-  /** For whatever a key does not limit itself. */
+  /** For everything that a key does not limit itself. */
   readonly limits: RateLimits
   readonly retryBudget: RetryBudget
   /** Every vendor and key, with circuits, load and latencies. */
   readonly routes: RouteTable
   readonly routing: RoutingSettings
-  /** Undefined: nobody sees the state of the vendors over HTTP. */
+  /** Undefined: the state of the vendors is not available over HTTP. */
   readonly operatorKey: string | undefined
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number
   readonly disconnects: Disconnects
-  /** For the whole time of a request. */
+  /** Longest time for a request. */
   readonly deadlines: Deadlines
   readonly outputBounds: OutputBoundSettings
   /** Tokens in so many bytes of request, from above. */
@@ -88,11 +88,11 @@ export interface PipelineContext {
   readonly webhookSecret: string | undefined
   /** May addresses that callers chose be private? For tests on one machine only. */
   readonly allowPrivateUrls: boolean
-  /** How long a task may take before it is given up, in milliseconds. */
+  /** Longest time for a task, in milliseconds; it fails after that. */
   readonly taskDeadlineMs: number
-  /** How often a vendor is asked about a task; undefined: as often as it recommends. */
+  /** How often a task is polled; undefined: as often as the vendor recommends. */
   readonly taskPollIntervalMs: number | undefined
-  /** Calls about tasks that no submission waits for: questions to vendors, and downloads. */
+  /** Task calls outside of submissions: polls and downloads. */
   readonly taskCalls: CallsUnderWay
   readonly clock: Clock
   readonly ids: Ids
@@ -101,7 +101,7 @@ export interface PipelineContext {
   readonly onEvent: EventListener | undefined
 }
 
-/** Tells the host of an event; a listener's fault never reaches a request. */
+/** Emits an event; an error in a listener never reaches a request. */
 export function emit(context: PipelineContext, event: GatewayEvent): void {
   if (context.onEvent === undefined) return
   try {
@@ -111,13 +111,13 @@ export function emit(context: PipelineContext, event: GatewayEvent): void {
   }
 }
 
-/** Tells the operator of a fault that reaches no caller, or not as what it is. */
+/** Reports a fault to the operator that callers do not see, or see as another error. */
 export function reportFault(
   context: PipelineContext,
   requestId: string | undefined,
   where: string,
   error: unknown,
 ): void {
-  context.logger.error('something failed inside the gateway', { requestId, where, error })
+  context.logger.error('an internal error in the gateway', { requestId, where, error })
   emit(context, { type: 'internal-error', requestId, where, error })
 }

@@ -27,7 +27,7 @@ export interface Completion {
   reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome>
   /**
    * Ends what was admitted and held, once, and answers the caller.
-   * @throws GatewayError when the caller is to read an error.
+   * @throws GatewayError if the caller gets an error.
    */
   end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void>
 }
@@ -41,9 +41,9 @@ export function readRequest(context: PipelineContext, received: Received): Promi
 }
 
 /**
- * The way of every request: authenticate → parse → admit → reserve → route → dispatch ⇄ vendor → settle → respond.
- * A whole answer is settled before it is sent; a stream when it has ended, failed or been abandoned; a task by the worker.
- * What is admitted is released once, and what is held ends once.
+ * The stages of every request: authenticate → parse → admit → reserve → route → dispatch ⇄ vendor → settle → respond. A
+ * JSON response is settled before it is sent; a stream when it has ended, failed or been abandoned; a task by the worker.
+ * Each admission is released once, and each hold ends once.
  * @throws GatewayError when the request ends before a vendor was asked, or when none answered.
  */
 export async function pipeline(context: PipelineContext, received: Received, tasks: () => Completion): Promise<void> {

@@ -8,7 +8,7 @@ import { quotedCost } from './pricing.ts'
 import { withRemoteMedia } from './remote-media.ts'
 
 /**
- * Prepares a request for a candidate, whether or not the candidate can do it.
+ * Prepares a request for a candidate.
  * @throws GatewayError of the vendor's translator when it cannot, and `endpoint_model_mismatch` when the vendor does not serve
  *   the endpoint.
  */
@@ -24,8 +24,8 @@ export function prepareOperation(
 }
 
 /**
- * The same for a candidate that may be skipped: a caller learns what cannot be done from the last that is left of the model
- * asked for. Undefined: it cannot.
+ * The same for a candidate that may be skipped: the last remaining route of the requested model reports to the caller what
+ * is unsupported. Undefined: this candidate does not support the request.
  */
 export async function prepareIfAble(
   context: PipelineContext,
@@ -57,7 +57,7 @@ function createOperation(
   })
 }
 
-/** What a translator needs to know of a call. A class for the reason that `CallRecord` gives. */
+/** The facts of a call that a translator needs. A class for the reason given at `CallRecord`. */
 class CallFacts implements VendorCall<Reserved['body']> {
   readonly request: Reserved['body']
   readonly bytes: Uint8Array | undefined
@@ -73,7 +73,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], nowMs: number) {
     const { continued, request } = call
     this.request = body
-    // Bytes that no longer say what the body says are of no use to a vendor that passes bytes on.
+    // Bytes that no longer match the body must not be passed through.
     this.bytes = body === call.body ? call.bytes : undefined
     this.model = candidate.model
     this.publicModel = candidate.model.id

@@ -10,8 +10,8 @@ const MAX_FETCHED_BYTES = 32 * 1024 * 1024
 const MAX_PARALLEL_FETCHES = 4
 
 /**
- * The body of a request for a vendor that takes bytes only: what it needs fetched is put in as data URLs. The very same body
- * where nothing is to be fetched; a promise only where something is.
+ * The body of a request for a vendor that takes only bytes, with remote media replaced by data URLs. Returns the same body,
+ * and no promise, if there is nothing to fetch.
  * @throws GatewayError `invalid_request` naming the address when it cannot be fetched or is not allowed, or when there are
  *   more of them than one request may have fetched.
  */
@@ -27,7 +27,7 @@ export function withRemoteMedia(
   return fetchAll(context, media.urls).then((dataUrls) => media.inline(dataUrls))
 }
 
-/** Data URLs in the order of the addresses. A few are fetched at a time; the first that fails ends the rest. */
+/** Data URLs in the order of the addresses. A few are fetched at a time; the first failure aborts the rest. */
 async function fetchAll(context: PipelineContext, addresses: readonly CallerUrl[]): Promise<string[]> {
   const dataUrls: string[] = new Array(addresses.length)
   let next = 0

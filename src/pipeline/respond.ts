@@ -45,14 +45,14 @@ export function respondError(
   const retryAfter = retryAfterOf(error)
   if (retryAfter !== undefined) headers.push('retry-after', String(retryAfter))
   if (error.status === 401) headers.push('www-authenticate', 'Bearer')
-  // OpenAI's SDKs repeat a 5xx by themselves; where that cannot help, they are told not to.
+  // OpenAI's SDKs retry a 5xx by themselves; this header stops them if a retry cannot help.
   if (!error.retryable && error.status >= 429) headers.push('x-should-retry', 'false')
   if (facts.headers !== undefined) headers.push(...facts.headers)
   sink.head(facts.dialect.status?.(error) ?? error.status, headers)
   sink.end(body)
 }
 
-/** Sends an answer that was kept under an Idempotency-Key once more. */
+/** Replays the answer stored under an Idempotency-Key. */
 export function respondReplay(sink: ByteSink, answer: StoredAnswer, requestId: string): void {
   if (sink.closed) return
   sink.head(answer.status, [...answer.headers, 'x-request-id', requestId, 'idempotent-replayed', 'true'])
@@ -79,7 +79,7 @@ export function respondJson(sink: ByteSink, requestId: string, value: unknown): 
   )
 }
 
-/** What an answer's headers tell beyond its content. */
+/** Facts in an answer's headers beyond its content. */
 interface AnswerFacts {
   readonly candidate: Candidate
   readonly dropped: readonly string[]

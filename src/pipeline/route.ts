@@ -8,15 +8,18 @@ import type { PipelineContext } from './pipeline-context.ts'
 /** A request and every candidate that could answer it. */
 export interface Routed {
   readonly call: Reserved
-  /** Those of the model asked for, then those of its fallbacks. Never empty. Which of them to ask is decided when it is time. */
+  /**
+   * The requested model's candidates, then those of its fallbacks. Never empty. Selection decides later which of them to
+   * call.
+   */
   readonly candidates: readonly RouteCandidate[]
 }
 
 /**
- * Lists who could answer: the model asked for by its routes and keys, then its fallbacks. A conversation goes on only with the
- * credential with which it began.
- * @throws GatewayError `interaction_not_found` when that credential is no longer configured; `model_not_configured` when no route
- *   of the model is for a request like this.
+ * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. A conversation continues
+ * only with the credential that started it.
+ * @throws GatewayError `interaction_not_found` if that credential is no longer configured; `model_not_configured` if no
+ *   route of the model accepts this request.
  */
 export function route(context: PipelineContext, call: Reserved): Routed {
   const { chain, continued, routeOverride } = call

@@ -5,30 +5,31 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 5_000
 
-/** Most settlements that wait at once; beyond them, holds end by expiry. */
+/** Most waiting settlements; beyond them, holds end by expiry. */
 const MAX_WAITING = 10_000
 
 /**
- * Why a settlement is tried no more. `expired`: its time is over. `too-many`: too many wait. `closing`: the gateway ends.
+ * Why a settlement is no longer retried. `expired`: its time is over. `too-many`: too many wait. `closing`: the gateway
+ * ends.
  */
 export type GiveUpReason = 'expired' | 'too-many' | 'closing'
 
 /** A settlement that failed. */
 export interface WaitingSettlement {
-  /** Makes it; safe to be repeated. */
+  /** Settles; safe to repeat. */
   readonly run: () => MaybePromise<unknown>
-  /** Unix milliseconds until which it is worth being tried. */
+  /** Unix milliseconds after which it is not retried. */
   readonly untilMs: number
   /** Why it failed. */
   readonly error: unknown
-  /** Told once, when it is tried no more, with what the store said last. */
+  /** Called once, when retries end, with the store's last error. */
   readonly giveUp: (reason: GiveUpReason, error: unknown) => void
 }
 
 /**
- * Settlements that a store could not take when their requests ended. They are tried again until the store takes them or
- * their holds have expired, so that a restart of the database costs nobody money. Settling is idempotent, so a settlement
- * that did arrive and whose acknowledgement was lost does no harm. None is dropped without a word.
+ * Settlements that failed at the store when their requests ended. They are retried until the store accepts them or their
+ * holds have expired, so that a database restart costs nothing. Settling is idempotent, so repeating an unacknowledged
+ * settlement is harmless. Every dropped settlement is reported.
  */
 export class SettlementRetries {
   readonly #clock: Clock
@@ -49,7 +50,7 @@ export class SettlementRetries {
     return this.#waiting.length
   }
 
-  /** Takes a settlement that failed; gives it up at once when too many wait already, and after the end of {@link drain}. */
+  /** Takes a failed settlement; drops it at once if too many wait already, or after the end of {@link drain}. */
   add(settlement: WaitingSettlement): void {
     if (this.#isOver || this.#waiting.length >= MAX_WAITING) {
       settlement.giveUp(this.#isOver ? 'closing' : 'too-many', settlement.error)
@@ -59,15 +60,15 @@ export class SettlementRetries {
     this.#schedule()
   }
 
-  /** Tries everything that waits once more, at once. */
+  /** Retries everything that waits, at once. */
   flush(): Promise<void> {
-    // One at a time: whoever comes while another is under way goes on after it with what it could not settle.
-    // A fault of the host's logger in one must not stand in the way of the next.
+    // One run at a time: a concurrent call waits for the current run and continues with what remains.
+    // An error of the host's logger in one settlement must not stop the next.
     this.#flushing = this.#flushing.catch(() => undefined).then(() => this.#flushAll())
     return this.#flushing
   }
 
-  /** For shutting down: tries at once, then as usual until everything is settled or the time is over. */
+  /** For shutting down: retries at once, then as usual until everything is settled or the time is over. */
   async drain(drainMs: number): Promise<void> {
     const untilMs = this.#clock.now() + drainMs
     await this.flush()
@@ -91,9 +92,9 @@ export class SettlementRetries {
       } catch (error) {
         failed.push(settlement)
         this.#lastError = error
-        this.#logger.warn('a settlement must wait: the store is not available', { waiting: waiting.length, error })
-        // One failure tells about the store; the rest need not each find out. They come first the next time, so that one
-        // settlement that can never be made does not stand in their way.
+        this.#logger.warn('a settlement is waiting: the store is unavailable', { waiting: waiting.length, error })
+        // One failure indicates the store's state, so the rest are not tried. They go first the next time, so that one
+        // settlement that always fails does not block them.
         failed.unshift(...waiting.slice(waiting.indexOf(settlement) + 1))
         break
       }

@@ -18,7 +18,7 @@ export const MAX_HOLD_BACK_MS = 15_000
 /** Largest error body that is read from a vendor. */
 const MAX_ERROR_BYTES = 1024 * 1024
 
-/** Microtasks by way of a settled promise: Node's `queueMicrotask` makes a resource for its hooks with each call. */
+/** Microtasks by a resolved promise: Node's `queueMicrotask` creates an async resource with each call. */
 const END_OF_TURN = Promise.resolve()
 
 const ABORTED: StreamEnd = {
@@ -26,19 +26,19 @@ const ABORTED: StreamEnd = {
   failure: { phase: 'body', kind: 'aborted', error: new Error('aborted when a body had ended') },
 }
 
-/** What the beginning of a streamed call came to. */
+/** The result of the start of a streamed call. */
 export type StreamOpening =
-  /** Content is here, or the hold-back time is over: the caller may get headers. */
+  /** Content has arrived, or the waiting time is over: the caller may get headers. */
   | { readonly kind: 'open' }
-  /** The vendor answered with something that is no stream: an error, usually. */
+  /** The vendor answered without a stream: an error, usually. */
   | { readonly kind: 'answer'; readonly answer: ChunkedAnswer }
   /** An error event before any content. */
   | { readonly kind: 'vendor-failure'; readonly failure: VendorFailure }
   | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
-  /** The stream ended, whole or cut, before any content. */
+  /** The stream ended, complete or cut, before any content. */
   | { readonly kind: 'empty'; readonly isComplete: boolean }
 
-/** How a stream ended, seen from the vendor's side. */
+/** How a stream ended on the vendor's side. */
 export type StreamEnd =
   | { readonly kind: 'ended' }
   | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
@@ -49,18 +49,18 @@ export interface StreamReceiver {
   onStreamEnd(end: StreamEnd): void
 }
 
-/** The further calls of an answer that takes several, whose bodies go into the same stream one after another. */
+/** The further calls of an answer that takes several; their bodies go into the same stream one after another. */
 export interface FollowingCalls {
-  /** Sends the next one; undefined after the last. */
+  /** Sends the next call; undefined after the last. */
   send(handler: TransportHandler): TransportControl | undefined
-  /** Why such a call, answered with something that is no stream, ends the answer. */
+  /** The failure when such a call is answered without a stream. */
   refusal(answer: ChunkedAnswer): TransportFailure
 }
 
 /**
- * One streamed answer of a vendor, which is one call, or several one after another: the stream's `end` is called after each
- * body, and the next call is sent unless the stream has failed. Network reads of one turn of the event loop are put
- * together, so that a burst of events costs the caller's side one write. Until a receiver is attached, bytes are kept.
+ * One stream response of a vendor, made of one call or several consecutive ones. The stream's `end` is called after each
+ * body, and the next call is sent unless the stream has failed. Network reads of one turn of the event loop are merged, so
+ * that a burst of events costs one write. Bytes are buffered until a receiver is attached.
  */
 export class StreamCall implements TransportHandler {
   readonly opening: Promise<StreamOpening>
@@ -69,10 +69,10 @@ export class StreamCall implements TransportHandler {
   #isAborted = false
   #isPaused = false
   readonly #encoder: IncrementalEncoder | undefined
-  /** From a read whose work is done in steps until that is done. */
+  /** True from a read that is processed in steps until the last step is done. */
   #isResting = false
   #isWaitingForTurn = false
-  /** How the vendor's side ended while there was work left. */
+  /** How the vendor's side ended while steps remained. */
   #afterWork: (() => void) | undefined
   #resolveOpening: ((opening: StreamOpening) => void) | undefined
   #control: TransportControl | undefined
@@ -84,7 +84,7 @@ export class StreamCall implements TransportHandler {
   #isEventStream = false
   #plainChunks: Uint8Array[] = []
   #plainByteLength = 0
-  // Emptied, not replaced: V8 puts arrays that live as long as a stream into its old space, and what stands in them stays.
+  // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
   readonly #reads: Uint8Array[] = []
   readonly #kept: (Uint8Array | string)[] = []
   #end: StreamEnd | undefined
@@ -111,7 +111,7 @@ export class StreamCall implements TransportHandler {
   abort(): void {
     this.#isAborted = true
     this.#control?.abort()
-    // The transport has nothing more to say then.
+    // The transport reports nothing after that.
     if (this.#afterWork !== undefined) this.#waitForTurn()
   }
 
@@ -126,7 +126,7 @@ export class StreamCall implements TransportHandler {
     else this.#control?.resume()
   }
 
-  /** Attaches the receiver, which gets everything kept so far at once. */
+  /** Attaches the receiver, which first gets all buffered bytes. */
   attach(receiver: StreamReceiver): void {
     this.#receiver = receiver
     for (const bytes of this.#kept) receiver.onBytes(bytes)
@@ -149,7 +149,7 @@ export class StreamCall implements TransportHandler {
     if (!this.#isEventStream) {
       this.#plainByteLength += chunk.byteLength
       if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)
-      else this.#refuse(new Error(`an answer that is no stream is larger than ${MAX_ERROR_BYTES} bytes`))
+      else this.#refuse(new Error(`a response without a stream is larger than ${MAX_ERROR_BYTES} bytes`))
       return
     }
     this.#reads.push(chunk)
@@ -185,7 +185,7 @@ export class StreamCall implements TransportHandler {
     if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
   }
 
-  /** An answer that is no stream decides how the call opens; of a later call it is the end. */
+  /** A response that is not a stream decides how the call opens; for a later call it is the end. */
   #answered(answer: ChunkedAnswer): void {
     if (this.#resolveOpening === undefined && this.#following !== undefined)
       this.#finish({ kind: 'transport-failure', failure: this.#following.refusal(answer) })
@@ -217,10 +217,10 @@ export class StreamCall implements TransportHandler {
     else this.#look()
   }
 
-  /** What the bytes so far mean for the call. */
+  /** Evaluates the bytes so far for the call. */
   #look(): void {
     if (this.transform.failure !== undefined) {
-      // Nothing after an error event is of use; the vendor's connection is not worth keeping either.
+      // Bytes after an error event are ignored, and the vendor's connection is closed.
       this.#finish({ kind: 'ended' })
       this.abort()
     } else if (this.transform.hasContent) this.#open({ kind: 'open' })
@@ -242,7 +242,7 @@ export class StreamCall implements TransportHandler {
     })
   }
 
-  /** One step; reading goes on when all of them are done. While the caller is slow nothing is done. */
+  /** One step; reading resumes when all steps are done. Nothing runs while the caller is slow. */
   #takeTurn(): void {
     if (this.#isAborted && this.#afterWork !== undefined) {
       this.#finish(ABORTED)
@@ -265,8 +265,8 @@ export class StreamCall implements TransportHandler {
   }
 
   /**
-   * Gives bytes to the decoder, or, undefined, tells it that the body has ended. One that throws ends this call: it is called
-   * from the network's own callbacks, where nobody would catch it.
+   * Passes bytes to the decoder, or undefined at the end of the body. If the decoder throws, this call ends: the caller is
+   * a network callback, where no one catches errors.
    */
   #read(bytes: Uint8Array | undefined): boolean {
     try {
@@ -290,7 +290,7 @@ export class StreamCall implements TransportHandler {
     }
   }
 
-  /** What the vendor sends cannot be used. Its failure is noted before the call is given up, which would say nothing of it. */
+  /** The vendor's data is unusable. The failure is recorded before the abort, which would otherwise count as `ignored`. */
   #refuse(error: Error): void {
     this.#finish({ kind: 'transport-failure', failure: { phase: 'body', kind: 'protocol', error } })
     this.abort()
@@ -307,7 +307,7 @@ export class StreamCall implements TransportHandler {
     this.#end = end
     this.#open(this.#openingAtEnd(end))
     const receiver = this.#receiver
-    // What outlives a call in V8's old space must not keep the caller's side and the vendor's alive with it.
+    // A call may stay in V8's old space, so it must not retain the caller's side and the vendor's.
     this.#receiver = undefined
     receiver?.onStreamEnd(end)
   }

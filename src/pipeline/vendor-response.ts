@@ -6,20 +6,20 @@ import type { Candidate } from './call-record.ts'
 import type { CandidateCall } from './candidate-call.ts'
 import type { StreamCall } from './stream-call.ts'
 
-/** What a call used and whether it is charged for. */
+/** The usage of a call and whether it is charged. */
 export interface CallEnding {
   readonly kind: 'completed' | 'failed' | 'abandoned'
-  /** What the vendor reported; undefined when it did not. */
+  /** The vendor's report; undefined if there was none. */
   readonly usage: Usage | undefined
   /**
-   * What to charge for where the vendor reported nothing: the prompt, and the output seen so far.
-   * Undefined: nothing is charged unless the vendor reported something.
+   * What to charge if the vendor reported nothing: the prompt, and the output seen so far. Undefined: only reported usage
+   * is charged.
    */
   readonly estimatedUsage: Usage | undefined
   readonly error: GatewayError | undefined
 }
 
-/** A vendor's whole answer in the caller's dialect. */
+/** A vendor's JSON response in the caller's dialect. */
 export interface JsonResponse {
   readonly kind: 'json'
   readonly body: AnswerBody
@@ -35,7 +35,7 @@ export class StreamResponse {
   readonly candidate: Candidate
   readonly dropped: readonly string[]
   readonly #candidateCall: CandidateCall
-  /** Ends the vendor call when the whole time of the request is over. */
+  /** Aborts the vendor call at the request's total timeout. */
   readonly #deadline: Timer
 
   constructor(call: StreamCall, candidateCall: CandidateCall, dropped: readonly string[], deadline: Timer) {
@@ -46,7 +46,7 @@ export class StreamResponse {
     this.#deadline = deadline
   }
 
-  /** The stream is over. Called once, whatever became of it. `aborted`: it ended on this side. */
+  /** The stream is over. Called exactly once. `aborted`: it ended on our side. */
   end(outcome: 'completed' | 'broken' | 'aborted'): void {
     this.#deadline.cancel()
     if (outcome === 'completed') this.#candidateCall.completed()
@@ -60,7 +60,7 @@ export interface FailedResponse {
   readonly kind: 'failed'
   readonly error: GatewayError
   readonly candidate: Candidate | undefined
-  /** True when the vendor has the request and nobody knows what it does with it. */
+  /** True if the vendor has the request and its state is unknown. */
   readonly mayHaveBegun: boolean
   readonly ending: CallEnding
 }
@@ -68,7 +68,7 @@ export interface FailedResponse {
 /** Outcome of dispatching. */
 export type VendorResponse = JsonResponse | StreamResponse | FailedResponse
 
-/** Whatever is thrown between the hold and its end becomes a failed response, so that the hold ends all the same. */
+/** Converts an error thrown between the hold and its end to a failed response, so that the hold still ends. */
 export function failedResponse(cause: unknown): FailedResponse {
   const error = GatewayError.from(cause)
   const ending = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error } as const

@@ -1,10 +1,10 @@
-/** Calls that wait to be read from again. */
+/** Calls that wait to resume reading. */
 const waiting: (() => void)[] = []
 
 /**
- * Lets calls whose bytes take long to work on be read from one after another, one in each turn of the event loop, so that
- * everything else in the process gets its turns in between.
- * @param resume Reads on; called once, never before this function has returned.
+ * Resumes CPU-bound calls one after another, one in each turn of the event loop, so that everything else in the process
+ * runs in between.
+ * @param resume Resumes reading; called once, never before this function has returned.
  */
 export function yieldToEventLoop(resume: () => void): void {
   waiting.push(resume)

@@ -1,28 +1,28 @@
-/** Where a vendor begins. */
+/** The initial limit of a vendor. */
 const INITIAL_CALLS = 100
 const FEWEST_CALLS = 5
 const MOST_CALLS = 10_000
-/** What is left of the limit after a sign of overload. */
+/** The factor of the limit after overload. */
 const CUT = 0.75
-/** Calls of the same moment tell of one overload, not of many. */
+/** Overload reports within this time count as one. */
 const CUT_INTERVAL_MS = 1_000
 
 /**
- * Adaptive concurrency of a vendor: the limit grows by one for every round of answers in which half of it was in use, and is
- * cut by a quarter when the vendor is overloaded (additive increase, multiplicative decrease). It refuses nothing: a vendor
- * without room is skipped while another one has some.
+ * Adaptive concurrency of a vendor (additive increase, multiplicative decrease). The limit grows by one for every round of
+ * answers in which half of it was in use, and falls by a quarter on overload. It refuses nothing: a vendor without room is
+ * skipped while another one has some.
  */
 export class AdaptiveLimit {
   #inFlight = 0
   #limit = INITIAL_CALLS
   #lastCutMs = Number.NEGATIVE_INFINITY
 
-  /** Calls under way. */
+  /** Calls in progress. */
   get inFlight(): number {
     return this.#inFlight
   }
 
-  /** Calls at once that are not known to overload it. */
+  /** Concurrent calls that are not known to overload the vendor. */
   get limit(): number {
     return Math.floor(this.#limit)
   }
@@ -43,11 +43,11 @@ export class AdaptiveLimit {
 
   /** A call was answered; called before `release`. */
   grow(): void {
-    // A limit that is not approached says nothing about the vendor.
+    // A limit that is not approached gives no information about the vendor.
     if (this.#inFlight * 2 >= this.#limit) this.#limit = Math.min(MOST_CALLS, this.#limit + 1 / this.#limit)
   }
 
-  /** The vendor had too much to do. */
+  /** The vendor reported overload. */
   shrink(nowMs: number): void {
     if (nowMs - this.#lastCutMs < CUT_INTERVAL_MS) return
     this.#lastCutMs = nowMs

@@ -4,9 +4,8 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { FallbackPolicy } from './routing-options.ts'
 
 /**
- * The catalog as the policy and the configured vendors leave it: a model whose routes lead to other vendors than its own counts
- * as served by the first of those that has a key, and under the policy `never` no model has fallbacks, so that no money is
- * held for them.
+ * The catalog under the routing policy and the configured vendors. A model whose routes lead to other vendors than its own
+ * is served by the first of them with a key. Under the policy `never` no model has fallbacks, so nothing is held for them.
  */
 export function catalogForRoutes(
   catalog: Catalog,

@@ -1,41 +1,41 @@
 import type { Circuit } from './circuit-breaker.ts'
 
-/** A candidate as the decision sees it. */
+/** A candidate as selection sees it. */
 export interface EligibleCandidate {
   readonly model: { readonly id: string }
   readonly vendor: { readonly id: string }
   /** The smallest number goes first. */
   readonly priority: number
   readonly load: { readonly hasRoom: boolean }
-  /** Which call of the gateway it took last. */
+  /** Sequence number of its last call. */
   readonly lastTurn: number
   circuitAt(nowMs: number): Circuit
 }
 
-/** What the decision depends on beside the candidates. */
+/** The selection context beside the candidates. */
 export interface SelectionContext<Candidate> {
   readonly nowMs: number
-  /** Was nobody asked yet? Then somebody is, even if every circuit is open. */
+  /** Is this the first call? Then one candidate is called even if every circuit is open. */
   readonly isFirst: boolean
   /** May a half-open circuit be probed while others are closed? */
   readonly mayProbe: boolean
-  /** Is it out of the question: asked before, unable, or a fallback that must not answer? */
+  /** Is it excluded: tried before, unsupported, or a fallback that must not answer? */
   isExcluded(candidate: Candidate): boolean
-  /** Did it make reasoning that the request carries? */
+  /** Did it produce reasoning that the request carries? */
   ownsReasoning(candidate: Candidate): boolean
-  /** Who failed last, and whether that was its key's own matter. */
+  /** The last candidate that failed, and whether the cause was its key. */
   readonly lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
 }
 
-/** Those who may be asked next and between whom nothing but a strategy decides. Empty: nobody. */
+/** The candidates among which only the strategy decides. Empty: none. */
 export type Eligible<Candidate> = readonly [] | readonly [Candidate, ...Candidate[]]
 
 /**
- * Decides who may be asked next. In this order: an open circuit waits while another is closed; the model asked for goes
- * before its fallbacks, which are given in order; a vendor that made the request's reasoning goes first; a vendor without
- * room waits while another of the model has some; the smallest priority goes first. After a failure of a key the vendor's
- * other keys go first, after a failure of a vendor other vendors. If every circuit is open, the candidate that was asked
- * longest ago is tried.
+ * Decides which candidates may be called next. In this order: an open circuit waits while another is closed; the requested
+ * model goes before its fallbacks, which keep their order; a vendor that made the request's reasoning goes first; a vendor
+ * without room waits while another of the model has some; the smallest priority goes first. After a failure of a key the
+ * vendor's other keys go first, after a failure of a vendor other vendors. If every circuit is open, the least recently
+ * used candidate is tried.
  */
 export function eligibleCandidates<Candidate extends EligibleCandidate>(
   candidates: readonly Candidate[],
@@ -84,7 +84,10 @@ function lowestPriority(candidates: readonly EligibleCandidate[]): number {
   return lowest
 }
 
-/** Those who are preferred; all when nobody is. The list itself where nobody is left out, which is what mostly happens. */
+/**
+ * The preferred candidates; all if none is preferred. Returns the same list if nothing is filtered, which is the usual
+ * case.
+ */
 function preferred<Candidate>(candidates: Candidate[], isPreferred: (candidate: Candidate) => boolean): Candidate[] {
   let count = 0
   for (const candidate of candidates) if (isPreferred(candidate)) count++

@@ -1,11 +1,11 @@
 /** Share of the newest measurement in the average. */
 const NEWEST = 0.2
-/** Samples decay with this half-life, so that what was slow once is tried again. */
+/** Samples decay with this half-life, so that a slow candidate is tried again. */
 const HALF_LIFE_MS = 30_000
 
 /** A moving average of the time to an answer. */
 export class LatencyAverage {
-  // Negative: nothing was measured. Always a number, so that the engine need not allocate one for every measurement.
+  // Negative: no sample yet. Always a number, so that the engine does not allocate one per sample.
   #averageMs = -1
   #measuredAtMs = 0
 
@@ -19,7 +19,7 @@ export class LatencyAverage {
     this.#measuredAtMs = nowMs
   }
 
-  /** What to reckon with now, in milliseconds: the average, nearer to 0 the older it is; 0 when nothing is known. */
+  /** Expected latency now, in milliseconds: the average, decaying towards 0 with age; 0 without samples. */
   expectedMs(nowMs: number): number {
     if (this.#averageMs < 0) return 0
     return this.#averageMs * 0.5 ** (Math.max(0, nowMs - this.#measuredAtMs) / HALF_LIFE_MS)

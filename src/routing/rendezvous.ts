@@ -1,6 +1,6 @@
 /** Takes a share of the keys by weight. */
 export interface RendezvousEntry {
-  /** Names it, always the same. */
+  /** A stable identifier. */
   readonly seed: number
   /** Positive. */
   readonly weight: number
@@ -14,7 +14,7 @@ export function hashOfText(text: string): number {
 }
 
 /**
- * Picks the same entry for the same key as long as it is among the entries. When one goes, only its keys move, and they
+ * Picks the same entry for the same key as long as it is among the entries. If one is removed, only its keys move, and they
  * spread over the others by weight (highest random weight hashing).
  */
 export function pickByKey<Entry extends RendezvousEntry>(entries: readonly [Entry, ...Entry[]], key: string): Entry {

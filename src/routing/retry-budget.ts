@@ -1,21 +1,21 @@
-/** Retries allowed before any request was made, so that a quiet gateway can retry at all. */
+/** Initial retries, so that a gateway with little traffic can retry. */
 const INITIAL_RETRIES = 10
-/** Share of a retry that every request earns. With the initial ones, the first 1,000 requests allow at most 100 retries. */
+/** Retries earned per request. With the initial ones, the first 1,000 requests allow at most 100 retries. */
 const RETRIES_PER_REQUEST = 0.09
 /**
- * What good times may save up, so that the requests under way when a vendor dies can go to another one. Any 1,000 requests in a
- * row allow at most 190 retries.
+ * Most retries that accumulate, enough to move the requests in progress when a vendor fails. Any 1,000 consecutive requests
+ * allow at most 190 retries.
  */
 const MOST_SAVED = 100
 
 /**
- * Bounds retries to a share of all requests, so that vendors in trouble are not struck by a multiple of their load. Asking
- * the same vendor once more and asking another one instead both count.
+ * Limits retries to a share of all requests, so that retries do not multiply the load on failing vendors. Retries at the
+ * same vendor and at another one both count.
  */
 export class RetryBudget {
   #retries = INITIAL_RETRIES
 
-  /** Retries that may be made now. */
+  /** Retries available now. */
   get left(): number {
     return Math.floor(this.#retries)
   }

@@ -18,13 +18,13 @@ import { LatencyAverage } from './latency-average.ts'
 import type { VendorKey } from './vendor-key.ts'
 
 /**
- * What a failed call says. `failing`: the vendor is at fault. `busy`: it has too much to do for this key. `refused`: it
- * refuses the operator's key or account. `model-refused`: it refuses the operator's model id. `caller-error`: it refuses
- * what the caller sent, and works. `ignored`: the call was aborted on this side.
+ * How a failed call is classified. `failing`: the vendor is at fault. `busy`: it has too many requests for this key.
+ * `refused`: it refuses the operator's key or account. `model-refused`: it refuses the operator's model id. `caller-error`:
+ * it refuses the caller's input, and works. `ignored`: the call was aborted on our side.
  */
 export type CallOutcome = 'failing' | 'busy' | 'refused' | 'model-refused' | 'caller-error' | 'ignored'
 
-/** What makes a candidate. */
+/** The parts of a candidate. */
 export interface CandidateParts {
   readonly model: CatalogModel
   readonly vendor: Vendor
@@ -42,7 +42,7 @@ export class RouteCandidate {
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly apiKey: string
-  /** That of its key. */
+  /** The credential id of its key. */
   readonly credentialId: string
   readonly key: VendorKey
   readonly load: AdaptiveLimit
@@ -52,7 +52,7 @@ export class RouteCandidate {
   readonly seed: number
   /** For {@link pickSmoothly}. */
   credit = 0
-  /** Which call of the gateway it took last; tells who was asked longest ago. */
+  /** Sequence number of its last call; finds the least recently used candidate. */
   lastTurn = 0
   readonly #wholeLatency = new LatencyAverage()
   readonly #streamLatency = new LatencyAverage()
@@ -76,7 +76,7 @@ export class RouteCandidate {
     return this.#circuit
   }
 
-  /** The more open of the circuits of the key and of the model behind it. */
+  /** The more open one of the key's circuit and the model's circuit behind it. */
   circuitAt(nowMs: number): Circuit {
     const ofKey = circuitOf(this.key.circuit, nowMs)
     if (ofKey === 'open') return ofKey
@@ -84,12 +84,12 @@ export class RouteCandidate {
     return ofModel === 'closed' ? ofKey : ofModel
   }
 
-  /** What to reckon with, in milliseconds: until the answer, for streams until their first content. 0: unknown. */
+  /** Expected milliseconds until the answer, or for streams until their first content. 0: unknown. */
   expectedMs(isStream: boolean, nowMs: number): number {
     return (isStream ? this.#streamLatency : this.#wholeLatency).expectedMs(nowMs)
   }
 
-  /** A call begins. Each ends by {@link release}, after what was learned of it. */
+  /** A call begins. It ends with {@link release}, after its outcome was reported. */
   begin(nowMs: number, turn: number): void {
     this.lastTurn = turn
     this.load.enter()
@@ -98,19 +98,19 @@ export class RouteCandidate {
     this.key.circuit = afterBegin(this.key.circuit, nowMs)
   }
 
-  /** A whole answer is here, so long after the call began. */
+  /** A JSON response arrived this long after the call began. */
   answered(durationMs: number, nowMs: number): void {
     this.#wholeLatency.add(durationMs, nowMs)
     this.key.latency.add(durationMs, nowMs)
   }
 
-  /** The first content of a stream is here, so long after the call began. */
+  /** The first content of a stream arrived this long after the call began. */
   opened(durationMs: number, nowMs: number): void {
     this.#streamLatency.add(durationMs, nowMs)
     this.key.latency.add(durationMs, nowMs)
   }
 
-  /** The call came to a good end. */
+  /** The call succeeded. */
   succeeded(nowMs: number): void {
     this.load.grow()
     this.#circuit = afterSuccess(this.#circuit, nowMs)
@@ -118,8 +118,8 @@ export class RouteCandidate {
   }
 
   /**
-   * The call failed. Vendors count requests for each model, and overload is mostly one model's too, so a wait that the vendor
-   * asks for holds for this model behind this key; a key that is refused is of no use for any model.
+   * The call failed. Vendors count requests per model, and overload usually concerns one model too, so a requested wait
+   * applies to this model behind this key. A refused key is unusable for every model.
    */
   failed(outcome: CallOutcome, retryAfterMs: number | undefined, nowMs: number): void {
     const { key } = this

@@ -5,22 +5,22 @@ import { hashOfText } from './rendezvous.ts'
 import { RouteCandidate } from './route-candidate.ts'
 import { VendorKey } from './vendor-key.ts'
 
-/** A vendor with its keys, as far as it is configured. */
+/** A configured vendor with its keys. */
 export interface RoutedVendor {
   readonly vendor: Vendor
   readonly keys: readonly VendorKey[]
   readonly load: AdaptiveLimit
 }
 
-/** Who could answer for a model. */
+/** The routes of a model. */
 interface ModelCandidates {
-  /** By priority; equal ones as they were written. */
+  /** By priority; equal ones in their given order. */
   readonly all: readonly RouteCandidate[]
-  /** Do some serve certain calls only? */
+  /** Do some routes serve only certain calls? */
   readonly isConditional: boolean
 }
 
-/** Every vendor and key of the gateway, and who could answer for which model. One per gateway. */
+/** Every vendor and key of the gateway, and the routes of each model. One per gateway. */
 export class RouteTable {
   readonly #vendors = new Map<string, RoutedVendor>()
   readonly #byModel = new Map<CatalogModel, ModelCandidates>()
@@ -33,17 +33,17 @@ export class RouteTable {
     }
   }
 
-  /** In the order in which they were given. */
+  /** In the given order. */
   get vendors(): Iterable<RoutedVendor> {
     return this.#vendors.values()
   }
 
-  /** One of them; undefined when it is not configured. */
+  /** A vendor by its id; undefined if it is not configured. */
   vendor(id: string): RoutedVendor | undefined {
     return this.#vendors.get(id)
   }
 
-  /** Every candidate that some request has asked for so far. */
+  /** Every candidate that a request has used so far. */
   *candidates(): Iterable<RouteCandidate> {
     for (const { all } of this.#byModel.values()) yield* all
   }
@@ -54,7 +54,7 @@ export class RouteTable {
     return this.#turns
   }
 
-  /** Who could answer a call of this kind with these billing fields; those of the smallest priority first. */
+  /** The candidates for a call of this kind with these billing fields; those of the smallest priority first. */
   candidatesOf(
     model: CatalogModel,
     kind: string,

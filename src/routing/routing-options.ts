@@ -1,7 +1,7 @@
 /**
- * How one of several healthy candidates of equal priority is chosen. `weighted`: each takes its share by weight. `latency`: of
- * two by weight, the one that answers sooner, its calls under way considered. `cost`: the cheapest for the estimate of
- * the request, by the price list's rows for `vendor/upstream`.
+ * How one of several healthy candidates of equal priority is chosen. `weighted`: by weight. `latency`: the faster one of
+ * two that are drawn by weight, with its calls in progress considered. `cost`: the cheapest for the estimate of the
+ * request, by the price list's rows for `vendor/upstream`.
  */
 export type RoutingStrategy = 'weighted' | 'latency' | 'cost'
 
@@ -9,15 +9,14 @@ export type RoutingStrategy = 'weighted' | 'latency' | 'cost'
 export const ROUTING_STRATEGIES: readonly RoutingStrategy[] = ['weighted', 'latency', 'cost']
 
 /**
- * When a model's fallbacks may answer instead of it. `on-failure`: whenever the model itself cannot. `never`: not at all.
- * `statuses`: only where the caller would get one of these HTTP statuses otherwise; a model whose circuits are all open
- * counts as 503.
+ * When fallbacks may answer for a model. `on-failure`: whenever the model itself cannot. `never`: not at all. `statuses`:
+ * only if the caller would otherwise get one of these HTTP statuses; a model whose circuits are all open counts as 503.
  */
 export type FallbackPolicy = 'on-failure' | 'never' | { readonly statuses: readonly number[] }
 
 /** A second call, when the first one is slow. */
 export interface HedgeOptions {
-  /** How long the first call may take before another candidate is asked as well, in milliseconds. */
+  /** Milliseconds that the first call may take before another candidate is called too. */
   readonly afterMs: number
 }
 
@@ -28,13 +27,13 @@ export interface RoutingOptions {
   /** Default `on-failure`. */
   readonly fallback?: FallbackPolicy
   /**
-   * Asks a second candidate of the same model when the first one is slow, and takes the first answer; the other call is
-   * cancelled. For whole answers of chat and embeddings. Counts as a retry. Default: off.
+   * Calls a second candidate of the same model if the first one is slow. The first answer wins; the other call is
+   * cancelled. For JSON responses of chat and embeddings. Counts as a retry. Default: off.
    */
   readonly hedge?: HedgeOptions
 }
 
-/** What a host may decide for single requests that it makes in its own process. Callers over HTTP cannot. */
+/** Routing choices of a host for requests in its own process. Callers over HTTP have none. */
 export interface RouteOverride {
   /** Only candidates of this vendor. */
   readonly vendor?: string

@@ -4,35 +4,35 @@ import type { RouteCandidate } from './route-candidate.ts'
 import type { FallbackPolicy, RoutingStrategy } from './routing-options.ts'
 import { pickSmoothly } from './smooth-weighted.ts'
 
-/** How a request chooses. */
+/** The selection settings of a request. */
 export interface SelectionOptions {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
   readonly isStream: boolean
-  /** Requests with the same key go to the same place while they can; undefined: anywhere. */
+  /** Requests with the same key go to the same candidate while they can; undefined: any. */
   readonly stickyKey: string | undefined
-  /** The turns of the request, for vendors that look for reasoning of their own in them. */
+  /** The turns of the request, in which vendors find their own reasoning. */
   conversation(): { readonly model: string }
-  /** What the request would cost at a candidate, in nano-dollars; undefined where nobody knows. */
+  /** Cost of the request at a candidate, in nano-dollars; undefined if unknown. */
   costAt(candidate: RouteCandidate): bigint | undefined
 }
 
-/** A failure, as far as the choice of the next candidate goes. */
+/** The parts of a failure that matter for the next selection. */
 export interface FailedCall {
   /** HTTP status that the caller would get. */
   readonly status: number
-  /** Is it the key's own matter, so that another key of the vendor may do? */
+  /** Is the key the cause, so that another key of the vendor may work? */
   readonly isOfKey: boolean
 }
 
-/** The status of an answer where every circuit of the model is open. */
+/** The status if every circuit of the model is open. */
 const NOBODY_STATUS = 503
 
-/** Chooses, for one request, whom to ask, and whom to ask next. Only where there is a choice. */
+/** Selects the candidates for one request, one after another. Only used if there is a choice. */
 export class Selection {
   readonly #candidates: readonly RouteCandidate[]
   readonly #options: SelectionOptions
-  // Few at most: a list costs less than a set for each request.
+  // A short list: cheaper than a set for each request.
   readonly #excluded: RouteCandidate[] = []
   #authors: Map<string, boolean> | undefined
   #lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
@@ -44,7 +44,7 @@ export class Selection {
     this.#options = options
   }
 
-  /** The next to ask; undefined when nobody is left who may answer. */
+  /** The next candidate; undefined if none remains. */
   next(nowMs: number, mayProbe: boolean): RouteCandidate | undefined {
     const left = this.#eligible(nowMs, mayProbe)
     return left.length < 2 ? left[0] : this.#picked(left as readonly [RouteCandidate, ...RouteCandidate[]], nowMs)
@@ -61,7 +61,7 @@ export class Selection {
     )
   }
 
-  /** Is another route of the same model left, by another vendor or upstream id? */
+  /** Does another route of the same model remain, by another vendor or upstream id? */
   hasOtherRoute(candidate: RouteCandidate): boolean {
     return this.#candidates.some(
       (other) =>
@@ -69,12 +69,12 @@ export class Selection {
     )
   }
 
-  /** The candidate cannot do what is asked, and no more can the other keys of its vendor. */
+  /** The candidate does not support the request; nor do the other keys of its vendor. */
   skip(candidate: RouteCandidate): void {
     for (const other of this.#candidates) if (other.model === candidate.model) this.#excluded.push(other)
   }
 
-  /** The candidate is being asked. */
+  /** The candidate is being called. */
   asked(candidate: RouteCandidate): void {
     this.#excluded.push(candidate)
     this.#isFirst = false

@@ -2,13 +2,14 @@
 export interface Weighted {
   /** Positive. */
   readonly weight: number
-  /** What it has coming; written here only. */
+  /** Its accumulated credit; written here only. */
   credit: number
 }
 
 /**
- * Picks by smooth weighted round-robin: everybody gets its weight as credit, the one with the most is picked and pays for
- * all. No chance is involved, so shares are exact within one pick, and the picks of one are spread evenly.
+ * Picks by smooth weighted round-robin: each entry gets its weight as credit, and the entry with the most credit is picked
+ * and pays the total. It is deterministic, so shares are exact within one pick, and the picks of an entry are spread
+ * evenly.
  */
 export function pickSmoothly<Entry extends Weighted>(entries: readonly [Entry, ...Entry[]]): Entry {
   let picked: Entry = entries[0]

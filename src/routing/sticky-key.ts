@@ -1,12 +1,11 @@
-/** A header by which callers keep a session together. */
+/** A header that keeps a caller's session together. */
 const SESSION_HEADER = 'x-session-id'
-/** What is longer is cut: the key is hashed for every request. */
+/** Longer values are truncated, because the key is hashed for every request. */
 const MAX_LENGTH = 256
 
 /**
- * What binds a chat to the place where its prompt is cached: `prompt_cache_key`, else the header `x-session-id`, else the end
- * user (`user`, or `metadata.user_id`). Undefined when the request names nothing of the kind. Keys of different accounts
- * never meet.
+ * The key that keeps a chat where its prompt is cached: `prompt_cache_key`, else the header `x-session-id`, else the end
+ * user (`user`, or `metadata.user_id`). Undefined without any of them. Keys are scoped to their account.
  */
 export function stickyKey(
   accountId: string,

@@ -6,14 +6,14 @@ import { LatencyAverage } from './latency-average.ts'
 export class VendorKey {
   readonly vendorId: string
   readonly apiKey: string
-  /** Its name in events and reports, which does not tell the key. */
+  /** Credential id: its name in events and reports, which does not reveal the key. */
   readonly credentialId: string
   /** Share of the vendor's calls. */
   readonly weight: number
-  /** Of whole answers and of first contents of streams alike; for reports. */
+  /** For JSON responses and first contents of streams alike; for reports. */
   readonly latency = new LatencyAverage()
   circuit: CircuitState = CLOSED
-  /** Calls under way. */
+  /** Calls in progress. */
   inFlight = 0
 
   constructor(vendorId: string, apiKey: string, weight: number) {
@@ -24,7 +24,7 @@ export class VendorKey {
   }
 }
 
-/** Names one of the operator's keys at a vendor without telling the key: the vendor's id and 16 hexadecimal digits. */
+/** The credential id of one of the operator's keys: the vendor's id and 16 hexadecimal digits. Does not reveal the key. */
 function credentialIdOf(vendorId: string, apiKey: string): string {
   return `${vendorId}:${createHash('sha256').update(apiKey).digest('hex').slice(0, 16)}`
 }

@@ -10,10 +10,10 @@ const CHECK_CHARACTERS = 6
 const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS + CHECK_CHARACTERS}}$`)
 
 /**
- * Makes an API key: `sk-`, 32 random bytes in base62 (43 characters), and 6 check characters by which a secret scanner or
- * a form can tell a mistyped key from a real one.
+ * Makes an API key: `sk-`, 32 random bytes in base62 (43 characters), and 6 check characters, which let a secret scanner or
+ * a form detect a mistyped key.
  *
- * @param random gives so many random bytes; the system's source when absent.
+ * @param random returns this many random bytes; default: the system's source.
  */
 export function createApiKey(random: (length: number) => Uint8Array = secretBytes): string {
   const secret = toBase62(random(SECRET_BYTES), SECRET_CHARACTERS)

@@ -5,7 +5,7 @@ import type { Ledger } from './ledger.ts'
 import type { TaskStore } from './task-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
-/** Everything durable, as one driver gives it. */
+/** All durable data of one driver. */
 export interface GatewayStore {
   readonly ledger: Ledger
   readonly keys: KeyStore

@@ -3,7 +3,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 /** How long an Idempotency-Key is kept, in milliseconds: 24 hours. */
 export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000
 
-/** A caller's wish that a request have one effect only. Keys are scoped to the account. */
+/** A caller's request to have an effect only once. Keys are scoped to the account. */
 export interface IdempotencyClaim {
   readonly accountId: string
   /** The caller's Idempotency-Key. */
@@ -22,7 +22,9 @@ export interface StoredAnswer {
   readonly body: Uint8Array
 }
 
-/** Outcome of a claim. `in_flight`: the first request is not answered yet. `mismatch`: the key came with another body. */
+/**
+ * Outcome of a claim. `in_flight`: the first request is not answered yet. `mismatch`: the key was used with another body.
+ */
 export type ClaimResult =
   | { readonly status: 'claimed' }
   | { readonly status: 'in_flight' }

@@ -1,14 +1,14 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
-/** An answer that its owner may continue: whose it is, and where the vendor keeps its history. */
+/** An answer that its owner may continue: its owner, and where the vendor keeps its history. */
 export interface InteractionRecord {
-  /** As the owner knows it; begins with `v1_`. */
+  /** The owner's id of it; begins with `v1_`. */
   readonly id: string
   readonly accountId: string
   /** Id of the vendor. */
   readonly vendor: string
-  /** Fingerprint of the operator's key that made it: only that key's project has the history. Never the key itself. */
-  readonly vendorKey: string
+  /** Credential id of the operator's key that made it: only that key's project has the history. Never the key itself. */
+  readonly credentialId: string
   /** The vendor's own id. */
   readonly upstreamId: string
   /** Public id of the model that answered. */

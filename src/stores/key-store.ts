@@ -2,7 +2,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { KeyScopes, SpendingCap } from './principal.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
-/** A key as it is stored: the key itself is not, only its SHA-256. */
+/** A stored key: only its SHA-256, never the key itself. */
 export interface KeyRecord {
   readonly id: string
   readonly accountId: string
@@ -22,12 +22,12 @@ export interface KeyRecord {
 export interface KeyStore {
   /** By hash, revoked and expired ones included; the caller judges. */
   findByHash(hash: string): MaybePromise<KeyRecord | undefined>
-  /** Idempotent by hash: an existing record stays as it is. */
+  /** Idempotent by hash: an existing record stays unchanged. */
   insert(record: KeyRecord): MaybePromise<void>
   /** Keys of one account, or of all, oldest first. */
   list(accountId?: string): MaybePromise<readonly KeyRecord[]>
   /** False when there is no such key. Revoking twice keeps the first time. */
   revoke(keyId: string, nowMs: number): MaybePromise<boolean>
-  /** Sets the moment at which a key ends by itself; an earlier one that is set already stays. False when there is no such key. */
+  /** Sets the expiry of a key; an earlier expiry stays. False if there is no such key. */
   expire(keyId: string, expiresAtMs: number): MaybePromise<boolean>
 }

@@ -30,7 +30,7 @@ export interface Principal {
   readonly limits?: RateLimits | undefined
   /** Cap of the account as a whole. */
   readonly accountSpendingCap?: SpendingCap | undefined
-  /** Cap of this key alone. */
+  /** Cap of this key only. */
   readonly keySpendingCap?: SpendingCap | undefined
 }
 
@@ -38,9 +38,9 @@ export interface Principal {
 export interface Credentials {
   /** The bearer token, or `x-api-key` on the routes that take it; undefined when neither was sent. */
   readonly apiKey: string | undefined
-  /** Any header by lower-case name, for hosts with sessions or mutual TLS of their own. */
+  /** Any header by lower-case name, for hosts with their own sessions or mutual TLS. */
   header(name: string): string | undefined
 }
 
-/** A host's own way to tell who is calling. Undefined means: nobody we know, which the caller sees as 401. */
+/** A host's own authentication. Undefined means: unknown caller, which becomes a 401. */
 export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | undefined>

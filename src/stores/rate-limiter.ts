@@ -5,7 +5,7 @@ export interface RateLimits {
   readonly requestsPerMinute?: number | undefined
   /** Input and output tokens together. */
   readonly tokensPerMinute?: number | undefined
-  /** Requests under way at the same time. */
+  /** Requests in progress at the same time. */
   readonly concurrency?: number | undefined
 }
 
@@ -44,22 +44,21 @@ export interface RateDecision {
 /** Limits per time, by the generic cell rate algorithm. */
 export interface RateLimiter {
   /**
-   * Takes from all buckets or from none, atomically. A take above the bucket's whole size is judged as if it were the
-   * size, so that one large request can pass when nothing else runs; no more than the size is taken then, and whoever
-   * adjusts later must reckon from that.
+   * Takes from all buckets or from none, atomically. An amount above the bucket's size counts as the size, so that one
+   * large request can pass when nothing else runs. Then only the size is taken, and later adjustments must start from that.
    */
   take(takes: readonly RateTake[], nowMs: number): MaybePromise<RateDecision>
   /** Gives back (negative) or takes more (positive) after the fact; never refuses. */
   adjust(take: RateTake, nowMs: number): MaybePromise<void>
 }
 
-/** A place among the requests under way. */
+/** A slot for one concurrent request. */
 export interface Lease {
   readonly bucket: string
   readonly leaseId: string
 }
 
-/** Limits on how much runs at once, by leases that expire by themselves when their holder dies. */
+/** Concurrency limits, by leases that expire when their holder dies. */
 export interface ConcurrencyLimiter {
   /** True when the lease was given; false when `limit` leases are out. Idempotent by lease id. */
   acquire(lease: Lease & { readonly limit: number; readonly expiresAtMs: number }, nowMs: number): MaybePromise<boolean>

@@ -82,7 +82,7 @@ export function taskOf(row: SqlRow): TaskRecord {
     keyId: row['key_id'] as string,
     state: row['state'] as TaskState,
     upstreamId: (row['upstream_id'] as string | null) ?? undefined,
-    vendorAccount: row['vendor_account'] as string,
+    credentialId: row['vendor_account'] as string,
     holdId: (row['hold_id'] as string | null) ?? undefined,
     createdAtMs: Number(row['created_at_ms']),
     updatedAtMs: Number(row['updated_at_ms']),
@@ -100,7 +100,7 @@ export function taskValues<Time>(task: TaskRecord, toTime: ToTime<Time>): (strin
     task.keyId,
     task.state,
     task.upstreamId ?? null,
-    task.vendorAccount,
+    task.credentialId,
     task.holdId ?? null,
     toTime(task.createdAtMs),
     toTime(task.updatedAtMs),
@@ -115,7 +115,7 @@ export function interactionOf(row: SqlRow): InteractionRecord {
     id: row['id'] as string,
     accountId: row['account_id'] as string,
     vendor: row['vendor'] as string,
-    vendorKey: row['vendor_key'] as string,
+    credentialId: row['vendor_key'] as string,
     upstreamId: row['upstream_id'] as string,
     model: row['model'] as string,
     createdAtMs: Number(row['created_at_ms']),
@@ -125,8 +125,8 @@ export function interactionOf(row: SqlRow): InteractionRecord {
 
 /** Values of {@link INTERACTION_COLUMNS}. */
 export function interactionValues<Time>(record: InteractionRecord, toTime: ToTime<Time>): (string | Time)[] {
-  const { accountId, id, vendor, vendorKey, upstreamId, model, createdAtMs, expiresAtMs } = record
-  return [accountId, id, vendor, vendorKey, upstreamId, model, toTime(createdAtMs), toTime(expiresAtMs)]
+  const { accountId, id, vendor, credentialId, upstreamId, model, createdAtMs, expiresAtMs } = record
+  return [accountId, id, vendor, credentialId, upstreamId, model, toTime(createdAtMs), toTime(expiresAtMs)]
 }
 
 /** @param attempts are kept in a form of its own by each driver. */

@@ -5,12 +5,12 @@ import type { IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { NewDelivery } from './webhook-store.ts'
 
 /**
- * Where a task stands. `submitting`: written down, the vendor is being asked. `unknown`: the vendor was asked and no answer
- * came, so it may or may not be at work. `completed`, `failed` and `cancelled` are final.
+ * State of a task. `submitting`: stored, and the vendor is being called. `unknown`: the vendor was called but did not
+ * answer, so it may be working. `completed`, `failed` and `cancelled` are final.
  */
 export type TaskState = 'submitting' | 'unknown' | 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled'
 
-/** States that a task can still leave. */
+/** States that are not final. */
 export const OPEN_TASK_STATES: readonly TaskState[] = ['submitting', 'unknown', 'queued', 'in_progress']
 
 /** A long job at a vendor. */
@@ -23,17 +23,17 @@ export interface TaskRecord {
   /** The vendor's own id; undefined until it gave one. */
   readonly upstreamId: string | undefined
   /**
-   * The account at the vendor that is asked about the task: the vendor's id and a fingerprint of the operator's key. Never
-   * the key itself.
+   * Credential id of the vendor key that polls the task: the vendor's id and a fingerprint of the operator's key. Never the
+   * key itself.
    */
-  readonly vendorAccount: string
+  readonly credentialId: string
   /** Undefined: billing is off. */
   readonly holdId: string | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
   /** Unix milliseconds of the last change that a caller can see. */
   readonly updatedAtMs: number
-  /** Unix milliseconds at which the vendor shall be asked next. */
+  /** Unix milliseconds of the next poll. */
   readonly nextPollAtMs: number
   /** Unix milliseconds at which waiting ends: of an answer to the submission, of an unknown one's fate, of the whole task. */
   readonly deadlineAtMs: number
@@ -43,7 +43,7 @@ export interface TaskRecord {
 /** Plain data that an endpoint keeps with a task. */
 export type TaskFacts = Readonly<Record<string, string | number | boolean | null>>
 
-/** What of a task no query asks for. Plain data: JSON text gives it back as it was. */
+/** Data of a task that no query uses. Plain data that survives JSON unchanged. */
 export interface TaskDetails {
   /** Id of the request that submitted it. */
   readonly requestId: string
@@ -62,16 +62,13 @@ export interface TaskDetails {
   /** What the endpoint keeps for its record: of the request, and of the vendor's reports. */
   readonly facts: TaskFacts
   readonly webhookUrl?: string | undefined
-  /**
-   * The caller's Idempotency-Key, absent without one: whoever finds the task after the process that was submitting it has died
-   * can complete the key.
-   */
+  /** The caller's Idempotency-Key, absent without one. If the submitting process dies, another one can complete the key. */
   readonly claim?: IdempotencyClaim | undefined
-  /** How often the vendor was asked. */
+  /** Number of polls. */
   readonly polls: number
-  /** How often running it did not know the task. */
+  /** Number of consecutive polls to which the vendor did not know the task. */
   readonly unknownReports: number
-  /** The vendor's own words, newest: members `output` and `usage` of its task record. */
+  /** The vendor's latest `output` and `usage` of its task record. */
   readonly output?: unknown
   readonly usage?: unknown
   /** Where the content is, once there is any. */
@@ -89,7 +86,7 @@ export interface TaskChange {
   readonly set: Partial<
     Pick<
       TaskRecord,
-      'state' | 'upstreamId' | 'vendorAccount' | 'updatedAtMs' | 'nextPollAtMs' | 'deadlineAtMs' | 'details'
+      'state' | 'upstreamId' | 'credentialId' | 'updatedAtMs' | 'nextPollAtMs' | 'deadlineAtMs' | 'details'
     >
   >
   /** Ends the task's hold in the same transaction: with a charge, or without. Absent: the hold stays. */
@@ -105,12 +102,12 @@ export interface TaskChange {
 
 /** Which tasks to lease, and for how long. */
 export interface DueQuery {
-  readonly vendorAccount: string
+  readonly credentialId: string
   readonly nowMs: number
   /** Others do not lease the same task before this moment, unless it was changed. Unix milliseconds. */
   readonly leaseUntilMs: number
   readonly limit: number
-  /** At most so many tasks of one vendor account are leased in one window of time, by all processes together. */
+  /** At most so many tasks with one credential id are leased in one window of time, by all processes together. */
   readonly budget: { readonly takes: number; readonly windowMs: number }
   /** Only this task, due or not. */
   readonly id?: string | undefined
@@ -129,20 +126,20 @@ export interface TaskStore {
   /** An account's own task by our id or the vendor's; undefined for unknown and foreign ids alike. */
   find(accountId: string, id: string): MaybePromise<TaskRecord | undefined>
   /**
-   * An account's own tasks, newest first (by creation, then id). `after` and `before` are our ids: the page begins behind
-   * `after`, or ends in front of `before`. An unknown id gives an empty page.
+   * An account's own tasks, newest first (by creation, then id). `after` and `before` are our ids: the page starts after
+   * `after`, or ends before `before`. An unknown id gives an empty page.
    */
   list(
     accountId: string,
     page: { readonly limit: number; readonly after?: string | undefined; readonly before?: string | undefined },
   ): MaybePromise<TaskPage>
-  /** Compare and set. False: the task was in none of the states, or is unknown, and nothing was changed. */
+  /** Compare and set. False: the task is unknown or was in none of the states, and nothing was changed. */
   change(change: TaskChange, nowMs: number): MaybePromise<boolean>
   /** Removes a task in state `submitting` that the vendor refused, voids its hold and frees the Idempotency-Key. */
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
-  /** Leases tasks in state `queued` or `in_progress` whose time to ask has come, longest overdue first. */
+  /** Leases tasks in state `queued` or `in_progress` that are due for polling, longest overdue first. */
   leaseDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
-  /** Leases open tasks of any vendor account whose deadline has passed. */
+  /** Leases open tasks of any credential id whose deadline has passed. */
   leaseExpired(query: {
     readonly nowMs: number
     readonly leaseUntilMs: number

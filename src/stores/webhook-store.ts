@@ -2,12 +2,12 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** A message to be delivered. */
 export interface NewDelivery {
-  /** Stable over all attempts, so that receivers can tell repetitions: `msg_…`. */
+  /** The same for all attempts, so that receivers can detect repetitions: `msg_…`. */
   readonly id: string
   readonly accountId: string
   readonly taskId: string
   readonly url: string
-  /** The JSON text, exactly as it is signed and sent. */
+  /** The exact JSON text that is signed and sent. */
   readonly body: string
   /** Unix milliseconds. */
   readonly createdAtMs: number
@@ -26,7 +26,9 @@ export interface DeliveryAttempt {
   readonly durationMs: number
 }
 
-/** `disabled`: the receiver said that it is gone for good (410). `failed`: the last attempt of the schedule failed. */
+/**
+ * `disabled`: the receiver answered that it is permanently gone (410). `failed`: the last attempt of the schedule failed.
+ */
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'disabled'
 
 /** Attempts that a store keeps of each message. */
@@ -37,20 +39,20 @@ export interface WebhookDelivery extends NewDelivery {
   readonly state: DeliveryState
   /** Oldest first; the newest 50 are kept. */
   readonly attempts: readonly DeliveryAttempt[]
-  /** Unix milliseconds of the last wish to send it again, with which its schedule begins anew; undefined: there was none. */
+  /** Unix milliseconds of the last resend, which restarts the schedule; undefined: never resent. */
   readonly resentAtMs: number | undefined
 }
 
 /** A secret that messages are signed with: `whsec_` and base64. */
 export interface WebhookSecret {
   readonly secret: string
-  /** Unix milliseconds after which it signs no more; undefined: until it is replaced. */
+  /** Unix milliseconds after which it no longer signs; undefined: until it is replaced. */
   readonly expiresAtMs: number | undefined
 }
 
 /** Messages that wait for delivery, and the secrets that sign them. Every method is atomic. */
 export interface WebhookStore {
-  /** Leases pending messages whose time has come, longest overdue first; others do not lease them before `leaseUntilMs`. */
+  /** Leases due pending messages, longest overdue first; others do not lease them before `leaseUntilMs`. */
   leaseDue(query: {
     readonly nowMs: number
     readonly leaseUntilMs: number
@@ -65,7 +67,7 @@ export interface WebhookStore {
   list(accountId: string, taskId: string): MaybePromise<readonly WebhookDelivery[]>
   /** Makes an account's own message pending again, due at `nowMs`, which is noted; false when there is none of that id. */
   resend(accountId: string, id: string, nowMs: number): MaybePromise<boolean>
-  /** Secrets of an account that sign at `nowMs`, newest first; empty when it has none of its own. */
+  /** Secrets of an account that sign at `nowMs`, newest first; empty if it has none of its own. */
   secrets(accountId: string, nowMs: number): MaybePromise<readonly WebhookSecret[]>
   /** Gives an account a new secret; those it had sign until `overlapUntilMs`. */
   replaceSecret(accountId: string, secret: string, overlapUntilMs: number): MaybePromise<void>

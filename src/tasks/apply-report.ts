@@ -4,14 +4,14 @@ import type { TaskReport } from '../endpoints/task.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { frozenCharge } from './frozen-prices.ts'
 
-/** So many reports in a row that the vendor does not know a task are believed. */
+/** A task expires after this many consecutive reports that the vendor does not know it. */
 const UNKNOWN_REPORTS_BELIEVED = 3
 
-/** A task that is asked about so often is asked about more and more seldom, down to a quarter as often. */
+/** After this many polls the interval grows, up to four times as long. */
 const POLLS_BEFORE_SLOWING = 10
 const MAX_SLOWING = 4
 
-/** What a change of a task needs to know besides the task. */
+/** The facts that a change of a task needs besides the task. */
 export interface ReportFacts {
   readonly nowMs: number
   readonly pollIntervalMs: number
@@ -19,7 +19,7 @@ export interface ReportFacts {
   readonly billedUsage: (billed: Usage) => Usage | undefined
 }
 
-/** What follows from a vendor's word about a task. */
+/** The effect of a vendor's report on a task. */
 export interface ReportOutcome {
   /** The task after it. */
   readonly task: TaskRecord
@@ -37,7 +37,7 @@ export interface TaskEnd {
   readonly implausible: readonly string[]
 }
 
-/** When a task is asked about again. */
+/** When a task is polled next. */
 export function nextPollAtMs(task: TaskRecord, { nowMs, pollIntervalMs }: ReportFacts): number {
   return nowMs + pollIntervalMs * Math.min(MAX_SLOWING, 1 + Math.floor(task.details.polls / POLLS_BEFORE_SLOWING))
 }
@@ -53,7 +53,7 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
       const unknownReports = details.unknownReports + 1
       if (unknownReports < UNKNOWN_REPORTS_BELIEVED)
         return goesOn(task, { ...task.details, polls: details.polls, unknownReports }, task.state, facts)
-      const error = { code: 'task_expired', message: 'The model vendor does not know the task any more.' }
+      const error = { code: 'task_expired', message: 'The model vendor no longer knows the task.' }
       return endTask(task, { ...details, unknownReports, error }, { state: 'failed', nowMs: facts.nowMs })
     }
     case 'completed':

@@ -12,7 +12,7 @@ import { behaviourOf } from './new-task.ts'
 export const TASK_CALL_TIMEOUT_MS = 30_000
 
 /** A vendor's answer about a task, or why there is none. */
-export type TaskAnswer<Value> =
+export type TaskResponse<Value> =
   | { readonly kind: 'answer'; readonly value: Value }
   /** The vendor was reached and complained. */
   | { readonly kind: 'refused'; readonly failure: VendorFailure }
@@ -26,30 +26,30 @@ export interface TaskVendor {
   readonly apiKey: string
 }
 
-/** Finds the key that a task was submitted with; undefined when it is configured no more. */
+/** Finds the key that submitted a task; undefined if it is no longer configured. */
 export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor | undefined {
   const routed = context.routes.vendor(task.details.vendor)
-  const key = routed?.keys.find(({ credentialId }) => credentialId === task.vendorAccount)
+  const key = routed?.keys.find(({ credentialId }) => credentialId === task.credentialId)
   if (routed === undefined || key === undefined) return undefined
   const operation = behaviourOf(context, task)?.operation(routed.vendor)
   return operation && { vendor: routed.vendor, operation, apiKey: key.apiKey }
 }
 
-/** Asks how a task stands. */
+/** Polls a task. */
 export function readTaskReport(
   context: PipelineContext,
   { vendor, operation, apiKey }: TaskVendor,
   upstreamId: string,
-): Promise<TaskAnswer<TaskReport>> {
+): Promise<TaskResponse<TaskReport>> {
   return ask(context, vendor, operation.read(upstreamId, apiKey), (answer) => operation.report(answer))
 }
 
-/** Asks to give a task up. Only the vendor's word for it counts. */
+/** Asks the vendor to cancel a task. Only the vendor's confirmation counts. */
 export function cancelAtVendor(
   context: PipelineContext,
   { vendor, operation, apiKey }: TaskVendor,
   upstreamId: string,
-): Promise<TaskAnswer<true>> {
+): Promise<TaskResponse<true>> {
   return ask(context, vendor, operation.cancel(upstreamId, apiKey), () => true)
 }
 
@@ -58,7 +58,7 @@ async function ask<Value>(
   vendor: Vendor,
   request: TaskCall,
   read: (answer: WireAnswer) => Value | undefined,
-): Promise<TaskAnswer<Value>> {
+): Promise<TaskResponse<Value>> {
   const call = new BufferedCall()
   call.begin(context.transport, {
     origin: vendor.origin,
@@ -71,7 +71,7 @@ async function ask<Value>(
   })
   const calls = context.taskCalls
   calls.add(call)
-  // An answer that comes byte by byte is never silent for long, and would outlast the lease.
+  // An answer that trickles in byte by byte never hits the idle timeout, and would outlast the lease.
   const deadline = context.clock.schedule(TASK_CALL_TIMEOUT_MS, () => call.abort())
   const outcome = await call.outcome
   deadline.cancel()

@@ -5,15 +5,15 @@ import type { Usage } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TaskDetails } from '../stores/task-store.ts'
 
-/** Prices of a task by variant; `''` stands for a variant that the model is not known to make. */
+/** Prices of a task by variant; `''` is a variant that is not in the model's row. */
 export type FrozenPrices = NonNullable<TaskDetails['prices']>
 
 /** The last prices that were frozen of each model, and by which rates. */
 const lastFrozen = new WeakMap<CatalogModel, { readonly rates: readonly (Rate | undefined)[]; frozen: FrozenPrices }>()
 
 /**
- * Takes the prices that hold now, for every variant that the model may make: a later price list does not change what a
- * task costs, whatever variant the vendor reports in the end. Tasks that begin at the same prices share one object.
+ * Freezes the current prices of every variant that the model may make: a later price list does not change the cost of a
+ * task, whatever variant the vendor reports. Tasks submitted at the same prices share one object.
  */
 export function freezePrices(
   prices: Prices,
@@ -36,8 +36,8 @@ export function freezePrices(
 }
 
 /**
- * What usage of a task costs, in nano-dollars, by the prices of its submission. A variant without a price of its own costs
- * what the one asked for does.
+ * The cost of a task's usage in nano-dollars, by the prices of its submission. A variant without its own price costs the
+ * same as the requested one.
  */
 export function frozenCharge(details: TaskDetails, variant: string | undefined, usage: Usage): bigint | undefined {
   const { prices } = details

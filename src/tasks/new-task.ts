@@ -14,7 +14,7 @@ export interface PlannedTask {
   readonly pricesByModel: ReadonlyMap<string, FrozenPrices> | undefined
 }
 
-/** Writes a submission down as a task, before any vendor is asked. */
+/** The task record of a submission, before the vendor is called. */
 export function planTask(context: PipelineContext, admitted: Admitted): PlannedTask {
   const { prices } = context
   const nowMs = context.clock.now()
@@ -44,7 +44,7 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
     keyId: admitted.principal.keyId,
     state: 'submitting',
     upstreamId: undefined,
-    vendorAccount: '',
+    credentialId: '',
     holdId: prices === undefined ? undefined : admitted.requestId,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
@@ -64,14 +64,14 @@ export function behaviourOf(context: PipelineContext, { details }: TaskRecord): 
   return context.endpoints.taskEndpoint(details.endpoint)?.task
 }
 
-/** How long to wait before a vendor is asked about a task, whether or not it is configured still. */
+/** The wait before a task is polled, even if its vendor is no longer configured. */
 export function pollIntervalOf(context: PipelineContext, { endpoint, vendor: vendorId }: TaskDetails): number {
   const vendor = context.vendors.get(vendorId)
   const operation = vendor && context.endpoints.taskEndpoint(endpoint)?.task?.operation(vendor)
   return context.taskPollIntervalMs ?? operation?.pollIntervalMs ?? 15_000
 }
 
-/** The task as it stands once its vendor has taken it, or may have. */
+/** The task after its vendor has accepted it, or may have. */
 export function taskAt(
   context: PipelineContext,
   planned: PlannedTask,
@@ -94,7 +94,7 @@ export function taskAt(
     keyId: task.keyId,
     state,
     upstreamId,
-    vendorAccount: candidate.credentialId,
+    credentialId: candidate.credentialId,
     holdId: task.holdId,
     createdAtMs: task.createdAtMs,
     updatedAtMs: nowMs,

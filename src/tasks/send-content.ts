@@ -10,8 +10,8 @@ import { firstHeader, type HeaderMap } from '../wire/headers.ts'
 const PASSED_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
 
 /**
- * Sends the content of a completed task to the caller as it arrives. The address is the vendor's word, so it is held to the
- * same rule as a caller's: no private address by its text or by its name, no redirect, and no credential goes with it.
+ * Streams the content of a completed task to the caller. The address comes from the vendor, so the rule for callers'
+ * addresses applies: no private address by text or by name, no redirect, and no credential is sent.
  * @throws GatewayError `task_not_finished`, `content_not_found`, or an `upstream_…` code before anything was sent.
  */
 export async function sendContent(
@@ -55,7 +55,7 @@ export async function sendContent(
 const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
 
 class Transfer implements TransportHandler {
-  /** Rejects with a GatewayError when nothing was sent to the caller, or when the caller's side failed by a fault of its own. */
+  /** Rejects with a GatewayError if nothing was sent to the caller, or if the caller's side failed by its own fault. */
   readonly ended: Promise<void>
   readonly #sink: ByteSink
   readonly #requestId: string
@@ -126,7 +126,7 @@ class Transfer implements TransportHandler {
     this.#resolve()
   }
 
-  /** What the caller's side throws must not get lost in the network's callbacks: nobody would ever hear of the end. */
+  /** An error of the caller's side must not be lost in a network callback: the end would never be reported. */
   #toCaller(step: () => void): void {
     try {
       step()

@@ -59,7 +59,7 @@ async function endSubmission(
     await discard(context, reserved, planned.task, error)
     throw error
   }
-  const receipt = receiptAnswer(context, taken)
+  const receipt = receiptResponse(context, taken)
   await note(context, reserved, taken, receipt)
   // From here on it is a task; a fault of the caller's side is no refusal.
   reserved.announced()
@@ -72,12 +72,12 @@ async function endSubmission(
 const RECEIPT_HEADERS = ['content-type', 'application/json']
 
 /** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it: 202 and the receipt. */
-export function receiptAnswer(context: PipelineContext, task: TaskRecord): StoredAnswer {
+export function receiptResponse(context: PipelineContext, task: TaskRecord): StoredAnswer {
   const receipt = behaviourOf(context, task)?.receipt(task) ?? { id: task.id }
   return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
 
-/** Without a secret nobody could verify the message, so a request for one is refused before anything is held. */
+/** Without a secret the message could not be verified, so the request is refused before anything is held. */
 async function checkWebhookSecret(context: PipelineContext, parsed: Parsed): Promise<void> {
   if (context.webhookSecret !== undefined) return
   if (parsed.endpoint.task?.settings(parsed.body).webhookUrl === undefined) return
@@ -95,8 +95,8 @@ async function checkWebhookSecret(context: PipelineContext, parsed: Parsed): Pro
 }
 
 /**
- * Sets money aside, claims the Idempotency-Key and writes the task down. A store that fails may have done it all the same, or
- * may do it after the gateway has stopped waiting: nothing was sent to a vendor, so it is undone as soon as the store answers.
+ * Holds the money, claims the Idempotency-Key and stores the task. A failing store may still have done it, or may do it
+ * after the gateway has stopped waiting. Nothing was sent to a vendor, so it is undone as soon as the store answers.
  * @throws GatewayError as {@link reserve} does.
  */
 async function reserveTask(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
@@ -111,19 +111,19 @@ async function reserveTask(context: PipelineContext, admitted: Admitted, plan: T
 }
 
 /**
- * Reserving the same id again gives the first outcome, or decides it: a reservation that the store has not come to yet finds
- * the hold taken. Without it, what is undone too early would be done afterwards, and nobody would know.
+ * Reserving the same id again returns the first outcome, or decides it: a reservation that is still on its way then finds
+ * the hold taken. Otherwise the reservation could be made after it was undone.
  */
 async function reserveAgain(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<void> {
   try {
     await reserve(context, admitted, plan)
   } catch (cause) {
-    // A refusal is an outcome too, and there is nothing to be undone then.
+    // A refusal is an outcome too; then there is nothing to undo.
     if (isStoreFault(cause)) throw cause
   }
 }
 
-/** Without a hold there is no transaction to share. The key comes first, so that a crash leaves no task nobody can claim. */
+/** Without a hold there is no shared transaction. The key comes first, so that a crash leaves no task without its key. */
 async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
   const outcome = await reserve(context, admitted)
   if (outcome instanceof StoredReplay) return outcome
@@ -138,7 +138,7 @@ async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan
   return outcome
 }
 
-/** What is to be undone. */
+/** The parts to undo. */
 interface Unsure {
   readonly cause: unknown
   /** Brings the task about, once: were it brought about again, another request's key could be freed with it. */
@@ -177,26 +177,28 @@ function takenTask(context: PipelineContext, planned: PlannedTask, response: Ven
   return taskAt(context, planned, { candidate, state: 'unknown', upstreamId: undefined, output: undefined })
 }
 
-/** Notes the vendor's id and completes the caller's Idempotency-Key. When the store is down, it is tried again for as long as it matters. */
+/**
+ * Stores the vendor's id and completes the caller's Idempotency-Key. If the store is down, it retries until the deadline.
+ */
 async function note(
   context: PipelineContext,
   { claim, hold, requestId }: Reserved,
   taken: TaskRecord,
   receipt: StoredAnswer,
 ): Promise<void> {
-  const { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
+  const { state, upstreamId, credentialId, updatedAtMs, nextPollAtMs, deadlineAtMs, details } = taken
   const change = async (): Promise<unknown> =>
     context.store.tasks.change(
       {
         id: taken.id,
         // A sweeper elsewhere may have taken a slow submission for lost.
         from: ['submitting', 'unknown'],
-        set: { state, upstreamId, vendorAccount, updatedAtMs, nextPollAtMs, deadlineAtMs, details },
+        set: { state, upstreamId, credentialId, updatedAtMs, nextPollAtMs, deadlineAtMs, details },
         answered: claim === undefined ? undefined : { claim, answer: receipt },
       },
       context.clock.now(),
     )
-  // Without its id at the vendor nobody can follow it, and it ends uncharged.
+  // Without its vendor id the task cannot be followed, and it ends uncharged.
   const lost = unsettled(requestId, taken, state === 'queued' ? (hold?.amount ?? 0n) : 0n)
   await runOrRetry(context, lost, change, taken.deadlineAtMs)
   emit(context, {
@@ -212,8 +214,8 @@ async function note(
 }
 
 /**
- * The vendor has refused: nothing is left of the task, and its money and key are free again. When that could not be noted
- * before a sweeper took the submission for lost, a caller may have the id by the key: then the task fails by the refusal.
+ * The vendor has refused: the task is removed, and its hold and key are released. If a sweeper marked the submission as
+ * lost before that was stored, a caller may have the id by the key; the task then fails with the refusal.
  */
 async function discard(
   context: PipelineContext,

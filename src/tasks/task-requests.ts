@@ -25,7 +25,7 @@ export const TASK_ACTIONS = {
 /** One of them. */
 export type TaskAction = keyof typeof TASK_ACTIONS
 
-/** A request about tasks of one endpoint, from a caller who is known. */
+/** A request about tasks of one endpoint, from an authenticated caller. */
 export interface TaskRequest {
   readonly request: GatewayRequest
   readonly sink: ByteSink
@@ -57,8 +57,8 @@ export async function serveTaskRequest(context: PipelineContext, asked: TaskRequ
 const TASK_REQUESTS_PER_REQUEST = 10
 
 /**
- * Counts a request about tasks. These have a bucket of their own, ten times the key's requests per minute: polling does not
- * use generation quota, and still has an end. A key without a limit of requests has none here either.
+ * Counts a request about tasks. These have their own bucket with ten times the key's requests per minute: polling does not
+ * use generation quota, but is still limited. A key without a request limit has none here either.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
  */
 async function countTaskRequest(context: PipelineContext, { keyId, limits }: Principal): Promise<void> {
@@ -97,7 +97,7 @@ async function answer(context: PipelineContext, asked: TaskRequest): Promise<voi
   }
 }
 
-/** What an id in a path may look like: ours, or a vendor's. Anything else is unknown before a store is asked. */
+/** The format of an id in a path: ours, or a vendor's. Anything else is unknown without a store look-up. */
 const TASK_ID = /^[A-Za-z0-9_-]{1,128}$/
 
 /** True for text that may be the id of a task. */
@@ -118,16 +118,16 @@ async function findTask(
 }
 
 /**
- * The task, asked about at the vendor first when that is due. Callers who ask often do not make the gateway ask more often:
- * what is not due, or beyond the vendor's budget, or in another process's hands, is answered from the record.
+ * The task, polled at the vendor first if that is due. Frequent callers do not increase the polling: a task that is not
+ * due, beyond the vendor's budget, or leased to another process is answered from the record.
  */
 async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
   const nowMs = context.clock.now()
   const budget = vendorOf(context, task)?.operation.pollBudget
   if (budget === undefined || !POLLED_STATES.includes(task.state) || task.nextPollAtMs > nowMs) return task
-  const { vendorAccount, id } = task
+  const { credentialId, id } = task
   try {
-    const query = { vendorAccount, id, nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: 1, budget }
+    const query = { credentialId, id, nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: 1, budget }
     const [taken] = await context.store.tasks.leaseDue(query)
     return taken === undefined ? task : await refreshTask(context, taken, wake)
   } catch (error) {
@@ -138,9 +138,9 @@ async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWe
 }
 
 /**
- * Cancels a task that has not begun to run, at the vendor first: only the vendor's consent frees the money.
- * @throws GatewayError `task_not_cancellable` when it runs or has ended; `upstream_unavailable` when the vendor cannot be
- *   asked.
+ * Cancels a task that has not started, at the vendor first: only the vendor's confirmation releases the hold.
+ * @throws GatewayError `task_not_cancellable` if it runs or has ended; `upstream_unavailable` if the vendor cannot be
+ *   reached.
  */
 export async function cancelTask(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
   const asked = vendorOf(context, task)
@@ -151,7 +151,7 @@ export async function cancelTask(context: PipelineContext, task: TaskRecord, wak
   if (answer.kind !== 'answer') throw new GatewayError('upstream_unavailable')
   const nowMs = context.clock.now()
   const cancelled = await commit(context, task, endTask(task, task.details, { state: 'cancelled', nowMs }), wake)
-  // A report may have come in between: then the task is what the report made it.
+  // A report may have arrived in between: then the report decides the task's state.
   if (cancelled.state !== 'cancelled') throw new GatewayError('task_not_cancellable')
   return cancelled
 }
@@ -193,7 +193,7 @@ async function listTasks(
   }
 }
 
-/** Stores list the tasks of all endpoints, so pages are read until one is full of those that are asked for. */
+/** Stores list the tasks of all endpoints, so pages are read until one page of the requested tasks is full. */
 async function pageOf(
   context: PipelineContext,
   accountId: string,

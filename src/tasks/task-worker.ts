@@ -6,16 +6,16 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
-import { receiptAnswer } from './submit-task.ts'
+import { receiptResponse } from './submit-task.ts'
 import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
-/** How often a store is asked for due tasks while there are none, unless tasks are asked about more often. */
+/** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000
 
-/** How often it is asked for tasks whose time is over. */
+/** How often it is queried for tasks past their deadline. */
 const OVERDUE_INTERVAL_MS = 10_000
 
-/** A task is left to one process for so long; it is more than asking the vendor can take. */
+/** Duration of a lease; longer than a poll can take. */
 export const TASK_LEASE_MS = 90_000
 
 /** How long a gateway that closes waits for questions and downloads. */
@@ -24,10 +24,10 @@ const DEFAULT_DRAIN_MS = 5_000
 /** Most tasks that are looked at in one go because their time is over. */
 const OVERDUE_BATCH = 50
 
-/** How often it is asked for tasks to be forgotten. */
+/** How often expired tasks are purged. */
 const PURGE_INTERVAL_MS = 10 * 60_000
 
-/** Most tasks that are forgotten in one transaction. What there is beyond them is forgotten a turn later. */
+/** Most tasks purged in one transaction. The rest follow in the next turn. */
 const PURGE_BATCH = 100
 
 const DAY_MS = 24 * 60 * 60_000
@@ -35,7 +35,7 @@ const DAY_MS = 24 * 60 * 60_000
 /** How long a task that has ended is kept. */
 const DEFAULT_RETENTION_DAYS = 90
 
-/** The least: an Idempotency-Key gives the id of its task for so long, and the task ends after its key was claimed. */
+/** The minimum: an Idempotency-Key returns the id of its task for this long, and the task ends after its key was claimed. */
 export const SHORTEST_TASK_RETENTION_DAYS = IDEMPOTENCY_RETENTION_MS / DAY_MS
 
 /** Options of {@link TaskWorker}. */
@@ -44,9 +44,9 @@ export interface TaskWorkerOptions {
   readonly retentionDays?: number | undefined
 }
 
-/** A key at a vendor, and how it may be asked about tasks. */
-interface PolledAccount {
-  readonly vendorAccount: string
+/** A vendor key and its polling budget. */
+interface PolledCredential {
+  readonly credentialId: string
   readonly pollBudget: TaskOperation['pollBudget']
 }
 
@@ -57,7 +57,7 @@ interface PolledAccount {
 export class TaskWorker {
   readonly #context: PipelineContext
   readonly #wake: WakeWebhooks
-  readonly #accounts: readonly PolledAccount[]
+  readonly #credentials: readonly PolledCredential[]
   readonly #running = new Set<Promise<void>>()
   #timer: Timer | undefined
   #isStopped = true
@@ -69,22 +69,22 @@ export class TaskWorker {
     this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
     this.#context = context
     this.#wake = wake
-    this.#accounts = polledAccounts(context)
+    this.#credentials = polledCredentials(context)
   }
 
   /**
-   * Begins to follow tasks. Without a vendor that makes any, those that an earlier configuration left behind are given up when
-   * their time is over; otherwise their money would be held for ever.
+   * Starts to follow tasks. Tasks without a configured vendor still fail at their deadline; otherwise their money would be
+   * held for ever.
    */
   start(): void {
     if (!this.#isStopped) return
     this.#isStopped = false
-    this.#schedule(this.#accounts.length === 0 ? OVERDUE_INTERVAL_MS : 0)
+    this.#schedule(this.#credentials.length === 0 ? OVERDUE_INTERVAL_MS : 0)
   }
 
   /**
-   * Takes no more tasks, and waits for those being asked about and for downloads. What has not ended after `drainMs`, five
-   * seconds by default, is given up; no task comes to harm by that.
+   * Leases no more tasks, and waits for running polls and downloads. Those that have not ended after `drainMs`, five
+   * seconds by default, are aborted; the tasks are not affected.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
@@ -96,7 +96,7 @@ export class TaskWorker {
     cutOff.cancel()
   }
 
-  /** A look at the store that ends may leave questions behind, so one wait is not enough. */
+  /** A turn that ends may have started polls, so one wait is not enough. */
   async #idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
@@ -111,15 +111,15 @@ export class TaskWorker {
     void work.finally(() => this.#running.delete(work))
   }
 
-  /** One look at the store. Never rejects: a store that is down is asked again later. */
+  /** Queries the store once. Never rejects: a failing store is retried later. */
   async #turn(): Promise<void> {
     let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
-    if (this.#accounts.length === 0) delayMs = OVERDUE_INTERVAL_MS
+    if (this.#credentials.length === 0) delayMs = OVERDUE_INTERVAL_MS
     try {
-      for (const { vendorAccount: account, pollBudget } of this.#accounts) {
-        const tasks = await this.#take(account, pollBudget)
+      for (const { credentialId, pollBudget } of this.#credentials) {
+        const tasks = await this.#take(credentialId, pollBudget)
         for (const task of tasks) this.#track(this.#poll(task))
-        // Whoever got all that one window allows has more to do in the next.
+        // A full window means that more tasks are due in the next one.
         if (tasks.length >= pollBudget.takes) delayMs = Math.min(delayMs, pollBudget.windowMs)
       }
       await this.#sweep()
@@ -130,10 +130,10 @@ export class TaskWorker {
     this.#schedule(delayMs)
   }
 
-  async #take(account: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {
+  async #take(credentialId: string, budget: TaskOperation['pollBudget']): Promise<readonly TaskRecord[]> {
     const nowMs = this.#context.clock.now()
     return await this.#context.store.tasks.leaseDue({
-      vendorAccount: account,
+      credentialId,
       nowMs,
       leaseUntilMs: nowMs + TASK_LEASE_MS,
       limit: budget.takes,
@@ -181,8 +181,8 @@ export class TaskWorker {
   }
 
   /**
-   * Whoever was submitting it is gone. The vendor may or may not have it, so it is never submitted again; a caller who asks
-   * again with the same Idempotency-Key gets this task.
+   * The submitting process is gone. The vendor may or may not have the task, so it is never submitted again; a caller who
+   * retries with the same Idempotency-Key gets this task.
    */
   async #lose(task: TaskRecord): Promise<void> {
     const { clock, store, taskDeadlineMs } = this.#context
@@ -190,13 +190,13 @@ export class TaskWorker {
     const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
     const { claim } = task.details
     const answered =
-      claim === undefined ? undefined : { claim, answer: receiptAnswer(this.#context, { ...task, ...set }) }
+      claim === undefined ? undefined : { claim, answer: receiptResponse(this.#context, { ...task, ...set }) }
     await store.tasks.change({ id: task.id, from: ['submitting'], set, answered }, nowMs)
   }
 
   /**
-   * Whoever can still be asked is asked once more, as any other within the vendor's budget: a task whose work was done is
-   * not given up uncharged. What comes of it, {@link TaskWorker.#poll} sees.
+   * Polls the task once more, within the vendor's budget, if its key is still configured: finished work must be charged.
+   * {@link TaskWorker.#poll} handles the result.
    */
   async #askSoon(task: TaskRecord): Promise<void> {
     const nowMs = this.#context.clock.now()
@@ -204,26 +204,26 @@ export class TaskWorker {
     await this.#context.store.tasks.change({ id: task.id, from: [task.state], set }, nowMs)
   }
 
-  /** The operator's limit: nobody waits any longer, and the money is free. */
+  /** The operator's deadline: the task fails, and its hold is released. */
   async #giveUp(task: TaskRecord): Promise<void> {
     const error =
       task.state === 'unknown'
-        ? { code: 'submission_unknown', message: 'It never became known whether the model vendor took the task.' }
-        : { code: 'task_deadline_exceeded', message: 'The task did not end within the time that the operator allows.' }
+        ? { code: 'submission_unknown', message: 'It is unknown whether the model vendor accepted the task.' }
+        : { code: 'task_deadline_exceeded', message: 'The task did not end before the deadline set by the operator.' }
     const nowMs = this.#context.clock.now()
     await commit(this.#context, task, endTask(task, { ...task.details, error }, { state: 'failed', nowMs }), this.#wake)
   }
 }
 
-function polledAccounts(context: PipelineContext): readonly PolledAccount[] {
-  const accounts: PolledAccount[] = []
+function polledCredentials(context: PipelineContext): readonly PolledCredential[] {
+  const credentials: PolledCredential[] = []
   for (const { vendor, keys } of context.routes.vendors) {
     const pollBudget = smallestBudget(context, vendor)
     if (pollBudget === undefined) continue
-    for (const vendorAccount of new Set(keys.map((key) => key.credentialId)))
-      accounts.push({ vendorAccount, pollBudget })
+    for (const credentialId of new Set(keys.map((key) => key.credentialId)))
+      credentials.push({ credentialId, pollBudget })
   }
-  return accounts
+  return credentials
 }
 
 /** The budget of a vendor that makes tasks of several endpoints is that of the strictest. Undefined: it makes none. */

@@ -5,18 +5,18 @@ import { readTaskReport, vendorOf } from './ask-vendor.ts'
 import { behaviourOf, pollIntervalOf } from './new-task.ts'
 import { newDelivery } from './webhook-payload.ts'
 
-/** States in which a vendor is asked about a task. */
+/** States in which a task is polled. */
 export const POLLED_STATES: readonly TaskState[] = ['queued', 'in_progress']
 
-/** After a poll that brought nothing, a task waits this much longer for the next one, for each poll so far, up to the maximum. */
+/** After an unsuccessful poll the wait grows by this for each poll so far, up to the maximum. */
 const MAX_RETRY_DELAY_MS = 5 * 60_000
 
-/** Told when a message was queued. */
+/** Called when a message was queued. */
 export type WakeWebhooks = () => void
 
 /**
- * Asks the vendor about a task that this process holds a lease on, and notes what it says. Gives the task as it is then.
- * @throws whatever the store throws; the lease ends by itself then.
+ * Polls a task that this process holds a lease on, and stores the result. Returns the updated task.
+ * @throws whatever the store throws; the lease then expires.
  */
 export async function refreshTask(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
   const facts = reportFacts(context, task)
@@ -46,8 +46,8 @@ export function reportFacts(context: PipelineContext, task: TaskRecord): ReportF
 }
 
 /**
- * Makes a change, with its settlement and its webhook in one transaction. Whoever comes second changes nothing and gives
- * the task as the first left it.
+ * Makes a change, with its settlement and its webhook in one transaction. A concurrent second change has no effect and
+ * returns the task as the first one left it.
  */
 export async function commit(
   context: PipelineContext,

@@ -5,23 +5,23 @@ import { type HeaderMap, retryAfterSeconds } from '../wire/headers.ts'
 /** Longest time for one attempt, from connecting to the end of the answer. */
 export const WEBHOOK_TIMEOUT_MS = 15_000
 
-/** Nothing in an answer's body matters; so much of it is read that an ordinary one ends by itself. */
+/** The response body is ignored. This much of it is read, so that an ordinary response ends by itself. */
 const MAX_BODY_BYTES = 64 * 1024
 
 /** How a receiver answered, or why it did not. */
-export interface WebhookAnswer {
+export interface WebhookResponse {
   /** HTTP status; undefined: there was no answer. */
   readonly status?: number
   /** Why the attempt failed, for people; undefined: the message was delivered. */
   readonly error?: string
-  /** What the header `retry-after` asks for. */
+  /** The wait requested by the header `retry-after`. */
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** One message on its way. */
+/** A message that is being sent. */
 export interface WebhookCall {
   /** Never rejects; `undefined` when the call was given up by `abort`. */
-  readonly answer: Promise<WebhookAnswer | undefined>
+  readonly answer: Promise<WebhookResponse | undefined>
   /** Ends the call and its connection; harmless after the end. */
   abort(): void
 }
@@ -41,13 +41,13 @@ export interface WebhookCallOptions {
  * than 15 seconds or breaks off is a failure whatever its status. Redirects are failures.
  */
 export function postWebhook({ transport, clock, url, headers, body }: WebhookCallOptions): WebhookCall {
-  let settle: (answer: WebhookAnswer | undefined) => void = () => undefined
-  const answer = new Promise<WebhookAnswer | undefined>((resolve) => {
+  let settle: (answer: WebhookResponse | undefined) => void = () => undefined
+  const answer = new Promise<WebhookResponse | undefined>((resolve) => {
     settle = resolve
   })
-  let head: WebhookAnswer = {}
+  let head: WebhookResponse = {}
   let byteLength = 0
-  const finish = (outcome: WebhookAnswer | undefined): void => {
+  const finish = (outcome: WebhookResponse | undefined): void => {
     deadline.cancel()
     settle(outcome)
   }
@@ -62,7 +62,7 @@ export function postWebhook({ transport, clock, url, headers, body }: WebhookCal
       method: 'POST',
       headers: [
         ...['content-type', 'application/json', 'user-agent', 'signalbox', 'accept-encoding', 'identity'],
-        // Messages are rare: a kept connection would be one that the receiver has closed, and cost an attempt.
+        // Messages are rare: the receiver would have closed a kept connection, which costs an attempt.
         ...['connection', 'close'],
         ...headers,
       ],
@@ -93,7 +93,7 @@ export function postWebhook({ transport, clock, url, headers, body }: WebhookCal
   }
 }
 
-function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookAnswer {
+function readHead(status: number, headers: HeaderMap, nowMs: number): WebhookResponse {
   if (status >= 200 && status < 300) return { status }
   const isRedirect = status >= 300 && status < 400
   return {

@@ -2,18 +2,18 @@ import type { Timer } from '../core/clock.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
-import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookAnswer, type WebhookCall } from './webhook-call.ts'
+import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookCall, type WebhookResponse } from './webhook-call.ts'
 import { type TakenDelivery, WebhookQueue } from './webhook-queue.ts'
 import { stepAfter } from './webhook-schedule.ts'
 import { webhookHeaders } from './webhook-signature.ts'
 
-/** Nobody else takes a message for so long. */
+/** Duration of a lease: no other process takes the message. */
 const LEASE_MS = 90_000
 
 /** No attempt begins so near to the end of its lease that it could end after it, the store's own time included. */
 const START_WITHIN_MS = LEASE_MS - 2 * WEBHOOK_TIMEOUT_MS
 
-/** How often the store is asked for messages that other processes queued or left behind. */
+/** How often the store is queried for messages that other processes queued or abandoned. */
 const LOOK_INTERVAL_MS = 5_000
 
 /** Most messages taken in one step. */
@@ -28,8 +28,8 @@ export interface WebhookDelivererOptions {
 }
 
 /**
- * Delivers webhooks by Standard Webhooks 1.0, each at least once and with the same id every time. Any number of processes
- * may deliver from one store. An attempt whose outcome could not be recorded is made again when its lease has run out.
+ * Delivers webhooks by Standard Webhooks 1.0, each at least once and always with the same id. Any number of processes may
+ * deliver from one store. An attempt without a recorded outcome is repeated when its lease has expired.
  */
 export class WebhookDeliverer {
   readonly #context: PipelineContext
@@ -40,7 +40,7 @@ export class WebhookDeliverer {
   #isRunning = false
   #isGivingUp = false
   #looking: Promise<void> | undefined
-  /** Somebody asked to look while that was under way. */
+  /** A query was requested during the current one. */
   #looksAgain = false
   /** The store has more than there was room for. */
   #hasMore = false
@@ -71,8 +71,8 @@ export class WebhookDeliverer {
   }
 
   /**
-   * Begins no more attempts and waits for those under way, for at most `drainMs` (default 15,000). Then they are cut off
-   * and stay unrecorded, so they are made again elsewhere. The store may be closed after it.
+   * Starts no more attempts and waits for running ones, for at most `drainMs` (default 15,000). Then they are aborted
+   * without a record, so another process repeats them. The store may be closed after it.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isRunning = false
@@ -169,7 +169,7 @@ export class WebhookDeliverer {
   }
 
   /** Undefined: given up because the deliverer stops, or because the lease could end before the attempt does. */
-  async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookAnswer | undefined> {
+  async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
     const { store, clock, publicTransport, allowPrivateUrls, webhookSecret } = this.#context
     const own = (await store.webhooks.secrets(delivery.accountId, nowMs)).map(({ secret }) => secret)
     const secrets = own.length > 0 || webhookSecret === undefined ? own : [webhookSecret]
@@ -185,12 +185,12 @@ export class WebhookDeliverer {
     return call.answer.finally(() => this.#calls.delete(call))
   }
 
-  #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookAnswer): void {
+  #tell(delivery: WebhookDelivery, state: DeliveryState, { status, error }: WebhookResponse): void {
     const { id: deliveryId, taskId, accountId } = delivery
     const attempts = delivery.attempts.length + 1
     emit(this.#context, { type: 'webhook-attempted', deliveryId, taskId, accountId, state, status, error, attempts })
     if (state === 'failed' || state === 'disabled')
-      this.#context.logger.warn('a webhook was given up', { deliveryId, taskId, accountId, state, error })
+      this.#context.logger.warn('a webhook failed permanently', { deliveryId, taskId, accountId, state, error })
   }
 
   /** Keeps one timer, for the earliest time. */
@@ -207,7 +207,7 @@ export class WebhookDeliverer {
   }
 }
 
-/** Failures that count: a message that was asked for again has its whole schedule before it. */
+/** Failures that count: resending a message restarts its schedule. */
 function failuresOf({ attempts, resentAtMs = 0 }: WebhookDelivery): number {
   return attempts.filter(({ error, atMs }) => error !== undefined && atMs >= resentAtMs).length
 }

@@ -4,9 +4,9 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { NewDelivery } from '../stores/webhook-store.ts'
 
 /**
- * The message that tells of a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with
+ * The message about a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with
  * `timestamp` in ISO 8601.
- * @param end `task` as it is after the change; `data` is what its endpoint answers then.
+ * @param end `task` is the task after the change; `data` is its endpoint's answer.
  * @returns undefined when the caller gave no `webhook_url`, or the gateway no longer has the endpoint.
  * @throws RangeError for a task that has not ended.
  */

@@ -1,6 +1,6 @@
 import type { WebhookDelivery } from '../stores/webhook-store.ts'
 
-/** Messages under way at once, to all receivers and to one host. */
+/** Most concurrent messages, to all receivers and to one host. */
 const MOST_AT_ONCE = 32
 const MOST_TO_ONE_HOST = 4
 
@@ -22,8 +22,8 @@ export interface TakenDelivery {
 }
 
 /**
- * Messages that were taken and have not begun. At most 32 are under way at once and 4 to one host, so that a receiver that
- * hangs holds up nobody else. What is dropped here comes back from the store when its lease has run out.
+ * Messages that were leased and not yet sent. At most 32 are sent at once and 4 to one host, so that a receiver that hangs
+ * does not delay the others. A dropped message is leased again from the store when its lease has expired.
  */
 export class WebhookQueue {
   #waiting: TakenDelivery[] = []
@@ -40,7 +40,7 @@ export class WebhookQueue {
     this.#waiting.push(taken)
   }
 
-  /** The message that may begin next, in the order of taking; it counts as under way until {@link ended}. */
+  /** The next message to send, in leasing order; it counts as running until {@link ended}. */
   next(nowMs: number): TakenDelivery | undefined {
     this.#keep(({ startUntilMs }) => nowMs <= startUntilMs)
     if (this.#active >= MOST_AT_ONCE) return undefined

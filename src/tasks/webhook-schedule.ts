@@ -1,5 +1,5 @@
 import type { DeliveryState } from '../stores/webhook-store.ts'
-import type { WebhookAnswer } from './webhook-call.ts'
+import type { WebhookResponse } from './webhook-call.ts'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
@@ -26,10 +26,10 @@ const JITTER = 0.15
 
 const LONGEST_RETRY_AFTER_MS = 24 * HOUR_MS
 
-/** Too many requests, or out of service for a while: the receiver may say for how long. */
+/** Too many requests, or temporarily unavailable: the receiver may set the wait. */
 const THROTTLED = [429, 503]
 
-/** The receiver is gone for good. */
+/** The receiver is permanently gone. */
 const GONE = 410
 
 /** What follows from an attempt. */
@@ -44,7 +44,7 @@ export interface NextStep {
  * @param attempt `failuresBefore`: attempts that failed before this one. `random`: at least 0 and below 1.
  */
 export function stepAfter(attempt: {
-  readonly answer: WebhookAnswer
+  readonly answer: WebhookResponse
   readonly failuresBefore: number
   readonly nowMs: number
   readonly random: number
@@ -58,7 +58,7 @@ export function stepAfter(attempt: {
   return { state: 'pending', nextAttemptAtMs: nowMs + Math.max(spreadMs, askedWaitMs(answer)) }
 }
 
-function askedWaitMs({ status, retryAfterSeconds }: WebhookAnswer): number {
+function askedWaitMs({ status, retryAfterSeconds }: WebhookResponse): number {
   if (status === undefined || retryAfterSeconds === undefined || !THROTTLED.includes(status)) return 0
   return Math.min(Math.ceil(retryAfterSeconds * SECOND_MS), LONGEST_RETRY_AFTER_MS)
 }

@@ -16,7 +16,7 @@ export interface SignedMessage {
   readonly id: string
   /** Unix seconds of this attempt. */
   readonly timestampSeconds: number
-  /** The text exactly as it is sent. */
+  /** The exact text that is sent. */
   readonly body: string
 }
 
@@ -39,7 +39,7 @@ export function webhookHeaders({ secrets, id, timestampSeconds, body }: SignedMe
 }
 
 /**
- * Checks a secret and gives it back: `whsec_` and padded base64 of 24 to 64 bytes (Standard Webhooks 1.0, "Signature scheme").
+ * Checks a secret and returns it: `whsec_` and padded base64 of 24 to 64 bytes (Standard Webhooks 1.0, "Signature scheme").
  * @throws TypeError naming the rule; it never shows the text.
  */
 export function checkWebhookSecret(text: string): string {

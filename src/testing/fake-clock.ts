@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 
-/** A clock that stands still until it is moved by hand. */
+/** A clock that moves only when it is advanced. */
 export interface FakeClock extends Clock {
   /**
    * Moves the time forward and runs the callbacks that fall due, in the order of their times (equal times: in the order
@@ -13,7 +13,7 @@ export interface FakeClock extends Clock {
 
 /** Settings of {@link fakeClock}. */
 export interface FakeClockOptions {
-  /** Unix milliseconds at which the clock stands first; default 2026-01-01T00:00:00Z. */
+  /** The initial time in Unix milliseconds; default 2026-01-01T00:00:00Z. */
   readonly startMs?: number
 }
 

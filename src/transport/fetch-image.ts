@@ -12,7 +12,7 @@ const TIMEOUT_MS = 15_000
 const TOTAL_TIMEOUT_MS = 30_000
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
-/** An image, or the reason why it was not fetched; the reason is for the caller. */
+/** An image, or the reason for the caller why it was not fetched. */
 export type FetchedImage = { readonly bytes: Uint8Array; readonly mediaType: string } | { readonly reason: string }
 
 /** Fetches an image that a caller named by URL. */

@@ -10,8 +10,8 @@ export interface TransportRequest {
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
   /**
-   * In pieces where joining them would copy a caller's files. They are sent in order with a `content-length` of their sum; the
-   * call fails unsent when the headers have a different one.
+   * In chunks, so that a caller's files need not be joined and copied. They are sent in order with a `content-length` of
+   * their sum; the call fails unsent if the headers have a different one.
    */
   readonly body: Uint8Array | string | readonly Uint8Array[] | null
   /** Longest silence before the response headers, counted from when the request was sent. Never cut short; may last a second longer. */

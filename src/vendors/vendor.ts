@@ -44,7 +44,7 @@ export interface Vendor extends VendorOffers {
   readonly origin: string
   /** Keys of the operator; empty when the vendor is not configured. */
   readonly apiKeys: readonly string[]
-  /** Share of the calls that each of `apiKeys` takes, in their order: positive numbers. Absent: all the same. */
+  /** Share of calls for each of `apiKeys`, in their order: positive numbers. Absent: equal shares. */
   readonly keyWeights?: readonly number[]
   /** What an operator must set to configure the vendor, for error texts: `OPENAI_API_KEY or openai({ apiKey })`. */
   readonly configuredBy: string

@@ -20,7 +20,7 @@ export interface EncodedForm {
  * Throws TypeError when the type of a file holds control characters, which could add headers.
  */
 export function encodeForm(form: Form): EncodedForm {
-  // A boundary that nobody can guess, so that no file can hold it and add parts of its own.
+  // An unpredictable boundary, so that a file cannot contain it and add parts.
   const encoder = new FormDataEncoder(formData(form), `form-${randomUUID()}`)
   const chunks: Uint8Array[] = []
   let byteLength = 0
@@ -41,7 +41,7 @@ export function encodeForm(form: Form): EncodedForm {
   return { contentType: encoder.contentType, chunks, byteLength }
 }
 
-/** The least of FormData that the encoder asks for. */
+/** The members of FormData that the encoder needs. */
 class EncodableForm {
   readonly [Symbol.toStringTag] = 'FormData'
   readonly #entries: readonly [string, string | EncodableFile][]
@@ -67,7 +67,7 @@ class EncodableForm {
   }
 }
 
-/** The least of File that the encoder asks for. */
+/** The members of File that the encoder needs. */
 class EncodableFile {
   readonly [Symbol.toStringTag] = 'File'
   readonly name: string
@@ -91,6 +91,6 @@ class EncodableFile {
 }
 
 function formData(form: Form): EncodableForm {
-  // The content of fields is written above, so the encoder gets none of it.
+  // The content of fields is written above, so the encoder gets an empty one.
   return new EncodableForm(form.map((part) => [part.name, part.kind === 'file' ? new EncodableFile(part) : '']))
 }

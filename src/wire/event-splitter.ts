@@ -14,13 +14,13 @@ const END_MARK = '[DONE]'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
- * Cuts a body of server-sent events at event borders, without decoding it: complete events come out in one piece, the
- * rest is kept until its end arrives. Every byte is looked at once and joined at most once, however it was cut. Lines end in
- * LF or CRLF; those of a body that ends them in CR alone come out with LF.
+ * Splits a body of server-sent events at event borders, without decoding it. Complete events are returned together; the
+ * rest is kept until its end arrives. Every byte is scanned once and joined at most once, however the body was chunked.
+ * Lines end in LF or CRLF; if a body ends its lines in CR only, they are returned with LF.
  */
 export class EventSplitter {
   readonly #maxEventBytes: number
-  // Emptied, not replaced: V8 puts arrays that live as long as a stream into its old space, and what stands in them stays.
+  // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
   readonly #held: Uint8Array[] = []
   #heldBytes = 0
   // The last two bytes held. Between events, as at the start, a line break would close an (empty) event.
@@ -31,17 +31,17 @@ export class EventSplitter {
     this.#maxEventBytes = maxEventBytes
   }
 
-  /** Bytes of the event under way; 0 between events. */
+  /** Bytes of the unfinished event; 0 between events. */
   get heldBytes(): number {
     return this.#heldBytes
   }
 
-  /** True when the event under way is larger than allowed; it was thrown away and nothing more can be read. */
+  /** True if the unfinished event exceeded the limit; it was dropped, and the stream cannot be read further. */
   get isOversize(): boolean {
     return this.#heldBytes > this.#maxEventBytes
   }
 
-  /** Takes one network read; gives all events complete by now, each with its blank line, or undefined. */
+  /** Takes one network read. Returns all events that are complete now, each with its blank line, or undefined. */
   take(chunk: Uint8Array): Buffer | undefined {
     const bytes = asBuffer(chunk)
     const border = this.#lastBorder(bytes)
@@ -52,7 +52,7 @@ export class EventSplitter {
     return undefined
   }
 
-  /** What is left when the body has ended, closed by a blank line; undefined when nothing is. */
+  /** The rest after the end of the body, closed by a blank line; undefined if there is none. */
   rest(): Buffer | undefined {
     if (this.#heldBytes === 0 || this.isOversize) return undefined
     const held = Buffer.concat(this.#held)
@@ -71,7 +71,7 @@ export class EventSplitter {
     return complete
   }
 
-  /** Position behind the last blank line in these bytes; 0 when there is none. */
+  /** Position after the last blank line in these bytes; 0 if there is none. */
   #lastBorder(bytes: Buffer): number {
     const { length } = bytes
     // Most reads end with an event.
@@ -86,7 +86,7 @@ export class EventSplitter {
     return 0
   }
 
-  /** The same where lines end in CR alone. */
+  /** The same for lines that end in CR only. */
   #lastBareBorder(bytes: Buffer): number {
     let carriageReturn = bytes.lastIndexOf(CARRIAGE_RETURN)
     while (carriageReturn !== -1) {
@@ -118,7 +118,7 @@ export class EventSplitter {
   }
 }
 
-/** In JSON a CR is never but a blank, so nothing else can be meant by it. */
+/** In JSON a CR can only be white space, so it is unambiguous here. */
 function withLineFeeds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n').replaceAll('\r', '\n'), 'latin1')
 }
@@ -127,7 +127,7 @@ function withLineFeeds(bytes: Buffer): Buffer {
 export class EventLines {
   bytes: Buffer = NO_BYTES
   start = 0
-  /** Behind the blank line that closes it. */
+  /** Position after the blank line that closes it. */
   end = 0
   /** Value of its first `data:` line; -1 when it has none. */
   dataStart = -1
@@ -136,7 +136,7 @@ export class EventLines {
   #nameEnd = -1
   #furtherData: ByteSpan[] | undefined
 
-  /** Reads the event that begins at `start`. The bytes must hold it whole, its blank line included. */
+  /** Reads the event that begins at `start`. The bytes must contain the complete event with its blank line. */
   read(bytes: Buffer, start: number): void {
     this.bytes = bytes
     this.start = start
@@ -145,7 +145,7 @@ export class EventLines {
     this.#furtherData = undefined
     let line = start
     for (;;) {
-      // The blank line is looked for without a search.
+      // The blank line is found without a search.
       const lineFeed = bytes[line] === LINE_FEED ? line : bytes.indexOf(LINE_FEED, line)
       const lineEnd = lineFeed > line && bytes[lineFeed - 1] === CARRIAGE_RETURN ? lineFeed - 1 : lineFeed
       if (lineEnd <= line) {
@@ -161,7 +161,7 @@ export class EventLines {
     }
   }
 
-  /** Lets go of the bytes, which may be large. */
+  /** Releases the bytes, which may be large. */
   release(): void {
     this.bytes = NO_BYTES
   }
@@ -171,7 +171,7 @@ export class EventLines {
     return this.dataStart !== -1
   }
 
-  /** True when its data stands in one line, as nearly always. */
+  /** True if its data is one line, which is the usual case. */
   get hasOneLine(): boolean {
     return this.dataStart !== -1 && this.#furtherData === undefined
   }
@@ -181,7 +181,7 @@ export class EventLines {
     return this.#nameStart === -1 ? undefined : this.bytes.toString('utf8', this.#nameStart, this.#nameEnd)
   }
 
-  /** The value of its data, in the pieces in which it stands there. */
+  /** The value of its data, in its original chunks. */
   get data(): Uint8Array[] {
     if (!this.hasData) return []
     const pieces: Uint8Array[] = [this.bytes.subarray(this.dataStart, this.dataEnd)]
@@ -212,7 +212,7 @@ export class EventLines {
   }
 }
 
-/** One space behind the colon belongs to neither field nor value. */
+/** One space after the colon belongs to neither field nor value. */
 function behindSpace(bytes: Buffer, position: number): number {
   return bytes[position] === SPACE ? position + 1 : position
 }

@@ -6,7 +6,7 @@ import type { FormPart } from './multipart.ts'
 /** Headers of one part by lower-case name, one character for each byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
-/** What the headers of one part say. */
+/** The content of a part's headers. */
 export interface PartHead {
   readonly name: string
   /** Undefined for a text field. */
@@ -15,7 +15,7 @@ export interface PartHead {
   readonly contentType: string | undefined
 }
 
-// RFC 7578, section 4.7, forbids other encodings in forms; their bytes would have to be decoded to mean anything.
+// RFC 7578, section 4.7, forbids other encodings in forms; this code does not decode them.
 const PLAIN_ENCODINGS = new Set(['', '7bit', '8bit', 'binary'])
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const CONTROL_CHARACTER = /[\x00-\x1f\x7f]/
@@ -58,7 +58,7 @@ export function readPartHead(headers: PartHeaders): PartHead {
   return { name, filename, contentType: contentType === undefined ? undefined : utf8Of(contentType) }
 }
 
-/** Makes a part of its head and bytes. Throws GatewayError `invalid_request` for a field that is no text. */
+/** Makes a part from its head and bytes. Throws GatewayError `invalid_request` for a field that is not text. */
 export function formPart(head: PartHead, chunks: readonly Uint8Array[], byteLength: number): FormPart {
   const { name, filename, contentType } = head
   if (filename !== undefined) {
@@ -73,12 +73,14 @@ function utf8Of(text: string): string {
   return textOf(Buffer.from(text, 'latin1'), 'utf-8', undefined)
 }
 
-/** RFC 5987: charset, language and percent-encoded text, parted by quotes. */
+/** RFC 5987: charset, language and percent-encoded text, separated by quotes. */
 function decoded(text: string): string {
   const parts = /^([^']*)'[^']*'([^']*)$/.exec(text)
   const encoded = parts?.[2] ?? ''
   if (parts === null || /%(?![0-9a-f]{2})/i.test(encoded)) {
-    throw new GatewayError('invalid_request', { message: 'A file name of the form is not encoded as RFC 5987 says.' })
+    throw new GatewayError('invalid_request', {
+      message: 'A file name of the form is not encoded according to RFC 5987.',
+    })
   }
   const plain = encoded.replace(/%([0-9a-f]{2})/gi, (_match, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
@@ -95,7 +97,7 @@ function textOf(bytes: Uint8Array, charset: string, param: string | undefined): 
     return new TextDecoder(charset, { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch (cause) {
     throw new GatewayError('invalid_request', {
-      message: 'A name or a value of the form is not text in UTF-8 or in the charset that it names.',
+      message: 'A name or a value of the form is not text in UTF-8 or in its declared charset.',
       param,
       cause,
     })

@@ -27,8 +27,8 @@ export function mediaType(contentType: string | undefined): string {
 }
 
 /**
- * Seconds that a vendor asks to wait: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date.
- * Undefined when there is none or it cannot be read; never negative.
+ * Seconds that a vendor asks to wait: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date. Undefined if
+ * absent or malformed; never negative.
  */
 export function retryAfterSeconds(headers: HeaderMap, nowMs: number): number | undefined {
   const milliseconds = Number(firstHeader(headers, 'retry-after-ms') ?? Number.NaN)
@@ -43,7 +43,7 @@ export function retryAfterSeconds(headers: HeaderMap, nowMs: number): number | u
 
 /** A header value with parameters: `form-data; name="a"`. */
 interface ParameterizedValue {
-  /** What stands before the first semicolon, trimmed, in lower case. */
+  /** The text before the first semicolon, trimmed, in lower case. */
   readonly value: string
   /** By lower-case name. A Map, because names come from outside. */
   readonly parameters: ReadonlyMap<string, string>
@@ -52,11 +52,11 @@ interface ParameterizedValue {
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 
 /**
- * Splits `value; name=token; name="text"`. Undefined when a parameter has no `=`, no proper name, an open quote, or stands
- * there twice: which of two readings was meant cannot be known.
+ * Splits `value; name=token; name="text"`. Undefined if a parameter has no `=`, an invalid name or an open quote, or is
+ * repeated: a repeated parameter is ambiguous.
  *
- * Backslashes stand for themselves, as browsers write them; only `\"` means a quote, as curl and Go write it. A quote
- * ends the text when a semicolon or the end follows, so a text may also end with a backslash.
+ * A backslash is literal, as browsers write it; only `\"` means a quote, as curl and Go write it. A quote ends the text if
+ * a semicolon or the end follows, so a text may also end with a backslash.
  */
 export function headerParameters(text: string): ParameterizedValue | undefined {
   const semicolon = text.indexOf(';')

@@ -1,9 +1,9 @@
-/** What the first bytes of a picture file say about it. */
+/** Facts in the first bytes of a picture file. */
 export interface ImageHeader {
   readonly format: 'png' | 'jpeg' | 'webp'
-  /** Pixels as stored, before any turn that EXIF asks for; 1 or more. */
+  /** Pixels as stored, before any EXIF rotation; 1 or more. */
   readonly width: number
-  /** Pixels as stored, before any turn that EXIF asks for; 1 or more. */
+  /** Pixels as stored, before any EXIF rotation; 1 or more. */
   readonly height: number
   /**
    * Does the file have an alpha channel? PNG: colour types 4 and 6 (a palette with transparent colours does not count).
@@ -14,7 +14,7 @@ export interface ImageHeader {
 
 /**
  * Reads the header of a PNG (PNG specification, "IHDR"), JPEG (ITU-T T.81, annex B) or WebP file (RFC 9649). Reads no more
- * than it needs; undefined for anything else, for a file cut before its size, and for a size of zero. Never throws.
+ * than it needs. Undefined for anything else, for a file cut before its size, and for a size of zero. Never throws.
  */
 export function imageHeader(chunks: readonly Uint8Array[]): ImageHeader | undefined {
   const reader = new ChunkReader(chunks)
@@ -34,7 +34,7 @@ function pngHeader(reader: ChunkReader): ImageHeader | undefined {
   }
 }
 
-// Real files have a few dozen segments before their size; a file of nothing but tiny ones must not be walked to its end.
+// Real files have a few dozen segments before their size. The limit stops the scan of a file that has only tiny segments.
 const MOST_SEGMENTS = 1_000
 
 function jpegHeader(reader: ChunkReader): ImageHeader | undefined {
@@ -45,7 +45,7 @@ function jpegHeader(reader: ChunkReader): ImageHeader | undefined {
     if (start === undefined || start.readUInt8(0) !== 0xff) return undefined
     const marker = start.readUInt8(1)
     if (marker === 0xff) {
-      // Any number of fill bytes may stand before a marker.
+      // Any number of fill bytes may precede a marker.
       position++
       continue
     }
@@ -54,7 +54,7 @@ function jpegHeader(reader: ChunkReader): ImageHeader | undefined {
       if (frame === undefined) return undefined
       return { format: 'jpeg', height: frame.readUInt16BE(0), width: frame.readUInt16BE(2), hasAlpha: false }
     }
-    // The picture's data or its end, with no size before it.
+    // The picture's data or its end came before a size.
     if (marker === 0xda || marker === 0xd9) return undefined
     const length = reader.read(position + 2, 2)?.readUInt16BE() ?? 0
     if (length < 2) return undefined
@@ -115,10 +115,10 @@ function extendedHeader(bytes: Buffer): ImageHeader | undefined {
   }
 }
 
-/** Random access to bytes that are in pieces, without joining them. Reads forward are fastest. */
+/** Random access to chunked bytes, without joining them. Forward reads are fastest. */
 class ChunkReader {
   readonly #chunks: readonly Uint8Array[]
-  // The piece of the last read and the offset at which it begins.
+  // The chunk of the last read and its offset.
   #index = 0
   #start = 0
 
@@ -126,7 +126,7 @@ class ChunkReader {
     this.#chunks = chunks
   }
 
-  /** A copy of `length` bytes from `offset` on; undefined when there are not as many. Meant for a few bytes at a time. */
+  /** A copy of `length` bytes from `offset`; undefined if there are fewer. Meant for a few bytes at a time. */
   read(offset: number, length: number): Buffer | undefined {
     if (offset < this.#start) {
       this.#index = 0

@@ -1,4 +1,4 @@
-/** Joins the pieces of a body; a single piece is not copied. */
+/** Joins the chunks of a body; a single chunk is not copied. */
 export function joinChunks(chunks: readonly Uint8Array[]): Buffer {
   const only = chunks.length === 1 ? chunks[0] : undefined
   return only === undefined ? Buffer.concat(chunks) : asBuffer(only)

@@ -12,19 +12,19 @@ export const CLOSE_BRACE = 0x7d
 const SPACE = 0x20
 const NO_BYTES: Buffer = Buffer.alloc(0)
 
-/** What `JsonCursor.peek` gives behind the last byte. */
+/** Result of `JsonCursor.peek` after the last byte. */
 export const END = -1
 
 // Short strings are cheaper to walk in place; long ones (base64 pictures) to search natively.
 const WALK_BYTES = 64
 
-/** Where a value stands: the first byte, and the one behind the last. */
+/** The span of a value: its first byte, and the position after its last one. */
 export interface ByteSpan {
   readonly start: number
   readonly end: number
 }
 
-/** True when `expected` stands at `position`. */
+/** True if `expected` is at `position`. */
 export function startsWith(bytes: Buffer, position: number, expected: Buffer): boolean {
   const end = position + expected.length
   if (end > bytes.length) return false
@@ -43,14 +43,14 @@ export function isText(bytes: Buffer, start: number, end: number, text: string):
   return true
 }
 
-/** Position of the first byte that is no blank. In JSON no other byte up to the space may stand between tokens. */
+/** Position of the first byte that is not white space. Valid JSON has no other byte up to the space between tokens. */
 export function skipBlanks(bytes: Buffer, from: number, end: number = bytes.length): number {
   let position = from
   while (position < end && bytes[position]! <= SPACE) position += 1
   return position
 }
 
-/** Position of the quote that closes the string opened at `openQuote`; -1 when it does not close before `end`. */
+/** Position of the quote that closes the string opened at `openQuote`; -1 if it does not close before `end`. */
 export function closingQuote(bytes: Buffer, openQuote: number, end: number): number {
   let position = openQuote + 1
   const walkEnd = Math.min(end, position + WALK_BYTES)
@@ -62,7 +62,7 @@ export function closingQuote(bytes: Buffer, openQuote: number, end: number): num
   while (position < end) {
     const quote = bytes.indexOf(QUOTE, position)
     if (quote === -1 || quote >= end) return -1
-    // Backslashes counted no further back than `position`, where an escape cannot be under way.
+    // Backslashes are counted back to `position`, where no escape can be open.
     if (!endsInEscape(bytes, position, quote)) return quote
     position = quote + 1
   }
@@ -70,17 +70,17 @@ export function closingQuote(bytes: Buffer, openQuote: number, end: number): num
 }
 
 /**
- * Walks over the text of JSON in one or many chunks, without joining, parsing or copying it. Linear; long strings are passed
- * over by a native search. It checks no more than it needs: what is not JSON may be walked over, but never read past its end.
+ * Walks JSON text in one or many chunks, without joining, parsing or copying it. Linear; a native search skips long
+ * strings. It validates only what it needs: it may accept invalid JSON, but never reads past the end.
  */
 export class JsonCursor {
   /** Opening quote of the name that `nextMember` found. Positions count from the first byte of all chunks. */
   memberStart = 0
   /** First byte of the value that `nextMember` found. */
   valueStart = 0
-  /** Objects that stand directly in the value passed over last; undefined when that was no list. */
+  /** Objects directly inside the value skipped last; undefined if it was not a list. */
   items: number | undefined
-  /** True when the text turned out to be no JSON, or ended too early. */
+  /** True if the text is not JSON, or ended too early. */
   isBroken = false
   readonly #chunks: readonly Uint8Array[]
   #nextIndex = 0
@@ -97,22 +97,22 @@ export class JsonCursor {
     this.#nextChunk()
   }
 
-  /** Where the next byte stands. */
+  /** Position of the next byte. */
   get position(): number {
     return this.#base + this.#offset
   }
 
-  /** The name that `nextMember` found, as it is written between its quotes, one character for each byte. */
+  /** The name that `nextMember` found, as written between its quotes, one character for each byte. */
   get name(): string {
     return this.#nameBytes.toString('latin1', this.#nameStart, this.#nameEnd)
   }
 
-  /** True when that name is written as this ASCII text. */
+  /** True if that name is written as this ASCII text. */
   isNamed(name: string): boolean {
     return isText(this.#nameBytes, this.#nameStart, this.#nameEnd, name)
   }
 
-  /** Moves to the next byte that is no blank, and gives it; {@link END} when there is none. */
+  /** Moves to the next byte that is not white space, and returns it; {@link END} if there is none. */
   peek(): number {
     do {
       const bytes = this.#bytes
@@ -129,14 +129,14 @@ export class JsonCursor {
     return END
   }
 
-  /** Steps behind this byte when it is the next one that is no blank. */
+  /** Skips this byte if it is the next one that is not white space. */
   enter(byte: number): boolean {
     if (this.peek() !== byte) return false
     this.#offset += 1
     return true
   }
 
-  /** Goes to the value of the next member of an object that was entered. False behind its last one, and when broken. */
+  /** Goes to the value of the next member of an entered object. False after its last one, and if the text is broken. */
   nextMember(): boolean {
     let byte = this.peek()
     if (byte === COMMA) {
@@ -164,7 +164,7 @@ export class JsonCursor {
     return false
   }
 
-  /** Steps behind a value; false when it does not end. */
+  /** Skips a value; false if it does not end. */
   skipValue(): boolean {
     const first = this.peek()
     this.items = first === OPEN_BRACKET ? 0 : undefined
@@ -186,7 +186,7 @@ export class JsonCursor {
         } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
           depth -= 1
           if (depth <= 0) {
-            // Behind a number or a word: the end of the object or list in which it stands.
+            // After a number or a literal: the end of the enclosing object or list.
             this.#offset = depth === 0 ? offset + 1 : offset
             return true
           }
@@ -201,7 +201,7 @@ export class JsonCursor {
     return this.#break()
   }
 
-  /** Steps behind the next `byte`, whatever stands before it; false when it does not come. */
+  /** Skips to after the next `byte`; false if there is none. */
   skipBehind(byte: number): boolean {
     do {
       const found = this.#bytes.indexOf(byte, this.#offset)
@@ -241,7 +241,7 @@ export class JsonCursor {
     }
   }
 
-  /** Goes to the next chunk that is not empty; behind the last one when there is none. */
+  /** Goes to the next chunk that is not empty; after the last one if there is none. */
   #nextChunk(): boolean {
     while (this.#nextIndex < this.#chunks.length) {
       this.#base += this.#bytes.length
@@ -261,18 +261,18 @@ export class JsonCursor {
 
 /** A member of a JSON object. */
 export interface JsonMember {
-  /** As it is written between its quotes, escapes unread. */
+  /** As written between its quotes, escapes unread. */
   readonly name: string
   /** Its opening quote. */
   readonly start: number
   readonly valueStart: number
-  /** Behind the last byte of its value. */
+  /** Position after the last byte of its value. */
   readonly end: number
-  /** Objects that stand directly in its list; undefined when its value is no list. */
+  /** Objects directly inside its list; undefined if its value is not a list. */
   readonly items: number | undefined
 }
 
-/** The members of a JSON object, without what is in their values. Undefined when the text is not one whole object. */
+/** The members of a JSON object, without the content of their values. Undefined if the text is not one complete object. */
 export function outlineMembers(chunks: readonly Uint8Array[]): JsonMember[] | undefined {
   const cursor = new JsonCursor(chunks)
   const members: JsonMember[] = []
@@ -286,8 +286,8 @@ export function outlineMembers(chunks: readonly Uint8Array[]): JsonMember[] | un
 }
 
 /**
- * Where the values of an object's members of these names stand. Left out: a member that is not there, or whose name is written
- * with escapes. Of a name that stands twice, the last one that was seen before all were found. Ends behind the last of them.
+ * Spans of the values of an object's members with these names. Members that are absent, or whose name has escapes, are left
+ * out. For a repeated name, the last one seen before all names were found counts. Stops after the last of them.
  */
 export function findMembers<Name extends string>(
   bytes: Buffer,
@@ -309,8 +309,8 @@ export function findMembers<Name extends string>(
 }
 
 /**
- * Where a string stands, quotes included: the value of the first member of that name, or of the first in the first where the
- * path has several names. Undefined when there is none, when it is no string, or when a name is written with escapes.
+ * Span of a string, quotes included: the value of the first member of that name; for a path of several names, of the first
+ * member at each level. Undefined if there is none, if it is not a string, or if a name has escapes.
  */
 export function findString(
   bytes: Buffer,
@@ -324,7 +324,7 @@ export function findString(
   return { start: start + cursor.valueStart, end: start + cursor.position }
 }
 
-/** The pieces of the chunks between two positions. */
+/** The chunks between two positions. */
 export function bytesBetween(chunks: readonly Uint8Array[], start: number, end: number): Uint8Array[] {
   const pieces: Uint8Array[] = []
   let base = 0
@@ -343,7 +343,7 @@ export function textBetween(chunks: readonly Uint8Array[], start: number, end: n
   return Buffer.concat(bytesBetween(chunks, start, end)).toString('utf8')
 }
 
-/** True when an escape that begins in `bytes[from, end)`, where none is under way, goes on behind `end`. */
+/** True if an escape that begins in `bytes[from, end)` continues after `end`. No escape is open at `from`. */
 function endsInEscape(bytes: Buffer, from: number, end: number): boolean {
   let first = end
   while (first > from && bytes[first - 1] === BACKSLASH) first -= 1

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type ByteSpan, findString, type JsonMember, OPEN_BRACE, outlineMembers } from './json-cursor.ts'
 
-/** Replacements of spans in one piece of bytes, collected in order and carried out in a single copy. Reusable. */
+/** Replacements of spans in one run of bytes, collected in order and applied in a single copy. Reusable. */
 export class ByteEdits {
   readonly #starts: number[] = []
   readonly #ends: number[] = []
@@ -9,13 +9,13 @@ export class ByteEdits {
   #count = 0
   #growth = 0
 
-  /** Begins anew, whatever was noted before. */
+  /** Starts again without replacements. */
   clear(): void {
     this.#count = 0
     this.#growth = 0
   }
 
-  /** Notes that `[start, end)` becomes `replacement`, or nothing. Spans must come in order and not overlap. */
+  /** Replaces `[start, end)` with `replacement`, or removes it. Spans must come in order and not overlap. */
   replace(start: number, end: number, replacement: Uint8Array | undefined): void {
     this.#starts[this.#count] = start
     this.#ends[this.#count] = end
@@ -24,7 +24,7 @@ export class ByteEdits {
     this.#growth += (replacement === undefined ? 0 : replacement.length) - (end - start)
   }
 
-  /** The first `length` bytes with all replacements made, which are forgotten. Without any, the very same bytes. */
+  /** The first `length` bytes with all replacements applied, which clears them. Without any, the same bytes. */
   apply(bytes: Buffer, length: number = bytes.length): Buffer {
     if (this.#count === 0) return length === bytes.length ? bytes : bytes.subarray(0, length)
     const edited = Buffer.allocUnsafe(length + this.#growth)
@@ -45,7 +45,7 @@ export class ByteEdits {
     return edited
   }
 
-  /** The same in pieces, without a copy of what stays. */
+  /** The same as chunks, without copying the unchanged parts. */
   pieces(bytes: Buffer): Uint8Array[] {
     const pieces: Uint8Array[] = []
     let read = 0
@@ -61,8 +61,8 @@ export class ByteEdits {
 }
 
 /**
- * Where a string stands of which the value is known. Undefined when the first member of that path is not this string: where a
- * name stands twice, which of the two counts is the reader's choice.
+ * Span of a string with a known value. Undefined if the first member of that path is not this string: with repeated names,
+ * readers differ about which one counts.
  */
 export function findKnownString(
   bytes: Buffer,
@@ -75,27 +75,27 @@ export function findKnownString(
   return span !== undefined && bytes.toString('utf8', span.start, span.end) === JSON.stringify(value) ? span : undefined
 }
 
-/** The text of a JSON object with the string of one member replaced; undefined when it cannot be found for certain. */
+/** The text of a JSON object with one member's string replaced; undefined if its position is not certain. */
 export function replaceString(bytes: Buffer, name: string, from: unknown, to: string): Buffer | undefined {
   const span = findKnownString(bytes, [name], from)
   if (span === undefined || from === to) return span && bytes
   return Buffer.concat([bytes.subarray(0, span.start), Buffer.from(JSON.stringify(to)), bytes.subarray(span.end)])
 }
 
-/** New values of members, as they were written by `JSON.stringify`; undefined: the member goes. */
+/** New values of members, as written by `JSON.stringify`; undefined removes the member. */
 export type MemberChanges = ReadonlyMap<string, string | undefined>
 
 /**
- * Changes members in the text of a JSON object and leaves every other byte as it is: values are replaced in place, new members
- * stand first. Undefined when the text cannot be shown to hold each of them at most once (names with escapes, members that
- * stand twice): which of two counts is the reader's choice.
+ * Changes members in the text of a JSON object and keeps every other byte: values are replaced in place, new members come
+ * first. Undefined unless the text has each of them at most once (names with escapes and repeated members count as
+ * uncertain): readers differ about which of two counts.
  */
 export function editMembers(bytes: Buffer, changes: MemberChanges): ByteEdits | undefined {
   const members = outlineMembers([bytes])
   if (members === undefined || members.some((member) => member.name.includes('\\'))) return undefined
   const edits = new ByteEdits()
   const added = [...changes].filter(([name, value]) => value !== undefined && !members.some((one) => one.name === name))
-  // Whether members are left behind the new ones decides about the comma between them.
+  // The comma after the new members depends on whether other members remain.
   const left = members.filter((member) => !changes.has(member.name) || changes.get(member.name) !== undefined)
   if (added.length > 0) {
     const text = added.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')
@@ -114,7 +114,7 @@ export function editMembers(bytes: Buffer, changes: MemberChanges): ByteEdits | 
   return edits
 }
 
-/** Takes a member out with the comma behind it, or with the one before it when no member that stays follows. */
+/** Removes a member with the comma after it, or with the one before it if no remaining member follows. */
 function removeMember(
   edits: ByteEdits,
   members: readonly JsonMember[],

@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import type { WasmMediaEncoder } from 'wasm-media-encoders'
 
-/** Kilobits a second: what speech of one voice needs to sound as it came. One frame has the same size as the next. */
+/** Kilobits per second: transparent for a single voice. All frames have the same size. */
 export const MP3_KILOBITS = 64
 
-/** Encoders that are kept for later. Each has a WebAssembly memory of its own, of which it uses about one megabyte. */
+/** Idle encoders kept for reuse. Each has its own WebAssembly memory and uses about one megabyte of it. */
 const MAX_IDLE_ENCODERS = 16
 
 const FULL_SCALE = 32_768
@@ -13,12 +13,12 @@ type Engine = WasmMediaEncoder<'audio/mpeg'>
 
 const idle: Engine[] = []
 let firstEngine: Promise<void> | undefined
-/** The encoder as the first engine was made of it. */
+/** The compiled encoder of the first engine. */
 let compiled: WebAssembly.Module | undefined
 
 /**
- * Loads the encoder, so that a request need not wait for it later, or fail for want of it. The package is read once, at the
- * first call; a call that fails is tried again by the next.
+ * Loads the encoder in advance, so that no request waits for it or fails without it. The package is loaded once, at the
+ * first call; after a failed call the next one retries.
  */
 export function loadMp3Encoder(): Promise<void> {
   firstEngine ??= makeEngine().then(
@@ -33,7 +33,7 @@ export function loadMp3Encoder(): Promise<void> {
   return firstEngine
 }
 
-/** The package unpacks and compiles its program anew for each engine, which takes ten times as long as all the rest. */
+/** The package unpacks and compiles its program for each engine, which takes ten times as long as everything else. */
 async function makeEngine(): Promise<Engine> {
   const { createEncoder, createMp3Encoder } = await import('wasm-media-encoders')
   if (compiled !== undefined) return createEncoder('audio/mpeg', compiled)
@@ -42,7 +42,7 @@ async function makeEngine(): Promise<Engine> {
   return engine
 }
 
-/** The program behind an engine, which the package keeps to itself; undefined when it is not where version 0.7 has it. */
+/** The program behind an engine, which the package does not export; undefined if it is not where version 0.7 has it. */
 function compiledOf(engine: Engine): WebAssembly.Module | undefined {
   const exported: unknown = Reflect.get(engine, 'module')
   const program: unknown =
@@ -52,15 +52,15 @@ function compiledOf(engine: Engine): WebAssembly.Module | undefined {
 
 /**
  * Makes an encoder for one file.
- * @param sampleRate Samples a second; one that MPEG audio knows, such as 24000.
+ * @param sampleRate Samples per second; a rate of MPEG audio, such as 24000.
  */
 export async function mp3Encoder(sampleRate: number): Promise<Mp3Encoder> {
   return new Mp3Encoder(idle.pop() ?? (await makeEngine()), sampleRate)
 }
 
 /**
- * Makes an MP3 file (MPEG layer III, mono, {@link MP3_KILOBITS}) of samples that arrive bit by bit. It has no tags in front,
- * so what was made so far can be played at any time. A second of sound takes about 5 ms, in one go, so long pieces should come in parts.
+ * Makes an MP3 file (MPEG layer III, mono, {@link MP3_KILOBITS}) from samples that arrive in chunks. It has no leading
+ * tags, so a partial file can be played. One second of sound takes about 5 ms without a pause, so pass long sound in parts.
  */
 export class Mp3Encoder {
   #engine: Engine | undefined
@@ -71,9 +71,7 @@ export class Mp3Encoder {
     this.#engine = engine
   }
 
-  /**
-   * Bytes of the file for so many whole samples (signed, 16 bits, little-endian, mono); those of the last frames come later.
-   */
+  /** Bytes of the file for these whole samples (signed, 16 bits, little-endian, mono); the last frames follow later. */
   encode(samples: Uint8Array): readonly Uint8Array[] {
     if (this.#engine === undefined) throw new Error('the file is finished')
     return samples.length < 2 ? [] : copyOf(this.#engine.encode([waveOf(samples)]))
@@ -90,7 +88,7 @@ export class Mp3Encoder {
   }
 }
 
-/** The samples as the engine takes them: from -1 to 1. */
+/** The samples as floats from -1 to 1, as the engine takes them. */
 function waveOf(samples: Uint8Array): Float32Array {
   const view = new DataView(samples.buffer, samples.byteOffset, samples.byteLength)
   const wave = new Float32Array(samples.length >> 1)
@@ -98,7 +96,7 @@ function waveOf(samples: Uint8Array): Float32Array {
   return wave
 }
 
-/** What the engine gives is part of its own memory, and is overwritten by its next call. */
+/** The engine returns a view of its own memory, which its next call overwrites. */
 function copyOf(bytes: Uint8Array): readonly Uint8Array[] {
   return bytes.length === 0 ? [] : [Buffer.from(bytes)]
 }

@@ -5,12 +5,12 @@ export interface FormField {
   readonly value: string
 }
 
-/** A file of a form. Its bytes are pieces of the body it came in, not copies. */
+/** A file of a form. Its bytes are slices of the body, not copies. */
 export interface FormFile {
   readonly kind: 'file'
   readonly name: string
   readonly filename: string
-  /** As the caller wrote it; `application/octet-stream` when it wrote none. */
+  /** As the caller wrote it; `application/octet-stream` by default. */
   readonly contentType: string
   readonly chunks: readonly Uint8Array[]
   readonly byteLength: number
@@ -19,5 +19,5 @@ export interface FormFile {
 /** One part of a form. */
 export type FormPart = FormField | FormFile
 
-/** A form in the order in which it was written. A list, because names may repeat and may be anything. */
+/** A form in its original order. A list, because names are arbitrary and may repeat. */
 export type Form = readonly FormPart[]

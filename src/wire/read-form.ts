@@ -4,7 +4,7 @@ import { formPart, type PartHead, type PartHeaders, readPartHead } from './form-
 import { headerParameters } from './headers.ts'
 import type { Form } from './multipart.ts'
 
-/** Bounds of `readForm`. A form that goes beyond one is refused, never cut. */
+/** Limits of `readForm`. A form that exceeds one is refused, never truncated. */
 export interface FormLimits {
   /** Parts of any kind. Default 200. */
   readonly parts: number
@@ -20,7 +20,7 @@ export interface FormLimits {
   readonly headerBytes: number
 }
 
-/** What holds where a caller of `readForm` says nothing else. */
+/** The defaults of `readForm`. */
 export const DEFAULT_FORM_LIMITS: FormLimits = {
   parts: 200,
   fields: 100,
@@ -34,15 +34,14 @@ export const DEFAULT_FORM_LIMITS: FormLimits = {
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
 /**
- * Reads a `multipart/form-data` body that is in memory. The parts come in the order of the body; the chunks of files are
- * slices of `chunks`, apart from a few bytes at their edges. Files are not bounded one by one: the body itself is.
+ * Reads a `multipart/form-data` body in memory. The parts keep the order of the body; the chunks of files are slices of
+ * `chunks`, apart from a few bytes at their edges. Files have no limit of their own: the body's limit applies.
  *
- * A part counts as a file when it has a file name, or when it has none but an image, audio, video, font or
- * `application/octet-stream` type; its file name is then empty. All else is a text field, read as UTF-8 or in the charset that
- * its type names.
+ * A part is a file if it has a file name, or if it has an image, audio, video, font or `application/octet-stream` type; its
+ * file name is then empty. Any other part is a text field, read as UTF-8 or in the charset of its type.
  *
- * Rejects with GatewayError `invalid_request` when `contentType` is no form or has no proper boundary, when the form is cut
- * short, when a part cannot be understood, and when a limit is passed.
+ * Rejects with GatewayError `invalid_request` if `contentType` is not a form or has no valid boundary, if the form is
+ * incomplete, if a part is malformed, or if a limit is exceeded.
  */
 export async function readForm(
   contentType: string,
@@ -56,7 +55,7 @@ function boundaryOf(contentType: string): string {
   const header = headerParameters(contentType)
   if (header?.value !== 'multipart/form-data') {
     throw new GatewayError('invalid_request', {
-      message: 'The Content-Type header is not a proper multipart/form-data.',
+      message: 'The Content-Type header is not a valid multipart/form-data type.',
     })
   }
   const boundary = header.parameters.get('boundary')
@@ -74,17 +73,17 @@ interface ReadPart {
   byteLength: number
 }
 
-// Far above any body, so that parts take what they are given at once and the parser never waits for a reader.
+// Far above any body, so that parts accept all bytes at once and the parser never waits for a reader.
 const NO_BACKPRESSURE = 2 ** 40
 // Header lines of one part; browsers and clients write two or three.
 const HEADER_LINES = 64
-// The parser cuts headers without saying so; it may keep this many times the limit, and what is over it is refused here.
+// The parser truncates headers silently. It may keep this many times the limit; larger headers are refused here.
 const KEPT_HEADERS = 4
 
-// How much is read before others get a turn of the event loop: about a millisecond's work, ten for a body made to be slow.
+// Bytes read before other work gets a turn of the event loop: about a millisecond of work, ten for a malicious body.
 const TURN_BYTES = 1024 * 1024
 
-/** Takes one form apart by means of the parser package. For one use. */
+/** Reads one form with the parser package. For one use. */
 class FormParser {
   readonly #limits: FormLimits
   readonly #parser: Dicer
@@ -102,16 +101,16 @@ class FormParser {
     }
     this.#parser = new Dicer(options)
     this.#parser.on('part', (stream: Dicer.PartStream) => this.#begin(stream))
-    // The one fault that the parser knows is an end before the closing boundary.
+    // The parser reports one fault: an end before the closing boundary.
     this.#parser.on('error', () => {
       this.#isWhole = false
     })
   }
 
-  /** The form. Throws GatewayError `invalid_request`; afterwards nothing of it runs any more. */
+  /** The form. Throws GatewayError `invalid_request`; afterwards nothing of it is still running. */
   async read(chunks: readonly Uint8Array[]): Promise<Form> {
     try {
-      // What the listeners throw leaves `write` at once, so a form of any length stops at the first limit that it breaks.
+      // A listener's error stops `write` at once, so a form of any length ends at the first exceeded limit.
       let sinceTurn = 0
       for (const piece of piecesOf(chunks)) {
         this.#parser.write(piece)
@@ -121,7 +120,7 @@ class FormParser {
         await nextTurn()
       }
       this.#parser.end()
-      // The streams of the parser defer by `nextTick` only, so they have all ended when the loop comes round.
+      // The parser's streams defer by `nextTick` only, so all of them have ended in the next turn.
       await nextTurn()
       if (!this.#isWhole) {
         throw new GatewayError('invalid_request', { message: 'The form ends before its closing boundary.' })
@@ -158,7 +157,7 @@ class FormParser {
 
   #finished(part: ReadPart): Form[number] {
     if (part.head === undefined) {
-      throw new GatewayError('invalid_request', { message: 'A part of the form has no end of its headers.' })
+      throw new GatewayError('invalid_request', { message: 'The headers of a part of the form do not end.' })
     }
     const { fieldBytes } = this.#limits
     if (part.head.filename === undefined && part.byteLength > fieldBytes) {
@@ -171,8 +170,8 @@ class FormParser {
   }
 
   /**
-   * Counts what the parser kept. Of a folded line it loses up to two thirds, so headers that it cut, at four times the
-   * limit, still count as more than the limit.
+   * Counts what the parser kept. The parser drops up to two thirds of a folded line. Headers that it truncates, at four
+   * times the limit, therefore still exceed the limit.
    */
   #checkHeaders(headers: PartHeaders): void {
     let lines = 0

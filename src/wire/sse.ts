@@ -11,12 +11,12 @@ export interface ServerSentEvent {
 /** Largest event accepted from a vendor: room for a 4K picture in base64, in one line. */
 export const MAX_EVENT_BYTES = 64 * 1024 * 1024
 
-/** An event grew beyond the limit; the stream cannot be read any further. */
+/** An event exceeded the limit; the stream cannot be read further. */
 export class OversizeEventError extends Error {
   override readonly name = 'OversizeEventError'
 }
 
-/** Reads server-sent events from bytes, whatever the cuts between chunks. */
+/** Reads server-sent events from bytes, at any chunk borders. */
 export interface SseReader {
   /**
    * Takes the next bytes and reports the events that they complete, in order.
@@ -27,7 +27,7 @@ export interface SseReader {
   end(): void
 }
 
-/** Makes a reader; comments, ids and retry lines are passed over. */
+/** Makes a reader; it skips comments, ids and retry lines. */
 export function sseReader(
   onEvent: (event: ServerSentEvent) => void,
   maxEventBytes: number = MAX_EVENT_BYTES,
@@ -53,7 +53,7 @@ export function sseReader(
   }
 }
 
-/** Writes one event without a name. `json` must hold no line break, which JSON text never does. */
+/** Writes one event without a name. `json` must not contain a line break; JSON text never does. */
 export function sseData(json: string): string {
   return `data: ${json}\n\n`
 }
@@ -63,7 +63,7 @@ export function sseEvent(event: string, json: string): string {
   return `event: ${event}\ndata: ${json}\n\n`
 }
 
-/** A comment line, which every client passes over; keeps idle connections open. */
+/** A comment line, which clients ignore; keeps idle connections open. */
 export const SSE_COMMENT = ': keep-alive\n\n'
 
 /** Marks the end of a stream in OpenAI's dialect. */

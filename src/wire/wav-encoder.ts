@@ -4,8 +4,8 @@ import { Buffer } from 'node:buffer'
 export const WAV_HEADER_BYTES = 44
 
 /**
- * The length of a sound that is still being made. Of the values in use it is the one that sox, ffmpeg and browsers all read
- * as "until the file ends"; with the largest number that fits, sox complains of a file that is cut.
+ * The length of a sound that is still being generated. Of the values in use, only this one means "until the file ends" to
+ * sox, ffmpeg and browsers; for the largest possible number sox reports a truncated file.
  */
 const UNKNOWN_LENGTH = 0x7ffff000
 
@@ -30,8 +30,8 @@ export function wavHeader(sampleRate: number): Uint8Array {
 }
 
 /**
- * Where the samples begin in the first bytes of a sound: behind the header of a WAV file, whatever chunks it holds, or at 0
- * when there is no header. The whole header must be there.
+ * Offset of the samples in the first bytes of a sound: after the header of a WAV file, whatever chunks it has, or 0 without
+ * a header. The bytes must contain the complete header.
  */
 export function soundStart(bytes: Buffer): number {
   if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WAVE')
@@ -45,17 +45,17 @@ export function soundStart(bytes: Buffer): number {
   return bytes.length
 }
 
-/** Makes a WAV file of samples that arrive bit by bit: a header before the first of them, and nothing after the last. */
+/** Makes a WAV file from samples that arrive in chunks: a header before the first of them, and nothing after the last. */
 export class WavEncoder {
   readonly #sampleRate: number
   #hasHeader = false
 
-  /** @param sampleRate Samples a second. */
+  /** @param sampleRate Samples per second. */
   constructor(sampleRate: number) {
     this.#sampleRate = sampleRate
   }
 
-  /** Bytes of the file for so many samples: signed, 16 bits, little-endian, mono. The samples are not copied. */
+  /** Bytes of the file for these samples: signed, 16 bits, little-endian, mono. The samples are not copied. */
   encode(samples: Uint8Array): readonly Uint8Array[] {
     if (this.#hasHeader) return [samples]
     this.#hasHeader = true

@@ -126,11 +126,11 @@ describe('the environment of serve', () => {
     [{ SIGNALBOX_TASK_RETENTION: '0d' }, 'SIGNALBOX_TASK_RETENTION: "0d" is not a duration'],
     [
       { SIGNALBOX_TASK_RETENTION: '23h' },
-      'SIGNALBOX_TASK_RETENTION: "23h" is less than 1d, for which an Idempotency-Key names its task',
+      'SIGNALBOX_TASK_RETENTION: "23h" is less than 1d, the time for which an Idempotency-Key returns its task',
     ],
     [
       { SIGNALBOX_EXPECTED_INSTANCES: '4' },
-      'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the whole limit',
+      'SIGNALBOX_EXPECTED_INSTANCES: has no effect without REDIS_URL: every process would grant the full limit',
     ],
   ])('is refused with %j, naming the variable', (environment, message) => {
     expect(() => readServeSettings(environment)).toThrow(SettingError)

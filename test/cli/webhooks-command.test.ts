@@ -51,7 +51,7 @@ function queueMessage(id: string, attempt?: { readonly status: number; readonly 
   return withGatewayStore(async (store) => {
     await store.tasks.insert({
       ...{ id: `task_of_${id}`, accountId: 'acct_one', keyId: 'key_one', state: 'queued', upstreamId: undefined },
-      ...{ vendorAccount: 'vendor:1', holdId: undefined, createdAtMs: CREATED_AT_MS, updatedAtMs: CREATED_AT_MS },
+      ...{ credentialId: 'vendor:1', holdId: undefined, createdAtMs: CREATED_AT_MS, updatedAtMs: CREATED_AT_MS },
       ...{ nextPollAtMs: CREATED_AT_MS, deadlineAtMs: CREATED_AT_MS + 1 },
       details: {
         ...{

@@ -117,21 +117,21 @@ describe('an error answer becomes the error that the gateway threw', () => {
     const error = await failureOf(() => new Response('<h1>Bad gateway</h1>', { status: 502 }))
 
     expect(error).toMatchObject({ code: 'upstream_invalid_response', status: 502, requestId: undefined })
-    expect(error.message).toBe('HTTP 502, and not in the words of a gateway: Bad gateway')
+    expect(error.message).toBe('HTTP 502, not from a gateway: Bad gateway')
   })
 
   test('whose words are shown, and not its markup, nor all of it', async () => {
     const page = `<head><style>b { color: red }</style></head><h1>Busy\n</h1>${'<b>word</b>'.repeat(10_000)}`
     const error = await failureOf(() => new Response(page, { status: 503 }))
 
-    expect(error.message).toMatch(/^HTTP 503, and not in the words of a gateway: Busy word word/)
+    expect(error.message).toMatch(/^HTTP 503, not from a gateway: Busy word word/)
     expect(error.message.length).toBeLessThan(300)
   })
 
   test('with an empty body', async () => {
     const error = await failureOf(() => new Response(null, { status: 504 }))
 
-    expect(error).toMatchObject({ code: 'upstream_timeout', message: 'HTTP 504, and not in the words of a gateway' })
+    expect(error).toMatchObject({ code: 'upstream_timeout', message: 'HTTP 504, not from a gateway' })
   })
 })
 

@@ -38,7 +38,7 @@ test('the page lists the types of messages', () => {
       nowMs: 0,
       task: {
         ...{ id: 'task_one', accountId: 'acct_one', keyId: 'key_one', state, upstreamId: undefined },
-        ...{ vendorAccount: 'vendor:1', holdId: undefined, createdAtMs: 0, updatedAtMs: 0, nextPollAtMs: 0 },
+        ...{ credentialId: 'vendor:1', holdId: undefined, createdAtMs: 0, updatedAtMs: 0, nextPollAtMs: 0 },
         deadlineAtMs: 0,
         details: {
           ...{

@@ -53,7 +53,7 @@ function taskOf(nowMs: number): TaskRecord {
     keyId: 'key_race',
     state: 'queued',
     upstreamId: 'upstream-race',
-    vendorAccount: new VendorKey('dashscope', VENDOR_KEY, 1).credentialId,
+    credentialId: new VendorKey('dashscope', VENDOR_KEY, 1).credentialId,
     holdId: 'req_race',
     createdAtMs: nowMs,
     updatedAtMs: nowMs,

@@ -21,7 +21,7 @@ function task(details: Partial<TaskRecord['details']> = {}): TaskRecord {
     keyId: 'key_1',
     state: 'queued',
     upstreamId: 'upstream-1',
-    vendorAccount: 'some-vendor:0123456789abcdef',
+    credentialId: 'some-vendor:0123456789abcdef',
     holdId: 'req_1',
     createdAtMs: NOW_MS - 60_000,
     updatedAtMs: NOW_MS - 60_000,

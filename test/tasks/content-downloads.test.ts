@@ -53,7 +53,7 @@ function completed(contentUrl: string): TaskRecord {
     keyId: 'key_1',
     state: 'completed',
     upstreamId: 'upstream-1',
-    vendorAccount: 'dashscope:0123456789abcdef',
+    credentialId: 'dashscope:0123456789abcdef',
     holdId: undefined,
     createdAtMs: nowMs,
     updatedAtMs: nowMs,

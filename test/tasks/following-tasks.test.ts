@@ -131,10 +131,10 @@ describe('how often the vendor is asked', () => {
   test('a task in the hands of another process is answered from the record', async () => {
     bench = await taskBench()
     const id = await bench.submit('a boat')
-    const { vendorAccount } = await bench.task(id)
+    const { credentialId } = await bench.task(id)
     const nowMs = bench.clock.now()
     const budget = { takes: 20, windowMs: 250 }
-    await bench.store.tasks.leaseDue({ vendorAccount, nowMs, leaseUntilMs: nowMs + 90_000, limit: 1, budget, id })
+    await bench.store.tasks.leaseDue({ credentialId, nowMs, leaseUntilMs: nowMs + 90_000, limit: 1, budget, id })
 
     await bench.pass(60_000, 5_000)
 
@@ -221,7 +221,7 @@ describe('a vendor’s key that is taken out of the configuration', () => {
       vendors: [dashscope({ apiKey: ['second-vendor-key', 'first-vendor-key'], baseURL })],
     })
     const second = await bench.submit('a boat')
-    const accounts = [await bench.task(first), await bench.task(second)].map(({ vendorAccount }) => vendorAccount)
+    const accounts = [await bench.task(first), await bench.task(second)].map(({ credentialId }) => credentialId)
 
     await bench.pass(60_000, 5_000)
 

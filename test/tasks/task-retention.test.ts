@@ -63,7 +63,7 @@ test.each([0, -1, 0.99, Number.NaN])(
   'a retention of %d days, under which a key could name a forgotten task, is an error at start',
   async (taskRetentionDays) => {
     await expect(taskBench({ taskRetentionDays })).rejects.toThrow(
-      'createGateway: taskRetentionDays must be at least 1, because an Idempotency-Key names its task for 24 hours',
+      'createGateway: taskRetentionDays must be at least 1, because an Idempotency-Key returns its task for 24 hours',
     )
     bench = await taskBench({ taskRetentionDays: 1 })
   },

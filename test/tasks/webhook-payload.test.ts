@@ -14,7 +14,7 @@ function task(state: TaskState, webhookUrl?: string): TaskRecord {
     keyId: 'key_one',
     state,
     upstreamId: 'upstream-1',
-    vendorAccount: 'vendor:1',
+    credentialId: 'vendor:1',
     holdId: undefined,
     createdAtMs: 1,
     updatedAtMs: 2,

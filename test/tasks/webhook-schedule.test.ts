@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import type { WebhookAnswer } from '../../src/tasks/webhook-call.ts'
+import type { WebhookResponse } from '../../src/tasks/webhook-call.ts'
 import { stepAfter } from '../../src/tasks/webhook-schedule.ts'
 
 const NOW_MS = 1_000_000
 const HOUR_MS = 3_600_000
 const WAITS_MS = [5_000, 300_000, 1_800_000, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS)]
 
-function step(answer: WebhookAnswer, failuresBefore = 0, random = 0.5) {
+function step(answer: WebhookResponse, failuresBefore = 0, random = 0.5) {
   return stepAfter({ answer, failuresBefore, nowMs: NOW_MS, random })
 }
 
-const failed = (status: number, retryAfterSeconds?: number): WebhookAnswer => ({
+const failed = (status: number, retryAfterSeconds?: number): WebhookResponse => ({
   status,
   error: `answered with status ${status}`,
   retryAfterSeconds,

@@ -72,9 +72,9 @@ imageEdit('de-2').format
 imageEdit('gp-image-2').urls
 // @ts-expect-error a size of the other family
 imageEdit('gp-image-2').size('256x256')
-// @ts-expect-error answers as a whole only
+// @ts-expect-error does not stream
 imageEdit('de-2').stream
-// @ts-expect-error answers as a whole only
+// @ts-expect-error does not stream
 image('qw-image-2.0').stream
 // @ts-expect-error no unfinished pictures in this shape
 image('gmn-2.5-flash-image').stream(1)

@@ -27,7 +27,7 @@ export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
   ...DASHSCOPE_SPEECH_MODELS,
 ]
 
-/** What models.dev calls vendors that it does not call as the catalog does: vendor id → provider ids. */
+/** Provider ids at models.dev of vendors with another id in the catalog: vendor id → provider ids. */
 export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   gemini: ['google'],
   dashscope: ['alibaba'],

@@ -35,14 +35,14 @@ export const DASHSCOPE_EMBEDDING_MODELS: readonly ModelDefinition[] = [
 
 /**
  * Image models of the multimodal shape (API specification, "Multimodal image request"). The `qw-image-edit*` models edit
- * pictures but are called on the generations route, so their kind is `image`. The vendor's `2.0` models edit too. Some could
- * make up to six pictures a request; the specification says one.
+ * pictures but are called on the generations route, so their kind is `image`. The vendor's `2.0` models edit too. Some
+ * could make up to six pictures per request; the specification allows one.
  */
 export const DASHSCOPE_IMAGE_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ imageModels()
 
 /**
- * Video models (API specification, "Video generation request"). The protocol says which of the vendor's two body layouts a
- * model takes; 2.5 takes that of 2.6.
+ * Video models (API specification, "Video generation request"). The protocol is the vendor's body layout of a model; 2.5
+ * uses that of 2.6.
  */
 export const DASHSCOPE_VIDEO_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ videoModels()
 

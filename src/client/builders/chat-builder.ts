@@ -15,7 +15,7 @@ export interface ChatBuilder<Model, Stream extends boolean = false> {
   /** A text, or parts with pictures. */
   user(content: string | ChatContentPart[]): this
   assistant(text: string): this
-  /** The answer to a call that the model asked for. */
+  /** The result of a tool call by the model. */
   toolResult(callId: string, content: string): this
   /** Any messages, such as those of an earlier answer. */
   messages(...messages: readonly ChatMessage[]): this
@@ -38,7 +38,7 @@ export interface ChatBuilder<Model, Stream extends boolean = false> {
   json(schema?: { readonly name: string; readonly schema: Record<string, unknown> }): this
   reasoningEffort(effort: NonNullable<ChatFields['reasoning_effort']>): this
   endUser(id: string): this
-  /** The answer comes in chunks, the last of which tells the usage. */
+  /** The answer comes in chunks; the last one has the usage. */
   stream(): ChatBuilder<Model, true>
   /** @throws GatewayError `invalid_request` when there is no message. */
   build(): BuiltChat<Model, Stream>

@@ -33,7 +33,7 @@ export function within(param: string, value: number, [min, max]: readonly [numbe
   throw builderFault(param, `must be ${min} to ${max}`)
 }
 
-/** The row of a model that the package knows, by its id or by its vendor's; undefined for a host's own. */
+/** The row of a model in the package, by its id or its vendor's; undefined for a host's own. */
 export function knownModel(id: string, ...lists: readonly (readonly ModelDefinition[])[]): ModelDefinition | undefined {
   const rows = lists.flat()
   return rows.find((row) => row.id === id) ?? rows.find((row) => row.aliases?.includes(id) === true)

@@ -15,11 +15,11 @@ export type BuiltEmbedding<Model, Encoding> = FieldsOf<Model> & {
 
 /** Builds an embedding request step by step. */
 export interface EmbeddingBuilder<Model, Encoding extends 'float' | 'base64' = 'float'> {
-  /** Texts to add; vectors come back in their order. */
+  /** Texts to add; vectors are returned in their order. */
   input(...texts: readonly string[]): this
   /**
    * Size of the vectors.
-   * @throws GatewayError `invalid_request` for a size that the model does not have.
+   * @throws GatewayError `invalid_request` for a size that the model does not support.
    */
   dimensions(size: FieldOf<FieldsOf<Model>, 'dimensions', number>): this
   /** Vectors travel as base64, in a third of the bytes. */

@@ -94,7 +94,7 @@ interface OpenAISteps extends PictureSteps, FormatSteps {
 type StepsOfOpenAI<Request> = OpenAISteps & SizeStep<FieldOf<Request, 'size', string>>
 
 interface StreamStep<Streaming> {
-  /** Pictures come event by event. */
+  /** Each picture comes in its own event. */
   stream(): Streaming
 }
 
@@ -122,11 +122,11 @@ export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Mo
             StepsOfOpenAI<unknown> &
             PromptExtendStep)
 
-/** What the builder must be told of a model that the package does not know, as its row in the gateway has it. */
+/** The facts of a model that the package does not know, equal to its row in the gateway. */
 export type ImageModelFacts = Pick<ModelFacts, 'protocol' | 'image'>
 
 /**
- * Begins an image request, in the shape of the model.
+ * Starts an image request, in the shape of the model.
  * @throws GatewayError `model_not_configured` for a model whose shape is not known.
  */
 export function image<const Model extends ModelId<ImageModels>>(

@@ -50,7 +50,7 @@ export class MultimodalImageDraft extends Draft<MultimodalState> {
     return this.#set({ prompt_extend: isOn })
   }
   stream(): never {
-    throw builderFault('stream', 'this shape answers as a whole only')
+    throw builderFault('stream', 'this shape does not stream')
   }
   build(): MultimodalImageRequest {
     const { model, references, parameters } = this.state

@@ -25,9 +25,9 @@ export type BuiltImageEdit<Model, Stream extends boolean = false> = FieldsOf<Mod
 /** Steps that every model on the edits route takes. */
 interface EditSteps<Model, Stream extends boolean> extends PictureSteps {
   prompt(text: string): this
-  /** A picture to change; call it again to give several. */
+  /** A picture to edit; call it again to add more. */
   image(picture: Upload): this
-  /** A PNG of the same size, transparent where the picture shall change. */
+  /** A PNG of the same size, transparent where the picture changes. */
   mask(picture: Upload): this
   size(size: FieldOf<FieldsOf<Model>, 'size', string>): this
   /**

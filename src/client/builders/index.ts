@@ -1,6 +1,6 @@
 /**
- * Builders of request bodies: typed, immutable, and of use to any HTTP client. They know the models, so they stand apart from
- * the client, which does not.
+ * Builders of request bodies: typed, immutable, and usable with any HTTP client. They include the models, so they are
+ * separate from the client, which does not.
  *
  * @example
  * import { video } from 'signalbox/builders'

@@ -28,11 +28,11 @@ export interface FormatSteps {
 
 /** The step of models that stream unfinished pictures. */
 export interface PartialStreamStep<Streaming> {
-  /** Pictures come event by event; before each one up to 3 unfinished ones, which cost tokens. Default 0. */
+  /** Each picture comes in its own event; before it up to 3 unfinished ones, which cost tokens. Default 0. */
   stream(partialImages?: 0 | 1 | 2 | 3): Streaming
 }
 
-/** What a request has of `stream`: nothing, unless the step was taken. */
+/** The `stream` member of a request: absent, unless the step was used. */
 export type StreamField<Stream extends boolean> = Stream extends true ? { readonly stream: true } : unknown
 
 /** Fields by which both new and edited pictures of OpenAI's shape are described. */

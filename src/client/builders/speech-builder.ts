@@ -16,18 +16,18 @@ interface SpeechSteps<Model, Format extends 'audio' | 'sse'> {
   text(text: string): this
   voice(name: FieldOf<FieldsOf<Model>, 'voice', string>): this
   format(format: FieldOf<FieldsOf<Model>, 'response_format', string>): this
-  /** The sound comes in events, its pieces in base64 (`stream_format: 'sse'`). */
+  /** The sound comes in events, as base64 chunks (`stream_format: 'sse'`). */
   events(): SpeechBuilder<Model, 'sse'>
   /**
-   * @throws GatewayError naming the field: no text, a voice or format that the model lacks, instructions that it does not
-   *   take.
+   * @throws GatewayError naming the field: no text, a voice or format that the model lacks, or instructions for a model
+   *   without them.
    */
   build(): BuiltSpeech<Model, Format>
 }
 
-/** Steps of models that are told how to speak. */
+/** Steps of models that take speaking instructions. */
 interface InstructionSteps {
-  /** Tone, tempo, feeling, in plain words. */
+  /** Tone, tempo and emotion, in natural language. */
   instructions(text: string): this
 }
 

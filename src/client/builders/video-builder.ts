@@ -7,7 +7,7 @@ import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
 import { builderFault, Draft, knownModel } from './draft.ts'
 
-/** API specification, "Video generation request": what is made when the request does not say. */
+/** API specification, "Video generation request": the defaults. */
 const DEFAULT_RESOLUTION = '720p'
 const DEFAULT_SECONDS = 5
 
@@ -62,12 +62,12 @@ interface LastFrameSteps {
 }
 
 interface ReferenceStep<Voice> {
-  /** A picture or video whose subject shall appear. `kind` is needed where the file name does not tell. */
+  /** A picture or video whose subject appears in the video. `kind` is needed if the file name does not show it. */
   reference(url: string, options?: { readonly kind?: 'image' | 'video' } & Voice): this
 }
 
 interface VoiceOption {
-  /** URL of a recording whose voice the subject shall have. */
+  /** URL of a recording with the subject's voice. */
   readonly voice?: string
 }
 
@@ -103,9 +103,9 @@ export type VideoBuilder<Model> = CommonSteps<Model> &
   StepsOfAbility<AbilityOf<Model>>
 
 /**
- * Begins a video request, which is written in the layout of the model: the same steps give different bodies for a 2.6 and a
- * 2.7 model, and the fields at the top always agree with `parameters`.
- * @param facts layout and abilities of a model that the package does not know, as its row in the gateway has them.
+ * Starts a video request in the layout of the model: the same steps give different bodies for a 2.6 and a 2.7 model, and
+ * the fields at the top always agree with `parameters`.
+ * @param facts layout and abilities of a model that the package does not know, equal to its row in the gateway.
  */
 export function video<const Model extends ModelId<VideoModels>>(
   model: Model,
@@ -178,7 +178,10 @@ class VideoDraft extends Draft<State> {
   reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
     const { references = [] } = this.state.intent
     if (kind === undefined) {
-      throw builderFault(`references[${references.length}]`, 'its name does not tell; give kind: image or video')
+      throw builderFault(
+        `references[${references.length}]`,
+        'its file name does not show the kind; give kind: image or video',
+      )
     }
     return this.#set({ references: [...references, { kind, url, ...(voice === undefined ? {} : { voice }) }] })
   }

@@ -11,7 +11,7 @@ export interface ChatModel<Request = ChatFields> {
   readonly request: Request
 }
 
-/** Chat models whose requests are narrowed. Add your own: `declare module 'signalbox/client' { interface ChatModels { … } }`. */
+/** Chat models with narrowed requests. Add your own: `declare module 'signalbox/client' { interface ChatModels { … } }`. */
 export interface ChatModels {
   'cl-opus-4-7': ChatModel
   'cl-sonnet-4-6': ChatModel
@@ -19,5 +19,5 @@ export interface ChatModels {
   'gmn-2.5-flash': ChatModel
 }
 
-/** A request to a chat model that {@link ChatModels} does not know. */
+/** A request to a chat model outside {@link ChatModels}. */
 export type OtherChatRequest = ChatFields & { readonly [field: string]: unknown }

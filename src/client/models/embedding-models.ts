@@ -15,7 +15,7 @@ export interface EmbeddingModel<Request = EmbeddingFields> {
 /** The sizes that the `vy-` models are closed to. */
 type ClosedSizes = EmbeddingFields<256 | 512 | 1024 | 2048>
 
-/** Embedding models whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+/** Embedding models with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
 export interface EmbeddingModels {
   'text-embedding-v4': EmbeddingModel
   'text-embedding-004': EmbeddingModel
@@ -26,5 +26,5 @@ export interface EmbeddingModels {
   'vy-4-lite': EmbeddingModel<ClosedSizes>
 }
 
-/** A request to an embedding model that {@link EmbeddingModels} does not know. */
+/** A request to an embedding model outside {@link EmbeddingModels}. */
 export type OtherEmbeddingRequest = EmbeddingFields & { readonly [field: string]: unknown }

@@ -36,7 +36,7 @@ type Interaction<Size extends string, Ratio extends string, Config> = ImageModel
   InteractionEvent
 >
 
-/** Image models whose requests and answers are narrowed. Add your own by `declare module 'signalbox/client'`. */
+/** Image models with narrowed requests and answers. Add your own by `declare module 'signalbox/client'`. */
 export interface ImageModels {
   'qw-image-2.0': Multimodal<MultimodalPictureRequest>
   'qw-image-2.0-pro': Multimodal<MultimodalPictureRequest>
@@ -55,7 +55,7 @@ export interface ImageModels {
   'gp-image-2': ImageModel<OpenAIImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
 }
 
-/** A request to an image model that {@link ImageModels} does not know. */
+/** A request to an image model outside {@link ImageModels}. */
 export interface OtherImageRequest {
   readonly [field: string]: unknown
 }
@@ -80,14 +80,14 @@ export interface ImageEditModel<Request = ImageEditRequest, Event = OpenAIImageE
   readonly event: Event
 }
 
-/** Models on the edits route whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+/** Models on the edits route with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
 export interface ImageEditModels {
   'gp-image-2': ImageEditModel
   'gp-image-1': ImageEditModel
   'de-2': ImageEditModel<PlainImageEditRequest, never>
 }
 
-/** A request to a model on the edits route that {@link ImageEditModels} does not know. */
+/** A request to a model on the edits route outside {@link ImageEditModels}. */
 export interface OtherImageEditRequest {
   readonly prompt: string
   readonly [field: string]: unknown

@@ -62,14 +62,14 @@ export interface InteractionImageAnswer {
   readonly id: string
   /** The public id. */
   readonly model: string
-  /** `completed`; `failed`, with no steps, when a filter at the vendor stopped it. Other values may come. */
+  /** `completed`; `failed`, without steps, if a vendor's filter blocked it. Other values are possible. */
   readonly status: string
   readonly steps: readonly InteractionStep[]
   readonly usage?: Readonly<Record<string, unknown>>
   readonly errors?: readonly { readonly code: string; readonly message: string }[]
 }
 
-/** A piece of a step: words, or a whole picture. */
+/** A part of a step: text, or a whole picture. */
 export type InteractionDelta =
   | { readonly type: 'text'; readonly text: string }
   /** Base64 in `data`, or an address. */
@@ -77,7 +77,7 @@ export type InteractionDelta =
   | { readonly type: 'thought_summary'; readonly content: unknown }
   | { readonly type: 'thought_signature'; readonly signature: string }
 
-/** An event of a streamed interaction. Vendors may send other types and deltas; pass over what you do not know. */
+/** An event of a streamed interaction. Vendors may send other types and deltas; ignore unknown ones. */
 export type InteractionEvent =
   | {
       readonly event_type: 'interaction.created' | 'interaction.completed'

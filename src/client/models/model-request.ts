@@ -1,32 +1,32 @@
 /**
- * An id of a model: one that a map of models knows, or any other text, whose request is then not narrowed. A map is an
- * interface with one member for each model, so that hosts can add theirs by declaration merging.
+ * An id of a model: one in a map of models, or any other text, whose request is then not narrowed. A map is an interface
+ * with one member for each model, so that hosts can add theirs by declaration merging.
  */
 export type ModelId<Models> = keyof Models | (string & {})
 
-/** A member of a model's row in a map; `Missing` where the row does not have it, `Other` for ids that the map does not know. */
+/** A member of a model's row in a map; `Missing` if the row lacks it, `Other` for ids outside the map. */
 type MemberOf<Models, Model, Name extends string, Missing, Other> = Model extends keyof Models
   ? Models[Model] extends { readonly [Member in Name]: infer Value }
     ? Value
     : Missing
   : Other
 
-/** The request of a model, as its map has it; `Other` for ids that the map does not know. */
+/** The request of a model in its map; `Other` for ids outside the map. */
 export type RequestOf<Models, Model, Other> = MemberOf<Models, Model, 'request', Other, Other>
 
 /** The same with the id of the model: what is sent. */
 export type ModelRequest<Models, Model, Other> = { readonly model: Model } & RequestOf<Models, Model, Other>
 
-/** The answer of a model, as its map has it; `Other` for ids that the map does not know. */
+/** The answer of a model in its map; `Other` for ids outside the map. */
 export type AnswerOf<Models, Model, Other> = MemberOf<Models, Model, 'answer', Other, Other>
 
-/** The events of a model that streams, as its map has them; `never` for one that does not, `Other` for unknown ids. */
+/** The events of a streaming model in its map; `never` if it does not stream, `Other` for unknown ids. */
 export type EventOf<Models, Model, Other> = MemberOf<Models, Model, 'event', never, Other>
 
 /** What `stream` can be: of a model without events, false only. */
 export type StreamOf<Event> = [Event] extends [never] ? false : boolean
 
-/** The type of one field of a request; `Other` where the request does not have it. */
+/** The type of one field of a request; `Other` if the request lacks it. */
 export type FieldOf<Request, Name extends string, Other> = Request extends { readonly [Field in Name]?: infer Value }
   ? Exclude<Value, undefined | null>
   : Other

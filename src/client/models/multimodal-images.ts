@@ -28,7 +28,7 @@ interface Shape<Block, Settings> {
   readonly parameters?: Settings
 }
 
-/** Text to image, from text alone (API specification, "Multimodal image request"). */
+/** Text to image, without reference pictures (API specification, "Multimodal image request"). */
 export interface MultimodalTextRequest extends Shape<TextBlock, Parameters> {}
 
 /** Text to image, or an edit of 1 to 3 pictures. The content holds exactly one text. */

@@ -2,7 +2,7 @@
 export interface OpenAIImageAnswer {
   /** Unix seconds. */
   readonly created: number
-  /** `url` only where `response_format` asked for it and the model has it. */
+  /** `url` only if `response_format` requested it and the model supports it. */
   readonly data: readonly { readonly b64_json?: string; readonly url?: string; readonly revised_prompt?: string }[]
   readonly background?: string
   readonly output_format?: string
@@ -16,7 +16,7 @@ export interface OpenAIImageAnswer {
   }
 }
 
-/** What both events of a streamed picture tell (OpenAI API, "Image streaming events"). */
+/** The members of both events of a streamed picture (OpenAI API, "Image streaming events"). */
 interface StreamedPicture {
   readonly b64_json: string
   /** Unix seconds. */
@@ -27,7 +27,7 @@ interface StreamedPicture {
   readonly size?: string
 }
 
-/** An event of a streamed picture: an unfinished one where `partial_images` asked for it, and each picture in the end. */
+/** An event of a streamed picture: an unfinished one, if `partial_images` requested it, or a finished one. */
 export type OpenAIImageEvent<Route extends string = 'image_generation'> =
   | (StreamedPicture & { readonly type: `${Route}.partial_image`; readonly partial_image_index: number })
   | (StreamedPicture & { readonly type: `${Route}.completed`; readonly usage?: OpenAIImageAnswer['usage'] })
@@ -54,7 +54,7 @@ interface Streaming {
   readonly partial_images?: 0 | 1 | 2 | 3
 }
 
-/** What every picture of OpenAI's shape may be told. */
+/** The fields of every picture request in OpenAI's shape. */
 interface PictureOptions<Size extends string> {
   readonly prompt: string
   /** 1 to 10. */

@@ -7,7 +7,7 @@ type SharedVoice = (typeof SHARED_VOICES)[number]
 /** Voices that only the basic model has. */
 type BasicVoice = (typeof BASIC_VOICES)[number]
 
-/** Voices of OpenAI's, in whose place the default voice speaks (API specification, "Speech request"). */
+/** OpenAI's voices, which are mapped to the default voice (API specification, "Speech request"). */
 type StandInVoice = (typeof OPENAI_VOICES)[number]
 
 /** A speech request but for the model (API specification, "Speech request"). */
@@ -22,10 +22,10 @@ export interface SpeechFields<Voice extends string = string, Format extends stri
   readonly speed?: number
 }
 
-/** A speech request to a model that is told how to speak. */
+/** A speech request to a model that takes instructions. */
 export interface InstructedSpeechFields<Voice extends string = string, Format extends string = string>
   extends SpeechFields<Voice, Format> {
-  /** Tone, tempo, feeling, in plain words. */
+  /** Tone, tempo and emotion, in natural language. */
   readonly instructions?: string
 }
 
@@ -34,11 +34,11 @@ export interface SpeechModel<Request = InstructedSpeechFields> {
   readonly request: Request
 }
 
-/** Speech models whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+/** Speech models with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
 export interface SpeechModels {
   'qw3-tts-flash': SpeechModel<SpeechFields<SharedVoice | BasicVoice | StandInVoice, 'mp3' | 'wav'>>
   'qw3-tts-instruct-flash': SpeechModel<InstructedSpeechFields<SharedVoice | StandInVoice, 'wav'>>
 }
 
-/** A request to a speech model that {@link SpeechModels} does not know. */
+/** A request to a speech model outside {@link SpeechModels}. */
 export type OtherSpeechRequest = InstructedSpeechFields & { readonly [field: string]: unknown }

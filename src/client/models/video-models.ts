@@ -17,7 +17,7 @@ export interface VideoModel<
   readonly ability: Ability
 }
 
-/** Video models whose requests are narrowed. Add your own by `declare module 'signalbox/client'`. */
+/** Video models with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
 export interface VideoModels {
   'wv2.5-t2v-preview': VideoModel<'t2v', Wan26TextRequest<'480p' | '720p' | '1080p', 5 | 10>>
   'wv2.5-i2v-preview': VideoModel<'i2v', Wan26PictureRequest<'480p' | '720p' | '1080p', 5 | 10>>
@@ -41,7 +41,7 @@ export interface VideoModels {
   'wv2.7-r2v': VideoModel<'r2v', Wan27ReferenceRequest, 'voices'>
 }
 
-/** A request to a video model that {@link VideoModels} does not know. */
+/** A request to a video model outside {@link VideoModels}. */
 export interface OtherVideoRequest {
   readonly duration?: number
   readonly resolution?: string
@@ -54,10 +54,10 @@ export interface OtherVideoRequest {
   readonly [field: string]: unknown
 }
 
-/** Shapes that a video may have. For one that begins with a picture, the picture decides. */
+/** Aspect ratios of a video. For one that begins with a picture, the picture decides. */
 export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4'
 
-/** The fields that decide the bill, and where the end is told (API specification, "Video generation request"). */
+/** The fields that decide the bill, and the webhook URL (API specification, "Video generation request"). */
 export interface VideoFields<Tier extends string = string, Seconds extends number = number> {
   /** Whole seconds; default 5. */
   readonly duration?: Seconds
@@ -98,12 +98,12 @@ interface Shots {
   readonly shot_type?: 'single' | 'multi'
 }
 
-/** False: without sound, and cheaper where the price list says so. */
+/** False: without sound, and cheaper if the price list says so. */
 interface Sound {
   readonly audio?: boolean
 }
 
-/** What a model of the 2.6 layout is told beyond size and length: each may know of shots, of sound, or of neither. */
+/** Further parameters of the 2.6 layout. A model may support shots, sound, or neither. */
 type Wan26Extras<Knows extends 'shots' | 'sound'> = ('shots' extends Knows ? Shots : unknown) &
   ('sound' extends Knows ? Sound : unknown)
 
@@ -151,7 +151,7 @@ export interface FrameMedia {
   readonly url: string
 }
 
-/** A subject of a video of 2.7, with the voice it shall have; or the picture that the video begins with. */
+/** A subject of a video of 2.7, with its voice; or the picture that the video begins with. */
 export type ReferenceMedia =
   | { readonly type: 'reference_image' | 'reference_video'; readonly url: string; readonly reference_voice?: string }
   | { readonly type: 'first_frame'; readonly url: string }

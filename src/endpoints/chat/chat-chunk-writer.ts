@@ -26,7 +26,7 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#modelJson = JSON.stringify(options.model)
   }
 
-  /** Gives what was written since the last call; empty when nothing was. */
+  /** Returns the text written since the last call; empty if there is none. */
   take(): string {
     const text = this.#text
     this.#text = ''
@@ -77,7 +77,7 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"}]}\n\n`
   }
 
-  /** Ends the stream: the usage chunk where the caller asked for one, then the end mark. */
+  /** Ends the stream: the usage chunk if the caller requested it, then the end mark. */
   done(usage: Usage | undefined, cost?: string): void {
     if (usage !== undefined) {
       const head = this.#head.slice(0, this.#head.lastIndexOf('[{"index":'))

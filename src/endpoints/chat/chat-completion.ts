@@ -1,7 +1,7 @@
 import type { Usage } from '../../core/usage.ts'
 import type { ChatToolCall, ExtraContent, ThinkingBlock } from './chat-request.ts'
 
-/** Why a model stopped; the five values of OpenAI's API, and no other ever leaves the gateway. */
+/** Why a model stopped: one of the five values of OpenAI's API; the gateway sends no other. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
 /** The message of an answer. */
@@ -28,7 +28,7 @@ export interface ChatUsage {
   cost?: string
 }
 
-/** A whole answer of a chat: what a translating vendor gives, and what callers read. `model` is the public id. */
+/** A chat completion: the result of a translating vendor, and the caller's answer. `model` is the public id. */
 export interface ChatCompletion {
   id: string
   object: 'chat.completion'
@@ -39,7 +39,7 @@ export interface ChatCompletion {
   usage?: ChatUsage
 }
 
-/** Writes usage as chat callers read it. Parts that the vendor did not report are left out; zeros are written. */
+/** Writes usage in the chat dialect. Parts that the vendor did not report are left out; zeros are written. */
 export function chatUsage(usage: Usage): ChatUsage {
   const prompt = usage.inputTokens ?? 0
   const completion = usage.outputTokens ?? 0

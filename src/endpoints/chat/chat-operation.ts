@@ -21,11 +21,11 @@ import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.t
 /** Chat at one vendor. All functions are pure: no I/O, clock, environment or logger. */
 export interface ChatOperation {
   /**
-   * @throws GatewayError `unsupported_parameter` naming the field when the request asks for something that the vendor
-   *   cannot do and that must not be dropped.
+   * @throws GatewayError `unsupported_parameter` naming the field if the vendor does not support it and it must not be
+   *   dropped.
    */
   toWire(call: VendorCall<ChatRequest>): WireRequest
-  /** Reads a whole 2xx answer. Undefined when it is not what the vendor promises. */
+  /** Reads a complete 2xx answer. Undefined if it is malformed. */
   fromWire(
     answer: WireAnswer,
     call: VendorCall<ChatRequest>,
@@ -34,7 +34,7 @@ export interface ChatOperation {
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
   /** Present where the vendor speaks the dialect itself. */
   readonly passThrough?: PassThrough<ChatRequest>
-  /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */
+  /** Billing fields of surcharges that never reach the vendor, because the translation drops their request fields. */
   readonly leavesOut?: ReadonlySet<string>
   /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
   takesImageUrls?(model: CatalogModel): boolean

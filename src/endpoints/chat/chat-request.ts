@@ -3,7 +3,7 @@
  * current SDKs send). It is also the neutral form that vendor translators read.
  */
 
-/** A piece of a message's content. Unknown types pass to vendors of the same dialect. */
+/** A part of a message's content. Unknown types pass to vendors of the same dialect. */
 export type ChatContentPart =
   | { type: 'text'; text: string }
   | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' | 'original' } }
@@ -11,7 +11,7 @@ export type ChatContentPart =
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
   | { type: 'refusal'; refusal: string }
 
-/** Reasoning that a vendor wants back unchanged on the next turn (Anthropic thinking blocks). */
+/** Reasoning that a vendor requires back unchanged on the next turn (Anthropic thinking blocks). */
 export type ThinkingBlock =
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string }
@@ -21,7 +21,7 @@ export interface ExtraContent {
   google?: { thought_signature?: string }
 }
 
-/** A call of a function that the model asks for. `arguments` is JSON text, and models may get it wrong. */
+/** A function call by the model. `arguments` is JSON text, which models may get wrong. */
 export interface ChatToolCall {
   id: string
   type: 'function'

@@ -6,24 +6,24 @@ import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 /**
  * What a translating vendor decoder calls as it reads the vendor's events. One implementation writes OpenAI chunks,
  * another writes Anthropic events; a decoder does not know which. Calls are synchronous and in the vendor's order.
- * `choice` counts from 0 and is 0 unless the caller asked for several answers.
+ * `choice` counts from 0 and is 0 unless the caller requested several answers.
  */
 export interface ChatStreamWriter {
   /** Opens the answer; `id` is the vendor's, kept for support. Called once, before everything else. */
   start(id: string): void
-  /** A piece of visible text; empty pieces are ignored. */
+  /** A chunk of visible text; empty ones are ignored. */
   text(text: string, choice?: number): void
-  /** A piece of the model's refusal text. */
+  /** A chunk of the model's refusal text. */
   refusal(text: string, choice?: number): void
-  /** A piece of reasoning text. */
+  /** A chunk of reasoning text. */
   reasoning(text: string, choice?: number): void
-  /** A whole reasoning block with the signature that must come back next turn. Its text was given by `reasoning`. */
+  /** A complete reasoning block with the signature that must be sent back next turn. Its text came through `reasoning`. */
   thinkingBlock(block: ThinkingBlock, choice?: number): void
   /** Vendor state to carry on the message itself, such as the thought signature of a text part. */
   extraContent(extra: ExtraContent, choice?: number): void
   /** Opens a tool call. `index` counts tool calls from 0, in the order of opening. */
   toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice?: number): void
-  /** A piece of the JSON text of an open tool call's arguments. */
+  /** A chunk of the JSON text of an open tool call's arguments. */
   toolCallArguments(index: number, json: string, choice?: number): void
   /** The reason why this choice stopped. Called once a choice. */
   finish(reason: FinishReason, choice?: number): void
@@ -38,6 +38,6 @@ export interface ChatStreamDecoder {
   readonly isComplete: boolean
   /** An error event inside the stream. */
   readonly failure: VendorFailure | undefined
-  /** The vendor's last word on usage. */
+  /** The vendor's final usage. */
   readonly usage: Usage | undefined
 }

@@ -5,14 +5,14 @@ export const CHAT_SURCHARGES = ['service_tier', 'web_search', 'output_audio'] as
 
 const NO_FIELDS: BillingFields = {}
 
-/** Values that cost no more than the ordinary price; `auto` leaves the choice to the operator's settings at the vendor. */
+/** Values at the ordinary price; with `auto` the operator's settings at the vendor decide. */
 const ORDINARY_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'default', 'standard', 'flex'])
 
-/** What a chat request asks for beyond tokens at their ordinary price (OpenAI API reference, "Create chat completion"). */
+/** The surcharges of a chat request beyond the token price (OpenAI API reference, "Create chat completion"). */
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { service_tier, web_search_options, enable_search, modalities } = request
   const isTiered = !ORDINARY_TIERS.has(service_tier)
-  // Two names for one thing: vendors of this dialect have fields of their own beside OpenAI's.
+  // Two names for one thing: vendors of this dialect have their own fields beside OpenAI's.
   const searches = (web_search_options !== undefined && web_search_options !== null) || enable_search === true
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
   if (!isTiered && !searches && !speaks) return NO_FIELDS

@@ -3,7 +3,7 @@ import { OversizeEventError } from '../../wire/sse.ts'
 import type { StreamTransform, VendorFailure } from '../stream-transform.ts'
 import type { ChatStreamDecoder } from './chat-stream-writer.ts'
 
-/** What a translated stream asks of the writer that a vendor's decoder calls. */
+/** The methods that a translated stream needs from the writer of a vendor's decoder. */
 interface StreamText {
   /** True once something was written that a caller would keep. */
   readonly hasContent: boolean
@@ -26,7 +26,7 @@ export abstract class TranslatedStream implements StreamTransform {
   /** Gives what was written since the last call; whole events only. */
   protected abstract take(): string
 
-  /** Writes what stands behind the last content of a whole answer. */
+  /** Writes the end of a complete answer. */
   protected abstract finish(): void
 
   push(chunk: Uint8Array): string | undefined {
@@ -51,7 +51,7 @@ export abstract class TranslatedStream implements StreamTransform {
     return this.#isDone
   }
 
-  /** The writer gives whole events only. */
+  /** The writer returns complete events only. */
   get atBoundary(): boolean {
     return true
   }

@@ -1,17 +1,17 @@
 import type { CatalogModel } from '../../catalog/model.ts'
 import { GatewayError } from '../../core/errors.ts'
 
-/** How a wished vector size is reached. */
+/** How a requested vector size is reached. */
 export interface DimensionPlan {
-  /** What to ask of the vendor; undefined: its own size. */
+  /** The size to request from the vendor; undefined: its default. */
   readonly ask: number | undefined
-  /** What to cut the vendor's vectors to; undefined: nothing. */
+  /** The size to truncate the vendor's vectors to; undefined: no truncation. */
   readonly truncateTo: number | undefined
 }
 
 /**
- * Decides who makes vectors of the wished size: the vendor where it offers that size, else the gateway by cutting a larger
- * one. A model about which the catalog says nothing leaves the matter to its vendor.
+ * Decides who resizes vectors: the vendor if it offers that size, else the gateway by truncating a larger one. For a model
+ * without facts in the catalog the vendor decides.
  * @throws GatewayError `invalid_request` for a size above the model's own, or one that its specification does not list.
  */
 export function planDimensions(model: CatalogModel, wished: number | undefined): DimensionPlan {

@@ -25,7 +25,7 @@ export interface EmbeddingsOperation {
   /** True when inputs may be token ids. */
   readonly takesTokens: boolean
   toWire(call: VendorCall<EmbeddingsRequest>): WireRequest
-  /** Reads a whole 2xx answer. Undefined when it is not what the vendor promises. */
+  /** Reads a complete 2xx answer. Undefined if it is malformed. */
   fromWire(answer: WireAnswer, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined
   /** Present where the vendor speaks the dialect itself. */
   readonly passThrough?: PassThrough<EmbeddingsRequest>
@@ -37,9 +37,10 @@ export interface EmbeddingsOffer {
 }
 
 /**
- * Embeddings at a vendor. A batch above the vendor's limit is split and put together again; the gateway resizes vectors and
+ * Embeddings at a vendor. A batch above the vendor's limit is split and joined again; the gateway resizes vectors and
  * encodes base64 where the vendor cannot; everything else passes as bytes.
- * @throws GatewayError `invalid_request` for a size the model cannot give, or token ids at a vendor that takes only text.
+ * @throws GatewayError `invalid_request` for a size that the model does not support, or token ids at a vendor that takes
+ *   only text.
  */
 export function createEmbeddingsOperation(
   operation: EmbeddingsOperation,

@@ -7,7 +7,7 @@ export interface EmbeddingsRequest {
   model: string
   /** One text, several texts, or token ids where the vendor takes them. */
   input: string | string[] | number[] | number[][]
-  /** How vectors come back: JSON numbers (default), or base64 of little-endian float32. */
+  /** Encoding of vectors: JSON numbers (default), or base64 of little-endian float32. */
   encoding_format?: 'float' | 'base64' | null
   /** Size of the vectors; the model's own size when absent. */
   dimensions?: number | null

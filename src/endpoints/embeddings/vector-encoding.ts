@@ -1,7 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
 import type { EmbeddingVector } from './embeddings-request.ts'
 
-/** Writes numbers as base64 of little-endian float32, the form that OpenAI's SDKs ask for by default. */
+/** Writes numbers as base64 of little-endian float32, the default encoding of OpenAI's SDKs. */
 export function encodeVector(numbers: readonly number[]): string {
   const bytes = new DataView(new ArrayBuffer(numbers.length * 4))
   for (let index = 0; index < numbers.length; index++) bytes.setFloat32(index * 4, numbers[index] ?? 0, true)
@@ -17,7 +17,7 @@ export function decodeVector(base64: string): number[] {
   return numbers
 }
 
-/** Cuts a vector to its first `dimensions` numbers and gives it length 1 again. */
+/** Truncates a vector to its first `dimensions` numbers and normalises it again. */
 export function truncateVector(numbers: readonly number[], dimensions: number): number[] {
   const cut = numbers.slice(0, dimensions)
   let squares = 0
@@ -26,15 +26,15 @@ export function truncateVector(numbers: readonly number[], dimensions: number): 
   return length === 0 ? cut : cut.map((value) => value / length)
 }
 
-/** Brings a vendor's vector into the size and encoding that the caller asked for. */
+/** Converts a vendor's vector to the size and encoding that the caller requested. */
 export function shapeVector(
   vector: EmbeddingVector,
-  wish: { dimensions: number | undefined; encoding: 'float' | 'base64' },
+  options: { dimensions: number | undefined; encoding: 'float' | 'base64' },
 ): number[] | string {
   const isBase64 = typeof vector === 'string'
-  if (wish.dimensions === undefined && isBase64 && wish.encoding === 'base64') return vector
+  if (options.dimensions === undefined && isBase64 && options.encoding === 'base64') return vector
   let numbers: readonly number[] = isBase64 ? decodeVector(vector) : vector
-  if (wish.dimensions !== undefined && wish.dimensions < numbers.length)
-    numbers = truncateVector(numbers, wish.dimensions)
-  return wish.encoding === 'base64' ? encodeVector(numbers) : (numbers as number[])
+  if (options.dimensions !== undefined && options.dimensions < numbers.length)
+    numbers = truncateVector(numbers, options.dimensions)
+  return options.encoding === 'base64' ? encodeVector(numbers) : (numbers as number[])
 }

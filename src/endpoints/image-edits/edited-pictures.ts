@@ -9,8 +9,8 @@ import type { ImageEditRequest, ImageReference } from './image-edit-request.ts'
 type Pictures = Pick<ImageEditRequest, 'images' | 'mask' | 'form'>
 
 /**
- * Checks pictures and mask by their first bytes (API specification, "Image edit request" and "Errors"). What only the
- * vendor can see is left to it.
+ * Checks pictures and mask by their first bytes (API specification, "Image edit request" and "Errors"). Pictures that only
+ * the vendor can read are not checked.
  * @throws GatewayError `invalid_request`; with code `invalid_mask` for a mask that the model does not take, that is no
  *   PNG, or that has another size than the first picture, which is the one it applies to.
  */
@@ -28,7 +28,7 @@ export function checkPictures(pictures: Pictures, abilities: ImageAbilities | un
   checkMask(maskHeader(mask), headers[0])
 }
 
-/** Where a picture stands, as callers write it; `image` alone for the only file of a form. */
+/** The path of a picture, as callers write it; `image` alone for the only file of a form. */
 function imageParam(index: number, count: number, isForm: boolean): string {
   if (!isForm) return `images[${index}]`
   return count === 1 ? 'image' : `image[${index}]`
@@ -60,13 +60,13 @@ function badMask(text: string): GatewayError {
 /** Longest side, in pixels. A file that claims more is no picture that can be edited. */
 export const MAX_PICTURE_SIDE = 30_000
 
-// Only JPEG files with large profiles have their header further behind: those are decoded completely.
+// Only JPEG files with large profiles have their header later: those are decoded completely.
 const HEADER_BASE64_LENGTH = 65_536
 
 const DATA_URL = /^data:[^,]{0,200};base64,/i
 
 /**
- * Reads the header of a picture. Undefined for pictures that only the vendor can see: https URLs and ids of its files.
+ * Reads the header of a picture. Undefined for pictures that only the vendor can read: https URLs and ids of its files.
  * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` for what is no PNG, JPEG or
  *   WebP by its first bytes, `invalid_image` for a size that cannot be, and for a URL that is neither https nor `data:`.
  */

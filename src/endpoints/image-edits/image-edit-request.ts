@@ -19,7 +19,7 @@ export interface ImageEditRequest extends PictureOptions {
   readonly mask?: FormFile | ImageReference | undefined
   readonly stream?: boolean | null
   readonly user?: string
-  /** The form it came in, with names, order and unknown fields; undefined for a JSON body. */
+  /** The original form, with names, order and unknown fields; undefined for a JSON body. */
   readonly form?: Form | undefined
 }
 
@@ -77,8 +77,8 @@ export class ImageEditForm {
 
   /**
    * Parts of other names are ignored.
-   * @throws GatewayError `invalid_request` naming a known field that is a file, a picture that is text, either given
-   *   twice where it can stand only once, or under another spelling (`n[]`): what counts would be the vendor's choice.
+   * @throws GatewayError `invalid_request` naming a known field that is a file, a picture that is text, either repeated
+   *   where only one is allowed, or with another spelling (`n[]`): the vendor would choose among them.
    */
   constructor(form: Form) {
     const fields = new Map<string, unknown>()
@@ -102,7 +102,7 @@ export class ImageEditForm {
     this.form = form
   }
 
-  /** The model asked for; undefined when there is no such field. */
+  /** The requested model; undefined if there is no such field. */
   get model(): unknown {
     return this.fields['model']
   }

@@ -19,7 +19,7 @@ const UPSTREAM_CODES: ReadonlyMap<string, string> = new Map<ErrorCode, string>([
   ['internal_error', 'InternalError'],
 ])
 
-/** A vendor's own code as it is; else what the upstream style calls it, where it has a name for it. */
+/** A vendor's own code unchanged; else the upstream style's code, if it has one. */
 function upstreamCode(error: GatewayError): string {
   return error.publicCode === error.code ? (UPSTREAM_CODES.get(error.code) ?? error.code) : error.publicCode
 }
@@ -38,7 +38,7 @@ export const multimodalErrors: ErrorDialect = {
     upstreamStyle(error, requestId, { ...openaiError(error).error, code: upstreamCode(error) }),
 }
 
-/** Both shapes at once, for a route whose model, and so whose shape, is not known yet. */
+/** Both shapes at once, for a route whose model, and therefore shape, is not known yet. */
 export const anyImageErrors: ErrorDialect = {
   ...openaiErrors,
   body: (error, requestId) =>

@@ -4,8 +4,8 @@ import type { MultimodalImageRequest } from './multimodal/multimodal-image-reque
 import type { OpenAIImageRequest } from './openai/openai-image-request.ts'
 
 /**
- * Pictures at one vendor, in a shape of request that the vendor itself speaks. `images` of the usage is counted from the answer
- * itself where the vendor does not say.
+ * Pictures at one vendor, in the vendor's own request shape. If the vendor does not report `images`, they are counted from
+ * the answer.
  */
 export type ImageOperation<Request> = PassThroughOperation<Request>
 

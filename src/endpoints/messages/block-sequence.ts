@@ -28,16 +28,16 @@ interface ToolBlock {
 
 type Block = TextBlock | ThinkingBlock | RedactedBlock | ToolBlock
 
-/** Gets the events in order: their type, and the members of their data besides `type`. */
+/** Receives the events in order: their type, and the members of their data besides `type`. */
 export type EmitEvent = (type: string, members: Record<string, unknown>) => void
 
 /**
- * Lays the content of an answer out as the blocks of a Messages stream (Anthropic, "Streaming messages", event flow). It
- * guarantees: indexes count from 0 without a gap, one block is open at a time, each start has its stop, and a delta fits the
- * block that is open. No block is opened before it has content.
+ * Writes the content of an answer as the blocks of a Messages stream (Anthropic, "Streaming messages", event flow). It
+ * guarantees: indexes count from 0 without a gap, one block is open at a time, each start has its stop, and a delta fits
+ * the open block. A block is opened only when it has content.
  *
- * Other vendors interleave what blocks keep apart: pieces of several tool calls, or text before a call's arguments are
- * complete. The open call is written as it arrives; everything else waits until its arguments are complete.
+ * Other vendors interleave content that belongs to separate blocks: chunks of several tool calls, or text before a call's
+ * arguments are complete. The open call is written as it arrives; everything else waits until its arguments are complete.
  */
 export class BlockSequence {
   readonly #emit: EmitEvent
@@ -69,7 +69,7 @@ export class BlockSequence {
     else last.text += text
   }
 
-  /** Signs the thinking block that came last; a block of its own, with `text`, where there is none to sign. */
+  /** Signs the last thinking block; without one, writes a separate block with `text`. */
   sign(signature: string, text = ''): void {
     const last = this.#last
     if (last?.kind === 'thinking' && last.signature === undefined) last.signature = signature
@@ -88,7 +88,7 @@ export class BlockSequence {
     this.#add(block)
   }
 
-  /** A piece of a call's arguments. Text after complete arguments is ignored. */
+  /** A chunk of a call's arguments. Text after complete arguments is ignored. */
   toolJson(number: number, json: string): void {
     const block = this.#tools.get(number)
     if (block === undefined || block.end.isWhole) return
@@ -163,7 +163,7 @@ function emptyBlock(block: Block): Record<string, unknown> {
   }
 }
 
-/** Tells when the JSON text of an object or array that arrives in pieces is complete. Reads every character once. */
+/** Detects when the chunked JSON text of an object or array is complete. Reads every character once. */
 class JsonTextEnd {
   #depth = 0
   #isInString = false
@@ -175,7 +175,7 @@ class JsonTextEnd {
     return this.#isWhole
   }
 
-  /** Takes the next piece. */
+  /** Takes the next chunk. */
   push(text: string): void {
     for (let index = 0; index < text.length && !this.#isWhole; index++) this.#take(text[index]!)
   }

@@ -7,8 +7,8 @@ export const CARRIED_MARK = 'signalbox:'
 
 /**
  * The signature of a thinking block that the gateway made. Clients of the dialect return such blocks unchanged (Anthropic,
- * "Extended thinking", tool use), so they carry the state that another vendor wants back with the tool call behind them.
- * Without state: a mark that tells the block from one that the dialect's own vendor signed.
+ * "Extended thinking", tool use), so they carry the state that another vendor requires with the following tool call.
+ * Without state it is a mark that distinguishes the block from one signed by the dialect's own vendor.
  */
 export function carriedSignature(state?: ExtraContent): string {
   return state === undefined ? CARRIED_MARK : CARRIED_MARK + Buffer.from(JSON.stringify(state)).toString('base64url')
@@ -20,8 +20,8 @@ export function isCarriedSignature(signature: unknown): signature is string {
 }
 
 /**
- * The state in a signature; undefined when it holds none, or not the gateway's.
- * @throws GatewayError `json_too_deep` or `invalid_request` for state that no gateway wrote.
+ * The state in a signature; undefined if it has none, or is not the gateway's.
+ * @throws GatewayError `json_too_deep` or `invalid_request` for state that the gateway did not write.
  */
 export function readCarriedState(signature: unknown): ExtraContent | undefined {
   if (!isCarriedSignature(signature)) return undefined

@@ -5,10 +5,10 @@ import { readCarriedState } from './carried-state.ts'
 import type { ContentBlock, MessageParam, MessagesRequest } from './messages-request.ts'
 
 /**
- * The system prompt and the turns of a request as chat messages. A user turn with results of tools becomes one tool message for
- * each result and, behind them, one user message with the rest: chat wants the results right behind their calls.
- * @throws GatewayError `invalid_request` for an unknown role, `unsupported_parameter` for content that cannot be passed on,
- *   each naming the place.
+ * The system prompt and the turns of a request as chat messages. A user turn with tool results becomes one tool message for
+ * each result and, after them, one user message with the rest: chat requires results directly after their calls.
+ * @throws GatewayError `invalid_request` for an unknown role, `unsupported_parameter` for unsupported content, each naming
+ *   its path.
  */
 export function chatMessages(request: MessagesRequest, report: Report): ChatMessage[] {
   // Other vendors do not continue an assistant turn at the end: they take it for a finished one.
@@ -80,8 +80,8 @@ function instructionText(blocks: readonly ContentBlock[], report: Report): strin
 }
 
 /**
- * An assistant turn as one chat message; undefined when nothing of it is left. Thinking becomes reasoning text, and state that
- * a signature carries goes back to the next call. A signature of another vendor is dropped: nobody else can read it.
+ * An assistant turn as one chat message; undefined if nothing remains. Thinking becomes reasoning text, and the state in a
+ * signature returns to the following call. Another vendor's signature is dropped, because only that vendor can read it.
  */
 function assistantMessage(blocks: readonly ContentBlock[], report: Report): ChatMessage | undefined {
   const texts: string[] = []
@@ -120,10 +120,10 @@ function toolCall(block: ContentBlock, extra: ExtraContent | undefined): ChatToo
   }
 }
 
-/** Names a field of the request that is left out. */
+/** Names a dropped field of the request. */
 export type Report = (field: string) => void
 
-/** The blocks of a content; text alone is one block. Members that are no blocks are skipped. */
+/** The blocks of a content; plain text is one block. Members that are not blocks are skipped. */
 function blocksOf(content: unknown): ContentBlock[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   return Array.isArray(content) ? content.filter(isBlock) : []
@@ -183,7 +183,7 @@ function documentParts(block: ContentBlock, path: string, report: Report): ChatC
   return [{ type: 'file', file: { file_data: `data:${mediaType};base64,${data}`, filename } }]
 }
 
-/** A text below its title, its source and what the caller says about it. */
+/** A text after its title, its source and the caller's context. */
 function titled(block: ContentBlock, text: unknown): string {
   const { title, source, context } = block
   return [title, source, context, text].filter((line) => typeof line === 'string' && line !== '').join('\n')
@@ -200,9 +200,9 @@ interface ToolResult {
 }
 
 /**
- * A `tool_result` block as chat knows it. Tool messages hold text alone, so pictures and files stand in the user message that
- * follows, after a line that names the tool call. Chat has no field for a failed tool: the text says it.
- * @throws GatewayError `unsupported_parameter` for a picture or file that cannot be passed on.
+ * A `tool_result` block in chat. Tool messages hold only text, so pictures and files go into the next user message, after a
+ * line that names the tool call. Chat has no field for a failed tool: the text reports it.
+ * @throws GatewayError `unsupported_parameter` for an unsupported picture or file.
  */
 function toolResult(block: ContentBlock, path: string, report: Report): ToolResult {
   if (isJsonObject(block['cache_control'])) report('cache_control')

@@ -11,7 +11,7 @@ import { invalidField, unsupportedField } from '../field-errors.ts'
 import { chatMessages, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
 
-/** Fields that have an equivalent in chat. All others are left out, and reported. */
+/** Fields with an equivalent in chat. All others are dropped and reported. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -39,7 +39,7 @@ export interface TranslatedRequest {
 
 /**
  * Translates a Messages request into a chat request.
- * @param maxOutputTokens Most tokens of one answer that the model gives; a higher bound is lowered to it, and reported.
+ * @param maxOutputTokens The model's output limit; a higher bound is lowered to it, and reported.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
  */
 export function chatRequestFromMessages(messages: MessagesRequest, maxOutputTokens?: number): TranslatedRequest {
@@ -114,14 +114,14 @@ const EFFORTS: readonly ReasoningEffort[] = ['low', 'medium', 'high', 'xhigh', '
 const MEDIUM_BUDGET_TOKENS = 4_000
 const HIGH_BUDGET_TOKENS = 16_000
 
-/** Is reasoning shown? Only to callers who ask for thinking: others take the first block for the answer. */
+/** Is reasoning shown? Only to callers who request thinking: others treat the first block as the answer. */
 export function showsThinking({ thinking }: MessagesRequest): boolean {
   return (thinking?.type === 'enabled' || thinking?.type === 'adaptive') && thinking['display'] !== 'omitted'
 }
 
 /**
- * Maps `thinking` and `output_config.effort` to an effort. Thinking that is switched off wins; then the effort given; then the
- * budget. Undefined, and so the model's own default, where the amount is left to the model.
+ * Maps `thinking` and `output_config.effort` to an effort. Disabled thinking wins; then the given effort; then the budget.
+ * Undefined, and therefore the model's default, for adaptive thinking.
  */
 export function reasoningEffort(request: MessagesRequest, report: Report): ReasoningEffort | undefined {
   const { thinking, output_config: output } = request
@@ -136,12 +136,12 @@ export function reasoningEffort(request: MessagesRequest, report: Report): Reaso
   return budget < HIGH_BUDGET_TOKENS ? 'medium' : 'high'
 }
 
-/** Members of a tool that chat knows; `type` is `custom` or absent for tools that the caller runs. */
+/** Members of a tool that chat supports; `type` is `custom` or absent for tools that the caller runs. */
 const TOOL_FIELDS: ReadonlySet<string> = new Set(['type', 'name', 'description', 'input_schema', 'strict'])
 
 /**
- * Maps `tools` and `tool_choice`. Tools that the dialect's own vendor runs, such as its web search, have no equivalent and are
- * reported, as is a choice that no tool is left for.
+ * Maps `tools` and `tool_choice`. Tools that the dialect's own vendor runs, such as its web search, have no equivalent and
+ * are reported, as is a choice without a remaining tool.
  */
 function chatTools(
   request: MessagesRequest,
@@ -197,8 +197,8 @@ function chatToolChoice(
 const PLAIN_NAME = /^[\w.@:-]{1,64}$/
 
 /**
- * The end user's name for another vendor. Coding clients put ids of device, account and session into it, which other vendors
- * refuse as too long. Such a name is replaced by its SHA-256, which still tells users apart.
+ * The end user's name for another vendor. Coding clients put ids of device, account and session into it, which other
+ * vendors refuse as too long. Such a name is replaced by its SHA-256, which still distinguishes users.
  */
 function endUser(userId: string): string {
   return PLAIN_NAME.test(userId) ? userId : createHash('sha256').update(userId).digest('hex')

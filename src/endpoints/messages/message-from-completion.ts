@@ -20,11 +20,11 @@ export interface Message {
   usage: MessageUsage
 }
 
-/** What a message holds besides its content. */
+/** The parts of a message besides its content. */
 export interface MessageFacts {
   /** The model id that the caller reads. */
   readonly model: string
-  /** Is reasoning shown? Callers that did not ask for it take the first block for the answer. */
+  /** Is reasoning shown? Callers that did not request it treat the first block as the answer. */
   readonly showsThinking: boolean
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
@@ -93,7 +93,7 @@ function isPlain(value: unknown): boolean {
   }
 }
 
-/** Usage as Messages callers read it: `input_tokens` leaves out what was read from or written to a cache. */
+/** Usage in the Messages dialect: `input_tokens` excludes tokens read from or written to a cache. */
 export interface MessageUsage {
   input_tokens: number
   cache_creation_input_tokens: number
@@ -120,10 +120,10 @@ export function messageUsage(usage: Usage | undefined): MessageUsage {
   }
 }
 
-/** Why a message ended, as far as other vendors can tell (Anthropic, "Handling stop reasons"). */
+/** Why a message ended, as far as other vendors report it (Anthropic, "Handling stop reasons"). */
 export type StopReason = 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal'
 
-/** Maps a finish reason. A whole answer with tool calls ends with `tool_use` whatever the vendor says: agents act on nothing else. */
+/** Maps a finish reason. A JSON response with tool calls always ends with `tool_use`: agents act on nothing else. */
 export function stopReason(reason: FinishReason, hasToolCalls: boolean): StopReason {
   if (reason === 'length') return 'max_tokens'
   if (reason === 'content_filter') return 'refusal'
@@ -132,7 +132,7 @@ export function stopReason(reason: FinishReason, hasToolCalls: boolean): StopRea
 
 const FOREIGN_CHARACTERS = /[^\w-]/g
 
-/** The id of a message, made from the vendor's own. Where the vendor gives none, it is made from the time. */
+/** The id of a message, made from the vendor's own id, or from the time if there is none. */
 export function messageId(vendorId: string, nowMs: number): string {
   const id = vendorId.replace(FOREIGN_CHARACTERS, '').slice(0, 100) || nowMs.toString(36)
   return id.startsWith('msg_') ? id : `msg_${id}`

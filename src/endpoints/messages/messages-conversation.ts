@@ -3,10 +3,10 @@ import type { ChatMessage } from '../chat/chat-request.ts'
 import { chatMessages } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
 
-/** The turns of a Messages request in both dialects, for vendors that look for reasoning of their own in them. */
+/** The turns of a Messages request in both dialects, for vendors that look for their own reasoning. */
 export class MessagesConversation {
   readonly model: string
-  /** The caller's body, as it came. */
+  /** The caller's original body. */
   readonly request: MessagesRequest
 
   constructor(request: MessagesRequest) {
@@ -15,8 +15,8 @@ export class MessagesConversation {
   }
 
   /**
-   * The turns as chat vendors read them, made when they are asked for. Empty when they cannot be translated: the translation
-   * of the whole request tells the caller why.
+   * The turns in the chat dialect, translated on demand. Empty if they cannot be translated: translating the whole request
+   * reports the reason.
    */
   get messages(): readonly ChatMessage[] {
     try {

@@ -16,7 +16,7 @@ const common = {
   isSticky: true,
   takesXApiKey: true,
   passesHeaders: true,
-  // A vendor that speaks the dialect gets the request as it is, and fetches by itself.
+  // A vendor of this dialect gets the request unchanged, and fetches pictures itself.
   remoteMedia: (request, { messages, chat }, model) =>
     messages === undefined && chat?.takesImageUrls?.(model) === false ? remotePictures(request) : undefined,
   conversation: (request) => new MessagesConversation(request),
@@ -39,8 +39,8 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
 })
 
 /**
- * `POST /v1/messages/count_tokens` (Anthropic, "Token counting"). It costs nothing and takes no tokens from the caller's limit;
- * the limits on requests apply. Keys that may use Messages may use it.
+ * `POST /v1/messages/count_tokens` (Anthropic, "Token counting"). It is free and takes no tokens from the caller's limit;
+ * request limits apply. Keys for Messages may use it.
  */
 export const countTokensEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   ...common,

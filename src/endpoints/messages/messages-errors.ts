@@ -19,7 +19,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
 /** The status for a vendor with too much to do (Anthropic API, "Errors"); other dialects have none but 503. */
 const ANTHROPIC_OVERLOAD_STATUS = 529
 
-/** Types that say more than the status; a vendor's own is kept. */
+/** Types that are more specific than the status; a vendor's own is kept. */
 const PRECISE_ANTHROPIC_TYPES: ReadonlySet<string> = new Set(
   Object.values(ANTHROPIC_TYPES).filter((type) => type !== 'invalid_request_error'),
 )
@@ -28,7 +28,7 @@ function anthropicStatus(error: GatewayError): number {
   return error.isOverload ? ANTHROPIC_OVERLOAD_STATUS : error.status
 }
 
-/** Writes an error as Anthropic's error envelope; without an id inside a stream, whose headers have told it. */
+/** Writes an error as Anthropic's error envelope; without an id inside a stream, whose headers already have it. */
 function anthropicError(error: GatewayError, requestId?: string): Record<string, unknown> {
   const status = anthropicStatus(error)
   const byStatus = ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
@@ -40,12 +40,12 @@ function anthropicError(error: GatewayError, requestId?: string): Record<string,
   }
 }
 
-/** How vendors of other dialects say that a prompt does not fit the model. */
+/** The messages of other vendors for a prompt that exceeds the model's context. */
 const PROMPT_TOO_LONG = /context_length_exceeded|\bcontext (?:length|window)\b|\binput token count\b/i
 
 /**
- * Coding clients shorten a conversation when they read these words, and no others (Claude Code, gateway protocol reference).
- * Texts that come from the dialect's own vendor stay as they are: it has no codes, and these words.
+ * Coding clients compact a conversation only on this text (Claude Code, gateway protocol reference). Texts from the
+ * dialect's own vendor stay unchanged: it has no codes, and this text.
  */
 function anthropicMessage({ code, publicCode, message }: GatewayError): string {
   const isForeign = code === 'upstream_rejected' && publicCode !== code

@@ -5,12 +5,12 @@ import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { messagesSearches } from './messages-surcharges.ts'
 
-/** How long a prompt is to be kept in a cache; the longest that a request names counts for all of it. */
+/** How long a prompt is cached; the longest lifetime in a request applies to all of it. */
 type CacheTime = 'none' | 'minutes' | 'hour'
 
 /**
- * An upper estimate of what a message will use. A prompt of which any part is to be cached may be written to the cache as a
- * whole, and searches are counted as often as the request allows them.
+ * An upper estimate of a message's usage. If any part of a prompt is cached, all of it may be written to the cache.
+ * Searches count as often as the request allows them.
  */
 export function messagesEstimate(request: MessagesRequest, inputTokens: number): Usage {
   const outputTokens = request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS

@@ -32,7 +32,7 @@ export interface TokenCountOperation {
    * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what cannot be translated.
    */
   toWire(call: VendorCall<ChatRequest>): WireRequest
-  /** The count in a 2xx answer. Undefined when it is not what the vendor promises. */
+  /** The count in a 2xx answer. Undefined if it is malformed. */
   fromWire(answer: WireAnswer): number | undefined
 }
 
@@ -58,9 +58,9 @@ export function createMessagesOperation(
 }
 
 /**
- * The count of a request's tokens: by the vendor where it counts, else estimated without asking anybody. An estimate says so in
- * a member `estimated`, which clients of the dialect ignore.
- * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ * The token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a member
+ * `estimated`, which clients of the dialect ignore.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
  */
 export function createTokenCountOperation(
   { messages, chat, tokenCount }: MessagesOffer,
@@ -88,7 +88,7 @@ export function createTokenCountOperation(
   }
 }
 
-/** Callers read the id that they wrote, be it an alias; of a fallback its own. */
+/** Callers get the id or alias that they wrote; an answer from a fallback has the fallback's id. */
 function asCalled(call: VendorCall<MessagesRequest>): VendorCall<MessagesRequest> {
   const { model, request } = call
   return model.aliases.includes(request.model) ? { ...call, publicModel: request.model } : call
@@ -121,7 +121,7 @@ class TranslatedMessages implements Operation {
   }
 }
 
-/** A Messages call as a chat call, and the names of what it left out. */
+/** A Messages call as a chat call, and the names of its dropped fields. */
 interface TranslatedCall {
   readonly chatCall: VendorCall<ChatRequest>
   readonly dropped: readonly string[]
@@ -129,11 +129,11 @@ interface TranslatedCall {
 
 function translatedCall(call: VendorCall<MessagesRequest>): TranslatedCall {
   const { request, dropped } = chatRequestFromMessages(call.request, call.model.limits.maxOutputTokens)
-  // Bytes and headers are of the caller's dialect, which this vendor does not speak.
+  // Bytes and headers are in the caller's dialect, which this vendor does not accept.
   return { chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined }, dropped }
 }
 
-/** What callers of Messages call the fields that a chat vendor leaves out. */
+/** The Messages names of fields that a chat vendor drops. */
 const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
   ['user', 'metadata.user_id'],
   ['safety_identifier', 'metadata.user_id'],
@@ -144,7 +144,7 @@ const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
   ['messages.reasoning_content', 'messages.thinking'],
 ])
 
-/** Everything that was left out on the way, in the caller's words. */
+/** All dropped fields, under the caller's names. */
 function droppedByTranslation(translation: readonly string[], vendor: readonly string[]): readonly string[] {
   return [...new Set([...translation, ...vendor.map((field) => CALLER_NAMES.get(field) ?? field)])]
 }

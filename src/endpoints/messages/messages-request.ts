@@ -7,7 +7,7 @@ import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
  * and passes to vendors that speak the dialect.
  */
 
-/** A block of content, told apart by its type: `text`, `image`, `tool_use`, … */
+/** A block of content with its type: `text`, `image`, `tool_use`, … */
 export interface ContentBlock {
   type: string
   [field: string]: unknown
@@ -63,10 +63,11 @@ const fields = {
 }
 
 /**
- * Rules of a request for a message (Anthropic, Messages reference). Only what the gateway reads is checked: the dialect grows
- * with every release of its clients, and the vendor judges the rest. `max_tokens` of 0 fills a cache and generates nothing.
+ * Rules of a request for a message (Anthropic, Messages reference). Only fields that the gateway reads are checked: the
+ * dialect grows with every release of its clients, and the vendor checks the rest. `max_tokens` of 0 fills a cache and
+ * generates nothing.
  */
 export const messagesSchema = z.looseObject({ ...fields, max_tokens: z.int().min(0).max(LARGEST_TOKEN_BOUND) })
 
-/** Rules of a request whose tokens are counted: the same without a bound (Anthropic, "Token counting"). */
+/** Rules of a request to count tokens: the same without a bound (Anthropic, "Token counting"). */
 export const countTokensSchema = z.looseObject(fields)

@@ -29,7 +29,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     this.#blocks = new BlockSequence((type, members) => this.#event(type, members))
   }
 
-  /** What was written since the last call; empty for nothing. The first event holds the usage known by then. */
+  /** The text written since the last call; empty if there is none. The first event holds the usage known by then. */
   take(usage: Usage | undefined): string {
     const text = this.#text
     this.#text = ''
@@ -63,8 +63,8 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   /**
-   * Ignored: state of the message itself comes after its text, where another block would be taken for the answer. Vendors
-   * only insist on the state of calls.
+   * Ignored: a message's own state comes after its text, where another block would look like the answer. Vendors require
+   * only the state of calls.
    */
   extraContent(): void {}
 

@@ -6,13 +6,13 @@ export const MESSAGES_SURCHARGES = ['speed', 'inference_geo', 'web_search', 'cod
 
 const NO_FIELDS: BillingFields = {}
 
-/** Values that cost no more than the ordinary price. */
+/** Values at the ordinary price. */
 const ORDINARY_SPEEDS: ReadonlySet<unknown> = new Set([undefined, null, 'standard'])
 const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global', 'not_available'])
 
 /**
- * What a Messages request asks for beyond tokens at their ordinary price: the vendor charges for searches and for the time
- * of containers, and more per token for speed and for a region (Anthropic, Messages reference and "Pricing").
+ * The surcharges of a Messages request: the vendor charges for searches and container time, and more per token for speed
+ * and for a region (Anthropic, Messages reference and "Pricing").
  */
 export function messagesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { tools, speed, inference_geo } = request

@@ -2,7 +2,7 @@ import { isJsonObject } from '../../core/json.ts'
 import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
 import type { MessagesRequest } from './messages-request.ts'
 
-/** The pictures of a request that are given by their addresses, wherever blocks may stand; undefined: none. */
+/** The pictures of a request with a URL, in any block; undefined: none. */
 export function remotePictures(request: MessagesRequest): RemoteMedia<MessagesRequest> | undefined {
   const urls: CallerUrl[] = []
   walkMessages(request, (url, param) => {
@@ -19,7 +19,7 @@ export function remotePictures(request: MessagesRequest): RemoteMedia<MessagesRe
   }
 }
 
-/** Called for each picture in the order of the request; gives what replaces its source, or undefined to leave it. */
+/** Called for each picture in the order of the request; returns the replacement of its source, or undefined to keep it. */
 type Visit = (url: string, param: string) => object | undefined
 
 function walkMessages(request: MessagesRequest, visit: Visit): MessagesRequest {
@@ -30,7 +30,7 @@ function walkMessages(request: MessagesRequest, visit: Visit): MessagesRequest {
   return { ...request, messages }
 }
 
-/** The same blocks where nothing was replaced. */
+/** Returns the same blocks if nothing was replaced. */
 function walkBlocks(blocks: unknown, path: string, visit: Visit): unknown {
   if (!Array.isArray(blocks)) return blocks
   let isChanged = false
@@ -42,7 +42,7 @@ function walkBlocks(blocks: unknown, path: string, visit: Visit): unknown {
   return isChanged ? walked : blocks
 }
 
-/** Pictures stand in turns, in the results of tools, and in documents that are made of blocks. */
+/** Pictures occur in turns, in tool results, and in documents made of blocks. */
 function walkBlock(block: unknown, path: string, visit: Visit): unknown {
   if (!isJsonObject(block)) return block
   const { type, source, content } = block

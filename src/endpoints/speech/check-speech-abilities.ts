@@ -13,8 +13,8 @@ export interface SpeechOptions {
 }
 
 /**
- * The format of the answer: the one asked for, else the model's first (API specification, "Speech request").
- * @throws GatewayError `invalid_request` naming `response_format` for a format that the model does not give.
+ * The format of the answer: the requested one, else the model's first (API specification, "Speech request").
+ * @throws GatewayError `invalid_request` naming `response_format` for a format that the model lacks.
  */
 export function speechFormat(asked: string | null | undefined, { speech }: ModelFacts): SpeechFormat {
   const formats = speech?.formats ?? ALL_FORMATS
@@ -38,7 +38,7 @@ export function checkSpeechAbilities(options: SpeechOptions, model: ModelFacts):
   }
 }
 
-/** The voice of a request that names none, and of one that names a voice of OpenAI's (API specification, "Speech request"). */
+/** The voice of a request without one, and of one with an OpenAI voice (API specification, "Speech request"). */
 const DEFAULT_VOICE = 'Cherry'
 
 /** OpenAI's voices, which clients written for OpenAI name (OpenAI API, "Create speech", `voice`). */
@@ -59,8 +59,8 @@ export const OPENAI_VOICES = [
 ] as const
 
 /**
- * The model's own name of the voice that a request asks for. Where the model has no list of voices, the vendor judges.
- * @throws GatewayError 400 `invalid_voice` for a voice that the model does not have.
+ * The model's own name of the requested voice. For a model without a list of voices, the vendor checks it.
+ * @throws GatewayError 400 `invalid_voice` for a voice that the model lacks.
  */
 export function speechVoice(asked: unknown, abilities: SpeechAbilities | undefined): string {
   const known = abilities?.voices

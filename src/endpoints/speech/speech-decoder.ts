@@ -1,6 +1,6 @@
 import type { VendorFailure } from '../stream-transform.ts'
 
-/** A piece of text that a vendor speaks in one call, and the vendor's name of the voice. */
+/** A part of a text that a vendor speaks in one call, and the vendor's name of the voice. */
 export interface SpeechPart {
   readonly text: string
   readonly voice: string
@@ -9,7 +9,7 @@ export interface SpeechPart {
 /** Takes samples as a decoder reads them: signed, 16 bits, little-endian, mono. They may end in the middle of a sample. */
 export type TakeSamples = (samples: Uint8Array) => void
 
-/** Tokens that a vendor says it used. */
+/** Tokens that a vendor reports as used. */
 export interface SpeechTokens {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -21,7 +21,7 @@ export interface SpeechDecoder {
   push(chunk: Uint8Array): void
   /** The vendor's body ended without a network fault. */
   end(): void
-  /** True once the vendor said that the part is whole. */
+  /** True once the vendor reported that the part is complete. */
   readonly isComplete: boolean
   /** An error that the vendor sent inside the stream. */
   readonly failure: VendorFailure | undefined

@@ -2,21 +2,21 @@ import { Buffer } from 'node:buffer'
 import { sseData } from '../../wire/sse.ts'
 import type { SpeechTokens } from './speech-decoder.ts'
 
-/** What stands around the bytes of the file on their way to the caller. */
+/** The encoding around the bytes of the file for the caller. */
 export interface SpeechEnvelope {
   /** Wraps some bytes of the file. */
   wrap(file: Uint8Array): Uint8Array | string
-  /** What comes after the whole file; undefined for nothing. */
+  /** The bytes after the complete file; undefined: none. */
   done(usage: SpeechUsage): string | undefined
 }
 
-/** What the last event tells. */
+/** The content of the last event. */
 export interface SpeechUsage extends SpeechTokens {
   /** Characters of the text: what is charged for. */
   readonly characters: number
 }
 
-/** The file as it is. */
+/** The file itself. */
 export const PLAIN_ENVELOPE: SpeechEnvelope = {
   wrap: (file) => file,
   done: () => undefined,

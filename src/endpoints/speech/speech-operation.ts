@@ -10,11 +10,11 @@ import { splitSpeechText } from './split-speech-text.ts'
 
 /** Speech at one vendor, which is always streamed. All functions are pure. */
 export interface SpeechOperation {
-  /** Samples a second of the sound that decoders give. */
+  /** Samples per second of decoded sound. */
   readonly sampleRate: number
   /** Writes the call that speaks one part of the text. */
   toWire(call: VendorCall<SpeechRequest>, part: SpeechPart): WireRequest
-  /** Reads the streamed 2xx answer to one part, and hands its samples over as they come. */
+  /** Reads the streamed 2xx answer to one part, and passes its samples on while they arrive. */
   decoder(call: VendorCall<SpeechRequest>, take: TakeSamples): SpeechDecoder
 }
 
@@ -24,9 +24,9 @@ export interface SpeechOffer {
 }
 
 /**
- * Speech at a vendor. A text above the vendor's limit is spoken part by part, one after another, into one file; the file is
- * made here of the vendor's samples.
- * @throws GatewayError naming the field for a fallback that has not what the request asks for.
+ * Speech at a vendor. A text above the vendor's limit is spoken part by part, one after another, into one file. The gateway
+ * makes the file from the vendor's samples.
+ * @throws GatewayError naming the field for a fallback that does not support the request.
  */
 export function createSpeechOperation(operation: SpeechOperation, call: VendorCall<SpeechRequest>): Operation {
   const { request, model } = call

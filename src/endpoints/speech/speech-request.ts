@@ -57,7 +57,7 @@ const USED_FIELDS: ReadonlySet<string> = new Set([
   'stream_format',
 ])
 
-// Names go into a header: those that do not fit there are left out, and their number is bounded.
+// Names go into a header: unprintable ones are left out, and their number is limited.
 const PLAIN_NAME = /^[\w.-]{1,64}$/
 const MAX_NAMES = 20
 

@@ -9,8 +9,8 @@ import type { SoundEncoder, SpeechDecoder, SpeechTokens, TakeSamples } from './s
 import type { SpeechEnvelope } from './speech-envelope.ts'
 
 /**
- * Sound that is encoded in one step: a fifth of a second at 24 kHz. As MP3 it takes about 1 ms, and no more than 10 while the
- * encoder's code is still cold.
+ * Samples encoded in one step: a fifth of a second at 24 kHz. As MP3 that takes about 1 ms, and at most 10 before the
+ * encoder's code is compiled.
  */
 const STEP_BYTES = 9_600
 
@@ -18,11 +18,11 @@ const STEP_BYTES = 9_600
 export interface SpeechStreamOptions {
   /** The whole text. */
   readonly text: string
-  /** Bodies that will come, one after another; `end` is called after each. */
+  /** The bodies in order; `end` is called after each. */
   readonly parts: number
   /** Makes the decoder of one part. */
   readonly decoder: (take: TakeSamples) => SpeechDecoder
-  /** The encoder, or the promise of one: the first bytes must not come before `ready`. */
+  /** The encoder, or its promise: the first bytes must not arrive before `ready`. */
   readonly encoder: SoundEncoder | Promise<SoundEncoder>
   /** Does the encoder take long? Its work can then be spread over the turns of the event loop. */
   readonly isCpuBound: boolean
@@ -77,7 +77,7 @@ export class SpeechStream implements StreamTransform {
     return this.#given()
   }
 
-  /** One part's body ended. What is left of a sample is of no use to the next part. */
+  /** One part's body ended. An incomplete sample is dropped, because the next part starts a new one. */
   end(): Uint8Array | string | undefined {
     if (this.failure !== undefined || this.isComplete) return undefined
     this.#read(() => this.#decoder.end())
@@ -156,7 +156,7 @@ export class SpeechStream implements StreamTransform {
     this.failure ??= this.#decoder.failure
   }
 
-  /** A text of which nothing could be heard is no answer. */
+  /** A text without any sound is an invalid answer. */
   #finish(): Uint8Array | string | undefined {
     if (!this.#hasSound) return undefined
     this.#file.push(...(this.#soundEncoder?.finish() ?? []))

@@ -1,7 +1,7 @@
 // What counts double at some vendors: ideographs, kana, Hangul, full-width forms, and the planes beyond.
 const FIRST_WIDE = 0x2e80
 
-/** A border nearer to the beginning than this share of the room would leave a snippet. */
+/** A border before this share of the limit would make a part too short. */
 const EARLIEST_SHARE = 1 / 3
 
 // An ASCII mark ends something only before white space: not in 3.14, 10,000 or example.com.
@@ -13,10 +13,10 @@ const BORDERS = [SENTENCE_END, CLAUSE_END, SPACE]
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Cuts a text into parts that a vendor takes, in their order: at the end of a sentence, else of a clause, else at a space,
- * else between two signs. A text that fits is left as it is; otherwise parts lose the white space around them. It is not
- * settled whether vendors count an ideograph once or twice, so here it counts twice.
- * @param maxCharacters Most characters of a part; undefined: any number.
+ * Splits a text into parts that a vendor accepts, in order: at the end of a sentence, else of a clause, else at a space,
+ * else between two characters. A text within the limit stays unchanged; otherwise parts lose the white space around them.
+ * Vendors do not document whether an ideograph counts once or twice, so it counts twice here.
+ * @param maxCharacters Most characters of a part; undefined: no limit.
  */
 export function splitSpeechText(text: string, maxCharacters: number | undefined): readonly string[] {
   if (maxCharacters === undefined) return [text]
@@ -33,7 +33,7 @@ export function splitSpeechText(text: string, maxCharacters: number | undefined)
   return parts
 }
 
-/** Index behind the last character that there is room for; always further than `start`. */
+/** Index after the last character within the limit; always greater than `start`. */
 function endOfRoom(text: string, start: number, maxCharacters: number): number {
   let room = maxCharacters
   let index = start
@@ -64,7 +64,7 @@ function borderBefore(text: string, start: number, end: number): number {
 // Longer than any sign that people write; a border is looked for in this neighbourhood.
 const SIGN_UNITS = 64
 
-/** The last border between two signs, as readers see them, unless one sign alone fills the room. */
+/** The last border between two visible characters, unless a single one exceeds the limit. */
 function signBorder(text: string, start: number, end: number): number {
   const from = Math.max(start, end - SIGN_UNITS)
   const sign = graphemes.segment(text.slice(from, end + SIGN_UNITS)).containing(end - from)

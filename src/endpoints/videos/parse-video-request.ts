@@ -6,15 +6,15 @@ import { VIDEO_PROTOCOLS } from './video-protocols.ts'
 import { checkRendering, readSize, resolutionsOf, type VideoGeometry } from './video-rendering.ts'
 import { isGiven, mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
-/** Most seconds of any request: the gateway's own bound, for models whose range the catalog does not know. */
+/** Most seconds of any request: the gateway's own bound, for models without a range in the catalog. */
 const MAX_VIDEO_SECONDS = 3600
 
-/** Longest aspect ratio, in characters, wherever it stands. */
+/** Longest aspect ratio in characters, in any field. */
 const MAX_ASPECT_RATIO_LENGTH = 20
 
 const members = z.record(z.string(), z.unknown())
 
-/** Types of the top-level fields of a video request; unknown fields pass, and null stands for an absent field. */
+/** Types of the top-level fields of a video request; unknown fields pass, and null means that the field is absent. */
 export const videoSchema = z.looseObject({
   model: z.string().min(1),
   duration: z.int().min(1).max(MAX_VIDEO_SECONDS).nullish(),
@@ -34,9 +34,9 @@ const DEFAULT_ASPECT_RATIO = '16:9'
 
 /**
  * Checks a video request: the top-level types, the form of all addresses, the fields that the model's protocol requires,
- * what the model renders, and that `parameters` agree with what is billed. Gives a new request with the defaults filled in
- * at the top; `input` and `parameters` are the caller's own. For a model without a known protocol or without abilities, what
- * depends on them is left to the vendor.
+ * what the model renders, and that `parameters` agree with the billed fields. Returns a new request with the defaults
+ * filled in at the top; `input` and `parameters` are the caller's own. For a model without a known protocol or abilities,
+ * the vendor checks the rest.
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function parseVideoRequest(value: unknown, model: ModelFacts): VideoRequest {
@@ -64,7 +64,7 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
   // Refuses a ratio that no size can be chosen for before money is held.
   protocol?.fillIn(request, model)
   if (Object.keys(body).every((name) => READ_FIELDS.has(name))) return request
-  // What is not read here goes along, so that it can be named as left out.
+  // Unknown fields are kept, so that they can be reported as dropped.
   const { parameters: _parameters, webhook_url: _webhookUrl, ...fields } = body
   return { ...fields, ...request }
 }
@@ -92,9 +92,8 @@ function webUrl(text: string): string {
 }
 
 /**
- * Checks that what is billed is what is rendered: `parameters.duration`, `.resolution`, `.size` and `.ratio`, where they are
- * given, must say the same as the top-level fields. Gives the aspect ratio: the caller's, else that of `parameters`, else
- * 16:9.
+ * Checks that the billed fields match the rendered ones: `parameters.duration`, `.resolution`, `.size` and `.ratio`, if
+ * given, must equal the top-level fields. Returns the aspect ratio: the caller's, else that of `parameters`, else 16:9.
  * @throws GatewayError `invalid_request` naming both fields.
  */
 function agreedAspectRatio(body: VideoBody, { duration, resolution }: BilledFields, knowsSizes: boolean): string {

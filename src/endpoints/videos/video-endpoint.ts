@@ -7,14 +7,14 @@ import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
 import { videoTask } from './video-task.ts'
 
 /**
- * `POST /v1/videos/generations` (API specification, "Video generation request"). The two layouts of `input` and `parameters`
- * are told apart by the model's protocol.
+ * `POST /v1/videos/generations` (API specification, "Video generation request"). The model's protocol decides which of the
+ * two layouts `input` and `parameters` have.
  *
- * Money is held for the seconds asked for. A vendor that bills the seconds of reference videos too reports more: their
- * length is not known before.
+ * The requested seconds are held. A vendor that also bills the seconds of reference videos reports more: their length is
+ * unknown before.
  *
- * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`, which is there, as `false`, only when the
- * model can render without sound, is asked to, and gets no sound along, which would be heard all the same.
+ * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`. `audio` is present, as `false`, only if
+ * the model can render without sound, the request asks for that, and it contains no sound, which would be audible anyway.
  */
 export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   id: 'videos',

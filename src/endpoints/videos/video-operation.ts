@@ -10,11 +10,11 @@ import {
 import type { TaskOperation } from '../task.ts'
 import type { VideoRequest } from './video-request.ts'
 
-/** Video at one vendor: submitted, then asked about. All functions are pure. */
+/** Video at one vendor: submitted, then polled. All functions are pure. */
 export interface VideoOperation extends TaskOperation {
   /** @throws GatewayError `invalid_request` naming the field when the body does not fit the model's protocol. */
   toWire(call: VendorCall<VideoRequest>): WireRequest
-  /** Reads a 2xx answer to a submission. Undefined when it is not what the vendor promises. */
+  /** Reads a 2xx answer to a submission. Undefined if it is malformed. */
   accepted(answer: WireAnswer): AcceptedTask | undefined
 }
 
@@ -23,7 +23,7 @@ export interface VideosOffer {
   readonly videos?: VideoOperation
 }
 
-/** The submission of a video at a vendor: its answer is the promise of a result. */
+/** The submission of a video at a vendor: its answer is a task. */
 export function createVideoOperation(videos: VideoOperation, call: VendorCall<VideoRequest>): Operation {
   return {
     requests: [videos.toWire(call)],

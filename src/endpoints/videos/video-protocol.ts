@@ -9,7 +9,7 @@ export interface VideoReference {
   readonly voice?: string
 }
 
-/** What to render, in no protocol's layout. An absent field is left to the vendor's default. */
+/** What to render, in a protocol-neutral layout. An absent field gets the vendor's default. */
 export interface VideoIntent {
   /** References are named `Image 1`, `Video 1`: pictures and videos are counted apart, in the order of `references`. */
   readonly prompt?: string
@@ -61,14 +61,14 @@ export interface WrittenIntent extends VideoParts {
 /** Name of a body layout, as catalog rows carry it. */
 export type VideoProtocolName = 'wan-2-6' | 'wan-2-7'
 
-/** What a protocol needs to know of a model. Without `video`, what depends on it is left to the vendor. */
+/** The model facts that a protocol needs. Without `video`, the vendor checks what depends on it. */
 export type VideoModelFacts = Pick<ModelFacts, 'id' | 'protocol' | 'video'>
 
 /** A field that belongs to another protocol. */
 export interface MisplacedField {
   /** `input.img_url`. */
   readonly param: string
-  /** What stands for it in this protocol: `input.media`. */
+  /** Its path in this protocol: `input.media`. */
   readonly use: string
 }
 
@@ -86,7 +86,7 @@ export interface VideoProtocol {
    * @throws GatewayError `invalid_request` naming the field.
    */
   check(parts: VideoParts, model: VideoModelFacts): void
-  /** Does a video stand among the references? Those shorten what a model renders. */
+  /** Is a video among the references? That shortens the longest video of a model. */
   holdsReferenceVideo(parts: VideoParts): boolean
   /**
    * The parameters for the vendor: the caller's, with those added that decide the bill and are missing there. Nothing else
@@ -191,7 +191,7 @@ export class IntentReader {
   }
 }
 
-/** The parameters that every layout writes alike; absent where the intent does not name them. */
+/** The parameters that every layout writes alike; absent if the intent does not set them. */
 export function writtenSettings({ promptExtend, watermark, seed }: VideoIntent): Record<string, unknown> {
   return {
     ...(promptExtend === undefined ? {} : { prompt_extend: promptExtend }),
@@ -200,7 +200,7 @@ export function writtenSettings({ promptExtend, watermark, seed }: VideoIntent):
   }
 }
 
-/** The kind of model that an intent needs, for models whose kind the catalog does not know. */
+/** The kind of model that an intent needs, for models without a kind in the catalog. */
 export function taskOfIntent(intent: VideoIntent): VideoAbilities['task'] {
   if ((intent.references ?? []).length > 0) return 'r2v'
   const isFromPicture = intent.firstFrame ?? intent.lastFrame ?? intent.firstClip

@@ -56,9 +56,9 @@ export interface ConvertedBody {
 }
 
 /**
- * Writes a parsed request for a model of another protocol: media, geometry and the prompt's names of references. For a model
- * of the same protocol the body stays as it is, and what that model cannot do is listed. A member that is left out leaves
- * the choice to the vendor in both.
+ * Writes a parsed request for a model of another protocol: media, geometry and the prompt's names of references. For a
+ * model of the same protocol the body stays unchanged, and the unsupported fields are listed. For an absent member the
+ * vendor chooses in both.
  * @throws GatewayError `model_not_configured` when the model names no known protocol.
  */
 export function convertBody(request: VideoRequest, from: VideoProtocolName, to: VideoModelFacts): ConvertedBody {
@@ -75,10 +75,11 @@ export function convertBody(request: VideoRequest, from: VideoProtocolName, to: 
 }
 
 /**
- * Writes an intent as a request to a model, in the model's protocol. `watermark` is always said, `false` by default, because
- * the vendor's own default differs between models. Fields that the model requires are not checked: the endpoint does that.
- * @throws GatewayError `unsupported_parameter` naming the field of the intent that the model cannot do;
- *   `model_not_configured` when the model names no known protocol.
+ * Writes an intent as a request to a model, in the model's protocol. `watermark` is always sent, `false` by default,
+ * because the vendor's default differs between models. Fields that the model requires are not checked: the endpoint does
+ * that.
+ * @throws GatewayError `unsupported_parameter` naming the unsupported field of the intent; `model_not_configured` if the
+ *   model names no known protocol.
  */
 export function buildBody(intent: VideoIntent, model: VideoModelFacts): VideoRequest {
   const protocol = videoProtocolOf(model)

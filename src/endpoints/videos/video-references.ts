@@ -6,7 +6,7 @@ const KINDS: ReadonlyMap<string, VideoReference['kind']> = new Map([
   ...['jpg', 'jpeg', 'png', 'bmp', 'webp'].map((ending) => [ending, 'image'] as const),
 ])
 
-/** A reference's kind by its file name; undefined when the name does not tell. */
+/** A reference's kind by its file name; undefined if the name has no known ending. */
 export function referenceKind(url: string): VideoReference['kind'] | undefined {
   const path = URL.canParse(url) ? new URL(url).pathname : url
   return KINDS.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase())
@@ -22,17 +22,17 @@ const VIDEO_WORDS: ReadonlySet<string> = new Set(['video', '视频'])
 
 type Kinds = readonly Pick<VideoReference, 'kind'>[]
 
-/** `character2` → `Image 1`. Numbers that no reference has are left as they are. */
+/** `character2` → `Image 1`. Numbers without a reference stay unchanged. */
 export function numberedToKinds(prompt: string, references: Kinds): string {
   return prompt.replace(NUMBERED, (mention, number: string) => nameByKind(references, Number(number)) ?? mention)
 }
 
-/** `Image 1` → `character2`. Numbers that no reference has are left as they are. */
+/** `Image 1` → `character2`. Numbers without a reference stay unchanged. */
 export function kindsToNumbered(prompt: string, references: Kinds): string {
   return prompt.replace(BY_KIND, (mention, ...groups: (string | number | undefined)[]) => {
     const position = positionOf(references, groups)
     if (position === undefined) return mention
-    // A Chinese word needs no space in front of it, a Latin one does.
+    // A Chinese word needs no space before it, a Latin one does.
     const before = prompt[Number(groups[4]) - 1] ?? ''
     return `${/\w/.test(before) ? ' ' : ''}character${position}`
   })

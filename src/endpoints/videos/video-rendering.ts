@@ -5,13 +5,13 @@ import { videoFault } from './video-request.ts'
 /** API specification, "Video generation request". */
 const RESOLUTIONS: readonly string[] = ['480p', '720p', '1080p']
 
-/** The tiers that a model renders; those of the specification when the catalog does not know. */
+/** The tiers that a model renders; those of the specification if the catalog has none. */
 export function resolutionsOf(video: VideoAbilities | undefined): readonly string[] {
   return video?.resolutions ?? RESOLUTIONS
 }
 
 /**
- * Checks that a model renders what is asked for and billed.
+ * Checks that a model renders the requested and billed values.
  * @throws GatewayError `invalid_request` naming `resolution` or `duration`.
  */
 export function checkRendering(
@@ -32,7 +32,7 @@ export function checkRendering(
 
 type Durations = VideoAbilities['durations']
 
-/** The lengths that a model renders; undefined when the catalog does not know them. */
+/** The lengths that a model renders; undefined if the catalog has none. */
 export function durationsOf(video: VideoAbilities | undefined, holdsReferenceVideo: boolean): Durations | undefined {
   return (holdsReferenceVideo ? video?.durationsWithReferenceVideo : undefined) ?? video?.durations
 }
@@ -52,7 +52,7 @@ function isList(durations: Durations): durations is readonly number[] {
   return Array.isArray(durations)
 }
 
-/** What a picture size in pixels stands for. */
+/** The tier of a picture size in pixels. */
 export interface VideoGeometry {
   /** The tier, as callers write it: `720p`. */
   readonly resolution: string

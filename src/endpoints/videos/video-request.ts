@@ -5,11 +5,11 @@ import { invalidField } from '../field-errors.ts'
 /** A video to render (API specification, "Video generation request"). `input` and `parameters` are the vendor's own. */
 export interface VideoRequest {
   readonly model: string
-  /** Seconds. Filled in by `parse` where the caller left it out. */
+  /** Seconds. `parse` fills in a default. */
   readonly duration: number
-  /** `480p`, `720p`, `1080p`. Filled in by `parse` where the caller left it out. */
+  /** `480p`, `720p`, `1080p`. `parse` fills in a default. */
   readonly resolution: string
-  /** `16:9`; read from `parameters` where the caller left it out. */
+  /** `16:9`; read from `parameters` by default. */
   readonly aspect_ratio: string
   readonly input: Readonly<Record<string, unknown>>
   readonly parameters?: Readonly<Record<string, unknown>>
@@ -27,7 +27,7 @@ export function videoFault(param: string, reason: string): GatewayError {
   return invalidField(param, reason.length <= MAX_REASON_LENGTH ? reason : `${reason.slice(0, MAX_REASON_LENGTH)}…`)
 }
 
-/** A 400 for a missing field, in the words of the vendor: `Field required: input.media`. */
+/** A 400 for a missing field, with the vendor's text: `Field required: input.media`. */
 export function fieldRequired(param: string): GatewayError {
   return new GatewayError('invalid_request', { message: `Field required: ${param}`, param })
 }

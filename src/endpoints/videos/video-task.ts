@@ -26,7 +26,7 @@ export const videoTask: TaskBehaviour<VideoRequest, VideosOffer> = {
   eventType: (state) => `video.generation.${state}`,
 }
 
-/** A task whose submission outcome is not known yet reads as queued; nobody has its id before the outcome is. */
+/** A task with an unknown submission outcome reads as queued; callers do not have its id before the outcome is known. */
 function publicStatus(state: TaskState): string {
   return state === 'submitting' ? 'queued' : state
 }
@@ -36,7 +36,7 @@ function seconds(milliseconds: number): number {
   return Math.floor(milliseconds / 1000)
 }
 
-/** `output` is the vendor's; it is undefined, which JSON leaves out, where the vendor did not answer. */
+/** `output` is the vendor's; undefined, and so absent in JSON, if the vendor did not answer. */
 function videoReceipt(task: TaskRecord): Record<string, unknown> {
   const { details } = task
   return {
@@ -52,8 +52,8 @@ function videoReceipt(task: TaskRecord): Record<string, unknown> {
 }
 
 /**
- * The record of a task: the vendor's `output` and `usage` as they came, and, once it has ended, `content`, `usage` and
- * `seed`, or `error`.
+ * The record of a task: the vendor's `output` and `usage` unchanged, and, once it has ended, `content`, `usage` and `seed`,
+ * or `error`.
  */
 function videoRecord(task: TaskRecord): object {
   const { details, state } = task

@@ -83,7 +83,7 @@ function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, u
   return parameters
 }
 
-/** For a model of unknown abilities the body tells: a picture, or a tier, goes with `resolution`. */
+/** For a model of unknown abilities the body decides: a picture, or a tier, implies `resolution`. */
 function takesSize({ input, parameters }: VideoRequest, model: VideoModelFacts): boolean {
   if (model.video !== undefined) return model.video.geometry === 'size'
   return !isGiven(input['img_url']) && !isGiven(parameters?.['resolution'])
@@ -99,7 +99,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** References whose file names do not tell picture from video are listed as unread. */
+/** References whose file names do not identify picture or video are listed as unread. */
 function readIntent(request: VideoRequest): ReadIntent {
   const reader = new IntentReader(request)
   const references = readReferences(reader)
@@ -191,7 +191,7 @@ function writtenGeometry(intent: VideoIntent, geometry: VideoAbilities['geometry
   return {}
 }
 
-/** Only some models know `audio` and `shot_type`; a model of unknown abilities is assumed to. */
+/** Only some models support `audio` and `shot_type`; a model of unknown abilities is assumed to. */
 function writtenShots({ mute, shotType }: VideoIntent, video: VideoAbilities | undefined, impossible: string[]) {
   const canMute = video === undefined || video.canMute === true
   const takesShotType = video === undefined || video.takesShotType === true

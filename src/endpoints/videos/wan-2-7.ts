@@ -67,7 +67,7 @@ function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, u
   return parameters
 }
 
-/** For a model of unknown abilities the body tells: a first picture or clip decides the ratio. */
+/** For a model of unknown abilities the body decides: a first picture or clip sets the ratio. */
 function takesRatio({ input }: VideoRequest, model: VideoModelFacts): boolean {
   if (model.video !== undefined) return model.video.geometry === 'resolution-ratio'
   return !mediaTypes(input['media']).some((type) => type === 'first_frame' || type === 'first_clip')
@@ -221,7 +221,7 @@ function writtenInput(intent: VideoIntent, task: VideoAbilities['task'], impossi
   return input
 }
 
-/** DashScope, Wan 2.7: a first clip goes with a last frame alone, references with a first frame alone. */
+/** DashScope, Wan 2.7: a first clip allows only a last frame with it, references only a first frame. */
 function allowedMedia(intent: VideoIntent, task: string): readonly string[] {
   if (task === 't2v') return []
   if (task === 'r2v') return ['firstFrame']

@@ -9,7 +9,7 @@ export const listModels = defineTool({
   title: 'List models',
   description:
     `Lists the models with their kinds: ${MODEL_KINDS.join(', ')}. Limits and abilities of one ` +
-    'model stand in gateway://catalog/{model}.',
+    'model are in gateway://catalog/{model}.',
   annotations: LOOKS_UP,
   input: z.object({
     kind: z.enum(MODEL_KINDS).optional().describe('Models of this kind only.'),

@@ -110,16 +110,16 @@ export const waitForVideo = defineTool({
 /** @throws GatewayError `client_closed_request` when the caller disconnects meanwhile. */
 function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const leave = (): void => {
+    const abort = (): void => {
       timer.cancel()
       reject(new GatewayError('client_closed_request'))
     }
     const timer = clock.schedule(delayMs, () => {
-      signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', abort)
       resolve()
     })
-    if (signal.aborted) leave()
-    else signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
   })
 }
 

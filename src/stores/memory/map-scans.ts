@@ -1,7 +1,7 @@
 /**
- * Goes round a map for ever, one entry at a time, so that cleaning costs each call the same little instead of a pause now
- * and then. Entries may be added and deleted meanwhile. As long as each entry it gives is deleted, it gives the oldest,
- * without the walk over deleted entries that a new iterator begins with.
+ * Iterates over a map endlessly, one entry at a time, so that every call pays the same small cost of cleaning instead of an
+ * occasional pause. Entries may be added and deleted meanwhile. If each returned entry is deleted, the next one is always
+ * the oldest, without walking over deleted entries as a new iterator would.
  */
 export class MapCursor<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>
@@ -23,10 +23,10 @@ export class MapCursor<Key, Value> {
 }
 
 /**
- * Of entries whose time has come those that wait longest, in that order, at most `limit`. One pass, whatever the order of
- * the entries, and never more than twice `limit` of them are sorted at once.
+ * The due entries that wait longest, in that order, at most `limit`. One pass, whatever the order of the entries; at most
+ * twice `limit` of them are sorted at once.
  *
- * @param timeOf Unix milliseconds at which the time of an entry comes; undefined passes over it.
+ * @param timeOf Unix milliseconds at which the entry is due; undefined skips it.
  */
 export function longestOverdue<Entry>(
   entries: Iterable<Entry>,

@@ -21,7 +21,7 @@ const MISMATCH: ClaimResult = { status: 'mismatch' }
 const SWEPT_PER_CLAIM = 2
 
 /**
- * Idempotency keys in this process, shared by the memory ledger and the memory idempotency store. Keys under way are never
+ * Idempotency keys in this process, shared by the memory ledger and the memory idempotency store. Keys in flight are never
  * dropped; answers beyond the bounds are, the oldest first.
  */
 export class MemoryClaims {

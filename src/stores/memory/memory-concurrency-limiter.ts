@@ -4,12 +4,12 @@ import { MapCursor } from './map-scans.ts'
 interface Bucket {
   /** Expiry of each lease, by lease id. */
   readonly leases: Map<string, number>
-  /** No lease of the bucket expires before this, so nothing need be looked for earlier. */
+  /** No lease of the bucket expires before this, so no earlier search is needed. */
   earliestExpiryMs: number
   usedAtMs: number
 }
 
-/** An empty bucket that is in use is kept for a while: making it anew for each request costs more than keeping it. */
+/** An empty bucket in use is kept for a while: creating it for each request costs more. */
 const IDLE_MS = 60_000
 
 /** Leases in this process; answers at once. */

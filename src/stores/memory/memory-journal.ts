@@ -1,6 +1,6 @@
 import type { LedgerEntry } from '../ledger.ts'
 
-/** A line as it is kept: what every line of the account shares is left out. */
+/** A stored line, without the fields that all lines of the account share. */
 export interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
   /** Counts the lines of the ledger, from 1. */
   readonly number: number

@@ -4,13 +4,13 @@ import { MapCursor } from './map-scans.ts'
 /** How much a memory rate limiter remembers. */
 export interface MemoryRateLimiterOptions {
   /**
-   * Most buckets kept; 100,000 when absent. Full buckets are dropped first, for they say nothing; when there are none, those
-   * that will be full soonest.
+   * Most buckets kept; default 100,000. Full buckets are dropped first, because they hold no information; then those that
+   * will be full soonest.
    */
   readonly maxBuckets?: number | undefined
 }
 
-/** Limits in this process that can be told what another limiter knows. */
+/** Limits in this process that can be set from another limiter's state. */
 export interface MemoryRateLimiter extends RateLimiter {
   take(takes: readonly RateTake[], nowMs: number): RateDecision
   adjust(take: RateTake, nowMs: number): void
@@ -22,21 +22,21 @@ interface Bucket {
   /** What was taken and has not flowed back yet, as of `atMs`. */
   level: number
   atMs: number
-  /** When the bucket is full again and can be forgotten. */
+  /** When the bucket is full again and can be dropped. */
   fullAtMs: number
 }
 
 const MINUTE_MS = 60_000
 const SWEPT_PER_TAKE = 2
-/** A full bucket that is in use is kept for a while, so that it is not made anew with every request. */
+/** A full bucket in use is kept for a while, so that it is not created for every request. */
 const IDLE_MS = 60_000
 const EVICTION_SAMPLE = 8
 /** Takes are whole numbers, so a millionth of one is rounding error of the division by time. */
 const TOLERANCE = 1e-6
 
 /**
- * Limits in this process, by the generic cell rate algorithm kept as a level that flows off; answers at once. Time that runs
- * backwards counts as standing still, and a limit of zero lets nothing through.
+ * Limits in this process, by the generic cell rate algorithm kept as a level that drains; synchronous. Time that runs
+ * backwards counts as unchanged, and a limit of zero refuses everything.
  */
 export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): MemoryRateLimiter {
   const maxBuckets = options.maxBuckets ?? 100_000

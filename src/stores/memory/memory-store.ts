@@ -102,7 +102,7 @@ function memoryInteractions(options: MemoryInteractionsOptions = {}): Interactio
       const name = accountKey(record.accountId, record.id)
       records.delete(name)
       records.set(name, record)
-      // Saving tells no time of its own; a record is made now.
+      // Saving gets no time, so the record's time is now.
       newestMs = Math.max(newestMs, record.createdAtMs)
       sweep()
     },

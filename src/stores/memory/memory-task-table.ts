@@ -6,10 +6,10 @@ export interface MemoryTasksOptions {
   readonly maxFinishedTasks?: number | undefined
 }
 
-/** A task and who is busy with it. */
+/** A task and its lease. */
 export interface TaskEntry {
   record: TaskRecord
-  /** Unix milliseconds; zero: nobody. */
+  /** Unix milliseconds; zero: no lease. */
   leaseUntilMs: number
 }
 
@@ -24,9 +24,9 @@ class AccountTasks {
 export class MemoryTaskTable {
   readonly #entries = new Map<string, TaskEntry>()
   readonly #accounts = new Map<string, AccountTasks>()
-  /** Open tasks that a vendor is asked about, by its account. */
+  /** Open tasks that a vendor is polled about, by credential id. */
   readonly #polled = new Map<string, Set<TaskEntry>>()
-  /** Open tasks that no vendor is asked about: each is in one set only, because a set of many is dear to enter. */
+  /** Open tasks that no vendor is polled about. Each is in only one set, because inserting into a large set is expensive. */
   readonly #unpolled = new Set<TaskEntry>()
   readonly #finished = new Set<TaskEntry>()
   readonly #maxFinished: number
@@ -35,7 +35,7 @@ export class MemoryTaskTable {
     this.#maxFinished = options.maxFinishedTasks ?? 10_000
   }
 
-  /** Adds a task; one of the same id stays as it is. */
+  /** Adds a task; an existing one with the same id stays unchanged. */
   insert(record: TaskRecord): void {
     if (this.#entries.has(record.id)) return
     const entry: TaskEntry = { record, leaseUntilMs: 0 }
@@ -66,22 +66,22 @@ export class MemoryTaskTable {
     for (const polled of this.#polled.values()) for (const entry of polled) yield entry
   }
 
-  /** Tasks that have ended, those that ended first come first. */
+  /** Tasks that have ended, the earliest end first. */
   finished(): Iterable<TaskEntry> {
     return this.#finished
   }
 
   /** Tasks in state `queued` or `in_progress`, or one of them. */
-  polled(vendorAccount: string, id?: string): Iterable<TaskEntry> {
-    const polled = this.#polled.get(vendorAccount) ?? new Set()
+  polled(credentialId: string, id?: string): Iterable<TaskEntry> {
+    const polled = this.#polled.get(credentialId) ?? new Set()
     if (id === undefined) return polled
     const entry = this.#entries.get(id)
     return entry !== undefined && polled.has(entry) ? [entry] : []
   }
 
   /**
-   * Replaces a task; its lease ends. Account, id and time of creation are those that it had. Only what has changed is entered
-   * anew: most changes tell no more than when a vendor is asked next.
+   * Replaces a task; its lease ends. Account, id and creation time stay. Only changed keys are indexed again: most changes
+   * only set the next poll.
    */
   replace(entry: TaskEntry, record: TaskRecord): void {
     const before = entry.record
@@ -89,15 +89,15 @@ export class MemoryTaskTable {
     entry.leaseUntilMs = 0
     if (record.upstreamId !== before.upstreamId) this.#renameUpstream(entry, before.upstreamId)
     const place = placeOfState(record)
-    const isAskedElsewhere = place === 'polled' && record.vendorAccount !== before.vendorAccount
+    const isAskedElsewhere = place === 'polled' && record.credentialId !== before.credentialId
     if (place === placeOfState(before) && !isAskedElsewhere) return
-    this.#leave(entry, before)
+    this.#unindex(entry, before)
     this.#enter(entry)
   }
 
   remove(entry: TaskEntry): void {
     const { id, accountId, upstreamId } = entry.record
-    this.#leave(entry, entry.record)
+    this.#unindex(entry, entry.record)
     this.#entries.delete(id)
     const account = this.#accounts.get(accountId)
     if (account === undefined) return
@@ -138,14 +138,14 @@ export class MemoryTaskTable {
   }
 
   #enter(entry: TaskEntry): void {
-    const { vendorAccount } = entry.record
+    const { credentialId } = entry.record
     switch (placeOfState(entry.record)) {
       case 'unpolled':
         this.#unpolled.add(entry)
         break
       case 'polled': {
-        const polled = this.#polled.get(vendorAccount)
-        if (polled === undefined) this.#polled.set(vendorAccount, new Set([entry]))
+        const polled = this.#polled.get(credentialId)
+        if (polled === undefined) this.#polled.set(credentialId, new Set([entry]))
         else polled.add(entry)
         break
       }
@@ -157,21 +157,21 @@ export class MemoryTaskTable {
     }
   }
 
-  #leave(entry: TaskEntry, before: TaskRecord): void {
+  #unindex(entry: TaskEntry, before: TaskRecord): void {
     const place = placeOfState(before)
     if (place === 'unpolled') this.#unpolled.delete(entry)
     else if (place === 'finished') this.#finished.delete(entry)
-    else this.#leavePolled(entry, before.vendorAccount)
+    else this.#removePolled(entry, before.credentialId)
   }
 
-  #leavePolled(entry: TaskEntry, vendorAccount: string): void {
-    const polled = this.#polled.get(vendorAccount)
+  #removePolled(entry: TaskEntry, credentialId: string): void {
+    const polled = this.#polled.get(credentialId)
     polled?.delete(entry)
-    if (polled?.size === 0) this.#polled.delete(vendorAccount)
+    if (polled?.size === 0) this.#polled.delete(credentialId)
   }
 }
 
-/** In which of the table's sets a task stands. */
+/** The table's set that contains a task. */
 function placeOfState({ state }: TaskRecord): 'unpolled' | 'polled' | 'finished' {
   if (state === 'queued' || state === 'in_progress') return 'polled'
   return OPEN_TASK_STATES.includes(state) ? 'unpolled' : 'finished'
@@ -186,7 +186,7 @@ function insertByAge(siblings: TaskEntry[], entry: TaskEntry): void {
 /** A new task is younger than all but those of the same moment: so many of the youngest are looked at first. */
 const YOUNGEST = 32
 
-/** Where a task of an account stands, or belongs, among all of them, oldest first. */
+/** Position of a task, or of a new one, among those of its account, oldest first. */
 function placeOf(siblings: readonly TaskEntry[], record: TaskRecord): number {
   const beforeYoungest = siblings.length - YOUNGEST
   const isYoung = beforeYoungest > 0 && isOlder(siblings[beforeYoungest - 1]!.record, record)

@@ -7,7 +7,7 @@ import type { MemoryWebhooks } from './memory-webhooks.ts'
 
 /** What tasks share with the rest of a memory store, so that a change and what follows from it are one step. */
 export interface MemoryTasksParts {
-  /** The one that the ledger writes to. */
+  /** The table that the ledger writes to. */
   readonly table: MemoryTaskTable
   readonly ledger: Ledger
   readonly claims: MemoryClaims
@@ -52,14 +52,14 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
       return true
     },
 
-    leaseDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
-      const left = Math.min(limit, budgets.left(vendorAccount, budget, nowMs))
+    leaseDue({ credentialId, nowMs, leaseUntilMs, limit, budget, id }) {
+      const left = Math.min(limit, budgets.left(credentialId, budget, nowMs))
       const timeOf = (entry: TaskEntry): number | undefined => {
         if (entry.leaseUntilMs > nowMs) return undefined
         return id === undefined ? entry.record.nextPollAtMs : nowMs
       }
-      const taken = longestOverdue(table.polled(vendorAccount, id), timeOf, nowMs, left)
-      budgets.count(vendorAccount, taken.length, budget.windowMs, nowMs)
+      const taken = longestOverdue(table.polled(credentialId, id), timeOf, nowMs, left)
+      budgets.count(credentialId, taken.length, budget.windowMs, nowMs)
       return lease(taken, leaseUntilMs)
     },
 
@@ -87,7 +87,7 @@ function lease(entries: readonly TaskEntry[], leaseUntilMs: number): readonly Ta
   return entries.map((entry) => entry.record)
 }
 
-/** The task with the members that have a value: undefined says nothing new, also where it is written out. */
+/** The task with the members that have a value: undefined means unchanged, even if it is written out. */
 function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
   return {
     id: task.id,
@@ -95,7 +95,7 @@ function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
     keyId: task.keyId,
     state: set.state ?? task.state,
     upstreamId: set.upstreamId ?? task.upstreamId,
-    vendorAccount: set.vendorAccount ?? task.vendorAccount,
+    credentialId: set.credentialId ?? task.credentialId,
     holdId: task.holdId,
     createdAtMs: task.createdAtMs,
     updatedAtMs: set.updatedAtMs ?? task.updatedAtMs,
@@ -115,17 +115,17 @@ class PollBudget {
   readonly #windows = new Map<string, Window>()
 
   /** What may still be leased. */
-  left(vendorAccount: string, budget: { readonly takes: number; readonly windowMs: number }, nowMs: number): number {
+  left(credentialId: string, budget: { readonly takes: number; readonly windowMs: number }, nowMs: number): number {
     const startMs = Math.floor(nowMs / budget.windowMs) * budget.windowMs
-    const window = this.#windows.get(vendorAccount)
+    const window = this.#windows.get(credentialId)
     return budget.takes - (window?.startMs === startMs ? window.taken : 0)
   }
 
-  count(vendorAccount: string, taken: number, windowMs: number, nowMs: number): void {
+  count(credentialId: string, taken: number, windowMs: number, nowMs: number): void {
     if (taken === 0) return
     const startMs = Math.floor(nowMs / windowMs) * windowMs
-    const window = this.#windows.get(vendorAccount)
+    const window = this.#windows.get(credentialId)
     if (window?.startMs === startMs) window.taken += taken
-    else this.#windows.set(vendorAccount, { startMs, taken })
+    else this.#windows.set(credentialId, { startMs, taken })
   }
 }

@@ -9,13 +9,13 @@ import { longestOverdue } from './map-scans.ts'
 
 /** Bounds of what is kept of messages. */
 export interface MemoryWebhooksOptions {
-  /** Most messages kept that wait no more, the oldest are dropped first; 10,000 when absent. */
+  /** Most finished messages kept, the oldest are dropped first; default 10,000. */
   readonly maxFinishedDeliveries?: number | undefined
 }
 
 /** Messages in this process, and the way in for those that the tasks of the same store cause. */
 export interface MemoryWebhooks extends WebhookStore {
-  /** Queues a message; one of the same id stays as it is. */
+  /** Queues a message; an existing one with the same id stays unchanged. */
   add(delivery: NewDelivery): void
   /** Does a message about a task wait for delivery? */
   isAnyPending(taskId: string): boolean
@@ -87,7 +87,8 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
       const entry = entries.get(id)
       if (entry === undefined) return
       const { delivery } = entry
-      // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
+      // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
+      // counts.
       const isLate = delivery.state !== 'pending' && state !== 'delivered'
       const attempts = [...delivery.attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
       entry.delivery = isLate ? { ...delivery, attempts } : { ...delivery, attempts, state, nextAttemptAtMs }

@@ -8,12 +8,12 @@ export function timeParameter(timeMs: number): string {
   return BigInt(Math.floor(timeMs)).toString()
 }
 
-/** Can this text stand in a column? U+0000 cannot (PostgreSQL, "Character Types"). */
+/** Can a column hold this text? U+0000 is not allowed (PostgreSQL, "Character Types"). */
 export function isStorable(text: string): boolean {
   return !text.includes('\u0000')
 }
 
-/** A text to look for that a caller chose, as a parameter: null, which equals nothing, where no column can hold it. */
+/** A caller's search text as a parameter: null, which equals nothing, if no column can hold it. */
 export function textParameter(text: string): string | null {
   return isStorable(text) ? text : null
 }

@@ -1,6 +1,6 @@
 import { systemClock } from '../../core/clock.ts'
 
-/** What a statement gives. */
+/** The result of a statement. */
 export interface PostgresResult {
   readonly rows: readonly unknown[]
 }
@@ -31,21 +31,21 @@ export interface PostgresTransactions extends PostgresSession {
 /** How the driver talks to the server. Rows are plain objects by column name. */
 export interface PostgresConnection {
   /**
-   * Runs one statement. Deadlocks and serialization failures are tried again, a few times; any other error is thrown as
-   * the client library gives it.
+   * Runs one statement. Deadlocks and serialization failures are retried a few times; any other error is thrown as the
+   * client library's.
    */
   run(text: string, values?: unknown[]): Promise<readonly PostgresRow[]>
   /** Runs several statements on one connection, all or none. Never tried again. */
   transaction<Value>(run: (session: PostgresSession) => Promise<Value>): Promise<Value>
-  /** Resolves when nothing is under way any more; what is begun afterwards is refused. */
+  /** Resolves when no statement is running; later ones are refused. */
   close(): Promise<void>
 }
 
-/** One row; the columns that the driver asks for are text, numbers, booleans, bytes or null. */
+/** One row. The driver selects only text, numbers, booleans, bytes and null. */
 export type PostgresRow = Readonly<Record<string, unknown>>
 
 const MAX_ATTEMPTS = 5
-/** Serialization failure and deadlock: the server undid everything and asks to try again (PostgreSQL, appendix A). */
+/** Serialization failure and deadlock: the server rolled back and asks to retry (PostgreSQL, appendix A). */
 const RETRYABLE = new Set(['40001', '40P01'])
 
 const watched = new WeakSet<object>()
@@ -98,7 +98,7 @@ export function codeOf(error: unknown): unknown {
 
 type Use<Value> = (session: PostgresSession) => PromiseLike<Value>
 
-/** Runs work on a connection of the pool, and gives the connection back, or throws it away when it may be broken. */
+/** Runs work on a connection of the pool, and returns the connection, or discards it if it may be broken. */
 function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>) => Promise<Value> {
   watchPool(pool)
   return (use) =>
@@ -116,7 +116,7 @@ function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>)
         reject(error)
       }
       const timer = systemClock.schedule(timeoutMs, () => fail(timeoutError(timeoutMs)))
-      // In a function of its own, so that a pool that throws is a rejection like any other.
+      // A separate function, so that a pool that throws becomes a rejection like any other.
       const connecting = (async () => pool.connect())()
       connecting
         .then((lent) => {
@@ -136,9 +136,8 @@ function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>)
 }
 
 /**
- * An error event without a listener would end the host's process. Nothing is lost by not looking at it: a statement under
- * way fails with the same error, the pool drops an idle connection by itself, and when the server is away, the next
- * statement says so.
+ * An error event without a listener would end the host's process. It can be ignored: a running statement fails with the
+ * same error, the pool drops an idle connection by itself, and the next statement reports an unavailable server.
  */
 function watchPool(pool: PostgresPool): void {
   if (watched.has(pool)) return

@@ -26,8 +26,8 @@ export type {
 /** Where the store keeps its tables. */
 export interface PostgresStoreOptions {
   /**
-   * A `Pool` of `pg`, or any object with `query(text, values)` and `transaction(run)`. It stays the host's: the store never
-   * ends it. A pool of its own keeps the host's slow statements from delaying money.
+   * A `Pool` of `pg`, or any object with `query(text, values)` and `transaction(run)`. The host owns it: the store never
+   * ends it. A separate pool keeps the host's slow statements from delaying billing.
    */
   readonly pool: PostgresPool | PostgresTransactions
   /** Schema of the tables, made when missing; `signalbox` when absent. */
@@ -45,9 +45,9 @@ const MAX_SCHEMA_BYTES = 63
  * Accounts, keys, holds, idempotency keys, tasks, messages and conversations in PostgreSQL 13 or newer, shared by any number
  * of processes and machines.
  *
- * Every change of money is one statement, and durable when its promise resolves, as far as `synchronous_commit` of the
- * server goes. Balances below zero are refused by a constraint, changes of the journal by a trigger. When the server is away,
- * calls are rejected with the client library's error, at the latest after `statementTimeoutMs`.
+ * Every change of money is one statement, and durable when its promise resolves, subject to the server's
+ * `synchronous_commit`. A constraint refuses balances below zero, and a trigger refuses changes of the journal. If the
+ * server is unavailable, calls reject with the client library's error, at the latest after `statementTimeoutMs`.
  *
  * @example
  * import pg from 'pg'
@@ -112,7 +112,7 @@ const PURGED_PER_SAVE = 2
 function postgresInteractions({ run }: PostgresConnection, schema: string): InteractionStore {
   return {
     async save(record) {
-      // What has expired goes as new comes, so that nothing else need run for it.
+      // Each insert deletes some expired rows, so no separate job is needed.
       await run(
         `WITH purged AS (
           DELETE FROM ${schema}.interactions WHERE (account_id, id) IN (

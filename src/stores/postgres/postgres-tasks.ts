@@ -81,13 +81,13 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       return row!['discarded'] as boolean
     },
 
-    async leaseDue({ vendorAccount, nowMs, leaseUntilMs, limit, budget, id }) {
+    async leaseDue({ credentialId, nowMs, leaseUntilMs, limit, budget, id }) {
       if (limit <= 0 || !isStorable(id ?? '')) return []
       const rows = await run(
         `SELECT ${SELECTED} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7)
           WITH ORDINALITY AS t ORDER BY t.ordinality`,
         [
-          vendorAccount,
+          credentialId,
           timeParameter(nowMs),
           timeParameter(leaseUntilMs),
           limit,
@@ -128,13 +128,13 @@ export function taskRequestOf(task: TaskRecord): object {
   }
 }
 
-/** New values as the function `change_task` reads them. Members that are undefined are left out of JSON text. */
+/** New values for the function `change_task`. Undefined members are absent from JSON text. */
 function setRequestOf(set: TaskChange['set']): object {
   const time = (timeMs: number | undefined) => (timeMs === undefined ? undefined : timeParameter(timeMs))
   return {
     state: set.state,
     upstream: set.upstreamId,
-    vendor_account: set.vendorAccount,
+    vendor_account: set.credentialId,
     updated: time(set.updatedAtMs),
     next_poll: time(set.nextPollAtMs),
     deadline: time(set.deadlineAtMs),

@@ -17,7 +17,8 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
     },
 
     async record(id, { attempt, state, nextAttemptAtMs }) {
-      // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
+      // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
+      // counts.
       await run(
         `UPDATE ${schema}.deliveries SET
           attempts = (attempts || $2::text)[greatest(1, cardinality(attempts) + 2 - ${MAX_ATTEMPTS_KEPT}):],

@@ -6,7 +6,7 @@ import type { RedisLink } from './redis-link.ts'
 import { localShare } from './redis-rate-limiter.ts'
 import { ACQUIRE, bucketKey, ENTER, RELEASE, RENEW } from './redis-scripts.ts'
 
-/** What the concurrency limiter is made of. */
+/** The parts of the concurrency limiter. */
 export interface RedisConcurrencyLimiterOptions {
   readonly link: RedisLink
   readonly prefix: string
@@ -29,8 +29,8 @@ interface KnownLease extends Lease {
 const MAX_OWED = 10_000
 
 /**
- * Leases shared through the server. All leases given here are counted here as well, so that a server which goes away or
- * comes back empty neither frees the places of requests under way nor keeps those of requests that are over.
+ * Leases shared through the server. Each process also counts its own leases. A server outage or restart therefore neither
+ * frees the slots of running requests nor keeps those of finished ones.
  */
 export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions): RedisConcurrencyLimiter {
   const { link, prefix, expectedInstances, clock } = options

@@ -37,15 +37,15 @@ export interface RedisLimits {
   close(): void
 }
 
-// By then a bucket without debt has filled up, and what a server lost no longer matters.
+// By then a bucket without debt is full, so lost server state has no effect.
 const REMEMBERED_MS = 60_000
 
 /**
- * Limits shared by all processes that use one server, Redis 5 or later or one that speaks like it. Every decision is one
- * script on the server, by the server's clock; the `nowMs` that callers give only says how long leases live.
+ * Limits shared by all processes on one server: Redis 5 or later, or a compatible one. Every decision is one script on the
+ * server, by the server's clock; the callers' `nowMs` only sets how long leases live.
  *
- * After an error or a missed deadline the server is not asked until it answers a probe. Meanwhile each process keeps its
- * part of the limits by itself: nothing waits, and with `expectedInstances` right no more than the limit passes.
+ * After an error or a missed deadline the server is not used until it answers a probe. Meanwhile each process enforces its
+ * share of the limits: nothing waits, and with a correct `expectedInstances` the total stays within the limit.
  *
  * @example
  * const limits = redisLimits({ client: new Redis(process.env.REDIS_URL), expectedInstances: 4 })
@@ -56,7 +56,7 @@ const REMEMBERED_MS = 60_000
  *   concurrencyLimiter: limits.concurrencyLimiter,
  * })
  *
- * @throws TypeError naming the option that is wrong.
+ * @throws TypeError naming the invalid option.
  */
 export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   const { client, prefix = 'signalbox:', expectedInstances = 1, deadlineMs = 50, clock = systemClock } = options
@@ -86,12 +86,12 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
     probe: PROBE,
     probeKey: (failedKey) => bucketKey(prefix, `probe:${tagOf(failedKey)}`),
     onDown({ reason, error }) {
-      logger.warn('shared limits cannot be reached; limits are kept by this process', { reason, error })
+      logger.warn('shared limits are unreachable; this process enforces its own share', { reason, error })
       emit({ type: 'limits-degraded', reason, error })
     },
     onUp(degradedMs) {
       wentUpAtMs = clock.now()
-      // Sent before any request can ask, so that the server counts what is under way.
+      // Sent before any request, so that the server counts the requests in progress.
       void concurrencyLimiter.reconcile()
       logger.info('limits are shared again', { degradedMs })
       emit({ type: 'limits-recovered', degradedMs })
@@ -103,7 +103,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   return { rateLimiter, concurrencyLimiter, close: () => link.close() }
 }
 
-/** What stands between the braces of a key. */
+/** The text between the braces of a key. */
 function tagOf(key: string): string {
   return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
 }

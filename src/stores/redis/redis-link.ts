@@ -13,14 +13,14 @@ export interface NamedClient {
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
-/** A connected client of the host. The gateway sends scripts through it and leaves its connection alone. */
+/** A connected client of the host. The gateway only sends scripts through it; the host manages its connection. */
 export type RedisClient = RowClient | NamedClient
 
-/** Runs one script and gives what it returned, as a list of whole numbers. */
+/** Runs one script and returns its result as a list of integers. */
 export type ScriptRunner = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<number[]>
 
 /**
- * Runs scripts by their hash. A server that does not have a script yet, or lost it in a restart, is sent its text.
+ * Runs scripts by their hash. If the server does not have a script, for example after a restart, its text is sent.
  * @throws TypeError when the client has no method to run scripts by hash.
  */
 export function scriptRunner(client: RedisClient): ScriptRunner {
@@ -54,20 +54,20 @@ function callsOf(client: RedisClient): { byHash: ScriptCall; byText: ScriptCall 
   throw new TypeError('redisLimits: client must have a method evalsha or evalSha')
 }
 
-/** Clients may be set up to give numbers as text. */
+/** Clients may be configured to return numbers as text. */
 function numbersOf(reply: unknown): number[] {
   const numbers = (Array.isArray(reply) ? reply : [reply]).map(Number)
-  if (numbers.some((value) => !Number.isFinite(value))) throw new TypeError('the server gave no numbers')
+  if (numbers.some((value) => !Number.isFinite(value))) throw new TypeError('the server did not return numbers')
   return numbers
 }
 
-/** Why the server is not asked for a while. */
+/** Why the server is currently unused. */
 export interface LinkFailure {
   readonly reason: 'deadline' | 'error'
   readonly error: unknown
 }
 
-/** What a link is made of. */
+/** The parts of a link. */
 export interface RedisLinkOptions {
   readonly run: ScriptRunner
   /** Longest time a call may take. */
@@ -82,9 +82,9 @@ export interface RedisLinkOptions {
 
 /** The way to a server that may be slow or gone. */
 export interface RedisLink {
-  /** False while the server is not asked; calls then give undefined at once. */
+  /** False while the server is not used; calls then return undefined at once. */
   readonly isUp: boolean
-  /** What the script returned; undefined when the server did not give it in time. Never rejects. A late reply is ignored. */
+  /** The script's result; undefined if the server did not answer in time. Never rejects. A late reply is ignored. */
   call(script: Script, keys: readonly string[], args: readonly string[]): Promise<readonly number[] | undefined>
   /** Stops trying. */
   close(): void
@@ -95,14 +95,14 @@ const PROBE_INTERVAL_MS = 200
 const MAX_PROBES_UNDER_WAY = 8
 
 /**
- * Puts a deadline on every call. The first call that fails takes the link down, so that a dead server costs one deadline
- * and not one for each request; it is up again when a probe, sent every 200 ms, is answered within the deadline.
+ * Puts a deadline on every call. The first failed call marks the link as down, so that a dead server costs one deadline and
+ * not one per request. It is up again when a probe, sent every 200 ms, is answered within the deadline.
  */
 export function redisLink(options: RedisLinkOptions): RedisLink {
   const { run, deadlineMs, clock } = options
   let isUp = true
   let isClosed = false
-  /** Counts how often the link went up. Failures of calls that began before the last time say nothing about now. */
+  /** Counts how often the link came up. Failures of calls that began before the last time are outdated. */
   let generation = 0
   let downSinceMs = 0
   let probesUnderWay = 0
@@ -140,7 +140,8 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
         probesUnderWay -= 1
         if (isUp || isClosed) return
         if (clock.now() - sentAtMs <= deadlineMs) goUp()
-        // A late answer may come from a client's queue after a reconnect: only a fresh probe tells how fast the server is.
+        // A late answer may come from a client's queue after a reconnect: only a new probe shows the server's current
+        // speed.
         else if (probesUnderWay === 0) sendProbe()
       },
       () => {

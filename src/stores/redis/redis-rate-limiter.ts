@@ -3,28 +3,27 @@ import type { BucketState, RateLimiter, RateTake } from '../rate-limiter.ts'
 import type { RedisLink } from './redis-link.ts'
 import { ADJUST, bucketKey, TAKE } from './redis-scripts.ts'
 
-/** What the rate limiter is made of. */
+/** The parts of the rate limiter. */
 export interface RedisRateLimiterOptions {
   readonly link: RedisLink
   readonly prefix: string
   readonly expectedInstances: number
-  /** True for a while after the server came back, when it may have lost its buckets. */
+  /** True for a while after the server returned, when it may have lost its buckets. */
   readonly mayHaveLostBuckets: () => boolean
 }
 
 const MINUTE_MS = 60_000
 
 /**
- * Limits shared through the server, with a share of them kept in this process for the time when it is away. Each answer of
- * the server is noted in the local share, so that losing the server grants no second burst; and a server that comes back
- * empty is told what the local share knows.
+ * Limits shared through the server, with a local share for outages. Each process mirrors the bucket levels in its share, so
+ * an outage grants no second burst. A server that returns empty is set from the local share.
  */
 export function redisRateLimiter(options: RedisRateLimiterOptions): RateLimiter {
   const { link, prefix, expectedInstances } = options
   const local = memoryRateLimiter()
   const shareOf = (take: RateTake): RateTake => localTake(take, expectedInstances)
 
-  /** A bucket is as empty here, in proportion, as it is for all. */
+  /** The local bucket is as empty, in proportion, as the shared one. */
   function assume(take: RateTake, resetMs: number, nowMs: number): void {
     const share = shareOf(take)
     local.assume({ ...share, amount: (resetMs / MINUTE_MS) * share.perMinute }, nowMs)

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
-/** A program that the server runs as one step, and the hash under which it knows it. */
+/** A script that the server runs atomically, and its hash. */
 export interface Script {
   readonly text: string
   readonly sha1: string
-  /** True for a script that is always sent whole, so that nothing sent after it can run before it. */
+  /** True for a script that is always sent in full, so that nothing sent after it can run before it. */
   readonly isSentWhole?: boolean
 }
 
@@ -48,8 +48,8 @@ end
 `
 
 /**
- * Takes from all buckets or from none. Arguments for each key: amount, limit per minute, size, and the level to assume when
- * the server knows nothing of the bucket.
+ * Takes from all buckets or from none. Arguments for each key: amount, limit per minute, size, and the level to assume if
+ * the server has no such bucket.
  * Gives the milliseconds to wait (0: taken), then for each key what is left and the milliseconds until it is full.
  */
 export const TAKE = script(`${BUCKETS}
@@ -119,8 +119,8 @@ return 1
 `)
 
 /**
- * Enters a lease that was given elsewhere, whatever the limit. Arguments: lease id, lifetime in milliseconds. Runs on servers
- * that have just started and know no hash; the requests that follow must find the lease counted.
+ * Enters a lease that was granted elsewhere, whatever the limit. Arguments: lease id, lifetime in milliseconds. Runs on
+ * servers that have just started and know no hash; later requests must find the lease counted.
  */
 export const ENTER: Script = {
   ...script(`${LEASES}
@@ -137,8 +137,8 @@ export const RELEASE = script(`return redis.call('ZREM', KEYS[1], ARGV[1])`)
 export const PROBE = script(`redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1`)
 
 /**
- * Name of the server's key for a bucket. In a cluster, buckets whose names agree behind their first colon
- * (`requests:key_1`, `tokens:key_1`) stand on one node, so that one script can take from all of them.
+ * Name of the server's key for a bucket. In a cluster, buckets with the same text after their first colon
+ * (`requests:key_1`, `tokens:key_1`) are on one node, so that one script can take from all of them.
  */
 export function bucketKey(prefix: string, bucket: string): string {
   return `${prefix}{${hashTag(bucket)}}:${bucket}`

@@ -10,7 +10,7 @@ import {
 /** Most operations in one transaction, so that the event loop is never kept for longer than some milliseconds. */
 const MAX_OPERATIONS = 512
 
-/** The lock is asked for again after a random time up to this. */
+/** A busy lock is retried after a random time up to this. */
 const MAX_RETRY_DELAY_MS = 5
 
 /** Writes that operations buffer inside their transaction, so that several go to the database together. */
@@ -34,10 +34,10 @@ interface Waiting {
 }
 
 /**
- * Group commit: the operations of one turn of the event loop share one transaction, and so one flush of the disk. None is
- * resolved before all of them are on the disk. An operation that throws is undone and rejected alone: the group is rolled
- * back and done again with a savepoint for each, which costs too much to be the rule. While another process writes, the
- * group waits without blocking this one.
+ * Group commit: the operations of one turn of the event loop share one transaction, and so one flush. None is resolved
+ * before all of them are on disk. If an operation throws, the group is rolled back and run again with a savepoint for each
+ * operation, so that only the failing one is rejected; savepoints are too expensive for every group. While another process
+ * writes, the group waits without blocking this one.
  */
 export class GroupCommit {
   readonly #database: SqliteDatabase
@@ -67,8 +67,8 @@ export class GroupCommit {
   }
 
   /**
-   * Runs a synchronous operation in the next group; resolves with what it returns once that is durable. It must do nothing
-   * but read and write the database, since it may be rolled back and run again.
+   * Runs a synchronous operation in the next group; resolves with its result once that is durable. It must only read and
+   * write the database, because it may be rolled back and run again.
    */
   write<Value>(operation: () => Value): Promise<Value> {
     return new Promise<Value>((resolve, reject) => {
@@ -77,7 +77,7 @@ export class GroupCommit {
     })
   }
 
-  /** Resolves once nothing waits any more. */
+  /** Resolves when nothing waits. */
   drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#idle.push(resolve)
@@ -107,7 +107,7 @@ export class GroupCommit {
     for (const resolve of idle) resolve()
   }
 
-  /** False when the lock was not to be had; then a later attempt is on its way, or all that waited was rejected. */
+  /** False if the lock was busy; then a retry is scheduled, or everything that waited was rejected. */
   #lock(): boolean {
     try {
       this.#begin.run()
@@ -139,7 +139,7 @@ export class GroupCommit {
         this.#rejectAll(group, error)
         return
       }
-      // Which operation it was, and why, comes out when the group is done again.
+      // The second run with savepoints finds the failing operation and its error.
       this.#needsSavepoints = true
       this.#waiting.unshift(...group)
       return
@@ -154,7 +154,7 @@ export class GroupCommit {
     for (const answer of answers) answer()
   }
 
-  /** Runs an operation so that it is undone alone when it throws. */
+  /** Runs an operation so that only it is undone if it throws. */
   #runAlone(waiting: Waiting): () => void {
     this.#savepoint.run()
     try {
@@ -186,7 +186,7 @@ export class GroupCommit {
   }
 }
 
-/** Runs an operation; gives what tells its caller, for after the commit. */
+/** Runs an operation; returns the callback for its caller, to be called after the commit. */
 function answerOf({ operation, resolve }: Waiting): () => void {
   const value = operation()
   return () => resolve(value)

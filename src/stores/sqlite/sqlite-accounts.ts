@@ -12,7 +12,7 @@ import {
 } from '../sql-rows.ts'
 import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Accounts, credits and journal, inside the transaction of whoever calls. */
+/** Accounts, credits and journal, inside the caller's transaction. */
 export type SqliteAccounts = Synchronous<
   Pick<Ledger, 'account' | 'createAccount' | 'credit' | 'entries' | 'updateAccount'>
 >
@@ -69,7 +69,7 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
   }
 }
 
-/** API keys, inside the transaction of whoever calls. */
+/** API keys, inside the caller's transaction. */
 export type SqliteKeys = Synchronous<KeyStore>
 
 /** Prepares the statements of {@link SqliteKeys}. */

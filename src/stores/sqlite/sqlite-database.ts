@@ -32,7 +32,7 @@ export interface SqliteDatabase {
 
 /**
  * Prepares a statement whose integers are read as bigint, so that amounts above 2^53 keep every digit.
- * @throws TypeError when the database offers no way to do so.
+ * @throws TypeError if the database has no way to do so.
  */
 export function prepareExact(database: SqliteDatabase, sql: string): SqliteStatement {
   const statement = database.prepare(sql)
@@ -45,13 +45,13 @@ export function prepareExact(database: SqliteDatabase, sql: string): SqliteState
   return statement
 }
 
-/** Rows that one call of the engine takes, most first. More than 16 gain little, and few lengths leave few statements to prepare. */
+/** Rows per call of the engine, largest first. More than 16 gain little, and few lengths need few prepared statements. */
 const ROWS_PER_CALL = [16, 4, 1] as const
 
 /**
- * Prepares a statement for many rows, to be run in as few calls as possible.
+ * Prepares a statement for many rows, to run in as few calls as possible.
  *
- * @param sqlFor gives the statement with a list of so many rows; what is bound once comes before the list.
+ * @param sqlFor returns the statement for this many rows; parameters bound once come before the list.
  */
 export function prepareRows(
   database: SqliteDatabase,
@@ -77,11 +77,12 @@ export function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('ROLLBACK')
   } catch {
-    // On a full disk and the like SQLite has rolled back already and refuses to do so again; the first error tells more.
+    // After errors such as a full disk SQLite has rolled back already, and a second rollback fails; the first error is the
+    // useful one.
   }
 }
 
-/** A time as a column of whole numbers takes it: clocks and options may give fractions of a millisecond. */
+/** A time for an integer column: clocks and options may have fractions of a millisecond. */
 export function wholeMilliseconds(timeMs: number): number {
   return Math.floor(timeMs)
 }
@@ -92,8 +93,7 @@ export function wholeMillisecondsOrNull(timeMs: number | undefined): number | nu
 }
 
 /**
- * What is wrong with a database. `locked`: another connection held it longer than the busy timeout. `failed`: anything that
- * has no name of its own here.
+ * The kind of database fault. `locked`: another connection held it longer than the busy timeout. `failed`: any other fault.
  */
 export type SqliteFault =
   | 'locked'
@@ -109,8 +109,8 @@ export type SqliteFault =
   | 'failed'
 
 /**
- * A database that cannot be used, in words for the operator: a caller of the gateway sees 503 and none of this. Whatever
- * was asked was not done, not even in part.
+ * A database that cannot be used, described for the operator; a caller of the gateway gets 503 without details. The failed
+ * operation had no effect, not even a partial one.
  */
 export class SqliteStoreError extends Error {
   // Bundlers rename classes; logs show this name.
@@ -146,12 +146,12 @@ function primaryCode(error: unknown): number | undefined {
   return FAULTS.find(([, name]) => name === primaryName)?.[0] ?? 1
 }
 
-/** Does another connection hold the lock? Such a call changed nothing and may be tried again. */
+/** Does another connection hold the lock? Such a call changed nothing and may be retried. */
 export function isBusy(error: unknown): boolean {
   return primaryCode(error) === 5
 }
 
-/** The error of an engine in words for the operator; errors that are not the engine's stay as they are. */
+/** An engine's error, described for the operator; other errors are returned unchanged. */
 export function explained(error: unknown, label: string): unknown {
   const code = primaryCode(error)
   if (code === undefined) return error

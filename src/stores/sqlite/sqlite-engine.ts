@@ -1,8 +1,8 @@
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 
 /**
- * Oldest SQLite that is trusted with money. Versions before it can damage a database in WAL mode when two connections write
- * and checkpoint at the same moment (SQLite, "Write-Ahead Logging", the WAL-reset bug; fixed in 3.51.3).
+ * Oldest safe SQLite version. Earlier ones can corrupt a database in WAL mode when two connections write and checkpoint at
+ * the same moment (SQLite, "Write-Ahead Logging", the WAL-reset bug; fixed in 3.51.3).
  */
 const OLDEST_SQLITE = '3.51.3'
 
@@ -46,7 +46,7 @@ function builtinEngine(): EngineModule | undefined {
 
 async function standInEngine(builtinVersion: string | undefined): Promise<EngineModule> {
   try {
-    // A variable, so that bundlers leave this import of an optional package alone.
+    // A variable, so that bundlers do not resolve this import of an optional package.
     const name: string = STAND_IN
     const loaded = (await import(/* @vite-ignore */ name)) as EngineModule & { readonly default?: EngineModule }
     return loaded.DatabaseSync === undefined && loaded.default !== undefined ? loaded.default : loaded

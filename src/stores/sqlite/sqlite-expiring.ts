@@ -11,7 +11,7 @@ import {
 } from '../sql-rows.ts'
 import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Idempotency keys, inside the transaction of whoever calls. */
+/** Idempotency keys, inside the caller's transaction. */
 export type SqliteClaims = ReturnType<typeof sqliteClaims>
 
 type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs'>
@@ -61,7 +61,7 @@ export function sqliteClaims(database: SqliteDatabase) {
   }
 }
 
-/** Counters of spending limits, inside the transaction of whoever calls. */
+/** Counters of spending caps, inside the caller's transaction. */
 export type SqliteSpending = ReturnType<typeof sqliteSpending>
 
 /** Prepares the statements of {@link SqliteSpending}. */
@@ -111,7 +111,7 @@ export function sqliteSpending(database: SqliteDatabase) {
 
 const PURGED_PER_SAVE = 2
 
-/** Owners of conversations, inside the transaction of whoever calls. */
+/** Owners of conversations, inside the caller's transaction. */
 export type SqliteInteractions = Synchronous<InteractionStore>
 
 /** Prepares the statements of {@link SqliteInteractions}. */
@@ -129,7 +129,7 @@ export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions
 
   return {
     save(record) {
-      // What has expired goes as new comes, so that nothing else need run for it.
+      // Each insert deletes some expired rows, so no separate job is needed.
       purge.run(record.createdAtMs)
       replace.run(...interactionValues(record, wholeMilliseconds))
     },
@@ -147,9 +147,9 @@ const ROWS_PER_STEP = 500
 const OUTCOME_RETENTION_MS = 60 * 60 * 1000
 
 /**
- * Prepares the deletion of rows that nobody needs any more: one bounded step, in the transaction of whoever calls.
+ * Prepares the deletion of obsolete rows: one bounded step, inside the caller's transaction.
  *
- * @returns a function that gives true once nothing is left to delete.
+ * @returns a function that returns true once nothing is left to delete.
  */
 export function sqlitePurge(database: SqliteDatabase): (nowMs: number) => boolean {
   const byKey = [

@@ -71,7 +71,7 @@ CREATE TABLE signalbox_interactions (
 CREATE INDEX signalbox_interactions_by_expiry ON signalbox_interactions (expires_at_ms);
 `
 
-/** What finds tasks to be purged, and when a message was asked for again; 0: never. */
+/** Indexes for tasks to be purged, and the time of the last resend; 0: never. */
 const RETENTION_MIGRATION = `
 CREATE INDEX signalbox_ended_tasks ON signalbox_tasks (updated_at_ms)
   WHERE state IN ('completed', 'failed', 'cancelled');
@@ -185,11 +185,11 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
 ]
 
 /**
- * Brings the schema up to date in one transaction; of many processes at once one does it, and the others find it done.
+ * Migrates the schema in one transaction; if several processes start together, one migrates.
  * @throws SqliteStoreError `schema_too_new` when newer code has written the database, which is left as it is.
  */
 export function migrate(database: SqliteDatabase, label: string, steps: readonly string[] = MIGRATIONS): void {
-  // Read first: a database that is up to date is not locked, one that is too new not touched.
+  // Reads first: an up-to-date database is not locked, and one that is too new is not touched.
   if (versionOf(database, label, steps.length) === steps.length) return
   database.exec('BEGIN IMMEDIATE')
   try {

@@ -31,7 +31,7 @@ export interface SqliteTables {
   readonly purge: ReturnType<typeof sqlitePurge>
 }
 
-/** An open database whose schema is up to date. */
+/** An open database with an up-to-date schema. */
 export interface SqliteSession {
   /** Runs in the next group; resolves once it is durable. */
   write<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
@@ -39,7 +39,7 @@ export interface SqliteSession {
   writeHolds<Value>(operation: (holds: SqliteHolds) => Value): Promise<Value>
   /** Reads what is committed. */
   read<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
-  /** Resolves once nothing waits to be written any more. */
+  /** Resolves when no write is waiting. */
   drained(): Promise<void>
 }
 
@@ -126,7 +126,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     void: async (holdId, nowMs) => session().writeHolds((holds) => holds.void(holdId, nowMs)),
     async expire(nowMs, limit) {
       const count = await session().writeHolds((holds) => holds.expire(nowMs, limit))
-      // Steps of their own, so that other writers and the event loop get their turn in between.
+      // Separate steps, so that other writers and the event loop run in between.
       for (let step = 0; step < MAX_PURGE_STEPS; step++) {
         if (await session().write(({ purge }) => purge(nowMs))) break
       }
@@ -136,7 +136,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
   }
 }
 
-/** Reads before it leases and purges: while there is nothing to do, no other writer waits for this one. */
+/** Reads before it leases and purges: without work it does not block other writers. */
 function tasksOn(session: () => SqliteSession): TaskStore {
   return {
     insert: async (task) => session().write(({ tasks }) => tasks.insert(task)),
@@ -177,7 +177,7 @@ function webhooksOn(session: () => SqliteSession): WebhookStore {
   }
 }
 
-/** What an `async` function does, without its own promise and turns of the queue around the one that it returns. */
+/** Like an `async` function, without the extra promise and microtasks around the returned one. */
 function asAsync<Value>(run: () => Promise<Value>): Promise<Value> {
   try {
     return run()

@@ -11,7 +11,9 @@ export { SqliteStoreError } from './sqlite-database.ts'
 /** Where the database is, and how long to wait for it. */
 export type SqliteStoreOptions = (
   | {
-      /** File of the database, made when it does not exist. `:memory:` keeps everything in this process and is for tests. */
+      /**
+       * File of the database, created if it does not exist. `:memory:` keeps everything in this process and is for tests.
+       */
       readonly path: string
       readonly database?: never
     }
@@ -82,7 +84,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
     async close() {
       if (isClosed) return
       isClosed = true
-      // A start that failed has told its own caller.
+      // The caller of the failed start already got the error.
       await starting?.catch(() => undefined)
       await session?.drained()
       if (options.database === undefined && database !== undefined) closeFile(database)
@@ -90,12 +92,12 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   }
 }
 
-/** Closes a file with everything in it: some engines leave the log beside it until their statements are collected. */
+/** Closes a file completely: some engines keep the log file until their statements are collected. */
 function closeFile(database: SqliteDatabase): void {
   try {
     database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
-    // The log is durable as it is, and the next start reads it.
+    // The log is already durable, and the next start reads it.
   } finally {
     database.close()
   }

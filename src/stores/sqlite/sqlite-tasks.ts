@@ -12,7 +12,7 @@ import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
 import type { SqliteWebhooks } from './sqlite-webhooks.ts'
 
-/** Prepares the writing down of a task; one of the same id stays as it is. */
+/** Prepares inserting a task; an existing one with the same id stays unchanged. */
 export function sqliteTaskInsert(database: SqliteDatabase): (task: TaskRecord) => void {
   const insert = database.prepare(
     `INSERT INTO signalbox_tasks (${TASK_COLUMNS}) VALUES (${listOf('?', 12)}) ON CONFLICT (id) DO NOTHING`,
@@ -20,7 +20,7 @@ export function sqliteTaskInsert(database: SqliteDatabase): (task: TaskRecord) =
   return (task) => void insert.run(...taskValues(task, wholeMilliseconds))
 }
 
-/** Long jobs, inside the transaction of whoever calls. */
+/** Tasks, inside the caller's transaction. */
 export interface SqliteTasks extends Synchronous<TaskStore> {
   /** Is there anything to lease, budget aside? */
   isAnyDue(query: DueQuery): boolean
@@ -45,7 +45,7 @@ export function sqliteTasks(
   const selectByUpstreamId = database.prepare(
     'SELECT * FROM signalbox_tasks WHERE account_id = ? AND upstream_id = ? ORDER BY created_at_ms DESC LIMIT 1',
   )
-  // By whether the page is bounded in front and behind.
+  // By whether the page has a lower and an upper bound.
   const selectPage = [false, true].map((hasAfter) =>
     [false, true].map((hasBefore) => preparePage(database, hasAfter, hasBefore)),
   )
@@ -58,7 +58,7 @@ export function sqliteTasks(
   )
   const remove = database.prepare(`DELETE FROM signalbox_tasks WHERE id = ? AND state = 'submitting' RETURNING hold_id`)
 
-  // What waits for its messages is passed over, so that it does not stand in the way of the rest.
+  // Tasks with waiting messages are skipped, so that they do not block the rest.
   const selectEnded = database.prepare(
     `SELECT id FROM signalbox_tasks AS task
      WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at_ms <= ? AND NOT EXISTS (
@@ -97,7 +97,7 @@ export function sqliteTasks(
       const row = update.get(
         set.state ?? null,
         set.upstreamId ?? null,
-        set.vendorAccount ?? null,
+        set.credentialId ?? null,
         wholeMillisecondsOrNull(set.updatedAtMs),
         wholeMillisecondsOrNull(set.nextPollAtMs),
         wholeMillisecondsOrNull(set.deadlineAtMs),
@@ -164,8 +164,8 @@ function sqliteTaskLeases(
        AND deadline_at_ms <= ? AND lease_until_ms <= ? ORDER BY deadline_at_ms LIMIT ?`,
   )
   const lease = database.prepare('UPDATE signalbox_tasks SET lease_until_ms = ? WHERE id = ?')
-  // A process whose clock lags a little counts in the window that others opened. One that begins later than the next was
-  // opened by a clock that was wrong.
+  // A process with a slow clock counts in the window that others opened. A window that begins later than the next one was
+  // opened by a wrong clock.
   const openWindow = database.prepare(
     `INSERT INTO signalbox_poll_budgets (vendor_account, window_start_ms, taken) VALUES (?, ?, 0)
      ON CONFLICT (vendor_account) DO UPDATE SET window_start_ms = excluded.window_start_ms, taken = 0
@@ -174,11 +174,11 @@ function sqliteTaskLeases(
   const selectTaken = database.prepare('SELECT taken FROM signalbox_poll_budgets WHERE vendor_account = ?')
   const countTaken = database.prepare('UPDATE signalbox_poll_budgets SET taken = taken + ? WHERE vendor_account = ?')
 
-  function due({ vendorAccount, nowMs, id }: DueQuery, limit: number): SqlRow[] {
+  function due({ credentialId, nowMs, id }: DueQuery, limit: number): SqlRow[] {
     const rows =
       id === undefined
-        ? selectDue.all(vendorAccount, nowMs, nowMs, limit)
-        : selectOne.all(vendorAccount, id, nowMs, limit)
+        ? selectDue.all(credentialId, nowMs, nowMs, limit)
+        : selectOne.all(credentialId, id, nowMs, limit)
     return rows as SqlRow[]
   }
 
@@ -192,12 +192,12 @@ function sqliteTaskLeases(
     isAnyDue: (query) => due(query, 1).length > 0,
 
     leaseDue(query) {
-      const { vendorAccount, nowMs, leaseUntilMs, limit, budget } = query
+      const { credentialId, nowMs, leaseUntilMs, limit, budget } = query
       const startMs = wholeMilliseconds(Math.floor(nowMs / budget.windowMs) * budget.windowMs)
-      openWindow.run(vendorAccount, startMs, budget.windowMs)
-      const { taken } = selectTaken.get(vendorAccount) as { readonly taken: number }
+      openWindow.run(credentialId, startMs, budget.windowMs)
+      const { taken } = selectTaken.get(credentialId) as { readonly taken: number }
       const rows = due(query, Math.max(0, Math.min(limit, budget.takes - taken)))
-      if (rows.length > 0) countTaken.run(rows.length, vendorAccount)
+      if (rows.length > 0) countTaken.run(rows.length, credentialId)
       return leased(rows, leaseUntilMs)
     },
 

@@ -14,9 +14,9 @@ interface AttemptsRow {
   readonly attempts: string
 }
 
-/** Messages and secrets, inside the transaction of whoever calls. */
+/** Messages and secrets, inside the caller's transaction. */
 export interface SqliteWebhooks extends Synchronous<WebhookStore> {
-  /** Queues a message; one of the same id stays as it is. */
+  /** Queues a message; an existing one with the same id stays unchanged. */
   add(delivery: NewDelivery): void
   /** Is there anything to lease? */
   isAnyDue(nowMs: number): boolean
@@ -72,7 +72,8 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
       if (row === undefined) return
       const attempts = [...(JSON.parse(row.attempts) as DeliveryAttempt[]), attempt].slice(-MAX_ATTEMPTS_KEPT)
       noteAttempt.run(JSON.stringify(attempts), id)
-      // An attempt that outlived its lease may report after another's: it reopens nothing, but success is success.
+      // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
+      // counts.
       if (row.state === 'pending' || state === 'delivered') setState.run(state, wholeMilliseconds(nextAttemptAtMs), id)
     },
 

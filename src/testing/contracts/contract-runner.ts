@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 
 /**
- * What a contract suite needs of a test runner. Vitest's and Jest's own functions fit; for `node:test` give
+ * The functions of a test runner that a contract suite needs. Vitest's and Jest's own fit; for `node:test` pass
  * `{ describe, it, expect: (actual) => ({ toEqual: (expected) => assert.deepStrictEqual(actual, expected) }) }`.
  */
 export interface ContractRunner {
@@ -12,20 +12,20 @@ export interface ContractRunner {
 
 /** How a suite gets a fresh, empty driver for each case. */
 export interface ContractSubject<Driver> {
-  /** Called once for each case; gives a driver that is started and holds nothing. */
+  /** Called once for each case; returns a started, empty driver. */
   create(): MaybePromise<Driver>
   /** Called with the driver when its case is over, whatever its outcome. */
   dispose?(driver: Driver): MaybePromise<void>
 }
 
-/** Time in a suite. Drivers that use the `nowMs` they are given need none; those with a clock of their own give it here. */
+/** Time in a suite. Drivers that use the given `nowMs` need none; those with their own clock pass it here. */
 export interface ContractClock {
   /** Unix milliseconds. */
   now(): number
   advance(milliseconds: number): MaybePromise<void>
 }
 
-/** A clock that moves only when it is told to. */
+/** A clock that moves only when `advance` is called. */
 export function standingClock(startMs = 1_750_000_000_000): ContractClock {
   let nowMs = startMs
   return {
@@ -36,7 +36,7 @@ export function standingClock(startMs = 1_750_000_000_000): ContractClock {
   }
 }
 
-/** Runs one case with a driver of its own. */
+/** Runs one case with its own driver. */
 export async function withDriver<Driver>(
   subject: ContractSubject<Driver>,
   body: (driver: Driver) => Promise<void>,

@@ -63,7 +63,7 @@ function exampleInteraction(overrides: Partial<InteractionRecord> = {}): Interac
     id: 'v1_one',
     accountId: ACCOUNT_ID,
     vendor: 'gemini',
-    vendorKey: 'f'.repeat(16),
+    credentialId: 'f'.repeat(16),
     upstreamId: 'interaction-1',
     model: 'gmn-3-pro-image',
     createdAtMs: EXAMPLE_NOW_MS,

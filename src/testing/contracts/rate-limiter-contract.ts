@@ -7,7 +7,7 @@ import {
   withDriver,
 } from './contract-runner.ts'
 
-/** A rate limiter under test; `clock` when it does not go by the `nowMs` it is given. */
+/** A rate limiter under test; pass `clock` if it does not use the given `nowMs`. */
 export interface RateLimiterSubject extends ContractSubject<RateLimiter> {
   readonly clock?: ContractClock
 }
@@ -133,7 +133,7 @@ function tokens(amount: number): RateTake {
   return { bucket: 'tokens:key_1', amount, perMinute: 60 }
 }
 
-/** A concurrency limiter under test; `clock` when it does not go by the `nowMs` it is given. */
+/** A concurrency limiter under test; pass `clock` if it does not use the given `nowMs`. */
 export interface ConcurrencyLimiterSubject extends ContractSubject<ConcurrencyLimiter> {
   readonly clock?: ContractClock
 }

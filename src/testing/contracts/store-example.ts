@@ -13,7 +13,7 @@ export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webh
 export const EXAMPLE_NOW_MS = 1_750_000_000_000
 export const ACCOUNT_ID = 'account_1'
 
-/** Makes the example account and gives it money. */
+/** Makes the example account and credits it. */
 export async function fundedLedger({ ledger }: LedgerStore, amount: bigint): Promise<void> {
   await ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
   await ledger.credit({ creditId: 'credit_1', accountId: ACCOUNT_ID, amount, description: 'start' }, EXAMPLE_NOW_MS)
@@ -56,7 +56,7 @@ export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
     keyId: 'key_1',
     state: 'queued',
     upstreamId: undefined,
-    vendorAccount: 'dashscope:1',
+    credentialId: 'dashscope:1',
     holdId: undefined,
     createdAtMs: EXAMPLE_NOW_MS,
     updatedAtMs: EXAMPLE_NOW_MS,

@@ -128,7 +128,7 @@ export function describeTaskChanges(
       expect(await store.tasks.change(acceptance, EXAMPLE_NOW_MS)).toEqual(true)
       expect(await store.tasks.find(ACCOUNT_ID, 'upstream-1')).toEqual({ ...task, ...acceptance.set })
       const details = { ...task.details, polls: 1, error: { code: 'c', message: 'm' } }
-      const set = { state: 'in_progress', vendorAccount: 'dashscope:2', deadlineAtMs: 5, details } as const
+      const set = { state: 'in_progress', credentialId: 'dashscope:2', deadlineAtMs: 5, details } as const
       expect(await store.tasks.change({ id: 'task_1', from: ['queued'], set }, EXAMPLE_NOW_MS)).toEqual(true)
       expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual({ ...task, ...acceptance.set, ...set })
     })
@@ -267,7 +267,7 @@ export const claim = exampleClaim()
 export const task = exampleTask({ state: 'submitting', holdId: 'hold_1' })
 export const reservation = exampleReservation({ amount: 400n, claim, task })
 
-/** The vendor has said yes. */
+/** The vendor has confirmed. */
 export const acceptance: TaskChange = {
   id: 'task_1',
   from: ['submitting'],

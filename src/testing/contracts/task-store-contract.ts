@@ -106,7 +106,7 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
   describeTaskSubmission(runner, subject)
   describeTaskChanges(runner, subject)
   describeTaskTaking(runner, subject)
-  describeTaskForgetting(runner, subject)
+  describeTaskRetention(runner, subject)
 }
 
 /** `task_1` is the oldest; `task_3` and `task_4` are of one moment. Not written in their order. */
@@ -139,7 +139,7 @@ export function describeTaskTaking(
   const idsOf = (tasks: readonly TaskRecord[]) => tasks.map(({ id }) => id)
   const dueIds = async ({ tasks }: TaskContractStore, query: Partial<DueQuery> = {}) => {
     const nowMs = query.nowMs ?? EXAMPLE_NOW_MS
-    const defaults = { vendorAccount: 'dashscope:1', nowMs, leaseUntilMs: nowMs + LEASE_MS, limit: 100 }
+    const defaults = { credentialId: 'dashscope:1', nowMs, leaseUntilMs: nowMs + LEASE_MS, limit: 100 }
     return idsOf(await tasks.leaseDue({ ...defaults, budget: { takes: 100, windowMs: 1_000 }, ...query }))
   }
   const overdueIds = async ({ tasks }: TaskContractStore, nowMs = EXAMPLE_NOW_MS, limit = 100) =>
@@ -154,20 +154,20 @@ export function describeTaskTaking(
       expect(await dueIds(store, { limit: 2 })).toEqual(['task_4', 'task_2'])
       const rest = { nowMs: EXAMPLE_NOW_MS, leaseUntilMs: EXAMPLE_NOW_MS + LEASE_MS, limit: 9 }
       const budget = { takes: 100, windowMs: 1_000 }
-      expect(await store.tasks.leaseDue({ ...rest, vendorAccount: 'dashscope:1', budget })).toEqual([dueTask()])
+      expect(await store.tasks.leaseDue({ ...rest, credentialId: 'dashscope:1', budget })).toEqual([dueTask()])
     })
 
     check('takes tasks of the vendor account only, and in a state that a vendor is asked about', async (store) => {
       for (const state of STATES) await store.tasks.insert(dueTask({ id: `task_${state}`, state }))
-      await store.tasks.insert(dueTask({ id: 'task_other', vendorAccount: 'dashscope:2' }))
+      await store.tasks.insert(dueTask({ id: 'task_other', credentialId: 'dashscope:2' }))
       expect((await dueIds(store)).sort()).toEqual(['task_in_progress', 'task_queued'])
-      expect(await dueIds(store, { vendorAccount: 'dashscope:2' })).toEqual(['task_other'])
+      expect(await dueIds(store, { credentialId: 'dashscope:2' })).toEqual(['task_other'])
     })
 
     check('takes a task no more that has ended or is asked about elsewhere', async (store) => {
       for (const id of ['task_1', 'task_2']) await store.tasks.insert(dueTask({ id }))
       await store.tasks.change({ id: 'task_1', from: ['queued'], set: { state: 'completed' } }, EXAMPLE_NOW_MS)
-      const set = { vendorAccount: 'dashscope:2' }
+      const set = { credentialId: 'dashscope:2' }
       await store.tasks.change({ id: 'task_2', from: ['queued'], set }, EXAMPLE_NOW_MS)
       expect(await dueIds(store)).toEqual([])
       expect(await dueIds(store, set)).toEqual(['task_2'])
@@ -191,12 +191,12 @@ export function describeTaskTaking(
 
     check('keeps to the budget of a window, for each vendor account of its own', async (store) => {
       for (let index = 1; index <= 5; index++) await store.tasks.insert(dueTask({ id: `task_${index}` }))
-      await store.tasks.insert(dueTask({ id: 'task_other', vendorAccount: 'dashscope:2' }))
+      await store.tasks.insert(dueTask({ id: 'task_other', credentialId: 'dashscope:2' }))
       const budget = { takes: 3, windowMs: 1_000 }
       expect((await dueIds(store, { budget, limit: 2 })).length).toEqual(2)
       expect((await dueIds(store, { budget, limit: 2 })).length).toEqual(1)
       expect(await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + 999 })).toEqual([])
-      expect(await dueIds(store, { budget, vendorAccount: 'dashscope:2' })).toEqual(['task_other'])
+      expect(await dueIds(store, { budget, credentialId: 'dashscope:2' })).toEqual(['task_other'])
       expect((await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + 1_000 })).length).toEqual(2)
       expect((await dueIds(store, { budget, nowMs: EXAMPLE_NOW_MS + LEASE_MS })).length).toEqual(3)
     })
@@ -231,7 +231,7 @@ export function describeTaskTaking(
       for (const id of ['task_queued', 'task_submitting', 'task_unknown', 'task_completed', 'task_9', '']) {
         expect(await dueIds(store, { id })).toEqual([])
       }
-      expect(await dueIds(store, { id: 'task_in_progress', vendorAccount: 'dashscope:2' })).toEqual([])
+      expect(await dueIds(store, { id: 'task_in_progress', credentialId: 'dashscope:2' })).toEqual([])
       expect(await dueIds(store, { id: 'task_in_progress' })).toEqual(['task_in_progress'])
     })
 
@@ -247,7 +247,7 @@ export function describeTaskTaking(
   describe('task store contract: deadlines', () => {
     check('takes open tasks of all vendor accounts whose deadline has passed, the longest first', async (store) => {
       for (const state of STATES) await store.tasks.insert(overdueTask({ id: `task_${state}`, state }))
-      const first = { deadlineAtMs: EXAMPLE_NOW_MS - 5, vendorAccount: 'dashscope:2' }
+      const first = { deadlineAtMs: EXAMPLE_NOW_MS - 5, credentialId: 'dashscope:2' }
       await store.tasks.insert(overdueTask({ id: 'task_first', ...first }))
       await store.tasks.insert(overdueTask({ id: 'task_later', deadlineAtMs: EXAMPLE_NOW_MS + 1 }))
       expect(await overdueIds(store, EXAMPLE_NOW_MS, 1)).toEqual(['task_first'])
@@ -286,7 +286,7 @@ function overdueTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
 }
 
 /** What is kept of tasks that have ended, and for how long. */
-export function describeTaskForgetting(
+export function describeTaskRetention(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<TaskContractStore>,
 ): void {
@@ -294,39 +294,39 @@ export function describeTaskForgetting(
     it(name, () => withDriver(subject, body))
   const idsOf = async ({ tasks }: TaskContractStore) =>
     (await tasks.list(ACCOUNT_ID, { limit: 100 })).tasks.map(({ id }) => id).sort()
-  const forget = ({ tasks }: TaskContractStore, changedUntilMs: number, limit = 100) =>
+  const purge = ({ tasks }: TaskContractStore, changedUntilMs: number, limit = 100) =>
     tasks.purge({ changedUntilMs, limit })
 
-  describe('task store contract: forgetting', () => {
-    check('forgets tasks that ended by then, in every final state, and no open one', async (store) => {
+  describe('task store contract: retention', () => {
+    check('deletes tasks that ended by then, in every final state, and no open one', async (store) => {
       for (const state of STATES) {
         await store.tasks.insert(exampleTask({ id: `task_${state}`, upstreamId: `upstream-${state}`, state }))
       }
       await store.tasks.insert(exampleTask({ id: 'task_later', state: 'failed', updatedAtMs: EXAMPLE_NOW_MS + 1 }))
-      expect(await forget(store, EXAMPLE_NOW_MS - 1)).toEqual(0)
-      expect(await forget(store, EXAMPLE_NOW_MS)).toEqual(3)
+      expect(await purge(store, EXAMPLE_NOW_MS - 1)).toEqual(0)
+      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(3)
       const left = ['task_in_progress', 'task_later', 'task_queued', 'task_submitting', 'task_unknown']
       expect(await idsOf(store)).toEqual(left)
       expect(await store.tasks.find(ACCOUNT_ID, 'task_completed')).toEqual(undefined)
       expect(await store.tasks.find(ACCOUNT_ID, 'upstream-completed')).toEqual(undefined)
-      expect(await forget(store, EXAMPLE_NOW_MS)).toEqual(0)
+      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(0)
     })
 
-    check('forgets at most as many as asked, the oldest first', async (store) => {
+    check('deletes at most as many as asked, the oldest first', async (store) => {
       for (const age of [3, 1, 2]) {
         const updatedAtMs = EXAMPLE_NOW_MS - age
         await store.tasks.insert(exampleTask({ id: `task_${age}`, state: 'completed', updatedAtMs }))
       }
-      expect(await forget(store, EXAMPLE_NOW_MS, 0)).toEqual(0)
-      expect(await forget(store, EXAMPLE_NOW_MS, 2)).toEqual(2)
+      expect(await purge(store, EXAMPLE_NOW_MS, 0)).toEqual(0)
+      expect(await purge(store, EXAMPLE_NOW_MS, 2)).toEqual(2)
       expect(await idsOf(store)).toEqual(['task_1'])
     })
 
-    check('forgets the messages about a task with it, and no others', async (store) => {
+    check('deletes the messages about a task with it, and no others', async (store) => {
       await ended(store, 'task_1', 'msg_1')
       await ended(store, 'task_2', 'msg_2', EXAMPLE_NOW_MS + 1)
       for (const id of ['msg_1', 'msg_2']) await delivered(store, id)
-      expect(await forget(store, EXAMPLE_NOW_MS)).toEqual(1)
+      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(1)
       expect(await store.webhooks.list(ACCOUNT_ID, 'task_1')).toEqual([])
       expect((await store.webhooks.list(ACCOUNT_ID, 'task_2')).map(({ id }) => id)).toEqual(['msg_2'])
       expect(await store.webhooks.resend(ACCOUNT_ID, 'msg_1', EXAMPLE_NOW_MS)).toEqual(false)
@@ -336,23 +336,23 @@ export function describeTaskForgetting(
       await ended(store, 'task_1', 'msg_1', EXAMPLE_NOW_MS - 2)
       await ended(store, 'task_2', 'msg_2', EXAMPLE_NOW_MS - 1)
       await delivered(store, 'msg_2')
-      expect(await forget(store, EXAMPLE_NOW_MS, 1)).toEqual(1)
+      expect(await purge(store, EXAMPLE_NOW_MS, 1)).toEqual(1)
       expect(await idsOf(store)).toEqual(['task_1'])
       await delivered(store, 'msg_1')
       await store.webhooks.resend(ACCOUNT_ID, 'msg_1', EXAMPLE_NOW_MS)
-      expect(await forget(store, EXAMPLE_NOW_MS)).toEqual(0)
+      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(0)
       await delivered(store, 'msg_1')
-      expect(await forget(store, EXAMPLE_NOW_MS)).toEqual(1)
+      expect(await purge(store, EXAMPLE_NOW_MS)).toEqual(1)
     })
 
-    check('forgets each task once, however many do it at once', async (store) => {
+    check('deletes each task once, however many do it at once', async (store) => {
       for (let index = 0; index < 40; index++) {
         await store.tasks.insert(exampleTask({ id: `task_${index}`, state: 'completed' }))
       }
-      const counts = await Promise.all(Array.from({ length: 10 }, async () => forget(store, EXAMPLE_NOW_MS, 5)))
-      let forgotten = counts.reduce((sum, count) => sum + count, 0)
-      forgotten += await forget(store, EXAMPLE_NOW_MS)
-      expect(forgotten).toEqual(40)
+      const counts = await Promise.all(Array.from({ length: 10 }, async () => purge(store, EXAMPLE_NOW_MS, 5)))
+      let deleted = counts.reduce((sum, count) => sum + count, 0)
+      deleted += await purge(store, EXAMPLE_NOW_MS)
+      expect(deleted).toEqual(40)
       expect(await idsOf(store)).toEqual([])
     })
   })

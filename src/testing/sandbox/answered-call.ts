@@ -14,7 +14,7 @@ import {
   type VendorErrors,
 } from './sandbox-operation.ts'
 
-/** What the stand-ins answer from. */
+/** The input of an operation's answer. */
 export interface AnswerSources {
   readonly operations: readonly SandboxOperation[]
   readonly faults: FaultQueue
@@ -112,7 +112,7 @@ export function replacedReply(
   return undefined
 }
 
-/** What a fault makes of the vendor's own answer before it is sent. */
+/** The vendor's answer with a fault applied, before it is sent. */
 export function damagedReply(reply: SandboxReply, faults: readonly Fault[], errors: VendorErrors): SandboxReply {
   if (reply.status !== 200) return reply
   if (faultOf(faults, 'empty') !== undefined) return { ...reply, pieces: [], streamed: false }

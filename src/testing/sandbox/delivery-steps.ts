@@ -12,14 +12,14 @@ export interface VendorConnection {
   write(bytes: Uint8Array): boolean
   /** Ends the answer cleanly. */
   end(): void
-  /** Breaks the connection, after the bytes written so far have left. */
+  /** Breaks the connection, after the bytes written so far were sent. */
   reset(): void
-  /** Breaks the connection as if it had never come about, where that can be shown. */
+  /** Breaks the connection as if it had never been made, if the transport can show that. */
   refuse(): void
-  /** Calls back when writing may go on after `write` returned false. One listener. */
+  /** Calls back when writing may resume after `write` returned false. One listener. */
   onDrain(listener: () => void): void
-  /** Calls back once when the caller leaves before the answer has ended. One listener. */
-  onLeave(listener: () => void): void
+  /** Calls back once if the caller disconnects before the answer has ended. One listener. */
+  onDisconnect(listener: () => void): void
 }
 
 /** Takes over a call that has arrived in full. */
@@ -32,7 +32,7 @@ export type DeliveryStep =
   | { readonly kind: 'wait'; readonly delayMs: number }
   /** Nothing more happens, and the connection stays. */
   | { readonly kind: 'hang' }
-  /** No connection comes about. */
+  /** No connection is made. */
   | { readonly kind: 'refuse' }
   /** The connection breaks. */
   | { readonly kind: 'reset' }
@@ -77,11 +77,11 @@ export function* deliverySteps(
 
 interface ShownBody {
   readonly pieces: readonly ReplyPiece[]
-  /** `cut`: ends cleanly though it is not whole, so that no length may be announced. */
+  /** `cut`: ends cleanly but incomplete, so that no length may be announced. */
   readonly ending: 'end' | 'cut' | 'hang' | 'reset' | 'endless'
 }
 
-/** How much of the body is sent, and what comes after it. */
+/** How much of the body is sent, and how it ends. */
 function shownBody(reply: SandboxReply, faults: readonly Fault[]): ShownBody {
   const hang = faultOf(faults, 'hang-body')
   if (hang !== undefined) return { pieces: beginning(reply, hang.events ?? 1), ending: 'hang' }
@@ -126,8 +126,8 @@ function* pieceSteps(piece: Uint8Array, faults: readonly Fault[]): Generator<Del
 }
 
 /**
- * Carries out the steps on a connection, waiting where they wait and where the connection is full.
- * @returns A function that stops it and its timer, for when the caller leaves.
+ * Runs the steps on a connection, with their waits and its backpressure.
+ * @returns A function that stops it and its timer, for when the caller disconnects.
  */
 export function playSteps(
   steps: Iterator<DeliveryStep, void, undefined>,

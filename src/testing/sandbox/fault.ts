@@ -1,19 +1,19 @@
 /**
- * Something that goes wrong at a vendor, on request. Two ways to ask for it:
+ * A simulated vendor fault. Two ways to request it:
  *
- * - `sandbox.fault({ kind: 'status', status: 503, times: 2 })` for the next calls that fit;
- * - a mark in the prompt or in the text to embed, so that any client can ask over HTTP: `[[fault:status=503]]`. The mark is
- *   written beside each kind below; further settings follow after commas. A mark counts in the user's last text only, and
- *   is not echoed. `times=N` lets a mark strike N times and then no more: `[[fault:status=503,times=1]]`.
+ * - `sandbox.fault({ kind: 'status', status: 503, times: 2 })` for the next matching calls;
+ * - a mark in the prompt or in the text to embed, for any client over HTTP: `[[fault:status=503]]`. Each kind below shows its
+ *   mark; further settings follow after commas. A mark counts only in the user's last text, and is not echoed. `times=N`
+ *   limits a mark to N calls: `[[fault:status=503,times=1]]`.
  *
- * Several marks in one text work together.
+ * Marks in one text can be combined.
  */
 export type Fault =
-  /** An error of this status in the vendor's own words. `[[fault:status=503]]`, `[[fault:status=429,retry-after=7]]` */
+  /** An error with this status and the vendor's own text. `[[fault:status=503]]`, `[[fault:status=429,retry-after=7]]` */
   | { readonly kind: 'status'; readonly status: number; readonly retryAfterSeconds?: number }
-  /** The operator's account is out of quota or money, as this vendor says it. `[[fault:quota]]` */
+  /** The operator's account is out of quota or money, with this vendor's error. `[[fault:quota]]` */
   | { readonly kind: 'quota' }
-  /** The key is not known, as this vendor says it. `[[fault:bad-key]]` */
+  /** The key is unknown, with this vendor's error. `[[fault:bad-key]]` */
   | { readonly kind: 'bad-key' }
   /** A 401 whose text repeats the whole key, for tests of redaction. `[[fault:leak-key]]` */
   | { readonly kind: 'leak-key' }
@@ -21,7 +21,7 @@ export type Fault =
   | { readonly kind: 'html'; readonly status: number }
   /** A 307 to another place. `[[fault:redirect]]`, `[[fault:redirect=http://127.0.0.1:9/]]` */
   | { readonly kind: 'redirect'; readonly location?: string }
-  /** The content filter strikes, as this vendor says it. `[[fault:blocked]]` */
+  /** The content filter blocks the answer, in this vendor's form. `[[fault:blocked]]` */
   | { readonly kind: 'blocked' }
   /** Every number of the usage report is replaced; a value in single quotes is text. `[[fault:usage=-1]]`, `[[fault:usage='12']]` */
   | { readonly kind: 'usage'; readonly value: number | string }
@@ -29,11 +29,13 @@ export type Fault =
   | { readonly kind: 'no-usage' }
   /** The answer begins later. `[[fault:delay=200]]` */
   | { readonly kind: 'delay'; readonly delayMs: number }
-  /** No answer ever comes. `[[fault:hang]]` */
+  /** The vendor never answers. `[[fault:hang]]` */
   | { readonly kind: 'hang' }
-  /** Headers and some of the body come (by default one event, or half of a whole body), then nothing more. `[[fault:hang-body=3]]` */
+  /**
+   * Headers and part of the body come (by default one event, or half of a JSON body), then nothing. `[[fault:hang-body=3]]`
+   */
   | { readonly kind: 'hang-body'; readonly events?: number }
-  /** No connection: in process, refused before a byte has left; over sockets it is reset. `[[fault:refuse]]` */
+  /** No connection: in process, refused before a byte was sent; over sockets it is reset. `[[fault:refuse]]` */
   | { readonly kind: 'refuse' }
   /** The connection is reset before the headers. `[[fault:reset]]` */
   | { readonly kind: 'reset' }
@@ -45,13 +47,13 @@ export type Fault =
   | { readonly kind: 'no-done' }
   /** An error event of the vendor after so many events (by default 1); a whole answer becomes 200 with an error in it. `[[fault:error-event=2]]` */
   | { readonly kind: 'error-event'; readonly events?: number }
-  /** 200, the usual content type, and bytes that mean nothing. `[[fault:garbage]]` */
+  /** 200, the usual content type, and random bytes. `[[fault:garbage]]` */
   | { readonly kind: 'garbage' }
   /** 200 with an empty body. `[[fault:empty]]` */
   | { readonly kind: 'empty' }
   /** The JSON of the body, or of the second event, breaks off, and the body ends cleanly. `[[fault:half-json]]` */
   | { readonly kind: 'half-json' }
-  /** The body goes on for ever: content events, or white space of a whole body (64 KiB at a time). `[[fault:endless]]` */
+  /** The body never ends: content events, or white space of a JSON body (64 KiB at a time). `[[fault:endless]]` */
   | { readonly kind: 'endless' }
   /** Milliseconds before each event of a stream. `[[fault:pace=20]]` */
   | { readonly kind: 'pace'; readonly delayMs: number }
@@ -83,7 +85,7 @@ export function faultOf<Kind extends FaultKind>(
   return faults.find((fault): fault is Extract<Fault, { kind: Kind }> => fault.kind === kind)
 }
 
-/** A fault mark as it stands in a text. */
+/** A fault mark in a text. */
 export interface FaultMark {
   /** The whole mark; marks with equal texts share one count of `times`. */
   readonly text: string
@@ -195,13 +197,13 @@ function httpStatus(value: string): number | undefined {
   return status !== undefined && status >= 200 && status <= 599 ? status : undefined
 }
 
-// Marks with `times` are counted by their text; the oldest are forgotten first.
+// Marks with `times` are counted by their text; the oldest are dropped first.
 const MAX_COUNTED_MARKS = 1000
 
 /** The faults that wait for calls. */
 export interface FaultQueue {
   add(fault: QueuedFault): void
-  /** The faults that strike this call: the oldest queued one that fits, and those marked in its text. */
+  /** The faults of this call: the oldest queued one that matches, and those marked in its text. */
   take(vendor: string, operation: string, promptText: string): Fault[]
   clear(): void
 }

@@ -9,15 +9,15 @@ import type {
 import type { CallReceiver, VendorConnection } from './delivery-steps.ts'
 import type { IncomingCall } from './sandbox-operation.ts'
 
-/** A transport that ends in this process, without sockets; and the calls it has under way. */
+/** A transport within this process, without sockets, with a list of its running calls. */
 export interface MemoryTransport extends Transport {
-  /** Calls under way. */
+  /** Running calls. */
   readonly open: number
-  /** Breaks all calls under way. */
+  /** Breaks all running calls. */
   resetAll(): void
 }
 
-/** Makes a transport whose every call, whatever its origin, goes to `receive`. Keeps both time-outs of the contract. */
+/** Makes a transport that passes every call, for any origin, to `receive`. Applies both timeouts of the contract. */
 export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTransport {
   const open = new Set<MemoryCall>()
   let whenIdle: (() => void)[] = []
@@ -37,7 +37,7 @@ export function memoryTransport(receive: CallReceiver, clock: Clock): MemoryTran
     send(request, handler) {
       const call = new MemoryCall(request, handler, clock, ended)
       open.add(call)
-      // A later turn, because nothing may be called back before this method has returned.
+      // A later turn: callbacks must not run before this method has returned.
       setImmediate(() => call.begin(receive))
       return call
     },
@@ -60,7 +60,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   #isOver = false
   #timer: Timer | undefined
   #drain: (() => void) | undefined
-  #leave: (() => void) | undefined
+  #onDisconnect: (() => void) | undefined
 
   constructor(request: TransportRequest, handler: TransportHandler, clock: Clock, onEnded: (call: MemoryCall) => void) {
     this.#request = request
@@ -76,7 +76,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   }
 
   abort(): void {
-    this.#leaveWith('aborted', 'the call was aborted')
+    this.#failWith('aborted', 'the call was aborted')
   }
 
   pause(): void {
@@ -87,7 +87,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
-    // A later turn, because the contract's callbacks never come from inside a call of the control.
+    // A later turn: the contract's callbacks never run inside a call of the control.
     queueMicrotask(() => {
       this.#flush()
       if (!this.#isFull || this.#waiting.length > 0 || this.closed) return
@@ -135,8 +135,8 @@ export class MemoryCall implements TransportControl, VendorConnection {
     this.#drain = listener
   }
 
-  onLeave(listener: () => void): void {
-    this.#leave = listener
+  onDisconnect(listener: () => void): void {
+    this.#onDisconnect = listener
   }
 
   /** Hands over what waits, as long as the caller takes it. */
@@ -154,21 +154,21 @@ export class MemoryCall implements TransportControl, VendorConnection {
     }
   }
 
-  /** Starts the time-out of the present phase anew. */
+  /** Restarts the timeout of the current phase. */
   #watch(): void {
     this.#timer?.cancel()
     const limitMs = this.#hasHead ? this.#request.idleTimeoutMs : this.#request.firstByteTimeoutMs
-    this.#timer = this.#clock.schedule(limitMs, () => this.#leaveWith('timeout', `nothing came within ${limitMs} ms`))
+    this.#timer = this.#clock.schedule(limitMs, () => this.#failWith('timeout', `nothing came within ${limitMs} ms`))
   }
 
-  #leaveWith(kind: 'aborted' | 'timeout', text: string): void {
+  #failWith(kind: 'aborted' | 'timeout', text: string): void {
     if (this.#isOver) return
     const vendorWasBusy = !this.closed
     this.closed = true
     this.#isOver = true
     this.#waiting = []
     this.#timer?.cancel()
-    if (vendorWasBusy) this.#leave?.()
+    if (vendorWasBusy) this.#onDisconnect?.()
     queueMicrotask(() => {
       this.#onEnded(this)
       this.#handler.onFailure({ phase: this.#phase(), kind, error: new Error(text) })

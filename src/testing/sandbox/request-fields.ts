@@ -28,7 +28,7 @@ export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** A row of a vendor's table: which values a field takes, and the vendor's words for any other. */
+/** A row of a vendor's table: the accepted values of a field, and the vendor's error for any other. */
 export interface FieldRule {
   readonly field: string
   readonly takes: (value: unknown) => boolean
@@ -40,7 +40,7 @@ export function rule(field: string, takes: FieldRule['takes'], text: FieldRule['
   return { field, takes, text }
 }
 
-/** Refuses the first field, in the order of the rows, that is given with a value it does not take. `refuse` throws. */
+/** Refuses the first field, in the order of the rows, with an unaccepted value. `refuse` throws. */
 export function checkFields(
   fields: Fields,
   rules: readonly FieldRule[],
@@ -72,7 +72,7 @@ export function ofType(type: 'string' | 'number' | 'boolean'): FieldRule['takes'
   return (value) => typeof value === type
 }
 
-/** Takes nothing. */
+/** Accepts no value. */
 export function nothing(): boolean {
   return false
 }

@@ -19,11 +19,11 @@ export interface SandboxCall {
   readonly headers: Readonly<Record<string, string>>
   /** The parsed JSON; undefined when the body is empty or no JSON, such as a form. */
   readonly body: unknown
-  /** The body as it came. */
+  /** The original body. */
   readonly bytes: Uint8Array
 }
 
-/** The parts of a call that come from the network. */
+/** The parts of a call from the network. */
 export type IncomingCall = Omit<SandboxCall, 'vendor' | 'operation' | 'body'>
 
 /** The credential of a call, in whichever header or query field a vendor reads it; empty when there is none. */
@@ -38,7 +38,7 @@ export function credentialOf(call: Pick<SandboxCall, 'headers' | 'query'>): stri
   ).trim()
 }
 
-/** A part of a body: text, or bytes as they are. */
+/** A part of a body: text, or bytes. */
 export type ReplyPiece = string | Uint8Array
 
 /** An answer before any fault has touched its delivery. */
@@ -46,44 +46,44 @@ export interface SandboxReply {
   readonly status: number
   /** Flat list: name, value, name, value; lower-case names. */
   readonly headers: readonly string[]
-  /** The body. Of a stream: one piece for each event, the last one being what tells the client that all has arrived. */
+  /** The body. For a stream: one entry per event; the last one tells the client that the stream is complete. */
   readonly pieces: readonly ReplyPiece[]
   readonly streamed: boolean
   /** A content event that an endless stream repeats. */
   readonly filler?: string
 }
 
-/** What an operation needs besides the call. */
+/** The inputs of an operation besides the call. */
 export interface AnswerContext {
   readonly nowMs: number
   /** 24 hexadecimal digits made from the body, so that equal calls get equal answers. */
   readonly id: string
-  /** The content filter of the vendor shall strike. */
+  /** Apply the vendor's content filter. */
   readonly blocked: boolean
   /** Passes a usage object through the `usage` and `no-usage` faults; undefined when it must be left out. */
   usage<Report extends object>(report: Report): Report | undefined
 }
 
-/** How a vendor words its errors. Statuses are those of the HTTP answer. */
+/** A vendor's error format. Statuses are those of the HTTP answer. */
 export interface VendorErrors {
   /** The vendor's body for a status, with its usual text unless a message is given. */
   status(status: number, message?: string, retryAfterSeconds?: number): SandboxReply
   /** The operator's account is out of quota or money. */
   quota(): SandboxReply
-  /** The credential is not one the vendor knows. */
+  /** The vendor does not know the credential. */
   badKey(): SandboxReply
   /** An error inside a stream that began with 200. */
   streamEvent(): string
 }
 
-/** One operation of one vendor: a file of its own, listed in `operations.ts`. */
+/** One operation of one vendor: a separate file, listed in `operations.ts`. */
 export interface SandboxOperation {
   readonly vendor: string
   readonly operation: string
   readonly errors: VendorErrors
   /**
-   * False where calls have no JSON body, such as a form, or a file that is fetched: `answer` then gets calls whose `body` is
-   * undefined. True by default: such calls are refused with the vendor's 400.
+   * False for calls without a JSON body, such as a form, or a file download: `answer` then gets calls whose `body` is
+   * undefined. Default true: such calls are refused with the vendor's 400.
    */
   readonly needsJson?: boolean
   /** Is this call for me? Called in the order of the list. */

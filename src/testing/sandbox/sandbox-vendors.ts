@@ -19,7 +19,7 @@ import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-oper
 import { type SocketServer, socketServer } from './socket-server.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 
-/** What the stand-ins can do. The first operation that takes a call answers it, so Voyage stands before OpenAI. */
+/** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
   VOYAGE_EMBEDDINGS,
@@ -60,7 +60,7 @@ export interface Sandbox {
   listen(port?: number): Promise<{ origin: string; port: number }>
   /** Cuts every connection and stops listening. Safe to call twice. */
   close(): Promise<void>
-  /** A transport whose calls are answered in process, whatever their origin. */
+  /** A transport whose calls are answered in process, for any origin. */
   transport(): Transport
   /** The calls received, oldest first; the newest 1000 unless set otherwise. */
   readonly requests: readonly SandboxCall[]
@@ -70,32 +70,29 @@ export interface Sandbox {
   readonly openConnections: number
   /** Calls that are being answered now. */
   readonly openCalls: number
-  /** How many callers left before their answer had ended. */
+  /** Number of callers that disconnected before their answer had ended. */
   readonly aborted: number
   /** Unix milliseconds at which the oldest departure not yet handed out, or the next one, was seen. */
   nextAbort(): Promise<number>
   /**
-   * The most queries of video tasks that one key made within any second of the clock, refused ones included and those that
-   * `fault` struck left out. The vendor refuses from the 21st on.
+   * The most polls of video tasks by one key within any second of the clock. Refused ones count; those hit by `fault` do
+   * not. The vendor refuses from the 21st on.
    */
   readonly mostTaskQueriesPerSecond: number
   /** Lets the next call that fits go wrong. The oldest fitting fault strikes first, one for each call. */
   fault(fault: QueuedFault): void
-  /**
-   * Forgets faults, received calls, departures and counts. Calls under way go on, and so do video tasks: a vendor does not
-   * forget them either.
-   */
+  /** Clears faults, received calls, disconnects and counts. Running calls and video tasks continue, as at a vendor. */
   reset(): void
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope and Voyage. They speak the vendors' real wire formats,
- * refuse what the vendors refuse, answer always the same, and fail on request (see `Fault`).
+ * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope and Voyage. They use the vendors' real wire formats,
+ * refuse the same requests, answer deterministically, and fail on request (see `Fault`).
  *
  * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their
- * results, fills JSON schemas, and thinks when it is asked to. Prompt tokens are a quarter of the prompt's bytes, rounded
- * up; each word of the answer is one token. The word `cached` in a prompt makes half of it a cache read, `cache-write` a
- * quarter of it a cache write. Videos become ready by the clock and are steered by marks such as `[[video:fail]]`.
+ * results, fills JSON schemas, and thinks on request. Prompt tokens are a quarter of the prompt's bytes, rounded up; each
+ * word of the answer is one token. The word `cached` in a prompt makes half of it a cache read, `cache-write` a quarter of
+ * it a cache write. Videos become ready by the clock; marks such as `[[video:fail]]` steer them.
  *
  * @example
  * const sandbox = sandboxVendors()
@@ -123,7 +120,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
     for (const earlier of inProgress) if (earlier.closed) inProgress.delete(earlier)
     inProgress.add(connection)
     const stop = playSteps(steps, connection, clock)
-    connection.onLeave(() => {
+    connection.onDisconnect(() => {
       stop()
       aborted++
       departures.push(Date.now())
@@ -174,15 +171,15 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
   }
 }
 
-// A test that never asks for its happenings must not make the list grow without end.
+// Without a limit the list would grow in a test that never takes its items.
 const MAX_KEPT = 10_000
 
-/** Things that happen, each handed to one asker, whichever of the two comes first. */
+/** A queue of items for one taker each; items and takers may arrive in any order. */
 export interface AwaitableQueue<Item> {
   push(item: Item): void
-  /** The oldest item that nobody has taken, or the next one to come. */
+  /** The oldest item that was not taken, or the next one to come. */
   next(): Promise<Item>
-  /** Forgets the items that nobody has taken. */
+  /** Drops the items that were not taken. */
   clear(): void
 }
 

@@ -12,7 +12,7 @@ export interface SocketServer {
   close(): Promise<void>
 }
 
-// Longer than clients keep connections, so that no connection ends just as it is used again.
+// Longer than clients keep connections, so that no connection ends while it is reused.
 const KEEP_ALIVE_MS = 120_000
 
 /** Listens on a port of 127.0.0.1; 0 takes a free one. Rejects when the port cannot be had. */
@@ -70,14 +70,14 @@ function readCall(request: IncomingMessage, response: ServerResponse, receive: C
       new SocketConnection(response),
     )
   })
-  // A caller that leaves while it sends has not made a call; without a listener the error would end the process.
+  // A caller that disconnects while it sends has not made a call; without a listener the error would end the process.
   request.on('error', () => response.destroy())
 }
 
 /** A connection over a socket. */
 class SocketConnection implements VendorConnection {
   readonly #response: ServerResponse
-  #leave: (() => void) | undefined
+  #onDisconnect: (() => void) | undefined
   #isEnded = false
 
   constructor(response: ServerResponse) {
@@ -87,7 +87,7 @@ class SocketConnection implements VendorConnection {
     response.on('close', () => {
       if (this.#isEnded) return
       this.#isEnded = true
-      this.#leave?.()
+      this.#onDisconnect?.()
     })
   }
 
@@ -98,7 +98,7 @@ class SocketConnection implements VendorConnection {
   head(status: number, headers: readonly string[]): void {
     if (this.#isEnded) return
     this.#response.writeHead(status, [...headers])
-    // Headers leave at once, as a vendor's do, even when the first piece of the body comes later.
+    // Headers are sent at once, as a vendor does, even if the first bytes of the body come later.
     this.#response.flushHeaders()
   }
 
@@ -129,7 +129,7 @@ class SocketConnection implements VendorConnection {
     this.#response.on('drain', listener)
   }
 
-  onLeave(listener: () => void): void {
-    this.#leave = listener
+  onDisconnect(listener: () => void): void {
+    this.#onDisconnect = listener
   }
 }

@@ -19,7 +19,7 @@ export interface AnthropicOptions {
 }
 
 /**
- * Anthropic: its Messages API, for callers who speak it themselves and, by translation, for chat.
+ * Anthropic: its Messages API, passed through for Messages callers and translated for chat.
  * @throws TypeError when `baseURL` is not an http(s) URL.
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {

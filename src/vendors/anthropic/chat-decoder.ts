@@ -10,8 +10,8 @@ import { messagesStreamError } from './error-from.ts'
 import { expectedAnswerTool } from './tools-to-wire.ts'
 
 /**
- * Reads a streamed Messages answer (Anthropic, "Streaming messages"). Events are told apart by the `type` in their data;
- * nothing is given out after an error or after the end.
+ * Reads a streamed Messages answer (Anthropic, "Streaming messages"). The `type` in the data identifies an event; nothing
+ * is returned after an error or after the end.
  * @param apiKeys Removed from the text of an error inside the stream.
  */
 export function chatDecoder(

@@ -70,7 +70,7 @@ export class AnswerReader {
     return normalisedUsage(this.#counts)
   }
 
-  /** Takes one event. Unknown ones, and `ping`, are skipped, as the vendor asks of its readers. */
+  /** Takes one event. Unknown ones, and `ping`, are skipped, as the vendor requires. */
   read(event: MessagesEvent): void {
     switch (event['type']) {
       case 'message_start':
@@ -105,7 +105,7 @@ export class AnswerReader {
   }
 
   #startBlock(index: unknown, start: MessagesEvent): void {
-    // An index that comes again begins another block.
+    // A repeated index begins another block.
     this.#closeBlock(index)
     this.#open('')
     this.#blocks.set(index, this.#openedBlock(start))
@@ -172,7 +172,7 @@ export class AnswerReader {
     this.#refusal = refusalText(delta['stop_details']) ?? this.#refusal
   }
 
-  // The reason is given at the very end: several message_delta events may come, and the last one counts.
+  // The reason is written at the end: several message_delta events may come, and the last one counts.
   #finish(): void {
     this.#open('')
     for (const index of [...this.#blocks.keys()]) this.#closeBlock(index)
@@ -182,7 +182,7 @@ export class AnswerReader {
   }
 }
 
-// The start carries an empty object, and a tool without arguments sends nothing more.
+// The start carries an empty object, and a tool without arguments sends no deltas.
 function inputJson(startInput: unknown): string {
   return isJsonObject(startInput) ? JSON.stringify(startInput) : '{}'
 }
@@ -206,8 +206,8 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ])
 
 /**
- * Maps a `stop_reason`; an unknown one is a plain stop, its word never leaves. A stop with tool calls is `tool_calls` whatever
- * the vendor says, because agents act on nothing else; `tool_use` without any is a JSON answer that came through a tool.
+ * Maps a `stop_reason`; an unknown one becomes `stop`. A stop with tool calls is always `tool_calls`, because agents act on
+ * nothing else; `tool_use` without any is a JSON answer that came through a tool.
  */
 function finishReason(stopReason: unknown, hasToolCalls: boolean): FinishReason {
   const reason = FINISH_REASONS.get(stopReason) ?? 'stop'

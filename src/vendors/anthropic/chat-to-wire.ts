@@ -178,8 +178,8 @@ function userIdFor(request: ChatRequest, report: (field: string) => void): strin
 }
 
 /**
- * Maps `temperature` (0 to 2 in chat, cut to 1 here) and `top_p`. Of the two the models take one; temperature wins. Reports
- * what is cut or left out.
+ * Maps `temperature` (0 to 2 in chat, at most 1 here) and `top_p`. The models take one of the two; temperature wins.
+ * Reports lowered and dropped values.
  */
 function samplingToWire(
   { temperature, top_p: topP }: ChatRequest,

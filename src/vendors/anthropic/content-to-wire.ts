@@ -47,10 +47,10 @@ export interface ToolResultBlock {
 /** What a tool result may hold. */
 export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock
 
-/** What a user turn may hold; tool results stand before everything else. */
+/** Content of a user turn; tool results come first. */
 export type UserBlock = TextBlock | ImageBlock | DocumentBlock | ToolResultBlock
 
-/** What an assistant turn may hold; tool uses stand after everything else of their message. */
+/** Content of an assistant turn; the tool uses of a message come last. */
 export type AssistantBlock = TextBlock | ToolUseBlock | ThinkingBlock
 
 /** Content of a chat message: what `content` may be. */

@@ -54,12 +54,12 @@ const LOST_FIELDS = ['name', 'audio', 'function_call'] as const
 const FORBIDDEN_ID_CHARACTERS = /[^a-zA-Z0-9_-]/g
 
 /**
- * Converts the messages of a chat. Tool results stand first in the user turn that follows their calls. What the API refuses is
- * patched, and nothing is lost: a call without a result gets one that says so, a result without its call becomes text.
- * A system message between two turns stands behind the user turn it came with, the one place that the API allows; without such
- * a turn it goes to the front.
- * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the message or part, or `messages` when nothing
- *   is left to answer or the model does not continue an assistant turn.
+ * Converts the messages of a chat. Tool results come first in the user turn after their calls. Conversations that the API
+ * refuses are repaired without losing content: a call without a result gets a placeholder result, and a result without its
+ * call becomes text. A system message between two turns goes after the user turn next to it, the only place that the API
+ * allows; without such a turn it goes to the front.
+ * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the message or part, or `messages` if nothing
+ *   remains to answer or the model does not continue an assistant turn.
  */
 export function conversationToWire(
   messages: readonly ChatMessage[],
@@ -192,8 +192,8 @@ function closedTurns(open: OpenTurn[], system: string[]): Conversation {
 }
 
 /**
- * Makes a conversation one that the model will answer. One of system text alone becomes a user turn. One that ends with an
- * assistant turn asks the model to continue it, which only some models do; blanks at its end are then removed.
+ * Makes a conversation that the model can answer. System text alone becomes a user turn. A final assistant turn asks the
+ * model to continue it, which only some models do; its trailing white space is then removed.
  */
 function answerable(conversation: Conversation, abilities: ModelAbilities): Conversation {
   const { system, turns } = conversation
@@ -223,8 +223,8 @@ export function endsWithPrefill(turns: readonly MessagesTurn[]): boolean {
 }
 
 /**
- * True when the conversation stands in the middle of a tool loop whose assistant turn does not begin with a thinking block.
- * The API then refuses a thinking budget (Anthropic, "Extended thinking", tool use).
+ * True if the conversation is inside a tool loop whose assistant turn does not begin with a thinking block. The API then
+ * refuses a thinking budget (Anthropic, "Extended thinking", tool use).
  */
 export function loopLacksThinking(turns: readonly MessagesTurn[]): boolean {
   const assistant = turns.findLast((turn) => turn.role === 'assistant')
@@ -260,7 +260,7 @@ class CallAnswers {
     return true
   }
 
-  /** One result for each call, in the order of the calls. A call without a result gets one that says so. */
+  /** One result for each call, in the order of the calls. A call without a result gets a placeholder. */
   blocks(): ToolResultBlock[] {
     return this.#calls.map(
       (call) =>

@@ -33,17 +33,17 @@ const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map([
   [504, 'timeout'],
 ] satisfies [number, FailureKind][])
 
-// The vendor reports the state of the operator's account as a bad request, with no other mark than these words.
+// The vendor reports problems of the operator's account as a bad request; only this text identifies them.
 const ACCOUNT_MESSAGES: readonly RegExp[] = [
   /credit balance is too low/i,
   /reached your specified (?:\w+ )?API usage limits/i,
   /organization has been disabled/i,
 ]
 
-// A model that is not there, or not allowed, is the operator's matter. These are named by callers, by ids of their own.
+// A missing or forbidden model is the operator's problem. These resources have ids that callers choose.
 const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
 
-// A key that may not use one model: `permission_error` says of what in its text alone.
+// A key without access to one model: for `permission_error` only the text names the cause.
 const MENTIONS_MODEL = /\bmodel\b/i
 
 interface ErrorBody {
@@ -107,7 +107,7 @@ function kindOfStatus(status: number, message: string): FailureKind {
     return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
-  // What is left of 4xx is about the key, the account, the address or the model id: all of them the operator's.
+  // The remaining 4xx concern the key, the account, the address or the model id, which are the operator's.
   return KIND_BY_STATUS.get(status) ?? 'operator'
 }
 

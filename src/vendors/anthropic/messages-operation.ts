@@ -14,7 +14,7 @@ import { usageFrom } from './usage-from.ts'
 /** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/
 
-/** Messages for callers who speak the vendor's own dialect (Anthropic, Messages reference and "Token counting"). */
+/** Messages passed through in the vendor's own dialect (Anthropic, Messages reference and "Token counting"). */
 export function messagesOperation(address: MessagesAddress, apiKeys: readonly string[]): MessagesOperation {
   const countAddress = { ...address, path: `${address.path}/count_tokens` }
   return {
@@ -29,9 +29,9 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
 }
 
 /**
- * Sends a Messages request on: the caller's own bytes with only the value of `model` replaced, and the headers that say which
- * version and features they are written for (Anthropic, "API versioning" and "Beta headers"). Thinking blocks that carry
- * another vendor's state are taken out, because nobody can check their signatures here.
+ * Sends a Messages request: the caller's own bytes with only the value of `model` replaced, and the headers that name the
+ * version and features in use (Anthropic, "API versioning" and "Beta headers"). Thinking blocks with another vendor's state
+ * are removed, because this vendor cannot verify their signatures.
  * @throws GatewayError `invalid_request` for a header that cannot be passed on.
  */
 function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddress): WireRequest {
@@ -72,7 +72,7 @@ function callerHeader(call: VendorCall<MessagesRequest>, name: string): string |
   return value
 }
 
-/** The request without such blocks; undefined when it has none, which is told from its bytes. */
+/** The request without such blocks; undefined if its bytes show that it has none. */
 function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
   if (bytes !== undefined && !asBuffer(bytes).includes(CARRIED_MARK)) return undefined
   if (!request.messages.some((message) => blocksOf(message).some(isCarried))) return undefined
@@ -104,7 +104,7 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
   return { chunks: [renamed ?? Buffer.from(JSON.stringify({ ...message, model: publicModel }))], usage }
 }
 
-/** Passes a count of tokens on as it is. Undefined when it holds none. */
+/** Passes a token count through. Undefined if there is none. */
 function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
   return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined

@@ -14,7 +14,7 @@ type StreamErrorReader = (event: unknown) => VendorFailure
 
 /** The event that makes up nearly all of a stream; it is passed on unread. */
 const DELTA_EVENT = 'content_block_delta'
-/** How the vendor begins such an event; one that is written otherwise is read like any other. */
+/** The start of such an event as the vendor writes it; one that is written otherwise is parsed. */
 const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
 const LINE_FEED = 0x0a
 

@@ -5,11 +5,11 @@ export type MessagesEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 export interface ModelAbilities {
   /** `either`: temperature or top_p, not both. `default_only`: any other value than the default is refused. */
   readonly sampling: 'either' | 'default_only'
-  /** How thinking is asked for: with a budget of tokens, or by leaving the amount to the model and stating an effort. */
+  /** How thinking is requested: with a token budget, or adaptively with an effort. */
   readonly thinking: 'budget' | 'adaptive'
-  /** How thinking is turned off: it is off unless asked for, by one of two settings, or it cannot be. */
+  /** How thinking is turned off: it is off by default, by one of two settings, or it cannot be turned off. */
   readonly thinkingOff: 'unasked' | 'disabled' | 'between_tools' | 'impossible'
-  /** Thinking comes back as a signature without text unless a summary is asked for. */
+  /** Thinking comes back as a signature without text unless a summary is requested. */
   readonly hidesThinking: boolean
   /** Accepted values of `output_config.effort`, from least to most. */
   readonly efforts: readonly MessagesEffort[]
@@ -19,7 +19,7 @@ export interface ModelAbilities {
   readonly prefill: boolean
   /** Does the model take `output_config.format` and strict tools? */
   readonly structuredOutput: boolean
-  /** May a system message stand between the turns? */
+  /** Are system messages allowed between turns? */
   readonly systemInPlace: boolean
   /** Most output tokens of one answer, reasoning included. */
   readonly maxOutputTokens: number

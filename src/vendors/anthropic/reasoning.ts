@@ -9,7 +9,7 @@ export type ThinkingConfig =
   | { type: 'disabled' }
   | { type: 'between_tools' }
 
-/** What a request says about reasoning, in the vendor's terms. */
+/** The reasoning settings of a request, in the vendor's terms. */
 interface Reasoning {
   readonly thinking?: ThinkingConfig
   readonly effort?: MessagesEffort
@@ -20,7 +20,7 @@ interface Reasoning {
 /** From least to most; distances between places decide which effort is nearest. */
 const EFFORTS: readonly unknown[] = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
-// The vendor documents no table of its own: the least that it allows, then roughly doubling.
+// The vendor documents no such table. These are its minimum, then roughly doubled values.
 const BUDGET_TOKENS = [1024, 2048, 8192, 16_384, 24_576, 32_000] as const
 const LEAST_BUDGET_TOKENS = 1024
 
@@ -39,9 +39,9 @@ interface ReasoningInput {
 }
 
 /**
- * Maps `reasoning_effort`: to an effort with adaptive thinking, or to a token budget on models that know only that. The
- * budget takes at most three quarters of `maxTokens`, because the caller's bound, for which money is held, counts reasoning too.
- * An effort that the model lacks becomes the nearest one, the lesser of two, and is reported.
+ * Maps `reasoning_effort`: to an effort with adaptive thinking, or to a token budget on models with only that. The budget
+ * takes at most three quarters of `maxTokens`, because the caller's bound, which limits the hold, counts reasoning too. An
+ * effort that the model lacks becomes the nearest one, the lower of two, and is reported.
  */
 export function reasoningToWire(input: ReasoningInput, report: (field: string) => void): Reasoning {
   const { effort, abilities } = input
@@ -85,7 +85,7 @@ function nearestEffort(rank: number, efforts: readonly MessagesEffort[]): Messag
 }
 
 /**
- * Does a conversation hold reasoning that Anthropic has signed? It is read by Anthropic alone (Messages API, "Extended
+ * Does a conversation contain reasoning signed by Anthropic? Only Anthropic can read it (Messages API, "Extended
  * thinking"). Takes a chat request, with the blocks beside the text, or a Messages call, with the blocks in it.
  */
 export function ownsReasoning(call: {

@@ -16,7 +16,7 @@ const SCHEMA_LISTS: ReadonlyMap<string, string> = new Map([
 /** Members that map names to schemas. */
 const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
 
-/** Members that are copied as they are. */
+/** Members that are copied unchanged. */
 const PLAIN_MEMBERS: ReadonlySet<string> = new Set([
   'type',
   'enum',
@@ -29,7 +29,7 @@ const PLAIN_MEMBERS: ReadonlySet<string> = new Set([
   'pattern',
 ])
 
-/** Members about the schema itself, which constrain nothing. */
+/** Members that describe the schema and constrain nothing. */
 const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'examples', 'additionalProperties'])
 
 const FORMATS: ReadonlySet<unknown> = new Set([

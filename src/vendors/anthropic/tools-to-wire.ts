@@ -27,7 +27,7 @@ const MAX_STRICT_TOOLS = 20
 interface ToolsInput {
   readonly request: ChatRequest
   readonly answerFormat: AnswerFormat
-  /** May a call be forced? Otherwise the model is left to choose, and that is reported. */
+  /** Can a call be forced? Otherwise the model chooses, and that is reported. */
   readonly forcedToolChoice: boolean
   readonly strictTools: boolean
   readonly report: (field: string) => void
@@ -147,15 +147,16 @@ type AnswerFormat =
 /** What {@link answerFormatFor} goes by. */
 interface AnswerFormatInput {
   readonly request: ChatRequest
-  /** Structured output may be used: the model has it, and the conversation does not rule it out. */
+  /** Structured output is possible: the model has it, and the conversation allows it. */
   readonly structuredOutput: boolean
   /** A tool call may be forced. */
   readonly forcedToolChoice: boolean
 }
 
 /**
- * Maps `response_format`. A JSON Schema goes to structured output, or to a forced tool where the model lacks that or the schema
- * is beyond it. Any JSON object goes to a forced tool with an open schema. Where nothing can be forced, the system text asks.
+ * Maps `response_format`. A JSON Schema becomes structured output, or a forced tool if the model lacks that or the schema
+ * exceeds it. `json_object` becomes a forced tool with an open schema. If no tool can be forced, the system text asks for
+ * JSON.
  * @throws GatewayError `invalid_request` naming the member of `response_format` at fault.
  */
 export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
@@ -177,8 +178,8 @@ export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
 }
 
 /**
- * The name of the answer tool; another one when the caller has a tool of that name. It depends on the request alone, so that the
- * reader of the answer finds it again.
+ * The name of the answer tool; another one if the caller has a tool of that name. It depends only on the request, so that
+ * the answer's reader can compute it too.
  */
 function answerToolName(request: ChatRequest): string {
   const taken = new Set(request.tools?.map((tool) => tool.function?.name))
@@ -187,7 +188,7 @@ function answerToolName(request: ChatRequest): string {
   return name
 }
 
-/** The name under which an answer may arrive as a tool's input, or undefined when the request wants no JSON. */
+/** The tool name under which an answer may arrive, or undefined if the request wants no JSON. */
 export function expectedAnswerTool(request: ChatRequest): string | undefined {
   const type = request.response_format?.type
   return type === undefined || type === 'text' ? undefined : answerToolName(request)

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 
-/** Usage as Anthropic counts it: `input_tokens` leaves out what was read from or written to the cache. */
+/** Usage as Anthropic counts it: `input_tokens` excludes tokens read from or written to the cache. */
 interface MessagesUsage {
   readonly inputTokens: number | undefined
   readonly cacheWriteTokens: number | undefined
@@ -26,7 +26,7 @@ export function readMessagesUsage(value: unknown): MessagesUsage {
     cacheReadTokens: count(usage['cache_read_input_tokens']),
     outputTokens: count(usage['output_tokens']),
     thinkingTokens: count(details['thinking_tokens']),
-    // The vendor writes null where no tool of its own was used (Anthropic, API reference, "Usage").
+    // The vendor writes null if none of its own tools was used (Anthropic, API reference, "Usage").
     webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
   }
 }

@@ -6,7 +6,7 @@ import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
 import type { ChunkRepair } from '../shared/openai-chat-dialect.ts'
 import { StreamedToolCalls } from '../shared/streamed-tool-calls.ts'
 
-/** There is no developer role, and reasoning of earlier turns must not come back. */
+/** There is no developer role, and reasoning of earlier turns must not be sent back. */
 const messages: FieldMapping<ChatRequest> = {
   needed: (_value, request) =>
     request.messages.some((message) => message.role === 'developer' || hasExtensions(message)),
@@ -26,7 +26,7 @@ const asMaxTokens: FieldMapping<ChatRequest> = {
   },
 }
 
-/** An empty list of tools is refused, and says the same as none. */
+/** The vendor refuses an empty list of tools; leaving it out means the same. */
 const toolsUnlessEmpty: FieldMapping<ChatRequest> = {
   needed: (value) => Array.isArray(value) && value.length === 0,
   apply: (body) => {
@@ -35,8 +35,8 @@ const toolsUnlessEmpty: FieldMapping<ChatRequest> = {
 }
 
 /**
- * DashScope's chat fields (OpenAI-compatible mode). Values that it alone objects to, such as a temperature of 2, and
- * fields of its own, such as `enable_thinking`, go through.
+ * DashScope's chat fields (OpenAI-compatible mode). Values that only this vendor refuses, such as a temperature of 2, and
+ * its own fields, such as `enable_thinking`, pass through.
  */
 export const DASHSCOPE_FIELDS: ChatFieldTable = {
   ...PASS_ALL,
@@ -49,7 +49,7 @@ export const DASHSCOPE_FIELDS: ChatFieldTable = {
 /** The rules of {@link DASHSCOPE_FIELDS} that do something. */
 export const DASHSCOPE_RULES = activeRules(DASHSCOPE_FIELDS)
 
-/** Vectors come as numbers only; base64 is made from them by the gateway. */
+/** The vendor returns vectors only as numbers; the gateway encodes base64. */
 export const DASHSCOPE_EMBEDDING_RULES: FieldRules<EmbeddingsRequest> = {
   encoding_format: {
     needed: (value) => value !== 'float',
@@ -60,8 +60,8 @@ export const DASHSCOPE_EMBEDDING_RULES: FieldRules<EmbeddingsRequest> = {
 }
 
 /**
- * Mends streamed tool calls, whose ids come empty and whose indexes are missing, reused or do not begin at 0: the first
- * piece of each call gets index, id, type and name, all others the index and their arguments only.
+ * Repairs streamed tool calls, whose ids come empty and whose indexes are missing, reused or do not begin at 0. The first
+ * chunk of each call gets index, id, type and name, all others only the index and their arguments.
  */
 export function toolCallRepair(): ChunkRepair {
   const byChoice = new Map<number, StreamedToolCalls>()

@@ -17,11 +17,11 @@ export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
   },
   concernMessages: [
     [/free (?:allocated )?quota/i, 'model'],
-    // A model that is called in a mode which it does not have.
+    // A model called in a mode that it does not have.
     [/does not support (?:a)?synchronous calls/i, 'model'],
   ],
   messages: [
-    // The same code stands for "too many tokens a minute", which passes, and for this, which does not.
+    // The same code means "too many tokens a minute", which is temporary, and this, which is permanent.
     [/free (?:allocated )?quota/i, 'operator'],
     // A model that this API does not serve; callers choose neither.
     [/^url error, (?:please )?check url/i, 'operator'],
@@ -63,8 +63,8 @@ export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
 const REQUEST_ID = /^[\w-]{1,100}$/
 
 /**
- * Reads DashScope's errors of both APIs with the vendor's own id of the request, which its support asks for: `request_id` at
- * the top of the body (native and compatible mode alike), else the header `x-request-id`.
+ * Reads DashScope's errors of both APIs with the vendor's own request id, which its support asks for: `request_id` at the
+ * top of the body (native and compatible mode), else the header `x-request-id`.
  */
 export function dashscopeFailure(errors: ErrorReader): Vendor['errorFrom'] {
   return (answer, nowMs) => {

@@ -73,7 +73,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
   }
 }
 
-/** SDKs of the vendor write base URLs with the path of either API; both APIs stand beside each other. */
+/** The vendor's SDKs use base URLs with the path of either API; both APIs are on the same host. */
 function addressOf(baseURL: string): VendorAddress {
   const address = vendorAddress(baseURL, COMPATIBLE_PATH)
   return address.prefix.endsWith(NATIVE_PATH) ? vendorAddress(baseURL, NATIVE_PATH) : address

@@ -23,8 +23,8 @@ export function multimodalImages(path: string): ImageOperation<MultimodalImageRe
 }
 
 /**
- * The answer as it came, with what the vendor says about the number of pictures, else with their number. Undefined when
- * there is no picture, unless the vendor says itself that it made none: an error in a 2xx is read by `errorFrom`.
+ * Passes the answer through with the vendor's number of pictures, else with the counted number. Undefined if there is no
+ * picture, unless the vendor reports that it made none: `errorFrom` reads an error in a 2xx.
  */
 function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const body = parseVendorJson(joinChunks(chunks).toString('utf8'))
@@ -54,9 +54,9 @@ function reportedImages(usage: unknown): number | undefined {
 }
 
 /**
- * The body for the vendor: what the caller sent, with the vendor's model id, and for text to image with `parameters.size`
- * where it is missing, because the vendor's own default is another size than the one that is billed. The caller's bytes are
- * kept wherever they can be read in one way only.
+ * The body for the vendor: the caller's request with the vendor's model id. For text to image a missing `parameters.size`
+ * is filled in, because the vendor's own default differs from the billed size. The caller's bytes are kept if they are
+ * unambiguous.
  */
 function multimodalRequest(call: VendorCall<MultimodalImageRequest>): Uint8Array | string {
   const { request, model, bytes } = call
@@ -74,7 +74,7 @@ function editedBytes(
   size: string | undefined,
 ): Buffer | undefined {
   const { model, parameters: given } = findMembers(bytes, EDITED)
-  // One whose name is written with escapes is there, but not found: a second one must not be added to it.
+  // A name written with escapes is not found here, so a second member must not be added.
   if (model === undefined || (given === undefined) !== (request.parameters === undefined)) return undefined
   const added = size !== undefined && given === undefined ? `,"parameters":${JSON.stringify({ size })}` : ''
   const edits = [{ ...model, text: `${JSON.stringify(upstream)}${added}` }]

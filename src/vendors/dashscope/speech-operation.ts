@@ -10,9 +10,8 @@ import type { ErrorReader } from '../shared/openai-error.ts'
 import type { SpeechOperation, VendorFailure } from '../vendor.ts'
 
 /**
- * Speech by DashScope's native API (Model Studio, Qwen-TTS). It is asked for in events, which carry the sound while it is
- * made; what is made is always 24 kHz, so there is nothing to say about the format. `language_type` stays at its default,
- * which finds the language out.
+ * Speech by DashScope's native API (Model Studio, Qwen-TTS). It is requested as events, which stream the sound. The sound
+ * is always 24 kHz, so no format is sent. `language_type` keeps its default, which detects the language.
  */
 export function speechOperation(path: string, errors: ErrorReader): SpeechOperation {
   return {
@@ -46,8 +45,8 @@ interface SpeechDecoderOptions {
 
 /**
  * Reads the events of Qwen-TTS (Model Studio, Qwen-TTS API reference): base64 of 16-bit samples in `output.audio.data`, and
- * `finish_reason` in the last one, which is null or the text "null" before. A file header in front of the first samples is
- * passed over. Comment lines, ids and `status:` lines mean nothing here.
+ * `finish_reason` in the last one, which is null or the text "null" before. A file header before the first samples is
+ * skipped. Comment lines, ids and `status:` lines are ignored.
  */
 class DashScopeSpeechDecoder implements SpeechDecoder {
   isComplete = false
@@ -106,7 +105,7 @@ class DashScopeSpeechDecoder implements SpeechDecoder {
   }
 }
 
-/** Token counts stand in the usage of some models of the family; the newer ones count characters only. */
+/** Some models of the family report token counts in the usage; the newer ones count characters only. */
 function tokensOf(usage: unknown): SpeechTokens | undefined {
   if (!isJsonObject(usage)) return undefined
   const inputTokens = usage['input_tokens']

@@ -27,7 +27,7 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Video by DashScope's native API (Wan, video synthesis and task query): submitted, then asked about.
+ * Video by DashScope's native API (Wan, video synthesis and task query): submitted, then polled.
  * @param basePath Path up to and including the version: `/api/v1`.
  * @param apiKeys Keys of the operator, removed from the vendor's texts.
  */
@@ -56,7 +56,7 @@ function submission(call: VendorCall<VideoRequest>, path: string): WireRequest {
   const { request, body } = videoBody(call)
   const headers = [...bearerHeaders(call.apiKey, 'application/json')]
   headers.push('x-dashscope-async', 'enable')
-  // Files uploaded to the vendor are looked up only when it is told so.
+  // The vendor looks up its uploaded files only with this header.
   if (mediaAddresses(request.input).some(({ url }) => /^oss:/i.test(url))) {
     headers.push('x-dashscope-ossresourceresolve', 'enable')
   }
@@ -88,15 +88,15 @@ interface VideoBody {
 }
 
 /**
- * The body for the vendor: its model id, the caller's `input`, and `parameters` with what decides the bill filled in. Values
- * are the caller's own bytes wherever those can be read in one way only.
- * @throws GatewayError `unsupported_parameter` when the model stands in for another and cannot do what was asked;
- *   `model_not_configured` when it names no known protocol.
+ * The body for the vendor: its model id, the caller's `input`, and `parameters` with the fields that decide the bill filled
+ * in. Values are the caller's own bytes if those are unambiguous.
+ * @throws GatewayError `unsupported_parameter` if the model is a fallback that does not support the request;
+ *   `model_not_configured` if it names no known protocol.
  */
 function videoBody(call: VendorCall<VideoRequest>): VideoBody {
   const request = isFallback(call) ? fallbackRequest(call) : call.request
   const bytes = call.bytes === undefined ? undefined : asBuffer(call.bytes)
-  // They say what `call.request` says, because no name stands twice in them.
+  // They equal `call.request`, because no name is repeated in them.
   const spans = bytes && findMembers(bytes, PARTS)
   const input = request.input === call.request.input ? cut(bytes, spans?.input) : undefined
   const parameters = request.parameters === call.request.parameters ? cut(bytes, spans?.parameters) : undefined
@@ -131,15 +131,14 @@ function appendParameters(
   return body
 }
 
-/** True when the caller asked for another model, which this one stands in for. */
+/** True if this model is a fallback for the requested one. */
 function isFallback({ request, model }: VendorCall<VideoRequest>): boolean {
   return ![model.id, model.upstream, ...model.aliases].includes(request.model)
 }
 
 /**
- * The request as the model that stands in understands it. A body of another protocol is converted, if nothing is lost by
- * that.
- * @throws GatewayError `unsupported_parameter` naming what the model cannot do.
+ * The request in the fallback's protocol. A body of another protocol is converted, if nothing is lost.
+ * @throws GatewayError `unsupported_parameter` naming the unsupported field.
  */
 function fallbackRequest({ request, model }: VendorCall<VideoRequest>): VideoRequest {
   const protocol = videoProtocolOf(model)
@@ -154,7 +153,7 @@ function fallbackRequest({ request, model }: VendorCall<VideoRequest>): VideoReq
     protocol.check(body, model)
     checkRendering(body, model, protocol.holdsReferenceVideo(body))
   } catch (cause) {
-    // What is missing is missing for this model only: the request was right for the one that was asked for.
+    // A missing field concerns only this model: the request was valid for the requested one.
     const { message, param } = GatewayError.from(cause)
     throw new GatewayError('unsupported_parameter', { message, param, cause })
   }

@@ -7,7 +7,7 @@ import type { AcceptedTask, TaskReport, WireAnswer } from '../vendor.ts'
 
 type Status = TaskReport['status']
 
-/** DashScope, task query: `task_status`. SUSPENDED stands in the vendor's SDKs only; both spellings of cancelled occur. */
+/** DashScope, task query: `task_status`. Only the vendor's SDKs mention SUSPENDED; both spellings of cancelled occur. */
 const STATUSES: ReadonlyMap<unknown, Status> = new Map<unknown, Status>([
   ['PENDING', 'queued'],
   ['RUNNING', 'in_progress'],
@@ -30,7 +30,7 @@ export function acceptedTask(answer: WireAnswer): AcceptedTask | undefined {
 }
 
 /**
- * Reads a task record. Undefined when it has no status that is known: such an answer says nothing about the task.
+ * Reads a task record. Undefined without a known status: such an answer is ignored.
  * @param apiKeys Removed from the vendor's texts.
  */
 export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): TaskReport | undefined {
@@ -53,7 +53,7 @@ export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): Task
   }
 }
 
-/** Code and text stand in `output`, or at the top. */
+/** Code and text are in `output`, or at the top. */
 function taskError(
   output: Record<string, unknown>,
   body: Record<string, unknown>,
@@ -95,8 +95,8 @@ function secondsOf(value: unknown): number {
 }
 
 /**
- * The tier that a task record says was rendered, as callers write it: from `SR`, a number or a text, else from `size` or
- * `video_ratio`, which are both pixels. Undefined when it does not say.
+ * The rendered tier of a task record, as callers write it: from `SR`, a number or a text, else from `size` or
+ * `video_ratio`, which are both pixels. Undefined if absent.
  */
 function renderedResolution(usage: Readonly<Record<string, unknown>>): string | undefined {
   const { SR: tier } = usage

@@ -2,8 +2,8 @@ import type { WireRequest } from '../vendor.ts'
 import type { OpenApiSchema } from './schema-to-wire.ts'
 
 /**
- * Headers of every call. The key goes in a header and never in the query, where proxies would log it; compressed answers
- * are not asked for, because usage is read from the bytes.
+ * Headers of every call. The key goes in a header and never in the query, which proxies would log. Compression is not
+ * requested, because usage is read from the bytes.
  */
 export function apiHeaders(apiKey: string, streams: boolean): string[] {
   return [
@@ -59,7 +59,7 @@ export interface GeminiPart {
   functionResponse?: { id?: string; name: string; response: Record<string, unknown> }
 }
 
-/** One turn. Function responses stand in turns of the user. */
+/** One turn. Function responses are in turns of the user. */
 export interface GeminiContent {
   role: 'user' | 'model'
   parts: GeminiPart[]

@@ -6,8 +6,8 @@ const OPEN_BRACKET = 0x5b
 const MAX_TAIL_BYTES = 1024 * 1024
 
 /**
- * Separates events from plain JSON behind them: the vendor writes some errors into a running event stream without any event
- * around them. No line of an event begins with a brace or bracket, so the first that does begins the tail.
+ * Separates events from plain JSON after them: the vendor writes some errors into a running event stream without an event
+ * around them. No line of an event begins with a brace or bracket, so the first line that does begins the tail.
  */
 export class BareJsonTail {
   readonly #decoder = new TextDecoder()
@@ -15,7 +15,7 @@ export class BareJsonTail {
   #byteLength = 0
   #isAtLineStart = true
 
-  /** Takes one network read and gives back the part of it that belongs to events. */
+  /** Takes one network read and returns the part of it that belongs to events. */
   push(chunk: Uint8Array): Uint8Array {
     const start = this.#text === undefined ? this.#tailStart(chunk) : 0
     if (start === -1) return chunk

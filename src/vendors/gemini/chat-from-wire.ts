@@ -58,7 +58,7 @@ export class AnswerReader {
     this.#apiKey = call.apiKey
   }
 
-  /** True once every candidate has said why it stopped, or the prompt was blocked. */
+  /** True once every candidate has a finish reason, or the prompt was blocked. */
   get isComplete(): boolean {
     if (this.#candidates.size === 0) return this.#isBlocked
     return [...this.#candidates.values()].every((candidate) => candidate.isFinished)
@@ -190,7 +190,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['IMAGE_OTHER', 'content_filter'],
 ])
 
-/** The neutral reason; the vendor has none of its own for tool calls. Reasons that are new to us count as `STOP`. */
+/** The neutral reason; the vendor has none for tool calls. Unknown reasons count as `STOP`. */
 export function finishReason(reason: string, hasToolCalls: boolean): FinishReason {
   const known = FINISH_REASONS.get(reason) ?? 'stop'
   return known === 'stop' && hasToolCalls ? 'tool_calls' : known

@@ -20,9 +20,9 @@ const TYPES_BY_EXTENSION: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The content of a message as parts; empty texts are left out, because the vendor refuses turns that say nothing.
- * @throws GatewayError `unsupported_parameter` for a part the vendor has no equivalent of, `invalid_request` for data that
- *   cannot be read, each naming the part.
+ * The content of a message as parts. Empty texts are left out, because the vendor refuses empty turns.
+ * @throws GatewayError `unsupported_parameter` for a part without an equivalent, `invalid_request` for malformed data, each
+ *   naming the part.
  */
 export function contentToWire(content: ChatContent, path: string, report: (field: string) => void): GeminiPart[] {
   if (content === null || content === undefined) return []

@@ -20,11 +20,11 @@ interface Turn {
 }
 
 /**
- * Translates a chat's messages. System messages are gathered, neighbouring turns of one role become one, and the responses
- * of a step stand right behind its calls, in the order of the calls, wherever they stood in the request (Gemini API,
- * "Function calling": a turn of calls follows a user turn, and one turn holds all its responses).
+ * Translates a chat's messages. System messages are collected, and adjacent turns of one role are merged. The responses of
+ * a step follow directly after its calls, in the order of the calls (Gemini API, "Function calling": a turn of calls
+ * follows a user turn, and one turn holds all its responses).
  * @throws GatewayError `invalid_request` naming a tool message that answers no call; `unsupported_parameter` naming content
- *   that the vendor has no equivalent of.
+ *   without an equivalent.
  */
 export function conversationToWire(
   messages: readonly ChatMessage[],
@@ -56,7 +56,7 @@ export function conversationToWire(
   const hasSystem = systemParts.length > 0
   const asUser = hasSystem && (!abilities.systemInstruction || contents.length === 0)
   if (asUser) prependUser(contents, systemParts)
-  // A conversation must begin with the user; histories that begin with a greeting of the assistant get an empty word.
+  // A conversation must begin with the user. If the history begins with the assistant, a blank user turn is added.
   if (contents[0]?.role === 'model') prependUser(contents, [{ text: ' ' }])
   if (abilities.checksSignatures) signCurrentTurn(contents)
   return { systemInstruction: hasSystem && !asUser ? { parts: systemParts } : undefined, contents }
@@ -107,7 +107,7 @@ interface OpenCall {
   response: GeminiPart | undefined
 }
 
-/** All calls of one assistant message and, gathered in call order wherever they stood, their responses. */
+/** All calls of one assistant message and their responses, in call order. */
 class ToolStep {
   readonly callParts: readonly GeminiPart[]
   readonly #calls: readonly OpenCall[]
@@ -125,7 +125,7 @@ class ToolStep {
     const call = this.#calls.find((open) => open.id === message.tool_call_id && open.response === undefined)
     if (call === undefined) return false
     const { text, media } = splitContent(message.content)
-    // The vendor matches by name where a model knows no ids, so the name comes from the call and not from the message.
+    // Models without ids match by name, so the name comes from the call and not from the message.
     call.response = {
       functionResponse: {
         ...(call.id === '' ? {} : { id: call.id }),
@@ -159,16 +159,16 @@ function callPart(call: ChatToolCall, path: string): GeminiPart {
   }
 }
 
-/** Arguments must be an object here; text that is none, as models sometimes write it, is kept under a name of its own. */
+/** Arguments must be an object here; other text, as models sometimes write it, is kept under its own name. */
 function callArguments(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
   return jsonObjectText(text) ?? { arguments: text }
 }
 
-/** A response must be an object: one that a tool wrote stays, anything else goes under the vendor's own name for it. */
+/** A response must be an object: a tool's object stays, anything else goes under the vendor's own name for it. */
 function responseObject(text: string): Record<string, unknown> {
   const value = jsonObjectText(text)
-  // An id of 19 digits would come out as another one; as text it stays what it was.
+  // An integer of 19 digits would lose precision; as text it is exact.
   return value === undefined || holdsInexactInteger(value) ? { output: text } : value
 }
 

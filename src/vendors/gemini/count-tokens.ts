@@ -7,8 +7,8 @@ import { modelAbilities } from './model-abilities.ts'
 import { toolsToWire } from './tools-to-wire.ts'
 
 /**
- * Counts a chat by `countTokens` (Gemini API, "Counting tokens"). The whole request is given, because contents alone would
- * leave out the system prompt and the functions.
+ * Counts a chat by `countTokens` (Gemini API, "Counting tokens"). The whole request is sent, because contents alone would
+ * omit the system prompt and the functions.
  * @param basePath Path up to and including the version: `/v1beta`.
  */
 export function countTokens(basePath: string): TokenCountOperation {

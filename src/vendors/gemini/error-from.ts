@@ -44,8 +44,8 @@ const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
 ])
 
 /**
- * How the vendor says that it does not have the interaction to be continued. Its words are not documented: they speak of an
- * interaction that is not there, and not of a model.
+ * The vendor's error for a missing interaction to continue. It is undocumented: the text mentions an interaction that does
+ * not exist, and no model.
  */
 const MENTIONS_INTERACTION = /interaction/i
 const MENTIONS_MODEL = /\bmodels?\b/i
@@ -58,7 +58,7 @@ const MENTIONS_FILE = /\bfiles?\b/i
 
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
-/** Reasons for which what the model wrote is of no use to anybody; another attempt may do better. */
+/** Finish reasons that make the model's text unusable; a retry may succeed. */
 const BROKEN_REASONS: ReadonlySet<string> = new Set([
   'MALFORMED_FUNCTION_CALL',
   'MALFORMED_RESPONSE',
@@ -68,8 +68,8 @@ const BROKEN_REASONS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Reads a non-2xx answer, or a 2xx answer that holds an error or an answer that cannot be used.
- * @param apiKeys Removed from texts wherever they stand, as is anything that looks like a Google key.
+ * Reads a non-2xx answer, or a 2xx answer with an error or an unusable answer.
+ * @param apiKeys Removed from texts anywhere, like anything that looks like a Google key.
  */
 export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
   const value = parseVendorJson(new TextDecoder().decode(answer.body))
@@ -92,7 +92,7 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
 /** An error object as a failure; `status` is that of the answer, 0 inside a stream. */
 export function failureOf(error: GoogleError, status: number, apiKeys: readonly string[] = []): VendorFailure {
   if (isLostInteraction(error, error.httpStatus ?? status)) {
-    // As the gateway's own error for an id it does not know; the vendor's text would name an id that is not the caller's.
+    // The same as the gateway's own error for an unknown id; the vendor's text would name an id that is not the caller's.
     const own = ERROR_TABLE[LOST_INTERACTION]
     return {
       kind: 'caller',
@@ -139,7 +139,7 @@ function brokenAnswer(value: unknown): VendorFailure | undefined {
   return (Array.isArray(candidates) ? candidates : []).map(brokenCandidate).find((failure) => failure !== undefined)
 }
 
-/** A 403 is about the key unless it names a model; quotas say whose they are; 400 and 404 are left to the status. */
+/** A 403 concerns the key unless it names a model; quotas name their scope; 400 and 404 follow the status. */
 function concernOf(error: GoogleError, status: number): VendorFailure['concerns'] {
   if (hasKeyReason(error)) return 'key'
   if (status === 403 && MENTIONS_MODEL.test(error.message)) return 'model'
@@ -160,7 +160,7 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   // The file is the caller's to name; a key without rights is refused whatever the request holds.
   const isAboutFile = MENTIONS_FILE.test(error.message) && !MENTIONS_MODEL.test(error.message)
   if (kind === 'operator' && (statusToJudge === 403 || statusToJudge === 404) && isAboutFile) return 'caller'
-  // A quota of the day is no matter of waiting.
+  // Waiting does not help against a daily quota.
   if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
   return kind
 }
@@ -177,7 +177,7 @@ function kindByStatus(status: number): VendorFailure['kind'] {
   return status >= 500 ? 'unavailable' : 'invalid_response'
 }
 
-/** An error of Google's, whatever envelope it came in. */
+/** A Google error in any envelope. */
 interface GoogleError {
   /** The HTTP status that the error itself states, if it states one. */
   readonly httpStatus: number | undefined

@@ -26,8 +26,8 @@ export interface GeminiOptions {
   /** Version of the API in paths. Default: `v1beta`, which has every model. */
   readonly apiVersion?: string | undefined
   /**
-   * By which API pictures are made. `interactions` (default): answers can be continued. `generateContent`: the older API, for
-   * the same requests and answers, but nothing can be continued.
+   * The API for pictures. `interactions` (default): answers can be continued. `generateContent`: the older API with the
+   * same requests and answers, but nothing can be continued.
    */
   readonly images?: 'interactions' | 'generateContent' | undefined
 }

@@ -18,7 +18,7 @@ export interface ModelAbilities {
   readonly systemInstruction: boolean
   /** Does a function call without a thought signature in the current turn get a 400? */
   readonly checksSignatures: boolean
-  /** Does it take JSON Schema as it is for answers (`responseJsonSchema`), and the calling mode `VALIDATED`? */
+  /** Does it take unmodified JSON Schema for answers (`responseJsonSchema`), and the calling mode `VALIDATED`? */
   readonly jsonSchema: boolean
 }
 

@@ -21,7 +21,7 @@ const LEVELS: ReadonlyMap<ReasoningEffort, ThinkingConfig['thinkingLevel']> = ne
   ['xhigh', 'XHIGH'],
 ])
 
-/** How an effort is asked for. */
+/** How an effort is requested. */
 interface Reasoning {
   readonly config: ThinkingConfig | undefined
   /** True when the model lacks the requested effort and makes another one. */
@@ -84,8 +84,8 @@ export function signCurrentTurn(contents: readonly GeminiContent[]): void {
 }
 
 /**
- * Does a conversation hold thoughts that Gemini has signed? It is read by Gemini alone (Gemini API, "Thought signatures").
- * They stand on messages and on their calls of functions.
+ * Does a conversation contain thoughts signed by Gemini? Only Gemini can read them (Gemini API, "Thought signatures"). They
+ * are on messages and on their function calls.
  */
 export function ownsReasoning(call: { readonly model: string; readonly messages?: unknown }): boolean {
   return Array.isArray(call.messages) && (call.messages as readonly ChatMessage[]).some(isSigned)

@@ -13,7 +13,7 @@ const MAX_REFERENCES = 32
 /** One conversion: the document that references point into, and how much of it may still be written. */
 export interface SchemaDocument {
   readonly root: unknown
-  /** Where the schema stands in the request, for error texts. */
+  /** Path of the schema in the request, for error texts. */
   readonly path: string
   subschemasLeft: number
 }
@@ -30,9 +30,9 @@ export function schemaDocument(root: unknown, path: string): SchemaDocument {
 }
 
 /**
- * A schema with its `$ref` and `allOf` put in place; members beside them add to what they bring. A reference that leads
- * back to itself is cut: what stands there then is only the type and description of its target.
- * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
+ * A schema with its `$ref` and `allOf` resolved in place; their sibling members are merged in. A circular reference is cut:
+ * only the type and description of its target remain.
+ * @throws GatewayError `invalid_request` if resolving references makes the schema too large.
  */
 export function resolveSchema(place: SchemaPlace, document: SchemaDocument): SchemaPlace {
   countSubschema(document)
@@ -88,8 +88,8 @@ function countSubschema(document: SchemaDocument): void {
 }
 
 /**
- * What a local JSON pointer (`#`, `#/$defs/Node`) stands for in a schema; undefined for anything else, such as a pointer
- * into another document. Only own members are followed.
+ * The target of a local JSON pointer (`#`, `#/$defs/Node`) in a schema; undefined for anything else, such as a pointer into
+ * another document. Only own members are followed.
  */
 function referencedSchema(root: unknown, reference: string): Record<string, unknown> | undefined {
   if (reference !== '#' && !reference.startsWith('#/')) return undefined

@@ -29,19 +29,19 @@ export interface OpenApiSchema {
 }
 
 /**
- * Writes a JSON Schema in the vendor's subset. References are put in place (cycles cut), `oneOf` becomes `anyOf`, `allOf`
- * is merged, null becomes `nullable`. What the subset cannot say is either written into the description (values, defaults,
- * formats, open bounds) or left out, which allows more than the schema did and never less.
- * @param path Where the schema stands in the request, for error texts.
- * @throws GatewayError `invalid_request` when references blow the schema up beyond measure.
+ * Writes a JSON Schema in the vendor's subset. References are resolved (cycles cut), `oneOf` becomes `anyOf`, `allOf` is
+ * merged, null becomes `nullable`. Rules outside the subset are written into the description (values, defaults, formats,
+ * open bounds) or left out, so the result never allows less than the schema.
+ * @param path Path of the schema in the request, for error texts.
+ * @throws GatewayError `invalid_request` if resolving references makes the schema too large.
  */
 export function schemaToWire(schema: unknown, path: string): OpenApiSchema {
   return convert(schema, [], schemaDocument(schema, path))
 }
 
 /**
- * The same for the parameters of a function, which the vendor wants to be an object with properties; undefined when there
- * are none. Alternatives at the top become one object in which only what all of them require is required.
+ * The same for the parameters of a function, which must be an object with properties; undefined if there are none.
+ * Alternatives at the top become one object that requires only the members required by all of them.
  * @throws GatewayError as {@link schemaToWire}.
  */
 export function parametersToWire(schema: unknown, path: string): OpenApiSchema | undefined {
@@ -62,7 +62,7 @@ function convert(node: unknown, trail: readonly string[], document: SchemaDocume
     const alternativesByType = types.map((one) => ({ type: one }))
     return convertAlternatives(place, alternativesByType, document)
   }
-  // The vendor wants a type; a string can carry any value as JSON text.
+  // The vendor requires a type; a string can carry any value as JSON text.
   const converted = convertType(type ?? 'string', place, document)
   if (allowsNull(schema)) converted.nullable = true
   return converted
@@ -74,7 +74,7 @@ function alternativesOf(schema: JsonSchema): unknown[] | undefined {
   return members.length === 0 ? undefined : members
 }
 
-/** Beside `anyOf` the vendor takes no other rule: what stands beside it goes into each alternative. */
+/** The vendor allows no other rule beside `anyOf`: sibling rules go into each alternative. */
 function convertAlternatives(place: SchemaPlace, members: unknown[], document: SchemaDocument): OpenApiSchema {
   const { anyOf: _anyOf, oneOf: _oneOf, description, nullable: _nullable, default: _default, ...shared } = place.schema
   let nullable = allowsNull(place.schema)
@@ -134,7 +134,7 @@ function described(description: unknown, notes: readonly string[]): { descriptio
 
 function objectRules(place: SchemaPlace, document: SchemaDocument): OpenApiSchema {
   const { properties, required } = place.schema
-  // `false` stands for a property that must not be there.
+  // `false` is a property that must be absent.
   const entries = isJsonObject(properties) ? Object.entries(properties).filter(([, value]) => value !== false) : []
   // The vendor refuses an empty list of properties, and required names that are no properties.
   if (entries.length === 0) return {}
@@ -150,7 +150,7 @@ function arrayRules(place: SchemaPlace, document: SchemaDocument): OpenApiSchema
   const { schema, trail } = place
   const { items, prefixItems } = schema
   const positions = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : undefined
-  // Positions cannot be told apart: every item may be what any position allows.
+  // Positions cannot be expressed: every item may match any position's schema.
   const item = positions === undefined || positions.length === 0 ? items : { anyOf: positions }
   return { items: convert(item, trail, document), ...counts(schema, ['minItems', 'maxItems']) }
 }
@@ -185,7 +185,7 @@ function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
   }
 }
 
-/** What the vendor's subset can say about a number, and what only the description can. */
+/** Number rules that the vendor's subset has, and those that only the description can have. */
 interface NumberBounds {
   readonly rules: { minimum?: number; maximum?: number; format?: string }
   readonly notes: readonly string[]
@@ -266,7 +266,7 @@ function allowsNull(schema: JsonSchema): boolean {
   return type === undefined && allowedValues(schema)?.includes(null) === true
 }
 
-/** Does a schema allow null and nothing else? */
+/** Does a schema allow only null? */
 function isNullOnly(schema: JsonSchema): boolean {
   const { type } = schema
   if (type === 'null' || (Array.isArray(type) && type.every((one) => one === 'null'))) return true

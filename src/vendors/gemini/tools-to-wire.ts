@@ -6,10 +6,10 @@ import type { ModelAbilities } from './model-abilities.ts'
 import { parametersToWire } from './schema-to-wire.ts'
 
 /**
- * The functions a model may call and whether it must. Nothing at all without functions, because the vendor refuses an empty
- * list and a choice among none.
- * @throws GatewayError `unsupported_parameter` naming a tool or choice that is not about functions, `invalid_request` for
- *   one that cannot be read.
+ * The functions a model may call and whether it must. Nothing without functions, because the vendor refuses an empty list
+ * and a choice without functions.
+ * @throws GatewayError `unsupported_parameter` naming a tool or choice that is not a function, `invalid_request` for a
+ *   malformed one.
  */
 export function toolsToWire(
   request: ChatRequest,

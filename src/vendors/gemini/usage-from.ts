@@ -3,8 +3,8 @@ import type { Usage } from '../../core/usage.ts'
 
 /**
  * Reads `usageMetadata` (Gemini API, "UsageMetadata"). Its prompt includes cached tokens but not those of tool use, and its
- * candidates do not include thoughts; the sums here include all of them. Zeros are kept, and what is absent stays absent,
- * except that the vendor leaves out an answer's zero, which the total then tells.
+ * candidates exclude thoughts; the sums here include all of them. Zeros are kept, and absent fields stay absent, except
+ * that the vendor omits a zero output, which the total then shows.
  */
 export function usageFrom(metadata: unknown): Usage | undefined {
   if (!isJsonObject(metadata)) return undefined
@@ -32,9 +32,9 @@ function audioTokens(details: unknown): number {
 }
 
 /**
- * Reads `usage` of an interaction (Interactions API, "Usage"). Its input is without tool use and its output without thoughts;
- * the sums here include them. Tokens of pictures stand in the breakdown by modality: one that leaves pictures out says
- * zero, one that is absent says nothing. `images` is counted from the answer.
+ * Reads `usage` of an interaction (Interactions API, "Usage"). Its input excludes tool use and its output excludes
+ * thoughts; the sums here include both. Picture tokens are in the breakdown by modality: a breakdown without pictures means
+ * zero, an absent one means unknown. `images` is counted from the answer.
  */
 export function interactionUsage(usage: unknown, images: number): Usage {
   if (!isJsonObject(usage)) return withoutPictureTokens({ images })
@@ -55,15 +55,14 @@ export function interactionUsage(usage: unknown, images: number): Usage {
 }
 
 /**
- * Usage of a stream that has not ended, for the case that it is cut: what was reported, and the pictures that came, each with
- * the tokens of its size. Undefined before the first picture: the vendor may be drawing it, so that a partial report, which
- * knows of none, would be too low.
+ * Usage of a stream that was cut: the report so far, and the pictures that arrived, each with the tokens of its size.
+ * Undefined before the first picture: the vendor may be drawing it, so a partial report would be too low.
  */
 export function usageSoFar(usage: unknown, images: number, tokensPerPicture: number): Usage | undefined {
   return images === 0 ? undefined : { outputImageTokens: images * tokensPerPicture, ...interactionUsage(usage, images) }
 }
 
-/** An answer without a picture has spent no tokens on one, though its vendor may not say so. */
+/** An answer without a picture used no picture tokens, even if its vendor does not report that. */
 function withoutPictureTokens(usage: Usage): Usage {
   return usage.images === 0 && usage.outputImageTokens === undefined ? { ...usage, outputImageTokens: 0 } : usage
 }
@@ -79,7 +78,7 @@ function imageTokens(byModality: unknown): number | undefined {
 
 /**
  * `usageMetadata` of `generateContent` as the `usage` of an interaction (Gemini API, "UsageMetadata"; Interactions API,
- * "Usage"). What is absent stays absent. Undefined when nothing was reported.
+ * "Usage"). Absent fields stay absent. Undefined if nothing was reported.
  */
 export function generatedImageUsage(metadata: unknown): Record<string, unknown> | undefined {
   if (!isJsonObject(metadata)) return undefined
@@ -114,8 +113,8 @@ function modalityEntry(detail: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * How many pictures the steps of an answer hold: all picture blocks of all `model_output` steps, since text and picture may
- * stand in steps of their own (Interactions API, "Step").
+ * Number of pictures in the steps of an answer: all picture blocks of all `model_output` steps, because text and picture
+ * may be in separate steps (Interactions API, "Step").
  */
 export function countPictures(steps: unknown): number {
   if (!Array.isArray(steps)) return 0

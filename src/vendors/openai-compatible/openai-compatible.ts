@@ -25,7 +25,7 @@ export interface OpenAICompatibleOptions {
   readonly models: readonly Omit<ModelDefinition, 'vendor'>[]
   /** Most texts of one embedding call; 2048 by default. */
   readonly maxEmbeddingInputs?: number | undefined
-  /** Send reasoning and vendor state of earlier answers back, for servers that want it; removed by default. */
+  /** Sends reasoning and vendor state of earlier answers back, for servers that require it; removed by default. */
   readonly replaysExtensions?: boolean | undefined
 }
 
@@ -45,7 +45,7 @@ export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
     id: options.id,
     displayName: options.displayName ?? options.id,
     origin,
-    // An empty key is one key: the server wants no credential, and is configured by its address alone.
+    // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
     models: options.models.map((model) => ({ ...model, vendor: options.id })),

@@ -7,7 +7,7 @@ export type TokenLimitField = 'max_tokens' | 'max_completion_tokens'
 
 /**
  * Models of OpenAI by id. Reasoning models refuse `max_tokens` (OpenAI, API reference of chat completions).
- * Rows stand for the dated ids of a model and for its fine-tunes too.
+ * Rows also cover the dated ids of a model and its fine-tunes.
  */
 const TOKEN_LIMIT_FIELDS: ReadonlyMap<string, TokenLimitField> = new Map<string, TokenLimitField>([
   ['gpt-3.5-turbo', 'max_tokens'],
@@ -37,7 +37,7 @@ export const DEFAULT_TOKEN_LIMIT_FIELD: TokenLimitField = 'max_completion_tokens
 const DATE_SUFFIX = /-\d{4}(?:-\d{2}-\d{2})?$/
 const FINE_TUNE = /^ft:([^:]+):/
 
-/** Looks a model up by the vendor's id, dated ids and fine-tunes included; the host's own rows come first. */
+/** Looks a model up by the vendor's id, dated ids and fine-tunes included; the host's own rows go first. */
 export function tokenLimitField(
   upstream: string,
   overrides: Readonly<Record<string, TokenLimitField>> = {},

@@ -22,13 +22,12 @@ const CHOICE = 3
 const DELTA = 4
 
 /**
- * Walks over the text of one chat chunk without parsing it, to find out whether it is an ordinary one: it carries
- * choices, no usage, no error and no finish reason, and its model is a string. All other chunks are rare (the first and
- * the last few of a stream) and are parsed. Nothing is allocated; the findings of the last walk stand in the fields.
+ * Scans the text of one chat chunk without parsing it, to find out whether it is an ordinary one: it has choices, no usage,
+ * no error and no finish reason, and its model is a string. All other chunks are rare (the first and the last few of a
+ * stream) and are parsed. Nothing is allocated; the fields hold the findings of the last scan.
  *
- * The chunks of one answer begin alike (id, model, index) up to the members of the delta, and most end alike behind the
- * text of their content. Beginning and ending of the first ordinary chunks are kept, and what is equal to them is not
- * walked over again.
+ * The chunks of one answer begin alike (id, model, index) up to the members of the delta, and most end alike after the text
+ * of their content. The start and end of the first ordinary chunks are stored, and equal bytes are not scanned again.
  */
 export class ChatChunkScan {
   /** Span of the top-level `model` value, quotes included. */
@@ -45,7 +44,7 @@ export class ChatChunkScan {
   #beginning: Buffer | undefined
   #beginningModelStart = -1
   #beginningModelEnd = -1
-  // What followed the text in a chunk whose delta begins with its content.
+  // The bytes after the text in a chunk whose delta begins with its content.
   #ending: Buffer | undefined
 
   /** True when `bytes[start, end)` is an ordinary chunk. */

@@ -18,7 +18,7 @@ export function activeRules(table: ChatFieldTable): FieldRules<ChatRequest> {
   return Object.fromEntries(Object.entries(table).filter(([, rule]) => rule !== 'pass'))
 }
 
-/** The table of a server that takes every field as it is; a vendor lists what it treats otherwise. */
+/** The table of a server that takes every field unchanged; a vendor lists its exceptions. */
 export const PASS_ALL: ChatFieldTable = {
   model: 'pass',
   messages: 'pass',

@@ -24,13 +24,13 @@ export class CompletionCollector implements ChatStreamWriter {
   #id = ''
   readonly #choices = new Map<number, CollectedChoice>()
 
-  /** The completion with its choices in order; undefined when there are none, or one neither ended nor holds anything. */
+  /** The completion with its choices in order; undefined if there are none, or one has neither an end nor content. */
   completion(call: VendorCall<ChatRequest>, usage: Usage | undefined): ChatCompletion | undefined {
     const choices: ChatCompletion['choices'] = []
     for (const [index, choice] of [...this.#choices].sort(([first], [second]) => first - second)) {
       const isEmpty = choice.text === '' && choice.toolCalls.length === 0
       if (choice.finishReason === undefined && isEmpty) return undefined
-      // The body was whole, so a candidate that forgot its reason has simply stopped.
+      // The body was complete, so a candidate without a finish reason counts as stopped.
       const reason = choice.finishReason ?? (choice.toolCalls.length > 0 ? 'tool_calls' : 'stop')
       choices.push({ index, message: messageOf(choice), logprobs: null, finish_reason: reason })
     }

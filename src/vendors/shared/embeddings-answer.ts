@@ -49,9 +49,9 @@ function isVector(value: unknown): value is EmbeddingVector {
 }
 
 /**
- * Passes an embedding answer on: the vectors' bytes go through unread, and what stands around them is written anew with the
- * caller's model id and full usage. An answer that cannot be taken apart so, or whose vectors are not in the encoding
- * that was asked for, is read as a whole. Undefined when it is not an embedding list.
+ * Passes an embedding answer through: the vectors' bytes are not parsed, and the rest is written again with the caller's
+ * model id and full usage. An answer with another layout, or with another encoding than requested, is parsed completely.
+ * Undefined if it is not an embedding list.
  */
 export function passEmbeddings(
   chunks: readonly Uint8Array[],
@@ -100,21 +100,21 @@ function isReady({ members }: EmbeddingsShell, call: VendorCall<EmbeddingsReques
   return isJsonObject(usage) && usage['prompt_tokens'] !== undefined && usage['total_tokens'] !== undefined
 }
 
-/** Usage with the field that some vendors leave out; without a total nothing is made up. */
+/** Usage with the field that some vendors omit; without a total nothing is invented. */
 function usageMember(wire: unknown): { usage?: Record<string, unknown> } {
   if (!isJsonObject(wire)) return {}
   const total = wire['total_tokens'] ?? wire['prompt_tokens']
   return { usage: { prompt_tokens: wire['prompt_tokens'] ?? total, total_tokens: total } }
 }
 
-// What stands around the vectors is short; an answer where it is not is read the slow way.
+// The text around the vectors is short; a longer one is parsed completely.
 const MAX_EDGE_BYTES = 16_384
 
 /** An embedding answer taken apart without reading its vectors. */
 interface EmbeddingsShell {
   /** Every member of the answer but `data`. */
   readonly members: Readonly<Record<string, unknown>>
-  /** The bytes of `data` behind its opening bracket, the closing one included. */
+  /** The bytes of `data` after its opening bracket, with the closing one. */
   readonly vectors: readonly Uint8Array[]
   /** How many vectors there are. */
   readonly count: number
@@ -123,9 +123,9 @@ interface EmbeddingsShell {
 }
 
 /**
- * Takes an embedding answer apart. The list of vectors is walked over item by item, jumping from the beginning of each
- * vector to its end; what stands before and behind the list is parsed. Undefined when anything is not of the expected
- * form (nested lists, vectors in two encodings): the answer has to be read as a whole then.
+ * Splits an embedding answer. The list of vectors is scanned item by item, from the start of each vector to its end; the
+ * text before and after the list is parsed. Undefined for any unexpected layout (nested lists, vectors in two encodings):
+ * the answer is then parsed completely.
  */
 function embeddingsShell(chunks: readonly Uint8Array[]): EmbeddingsShell | undefined {
   const cursor = new JsonCursor(chunks)
@@ -144,7 +144,7 @@ function embeddingsShell(chunks: readonly Uint8Array[]): EmbeddingsShell | undef
   return { members, vectors: bytesBetween(chunks, start, end), ...walked }
 }
 
-/** Walks to behind the bracket that closes the list. */
+/** Scans to after the bracket that closes the list. */
 function walkVectors(cursor: JsonCursor): Pick<EmbeddingsShell, 'count' | 'encoding'> | undefined {
   let count = 0
   let encoding: EmbeddingsShell['encoding'] | undefined
@@ -155,7 +155,7 @@ function walkVectors(cursor: JsonCursor): Pick<EmbeddingsShell, 'count' | 'encod
     if (found !== (encoding ?? found)) return undefined
     encoding = found
     count += 1
-    // A vector: numbers hold no bracket. One that did would leave a bracket behind, which ends the walk.
+    // A vector of numbers contains no bracket. In a malformed one the leftover bracket ends the scan.
     const isPassed =
       found === 'base64' ? cursor.skipValue() : cursor.enter(OPEN_BRACKET) && cursor.skipBehind(CLOSE_BRACKET)
     if (!isPassed) return undefined
@@ -167,7 +167,7 @@ function walkVectors(cursor: JsonCursor): Pick<EmbeddingsShell, 'count' | 'encod
 
 const FLOAT32_BYTES = 4
 
-/** How many vectors a request asks for. */
+/** Number of vectors that a request asks for. */
 function inputCount(input: EmbeddingsRequest['input']): number {
   // A bare list of numbers is one text, given as token ids.
   return Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1

@@ -9,7 +9,7 @@ export interface FieldMapping<Request> {
   readonly apply: (body: Record<string, unknown>, value: unknown) => void
 }
 
-/** A rule for each field that a vendor treats in a way of its own. Fields without a rule pass. */
+/** A rule for each field that a vendor treats specially. Fields without a rule pass. */
 export type FieldRules<Request> = Readonly<Record<string, FieldRule<Request>>>
 
 /** The request as the vendor takes it. */
@@ -34,7 +34,7 @@ export function applyFieldRules<Request extends object>(request: Request, rules:
     if (rule === 'drop') {
       body ??= { ...values }
       delete body[field]
-      // null means "not set" in this dialect: removed, and nothing is lost by it.
+      // null means "not set" in this dialect, so the member is removed.
       if (value !== null) {
         dropped ??= []
         dropped.push(field)

@@ -14,8 +14,9 @@ import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { isErrorEnvelope } from './openai-chat-dialect.ts'
 
 /**
- * Passes a whole chat answer on: the vendor's bytes with the model id replaced. It is written again only when the vendor
- * left out members that callers rely on (`refusal` and `logprobs`, null where unused) or made up a finish reason.
+ * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
+ * vendor omits members that callers rely on (`refusal` and `logprobs`, null where unused) or uses a non-standard finish
+ * reason.
  */
 export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
@@ -82,8 +83,8 @@ interface WireCompletion extends Record<string, unknown> {
 }
 
 /**
- * Reads the text of a whole answer. Undefined when it is not a chat completion: no JSON, an error in a 2xx, no
- * choices, or a choice without a message.
+ * Reads the text of a JSON response. Undefined if it is not a chat completion: no JSON, an error in a 2xx, no choices, or a
+ * choice without a message.
  */
 function readCompletion(text: string): WireCompletion | undefined {
   const body = parseVendorJson(text)
@@ -134,7 +135,7 @@ function toolCall(wire: Record<string, unknown>, position: number): ChatToolCall
   return call
 }
 
-/** Undefined unless the vendor gave both totals: an answer never states tokens that nobody counted. */
+/** Undefined unless the vendor reported both totals: an answer never contains invented tokens. */
 function chatUsageOf(usage: Usage): ChatUsage | undefined {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
   if (inputTokens === undefined || outputTokens === undefined) return undefined
@@ -166,15 +167,15 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReaso
   ['safety', 'content_filter'],
 ])
 
-/** A vendor's finish reason as one of the five values; a word that is none of them never reaches callers. */
+/** A vendor's finish reason as one of the five values; other values never reach callers. */
 export function openaiFinishReason(value: unknown): FinishReason {
   return REASONS.get(value) ?? 'stop'
 }
 
 /**
  * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
- * `completion_tokens` includes reasoning. Numbers are passed on as they are, plausible or not; anything else counts as
- * unsaid. Never throws. Undefined when the value is not an object.
+ * `completion_tokens` includes reasoning. Numbers are passed on unchanged, plausible or not; anything else counts as
+ * missing. Never throws. Undefined if the value is not an object.
  */
 export function openaiUsage(value: unknown): Usage | undefined {
   if (!isJsonObject(value)) return undefined

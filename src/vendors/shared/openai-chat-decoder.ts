@@ -14,7 +14,7 @@ interface ChoiceState {
   isFinished: boolean
 }
 
-/** Reads a streamed chat of the dialect and tells a writer what it says. */
+/** Reads a streamed chat of the dialect and passes its content to a writer. */
 export class OpenAIChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
   usage: Usage | undefined
@@ -66,7 +66,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     }
     const chunk = parseVendorJson(data)
     if (!isJsonObject(chunk)) {
-      // A torn last event is no fault of its own: the body was cut, and `isComplete` says so.
+      // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
       if (this.#isEnding) return
       this.failure = invalidResponse('The vendor sent an event that is not JSON.')
       return

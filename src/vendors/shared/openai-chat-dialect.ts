@@ -8,19 +8,19 @@ export interface ChunkRepair {
   mend(chunk: Record<string, unknown>): boolean
 }
 
-/** What tells one server of OpenAI's chat completions dialect from another. */
+/** The differences between servers of OpenAI's chat completions dialect. */
 export interface OpenAIChatDialect {
   /** Path below the vendor's origin. */
   readonly path: string
   /** The field table for a model, by the vendor's own id. */
   readonly rulesFor: (upstream: string) => FieldRules<ChatRequest>
-  /** For servers whose streamed tool calls need mending; one for each answer. */
+  /** For servers whose streamed tool calls need repair; one for each answer. */
   readonly chunkRepair?: (() => ChunkRepair) | undefined
   /** Reads an error envelope that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
-/** True for a JSON object that is an error and no chunk or completion, whatever the status it came with. */
+/** True for a JSON object that is an error and not a chunk or completion, whatever its status. */
 export function isErrorEnvelope(body: Record<string, unknown>): boolean {
   if (body['error'] !== undefined && body['error'] !== null) return true
   return !Array.isArray(body['choices']) && typeof body['code'] === 'string' && typeof body['message'] === 'string'

@@ -13,10 +13,10 @@ import { PassThroughStream } from './pass-through-stream.ts'
 const DONE = Buffer.from(SSE_DONE)
 
 /**
- * Passes a streamed chat of OpenAI's dialect on: the vendor's bytes go through, event by event, with the model id replaced.
- * Ordinary chunks are only walked over; the first ones, the last ones and odd ones are parsed.
- * What it guarantees beyond the vendor: a role in each choice's first delta, the dialect's finish reasons only, usage
- * forwarded only when asked for, one `[DONE]`, no error events, and no `[DONE]` that the vendor's answer does not justify.
+ * Passes a streamed chat of OpenAI's dialect through, event by event, with the model id replaced. Ordinary chunks are only
+ * scanned; the first, the last and unusual ones are parsed. Guarantees beyond the vendor: a role in each choice's first
+ * delta, only the dialect's finish reasons, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after
+ * an incomplete answer.
  */
 export class OpenAIChatPassThrough extends PassThroughStream {
   usage: Usage | undefined
@@ -42,7 +42,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
 
   protected override bodyEnded(): Buffer | undefined {
     if (!this.#choices.haveEnded) return undefined
-    // The vendor said that every choice is finished and ended its body cleanly: whole, though the end mark is missing.
+    // Every choice has a finish reason and the body ended cleanly, so the answer is complete without the end mark.
     this.finish()
     return DONE
   }
@@ -96,7 +96,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.replaceEvent(Buffer.from(sseData(JSON.stringify(chunk))))
   }
 
-  /** Takes usage out that nobody asked for, or adds its cost. */
+  /** Removes usage that was not requested, or adds its cost. */
   #changesUsage(chunk: Record<string, unknown>, usage: Usage): boolean {
     if (!this.#wantsUsage) return delete chunk['usage']
     const cost = this.#costOf?.(usage)
@@ -106,7 +106,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   }
 }
 
-/** What a parsed chunk held, after mending. */
+/** The content of a parsed chunk after repair. */
 interface ChunkFindings {
   /** Was anything changed in the chunk? */
   changed: boolean
@@ -117,8 +117,8 @@ interface ChunkFindings {
 }
 
 /**
- * Follows the choices of one streamed answer: which have begun, which have ended. Gives each its role in its first
- * delta, and turns finish reasons that are none of the dialect's into one that is.
+ * Tracks the choices of one streamed answer: which have begun, which have ended. Adds the role to each choice's first
+ * delta, and maps non-standard finish reasons.
  */
 class StreamedChoices {
   readonly #expected: number
@@ -126,23 +126,23 @@ class StreamedChoices {
   /** Made when the first choice ends: a stream lives long, and that is its last moment. */
   #ended: Set<number> | undefined
 
-  /** @param expected How many choices were asked for. */
+  /** @param expected Number of requested choices. */
   constructor(expected: number) {
     this.#expected = expected
   }
 
-  /** True once every choice asked for has begun. */
+  /** True once every requested choice has begun. */
   get haveBegun(): boolean {
     return this.#begun.size >= this.#expected
   }
 
-  /** True once every choice asked for, and every other that began, has given its finish reason. */
+  /** True once every requested choice, and every other that began, has a finish reason. */
   get haveEnded(): boolean {
     const endedCount = this.#ended?.size ?? 0
     return endedCount >= this.#expected && endedCount >= this.#begun.size
   }
 
-  /** Looks through a chunk's choices and mends them in place. */
+  /** Reads a chunk's choices and repairs them in place. */
   mend(choices: readonly unknown[]): ChunkFindings {
     const findings: ChunkFindings = { changed: false, hasContent: false, hasEnd: false }
     for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings)

@@ -28,8 +28,8 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
 }
 
 /**
- * Writes a chat request. The caller's own bytes are sent where they can be: as they are, or with the model id replaced
- * and the demand for usage put in. Otherwise the request is written again from its parsed form.
+ * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and
+ * `include_usage` added. Otherwise the parsed request is serialised.
  */
 function chatToWire(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
   const { body: ruled, dropped } = applyFieldRules(call.request, dialect.rulesFor(call.model.upstream))

@@ -6,14 +6,14 @@ import { bearerHeaders } from './bearer-headers.ts'
 import { passEmbeddings, readEmbeddings } from './embeddings-answer.ts'
 import { applyFieldRules, type FieldRules } from './field-rules.ts'
 
-/** What tells one server of OpenAI's embeddings dialect from another. */
+/** The differences between servers of OpenAI's embeddings dialect. */
 export interface OpenAIEmbeddingsDialect {
   /** Path below the vendor's origin. */
   readonly path: string
   readonly maxInputs: number
   readonly takesTokens: boolean
   readonly rules: FieldRules<EmbeddingsRequest>
-  /** Can the vendor give base64? Where it cannot, callers who want it are served by translation. */
+  /** Can the vendor encode base64? If not, the gateway translates for callers who request it. */
   readonly givesBase64: boolean
   /**
    * Ask for base64 whenever the answer is going to be translated: reading it costs an eighth of reading numbers. Leave

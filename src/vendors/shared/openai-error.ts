@@ -8,27 +8,27 @@ import { redactCredentials } from './redact-credentials.ts'
 type FailureKind = VendorFailure['kind']
 type Concern = NonNullable<VendorFailure['concerns']>
 
-/** What a vendor's own error words mean, beyond those of the dialect. Looked at before them. */
+/** Meanings of a vendor's own error types and codes, in addition to the dialect's. Checked first. */
 export interface ErrorWords {
   /** By message, for codes that mean several things. */
   readonly messages?: readonly (readonly [pattern: RegExp, kind: FailureKind])[]
   /** By code or type. A code with dots counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`) too. */
   readonly codes?: Readonly<Record<string, FailureKind>>
-  /** Codes of the operator's matters that are about one model, or about the key, whatever the status. */
+  /** Codes of operator problems that concern one model, or the key, whatever the status. */
   readonly concerns?: Readonly<Record<string, Concern>>
-  /** By message, what a matter of the operator's is about. */
+  /** By message, the subject of an operator problem. */
   readonly concernMessages?: readonly (readonly [pattern: RegExp, concern: Concern])[]
 }
 
 /** Reads failures of one vendor. */
 export interface ErrorReader {
-  /** A non-2xx answer, or a 2xx answer that is not what was promised. */
+  /** A non-2xx answer, or an error in a 2xx. */
   fromAnswer(answer: WireAnswer, nowMs: number): VendorFailure
   /** An error object that came inside a stream. */
   fromStream(envelope: Record<string, unknown>): VendorFailure
 }
 
-// OpenAI, error codes page, and the words of servers that imitate it.
+// OpenAI, error codes page, and the codes of compatible servers.
 const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureKind>([
   ['invalid_api_key', 'operator'],
   ['invalid_organization', 'operator'],
@@ -72,7 +72,7 @@ const CALLER_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 422])
 const TIMEOUT_STATUSES: ReadonlySet<number> = new Set([408, 504, 522, 524])
 const OPERATOR_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 410])
 
-/** Makes a reader. `apiKeys` are redacted from texts wherever they stand, as is anything that looks like a key. */
+/** Makes a reader. `apiKeys` are redacted from texts anywhere, like anything that looks like a key. */
 export function errorReader(words: ErrorWords, apiKeys: readonly string[]): ErrorReader {
   const codes = new Map(Object.entries(words.codes ?? {}))
   const kindByCode = (code: string | undefined): FailureKind | undefined => {
@@ -153,9 +153,9 @@ function defaultMessage(status: number): string {
   return 'The vendor sent an answer that is not what it promises.'
 }
 
-/** What an error body says, whatever its layout. */
+/** The content of an error body, whatever its layout. */
 interface ErrorEnvelope {
-  /** Undefined when the body says nothing readable. */
+  /** Undefined if the body has no readable text. */
   readonly message: string | undefined
   readonly code: string | undefined
   readonly type: string | undefined
@@ -164,7 +164,7 @@ interface ErrorEnvelope {
   readonly isStructured: boolean
 }
 
-// Enough to tell what a proxy's page is about.
+// Enough to recognise a proxy's page.
 const MAX_TEXT_LENGTH = 500
 
 const SILENT: ErrorEnvelope = {

@@ -7,8 +7,8 @@ import type { AnswerBody, VendorFailure } from '../vendor.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
 /**
- * Passes a whole image answer on: its bytes pass untouched, and only `usage` is read. Pictures are counted as they stand in
- * `data`. Undefined when it is not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
+ * Passes a JSON image response through unchanged; only `usage` is read. Pictures are counted in `data`. Undefined if it is
+ * not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
  */
 export function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const members = outlineMembers(chunks)
@@ -18,9 +18,9 @@ export function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefi
   return { chunks, usage: { ...openaiImageUsage(memberValue(chunks, members, 'usage')), images } }
 }
 
-/** What a stream of pictures must know of its call. */
+/** The facts of its call that a stream of pictures needs. */
 export interface ImageStreamOptions {
-  /** Pictures asked for; each ends with an event of its own. */
+  /** Number of requested pictures; each ends with its own event. */
   readonly pictures: number
   /** Reads an error object that came inside the stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
@@ -62,7 +62,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     const type = typeof written === 'string' ? written : (name ?? '')
     if (name === 'error' || type === 'error' || holdsError(data, members)) {
       const envelope = parseVendorJson(event.text)
-      // An error after the last picture takes nothing back: what is paid for is whole.
+      // An error after the last picture is ignored: everything that is charged is complete.
       this.fail(this.#options.streamFailure(isJsonObject(envelope) ? envelope : {}))
     } else if (type.endsWith('.partial_image')) this.countContent(PARTIAL_IMAGE_TOKENS)
     else if (type.endsWith('.completed')) this.#complete(openaiImageUsage(memberValue(data, members, 'usage')))
@@ -92,9 +92,9 @@ function holdsError(chunks: readonly Uint8Array[], members: readonly JsonMember[
 }
 
 /**
- * Reads `usage` of an image answer (OpenAI API reference, images). Where the vendor does not split the output, all of it
- * is pictures. Numbers are passed on as they are, plausible or not; anything else counts as unsaid. Never throws. An
- * empty object when the value is no object.
+ * Reads `usage` of an image answer (OpenAI API reference, images). If the vendor does not split the output, all of it is
+ * pictures. Numbers are passed on unchanged, plausible or not; anything else counts as missing. Never throws. An empty
+ * object if the value is not an object.
  */
 function openaiImageUsage(value: unknown): Usage {
   if (!isJsonObject(value)) return {}

@@ -18,7 +18,7 @@ import type { ImageOperation, VendorCall, VendorFailure, WireRequest } from '../
 import { bearerHeaders } from './bearer-headers.ts'
 import { OpenAIImagesPassThrough, passPictures } from './openai-images-pass-through.ts'
 
-/** What tells one server of OpenAI's image dialect from another. */
+/** The differences between servers of OpenAI's image dialect. */
 export interface OpenAIImagesDialect {
   /** Path below the vendor's origin. */
   readonly path: string
@@ -46,8 +46,8 @@ function answers({
 }
 
 /**
- * Writes a request in JSON: the caller's bytes with the model id, and what the model does not take, changed. It is written
- * again only where members stand twice or under escaped names.
+ * Writes a request in JSON: the caller's bytes with the model id replaced and unsupported fields changed. It is serialised
+ * again only if members are repeated or have escaped names.
  */
 function picturesToWire(call: VendorCall<PictureOptions>, path: string): WireRequest {
   const { changes, dropped } = pictureFields(call.request, call.model)
@@ -114,9 +114,9 @@ export interface PictureFields {
 }
 
 /**
- * What must change: the model id, qualities under another name, and what the model's vendor refuses though the API
- * specification lets callers send it. `b64_json` is what callers get when they say nothing, so it is asked for where the
- * vendor would choose. A model without abilities gets the caller's fields as they are.
+ * The required changes: the model id, qualities under another name, and fields that the model's vendor refuses although the
+ * API specification allows them. Callers get `b64_json` by default, so it is requested explicitly if the vendor would
+ * choose. A model without abilities gets the caller's fields unchanged.
  */
 export function pictureFields(options: PictureOptions, model: CatalogModel): PictureFields {
   const changes = new Map<string, string | undefined>([['model', model.upstream]])

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 
-/** The request asks for something that the model cannot do; `param` names the member. */
+/** The request needs something that the model does not support; `param` names the member. */
 export function unsupportedParameter(param: string, message: string): GatewayError {
   return new GatewayError('unsupported_parameter', { message, param })
 }

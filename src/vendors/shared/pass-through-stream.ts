@@ -11,9 +11,9 @@ const edits = new ByteEdits()
 const event = new EventLines()
 
 /**
- * Passes a stream of server-sent events on as bytes. A dialect looks at each whole event, and may edit it, take it out, end
- * the stream or fail it; an event that it leaves alone goes out untouched, comments included. Nothing is given after the end
- * or a failure.
+ * Passes a stream of server-sent events through as bytes. A dialect reads each complete event, and may edit it, remove it,
+ * end the stream or fail it. Other events pass unchanged, comments included. Nothing is returned after the end or a
+ * failure.
  */
 export abstract class PassThroughStream implements StreamTransform {
   hasContent = false
@@ -54,12 +54,12 @@ export abstract class PassThroughStream implements StreamTransform {
   }
 
   /**
-   * Looks at one event that has data. Its bytes are valid only during the call.
+   * Reads one event that has data. Its bytes are valid only during the call.
    * @param isRest True for what was left at the end of the body, which may be torn.
    */
   protected abstract readEvent(event: EventLines, isRest: boolean): void
 
-  /** Position behind an event that passes without being looked at; -1 where {@link readEvent} has to look. */
+  /** Position after an event that passes unread; -1 if {@link readEvent} must read it. */
   protected skipEvent(_bytes: Buffer, _start: number): number {
     return -1
   }
@@ -74,20 +74,20 @@ export abstract class PassThroughStream implements StreamTransform {
     return undefined
   }
 
-  /** The event at hand is the last that counts: it goes out, and nothing after it. */
+  /** The current event is the last that counts: it is sent, and nothing after it. */
   protected finish(): void {
     this.isComplete = true
     this.#isOver = true
   }
 
-  /** Neither the event at hand nor anything after it goes out. An answer that is already complete stays so. */
+  /** Neither the current event nor anything after it is sent. A complete answer stays complete. */
   protected fail(failure: VendorFailure): void {
     this.#isOver = true
     this.#isWithheld = true
     if (!this.isComplete) this.failure = failure
   }
 
-  /** For an event that is no JSON object. A torn last one is left out: the body was cut, and `isComplete` says so. */
+  /** For an event that is not a JSON object. A torn last one is dropped: the body was cut, and `isComplete` is false. */
   protected failUnreadable(isRest: boolean): void {
     if (isRest) this.drop()
     else this.fail(invalidResponse('The vendor sent an event that is not a JSON object.'))
@@ -103,7 +103,7 @@ export abstract class PassThroughStream implements StreamTransform {
     this.edit(event.start, event.end, replacement)
   }
 
-  /** Replaces a span of the event at hand; spans come in order. */
+  /** Replaces a span of the current event; spans come in order. */
   protected edit(start: number, end: number, replacement: Buffer): void {
     if (end - start === replacement.length && startsWith(event.bytes, start, replacement)) return
     edits.replace(start, end, replacement)

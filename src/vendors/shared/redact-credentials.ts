@@ -7,10 +7,10 @@ const CREDENTIAL_PATTERNS: readonly RegExp[] = [
   /\b(?:pa|al|st)-[\w*.-]{16,}/g,
 ]
 
-// Shorter values would blank out ordinary words.
+// Shorter values would also remove ordinary words.
 const MIN_KEY_LENGTH = 8
 
-/** Removes credentials from a vendor's text: the given keys wherever they stand, and anything that looks like a key. */
+/** Removes credentials from a vendor's text: the given keys anywhere, and anything that looks like a key. */
 export function redactCredentials(text: string, apiKeys: readonly string[]): string {
   let clean = text
   for (const key of apiKeys) if (key.length >= MIN_KEY_LENGTH) clean = clean.replaceAll(key, REDACTED)

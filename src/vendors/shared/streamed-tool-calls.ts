@@ -1,10 +1,10 @@
 import { isJsonObject } from '../../core/json.ts'
 
-/** Which tool call a streamed piece belongs to. */
+/** The tool call that a streamed chunk belongs to. */
 export interface LocatedPiece {
   /** Counts tool calls from 0, in the order of opening. */
   readonly index: number
-  /** Is this the first piece of its call? */
+  /** Is this the first chunk of its call? */
   readonly opens: boolean
   /** The call's id; made up when the vendor gave none. */
   readonly id: string
@@ -56,7 +56,7 @@ export class StreamedToolCalls {
     if (id !== '') return this.#byId.get(id)
     if (vendorIndex === undefined) return name === '' ? this.#last : undefined
     const call = this.#byVendorIndex.get(vendorIndex)
-    // An index nobody opened, on a piece without a name: the vendor lost count, and the piece can only belong to the last.
+    // An unknown index on a chunk without a name: the vendor miscounted, and the chunk can only belong to the last call.
     if (call === undefined) return name === '' ? this.#last : undefined
     return name === '' || name === call.name ? call : undefined
   }

@@ -2,7 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatField } from './chat-fields.ts'
 
-/** Fields that current SDKs send beyond those that the gateway knows by name. */
+/** Fields that current SDKs send beyond those known by name. */
 type ExtraField =
   | 'audio'
   | 'function_call'
@@ -21,16 +21,16 @@ type ExtraField =
   | 'web_search_options'
 
 /**
- * What becomes of a field in translation. `mapped`: it has an equivalent, or the gateway itself serves it; a value that the
- * model at hand lacks is still reported. `dropped`: left out and reported. `refused`: 400, because the answer would be
- * another one.
+ * The treatment of a field in translation. `mapped`: it has an equivalent, or the gateway serves it itself; a value that
+ * the current model lacks is still reported. `dropped`: left out and reported. `refused`: 400, because the answer would
+ * differ.
  */
 export type TranslationRule = 'mapped' | 'dropped' | 'refused'
 
-/** A rule for every field, for a vendor that does not speak the dialect. */
+/** A rule for every field, for a vendor with another dialect. */
 export type TranslationTable = Readonly<Record<ChatField | ExtraField, TranslationRule>>
 
-/** The billing fields that stand for request fields with a surcharge. */
+/** The billing fields of request fields with a surcharge. */
 const SURCHARGES = { service_tier: 'service_tier', web_search_options: 'web_search' } as const
 
 /** Billing fields of surcharges that a vendor never hears of, by its table. */
@@ -39,7 +39,7 @@ export function surchargesLeftOut(table: TranslationTable): ReadonlySet<string> 
   return new Set(fields.filter((field) => table[field] === 'dropped').map((field) => SURCHARGES[field]))
 }
 
-/** Tells values of a refused field that ask for nothing beyond what the vendor does anyway, by field. */
+/** Recognises values of a refused field that change nothing, by field. */
 type HarmlessValues = Readonly<Record<string, (value: unknown) => boolean>>
 
 const HARMLESS: HarmlessValues = {
@@ -48,7 +48,7 @@ const HARMLESS: HarmlessValues = {
   functions: (value) => Array.isArray(value) && value.length === 0,
 }
 
-/** Goes through the fields of a request and reports those that are left out, unknown ones included. */
+/** Checks the fields of a request and reports those that are left out, unknown ones included. */
 export type FieldCheck = (request: ChatRequest, report: (field: string) => void) => void
 
 /**

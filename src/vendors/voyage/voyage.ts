@@ -22,8 +22,8 @@ export interface VoyageOptions {
 }
 
 /**
- * Voyage's embedding fields (Voyage, text embeddings reference). It refuses arguments it does not know, and the value
- * `float`, which it means by leaving `encoding_format` out.
+ * Voyage's embedding fields (Voyage, text embeddings reference). It refuses unknown arguments and the value `float`;
+ * leaving `encoding_format` out means float.
  */
 export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
   model: 'pass',

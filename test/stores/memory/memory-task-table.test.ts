@@ -23,18 +23,18 @@ describe('a table of tasks', () => {
 
   it('follows a task through its states and from one vendor account to another', () => {
     const table = new MemoryTaskTable()
-    table.insert(exampleTask({ state: 'submitting', vendorAccount: '', upstreamId: undefined, accountId: ACCOUNT }))
+    table.insert(exampleTask({ state: 'submitting', credentialId: '', upstreamId: undefined, accountId: ACCOUNT }))
     const entry = table.get('task_1')!
     const replace = (changes: Parameters<typeof exampleTask>[0]) =>
       table.replace(entry, exampleTask({ accountId: ACCOUNT, ...changes }))
 
-    replace({ state: 'queued', vendorAccount: 'v:1', upstreamId: 'u1' })
+    replace({ state: 'queued', credentialId: 'v:1', upstreamId: 'u1' })
     expect([idsOf(table.open()), idsOf(table.polled('v:1'))]).toEqual([['task_1'], ['task_1']])
     expect(table.find(ACCOUNT, 'u1')?.state).toBe('queued')
-    replace({ state: 'in_progress', vendorAccount: 'v:2', upstreamId: 'u2' })
+    replace({ state: 'in_progress', credentialId: 'v:2', upstreamId: 'u2' })
     expect([idsOf(table.polled('v:1')), idsOf(table.polled('v:2'))]).toEqual([[], ['task_1']])
     expect([table.find(ACCOUNT, 'u1'), table.find(ACCOUNT, 'u2')?.state]).toEqual([undefined, 'in_progress'])
-    replace({ state: 'completed', vendorAccount: 'v:2', upstreamId: 'u2' })
+    replace({ state: 'completed', credentialId: 'v:2', upstreamId: 'u2' })
     expect([idsOf(table.open()), idsOf(table.polled('v:2')), idsOf(table.finished())]).toEqual([[], [], ['task_1']])
     table.remove(entry)
     expect([table.find(ACCOUNT, 'task_1'), table.find(ACCOUNT, 'u2'), idsOf(table.finished())]).toEqual([

@@ -56,7 +56,7 @@ describe('memory tasks', () => {
 
   it('drops the oldest conversations beyond the number allowed', () => {
     const { interactions } = memoryStore({ maxInteractions: 2 })
-    const record = { accountId: 'account_1', vendor: 'gemini', vendorKey: 'f', upstreamId: 'u', model: 'm' }
+    const record = { accountId: 'account_1', vendor: 'gemini', credentialId: 'f', upstreamId: 'u', model: 'm' }
     const times = { createdAtMs: NOW_MS, expiresAtMs: NOW_MS + 60_000 }
     for (const id of ['v1_1', 'v1_2', 'v1_3']) interactions.save({ ...record, ...times, id })
     const found = ['v1_1', 'v1_2', 'v1_3'].map((id) => interactions.find('account_1', id, NOW_MS) !== undefined)

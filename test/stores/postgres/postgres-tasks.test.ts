@@ -114,7 +114,7 @@ describe.skipIf(server.missing !== undefined)('tasks on PostgreSQL', () => {
       id: `v1_${index}`,
       accountId: 'account_1',
       vendor: 'gemini',
-      vendorKey: 'f',
+      credentialId: 'f',
       upstreamId: 'u',
       model: 'm',
     }

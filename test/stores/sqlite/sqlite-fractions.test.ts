@@ -77,7 +77,7 @@ test('keys, conversations, secrets and idempotency keys take times with a fracti
     id: 'i',
     accountId: 'account_1',
     vendor: 'v',
-    vendorKey: 'k',
+    credentialId: 'k',
     upstreamId: 'u',
     model: 'm',
     createdAtMs: NOW_MS,

@@ -56,7 +56,7 @@ describe('tasks on SQLite', () => {
 
   it('forgets expired conversations as new ones come', async () => {
     const save = (index: number, createdAtMs: number) => {
-      const record = { accountId: 'account_1', vendor: 'gemini', vendorKey: 'f', upstreamId: 'u', model: 'm' }
+      const record = { accountId: 'account_1', vendor: 'gemini', credentialId: 'f', upstreamId: 'u', model: 'm' }
       return store.interactions.save({ ...record, id: `v1_${index}`, createdAtMs, expiresAtMs: createdAtMs + 10 })
     }
     for (let index = 0; index < 30; index++) await save(index, NOW_MS)
@@ -96,7 +96,7 @@ describe('tasks on SQLite', () => {
     const others = [sqliteStore({ path }), sqliteStore({ path })]
     for (const other of others) await other.start()
     const budget = { takes: 50, windowMs: 1_000 }
-    const query = { vendorAccount: 'dashscope:1', nowMs: NOW_MS, leaseUntilMs: NOW_MS + 30_000, limit: 4, budget }
+    const query = { credentialId: 'dashscope:1', nowMs: NOW_MS, leaseUntilMs: NOW_MS + 30_000, limit: 4, budget }
     const takers = Array.from({ length: 10 }, () => [store, ...others]).flat()
 
     const taken = (await Promise.all(takers.map(async ({ tasks }) => tasks.leaseDue(query)))).flat()

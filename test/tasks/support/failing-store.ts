@@ -68,5 +68,5 @@ export class FailingStore {
 
 function momentOf({ set, resolve }: TaskChange): Moment {
   if (resolve !== undefined) return 'end the task'
-  return set.vendorAccount === undefined ? 'note a report' : 'note the submission'
+  return set.credentialId === undefined ? 'note a report' : 'note the submission'
 }

@@ -71,7 +71,7 @@ function memberAt(value: object, path: string): unknown {
 // API specification, "Interactions-style image request".
 const DEFAULT_SIZE = '1K'
 
-/** The size that is rendered and billed: the one asked for, else the model's default. */
+/** The rendered and billed size: the requested one, else the model's default. */
 export function imageSize(request: InteractionRequest, model: ModelFacts): string {
   return request.response_format?.image_size ?? model.image?.defaultSize ?? DEFAULT_SIZE
 }

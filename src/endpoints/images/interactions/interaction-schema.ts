@@ -51,7 +51,7 @@ const generationConfig = z
   .check((context) => {
     refuseOtherSpellings(context, CONFIG_FIELDS)
     const { image_config, candidate_count } = context.value
-    // Known to the vendor's other API: each candidate is a picture of its own, and one is held for.
+    // The vendor's other API knows it: each candidate is a separate picture, and only one is held for.
     if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
     // The vendor's older place of the size, which would be drawn without being billed.
     if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
@@ -75,14 +75,14 @@ const REQUEST_FIELDS = [
   'webhook_config',
 ] as const
 
-/** The operator's own at the vendor, or somebody else's: what is kept there has no owner here. */
+/** The operator's own at the vendor, or another caller's: stored state has no owner here. */
 const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhook_config'] as const
 
 /**
- * Rules of the interactions-style image request; unknown fields pass. Some that the vendor knows are refused: fields in camel
- * case, which would slip past the checks here; `background`, whose answer nobody could fetch; `agent`, which would answer
- * instead of the model that is billed; contents and tokens kept at the vendor, which may be another caller's; and
- * `webhook_config`, which would have the vendor call addresses that nobody checked.
+ * Rules of the interactions-style image request; unknown fields pass. Some fields that the vendor knows are refused: names
+ * in camel case, which would bypass the checks here; `background`, whose answer could not be fetched; `agent`, which would
+ * answer instead of the billed model; contents and tokens stored at the vendor, which may be another caller's; and
+ * `webhook_config`, which would make the vendor call unchecked addresses.
  */
 export const interactionSchema = z
   .looseObject({
@@ -133,14 +133,14 @@ const DATA_URL_PREFIX = /^\s*data:/i
 // One class and no repetition: the search is linear and needs no stack, however long the text.
 const FOREIGN_CHARACTER = /[^A-Za-z0-9+/=_-]/
 
-/** What is wrong with a picture in base64, as the end of a sentence; undefined when nothing is. Linear in its length. */
+/** The fault of a picture in base64, as the end of a sentence; undefined if there is none. Linear in its length. */
 function base64Fault(data: string): string | undefined {
   if (data === '') return 'must not be empty'
   if (DATA_URL_PREFIX.test(data.slice(0, 64))) return 'must be base64 without a data: URI prefix'
   return hasValidEnd(data) && !FOREIGN_CHARACTER.test(data) ? undefined : 'must be base64'
 }
 
-/** Padding may be left out; where it stands, it fills the last group of four. */
+/** Padding is optional; if present, it fills the last group of four. */
 function hasValidEnd(data: string): boolean {
   const padding = data.indexOf('=')
   if (padding === -1) return data.length % 4 !== 1

@@ -23,14 +23,14 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
   isPaidJob: true,
   parse(body, model) {
     const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema, body))
-    // Whoever asks for events would pay for a picture that he cannot read.
-    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model answers as a whole only')
+    // A caller that requests events could not read the picture that it pays for.
+    if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
     if (model.image !== undefined) checkAbilities(request, model.image)
     return request
   },
   isStream: () => false,
   textBytes: (request) => textOf(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0),
-  // The vendor counts pictures and nothing else, and a request makes exactly one.
+  // The vendor counts only pictures, and a request makes exactly one.
   estimate: () => ({ images: 1 }),
   priceFields(request, model) {
     const size = pictureSize(request, model)

@@ -26,7 +26,7 @@ export interface MultimodalImageRequest {
 }
 
 /**
- * Checks a request against what its model can do. Unknown abilities are left to the vendor.
+ * Checks a request against its model's abilities. The vendor checks unknown abilities.
  * @throws GatewayError `invalid_request` with the code `InvalidParameter`, naming the field.
  */
 export function checkAbilities(request: MultimodalImageRequest, abilities: ImageAbilities): void {
@@ -59,8 +59,8 @@ export function referenceImages(request: MultimodalImageRequest): readonly { url
 }
 
 /**
- * Size of the picture, as callers write it: `1024*1024`. For text to image it is never left to the vendor, whose default is
- * larger than the billed one. Undefined for an edit that names none: the picture gets the size of the last reference.
+ * Size of the picture, as callers write it: `1024*1024`. For text to image it is always set, because the vendor's default
+ * is larger than the billed one. Undefined for an edit without a size: the picture gets the size of the last reference.
  */
 export function pictureSize(request: MultimodalImageRequest, model: ModelFacts): string | undefined {
   const asked = request.parameters?.size
@@ -76,7 +76,7 @@ export function invalidParameter(param: string, problem: string): GatewayError {
   return invalidField(param, problem, INVALID_PARAMETER)
 }
 
-/** Runs a check, and gives what it throws as `invalid_request` the code `InvalidParameter`. */
+/** Runs a check, and adds the code `InvalidParameter` to its `invalid_request` errors. */
 export function asInvalidParameter<Result>(check: () => Result): Result {
   try {
     return check()

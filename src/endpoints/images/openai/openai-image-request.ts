@@ -32,7 +32,7 @@ type Size = string | null | undefined
 type FreeSize = NonNullable<ImageAbilities['freeSize']>
 
 /**
- * Checks a size against the list of a model alone (API specification, "Image edit request", `size`).
+ * Checks a size against the list of a model only (API specification, "Image edit request", `size`).
  * @throws GatewayError `invalid_request` with param `size`.
  */
 export function checkListedSize(size: Size, abilities: ImageAbilities | undefined): void {
@@ -67,7 +67,7 @@ function billedSize(size: Size, abilities: ImageAbilities | undefined): string {
   return isOwn ? (size as string) : (abilities?.defaultSize ?? AUTO_SIZE)
 }
 
-/** Does the vendor know `auto` for this model? Unknown counts as yes. */
+/** Does the vendor accept `auto` for this model? Unknown counts as yes. */
 export function takesAuto(abilities: ImageAbilities | undefined): boolean {
   return abilities?.sizes?.includes(AUTO_SIZE) ?? true
 }
@@ -116,14 +116,14 @@ const AUTO_QUALITY = 'auto'
 /** Values of the specification, which every model takes in one way or another. */
 const SPECIFIED_QUALITIES: readonly string[] = ['auto', 'low', 'medium', 'high', 'standard', 'hd']
 
-/** The same qualities in the words of another family of models. */
+/** The same qualities under the names of another family of models. */
 const QUALITY_ALIASES: ReadonlyMap<string, string> = new Map([
   ['hd', 'high'],
   ['standard', 'medium'],
 ])
 
 /**
- * Checks `quality` (API specification, "Image edit request"). A model without a list of its own leaves it to its vendor.
+ * Checks `quality` (API specification, "Image edit request"). For a model without a list the vendor checks it.
  * @throws GatewayError `invalid_request` with param `quality`.
  */
 export function checkQuality(quality: Quality, abilities: ImageAbilities | undefined): void {
@@ -135,8 +135,8 @@ export function checkQuality(quality: Quality, abilities: ImageAbilities | undef
 }
 
 /**
- * The quality in the words of the vendor's model: the caller's own, or what its alias stands for. Undefined where none was
- * given, and where the model has no such quality.
+ * The quality under the vendor model's name: the caller's own, or the target of its alias. Undefined if none was given, or
+ * if the model has no such quality.
  */
 export function vendorQuality(quality: Quality, abilities: ImageAbilities | undefined): string | undefined {
   if (quality === undefined || quality === null) return undefined
@@ -147,8 +147,7 @@ export function vendorQuality(quality: Quality, abilities: ImageAbilities | unde
 }
 
 /**
- * The quality that a request is billed at: the vendor's word for it, else `auto`, or the model's first quality where it
- * knows no `auto`.
+ * The billed quality of a request: the vendor's name for it, else `auto`, or the model's first quality if it has no `auto`.
  */
 function billedQuality(quality: Quality, abilities: ImageAbilities | undefined): string {
   const known = abilities?.qualities
@@ -156,7 +155,7 @@ function billedQuality(quality: Quality, abilities: ImageAbilities | undefined):
   return vendorQuality(quality, abilities) ?? usual
 }
 
-/** Is the asked quality neither the default nor one that the model has? */
+/** Is the requested quality neither the default nor one that the model has? */
 export function losesQuality(quality: Quality, abilities: ImageAbilities | undefined): boolean {
   const isAsked = quality !== undefined && quality !== null && quality !== AUTO_QUALITY
   return isAsked && vendorQuality(quality, abilities) === undefined
@@ -191,7 +190,7 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
 /** Output tokens of a picture that is sent before it is finished (OpenAI, guide to image generation). */
 export const PARTIAL_IMAGE_TOKENS = 100
 
-/** What a request holds besides its options. */
+/** The parts of a request besides its options. */
 interface PictureInput {
   readonly textTokens: number
   /** Pictures given, the mask included. */
@@ -199,8 +198,8 @@ interface PictureInput {
 }
 
 /**
- * An upper estimate of a request's usage. A model whose abilities list no tokens is priced by the picture; one of unknown
- * abilities may have any price, so its tokens are estimated too.
+ * An upper estimate of a request's usage. A model whose abilities list no tokens is priced by the picture. With unknown
+ * abilities any price is possible, so tokens are estimated too.
  */
 export function pictureEstimate(options: PictureOptions, input: PictureInput, model: ModelFacts): Usage {
   const images = options.n ?? 1
@@ -219,8 +218,8 @@ export function pictureEstimate(options: PictureOptions, input: PictureInput, mo
 }
 
 /**
- * Size and quality for price conditions, aliases resolved. What the caller leaves out is the model's own value, which is
- * `auto` where the vendor chooses: a price list for such a model needs a row without conditions, or one for `auto`.
+ * Size and quality for price conditions, aliases resolved. Absent fields have the model's default, which is `auto` if the
+ * vendor chooses: a price list for such a model needs a row without conditions, or one for `auto`.
  */
 export function pictureBillingFields(options: PictureOptions, { image }: ModelFacts): BillingFields {
   return { size: billedSize(options.size, image), quality: billedQuality(options.quality, image) }
@@ -242,8 +241,8 @@ interface TokenEntry {
 }
 
 /**
- * Tokens of one picture, from above. A size that the table does not list counts by its pixels, at the highest listed tokens
- * per pixel, and at least as the smallest listed picture. A size or quality that the vendor chooses counts as the highest.
+ * Upper bound of tokens of one picture. A size outside the table counts by its pixels, at the highest listed tokens per
+ * pixel, and at least as the smallest listed picture. A size or quality that the vendor chooses counts as the highest.
  */
 function pictureTokens(table: TokenTable, size: string, quality: string): number {
   const all = Object.entries(table).flatMap(([key, tokens]) => tokenEntries(key, tokens))

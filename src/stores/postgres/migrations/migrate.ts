@@ -3,7 +3,7 @@ import { CLAIM_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-
 import { TABLES, TASK_TABLES } from './tables.ts'
 import { RETENTION, TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
 
-/** Forward only: the statements of version n stand at index n − 1, and what was released is never changed. */
+/** Forward only: the statements of version n are at index n − 1, and released ones never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [...TABLES, ...CLAIM_FUNCTIONS, ...RESERVE_FUNCTIONS, ...RESOLVE_FUNCTIONS],
   [...TASK_TABLES, ...TASK_FUNCTIONS, ...WEBHOOK_FUNCTIONS],
@@ -11,8 +11,8 @@ const MIGRATIONS: readonly (readonly string[])[] = [
 ]
 
 /**
- * Brings a schema up to date, inside a transaction of the caller. Of several processes that start at once one does the
- * work and the others wait for it; where everything is up to date, nothing is written, and no right to create is needed.
+ * Migrates a schema inside the caller's transaction. If several processes start together, one migrates and the others wait.
+ * If everything is up to date, nothing is written, and no CREATE right is needed.
  *
  * @param name the schema, unquoted.
  * @throws Error when the schema was made by a newer version of this library.
@@ -34,7 +34,7 @@ export async function migrate(session: PostgresSession, name: string): Promise<v
       `The PostgreSQL schema ${schema} has version ${version}, this version of signalbox knows ${MIGRATIONS.length}: update signalbox.`,
     )
   }
-  // The functions keep this path for ever, so that no table of another schema can stand in for theirs.
+  // The functions keep this path, so that a table of another schema can never replace theirs.
   await session.query(`SET LOCAL search_path = ${schema}, pg_temp`)
   for (let next = version; next < MIGRATIONS.length; next++) {
     for (const statement of MIGRATIONS[next]!) await session.query(statement)
@@ -42,7 +42,7 @@ export async function migrate(session: PostgresSession, name: string): Promise<v
   }
 }
 
-/** A name as it stands in SQL text. */
+/** A quoted identifier in SQL text. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

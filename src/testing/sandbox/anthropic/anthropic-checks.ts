@@ -123,7 +123,7 @@ function checkTools(request: Json, rules: AnthropicModelRules): void {
   if (!rules.takesForcedToolChoice) refuseAnthropic('tool_choice: forcing tool use is not supported for this model')
 }
 
-// Limits that structured output does not know, by schema type.
+// Limits that structured output does not support, by schema type.
 const UNSUPPORTED = [
   'minimum',
   'maximum',
@@ -249,7 +249,7 @@ function checkImage(source: Json, place: string): void {
     refuseAnthropic(`${place}.image.source.base64: invalid base64 data`)
 }
 
-/** A system message follows a user turn and is last or stands before an assistant turn; several count as one. */
+/** A system message follows a user turn and is last or precedes an assistant turn; several count as one. */
 function checkSystemPositions(messages: readonly Json[]): void {
   if (messages[0]?.['role'] === 'system') {
     refuseAnthropic('messages.0: use the top-level `system` parameter for the initial system prompt')
@@ -352,7 +352,7 @@ export function checkToolPairs(messages: readonly Json[]): void {
   })
 }
 
-/** Ids of the results that stand before any other block. */
+/** Ids of the results before any other block. */
 function leadingResults(turn: Turn | undefined): string[] {
   if (turn?.role !== 'user') return []
   const end = turn.blocks.findIndex((block) => block['type'] !== 'tool_result')

@@ -124,7 +124,7 @@ export function messageEvents(body: unknown, turn: ChatTurn, context: AnswerCont
   return [...events, event('message_stop', {})]
 }
 
-/** One server-sent event; the name stands in its line and in the data. */
+/** One server-sent event; its line and its data have the name. */
 export function event(type: string, members: Json): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 }
@@ -156,7 +156,7 @@ function answerBlocks(body: unknown, turn: ChatTurn, context: AnswerContext): An
     blocks.push({
       whole: { ...head, input: call.arguments },
       start: { ...head, input: {} },
-      // The first piece is empty; a call without arguments has no other.
+      // The first chunk is empty; a call without arguments has no other.
       deltas: ['', ...pieces].map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
     })
   })
@@ -182,7 +182,7 @@ function thinkingBlock(body: unknown, turn: ChatTurn, id: string): AnswerBlock {
 }
 
 function ending(turn: ChatTurn): Json {
-  const refusal = { type: 'refusal', category: 'general_harms', explanation: 'The stand-in was told to refuse.' }
+  const refusal = { type: 'refusal', category: 'general_harms', explanation: 'The stand-in was instructed to refuse.' }
   return {
     stop_reason: stopReason(turn),
     stop_sequence: turn.stopSequence ?? null,

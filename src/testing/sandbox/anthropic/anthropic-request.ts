@@ -165,7 +165,7 @@ function toolChoice(choice: Json): ChatPrompt['toolChoice'] {
   return choice['type'] === 'none' ? 'none' : 'auto'
 }
 
-/** The content blocks of a message; text alone is one block. */
+/** The content blocks of a message; plain text is one block. */
 export function blocksOf(message: Json): Json[] {
   const { content } = message
   return typeof content === 'string' ? [{ type: 'text', text: content }] : asList(content).map(asObject)
@@ -173,7 +173,7 @@ export function blocksOf(message: Json): Json[] {
 
 const MARK = 'sandbox-thinking:'
 
-/** A signature for thinking. Like a real one it is opaque, and must come back with its block. */
+/** A signature for thinking. It is opaque like a real one, and must be sent back with its block. */
 export function thinkingSignature(id: string): string {
   return Buffer.from(`${MARK}${id}`).toString('base64')
 }

@@ -77,7 +77,7 @@ export const DASHSCOPE_CHAT: SandboxOperation = {
   },
 }
 
-/** Open-weight Qwen3 models think unless told not to; the others when told to. */
+/** Open-weight Qwen3 models think by default; the others think on request. */
 function isThinking(request: Readonly<Record<string, unknown>>): boolean {
   if (isGiven(request['enable_thinking'])) return request['enable_thinking'] === true
   return /^qwen3-\d/.test(asText(request['model']))

@@ -65,7 +65,7 @@ function dashscopeError(
   })
 }
 
-/** `request_id` of every native answer; the same that stands in its headers. */
+/** `request_id` of every native answer, equal to the one in its headers. */
 export const DASHSCOPE_REQUEST_ID = DASHSCOPE_HEADERS[DASHSCOPE_HEADERS.indexOf('x-request-id') + 1]
 
 const USUAL_NATIVE: ReadonlyMap<number, readonly [code: string, message: string]> = new Map([

@@ -147,7 +147,7 @@ export interface DashScopeImageRules {
   readonly maxAnswers: number
   /** Undefined: the model has no `size` and no `prompt_extend`. */
   readonly takesSize: ((size: PictureSize) => boolean) | undefined
-  /** Size of a picture made from text alone when none is asked for; undefined for models that only edit. */
+  /** Default size of a picture from text; undefined for models that only edit. */
   readonly textDefault: PictureSize | undefined
 }
 

@@ -3,13 +3,13 @@ import { type AnswerContext, jsonReply, type SandboxCall, type SandboxReply } fr
 import { DASHSCOPE_HEADERS, DASHSCOPE_REQUEST_ID, refuseNative } from './dashscope-errors.ts'
 import { type VideoTask, type VideoUsageShape, videoTaskStatus } from './dashscope-videos-tasks.ts'
 
-/** The vendor writes times as they are in China, without saying so. */
+/** The vendor writes times in China's zone, without naming it. */
 const CHINA_OFFSET_MS = 8 * 60 * 60 * 1000
 
 /** Shapes that come without times, with counts of the task's parts (DashScope, Wan 2.6 and older API references). */
 const OLDER_SHAPES: readonly VideoUsageShape[] = ['video-duration', 'video-ratio']
 
-/** What the vendor answers when it is asked about a task (DashScope, Wan API references, "Query the task"). */
+/** The vendor's answer to a poll (DashScope, Wan API references, "Query the task"). */
 export function videoTaskReply(task: VideoTask, call: SandboxCall, context: AnswerContext): SandboxReply {
   const shape = shapeOf(task)
   const isDone = videoTaskStatus(task, context.nowMs) === 'SUCCEEDED'
@@ -18,7 +18,7 @@ export function videoTaskReply(task: VideoTask, call: SandboxCall, context: Answ
   return shape === 'float' ? { ...reply, pieces: reply.pieces.map(withPoints) } : reply
 }
 
-/** What the vendor answers about a task that it does not know, or no longer. */
+/** The vendor's answer about a task that it does not know, or no longer does. */
 export function unknownTaskReply(id: string): SandboxReply {
   return taskReply({ task_id: id, task_status: 'UNKNOWN' })
 }
@@ -137,7 +137,7 @@ function withPoints(piece: string | Uint8Array): string | Uint8Array {
 }
 
 const DEFAULT_PAGE_SIZE = 10
-/** The vendor's pages name no bound; this is the stand-in's. */
+/** The vendor's pages name no limit; this is the stand-in's own. */
 const MAX_PAGE_SIZE = 100
 
 /**

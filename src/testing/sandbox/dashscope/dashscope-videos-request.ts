@@ -14,7 +14,7 @@ import {
 import { RefusedCall } from '../sandbox-operation.ts'
 import { booleanRule, DASHSCOPE_NATIVE_ERRORS, refuseNative, SETTING_RULES } from './dashscope-errors.ts'
 
-/** Pixels of a video, and the words for them. */
+/** Pixels of a video, and their names. */
 export interface VideoSize {
   readonly width: number
   readonly height: number
@@ -82,9 +82,9 @@ export function videoRulesOf(model: string): DashScopeVideoRules | undefined {
 }
 
 /**
- * The size in which a checked request is rendered; undefined when its field names none that the model has. Only the field that
- * the model reads counts: a Wan 2.6 model that makes videos from text renders 1080P, whatever `resolution` says. A video that
- * follows a given picture has the proportions 16:9 here, because no picture is fetched.
+ * The rendered size of a checked request; undefined if its field names none that the model has. Only the field that the
+ * model reads counts: a Wan 2.6 text-to-video model renders 1080P, whatever `resolution` says. A video from a given picture
+ * has the proportions 16:9 here, because no picture is fetched.
  */
 export function videoSizeOf(body: unknown, rules: DashScopeVideoRules): VideoSize | undefined {
   const parameters = asObject(asObject(body)['parameters'])
@@ -102,7 +102,7 @@ export function videoSizeOf(body: unknown, rules: DashScopeVideoRules): VideoSiz
   return tier === undefined || index === -1 ? undefined : sizeAt(sizes, tier, index)
 }
 
-/** True when the proportions come from a picture and `ratio` is not read. */
+/** True if the picture sets the proportions and `ratio` is not read. */
 export function followsPicture(body: unknown, rules: DashScopeVideoRules): boolean {
   return rules.kind === 'i2v' || mediaTypesOf(body).includes('first_frame')
 }
@@ -130,7 +130,7 @@ export interface CheckedVideoRequest {
   readonly model: string
   readonly rules: DashScopeVideoRules
   readonly size: VideoSize
-  /** Seconds that were asked for. */
+  /** The requested seconds. */
   readonly seconds: number
 }
 
@@ -212,7 +212,7 @@ const PICTURE_SETS: readonly string[] = [
   'first_clip,last_frame',
 ]
 const REFERENCE_TYPES: readonly string[] = ['first_frame', 'reference_image', 'reference_video']
-/** Media that may stand in the request itself instead of being fetched. */
+/** Media that may be inline in the request instead of a URL. */
 const PICTURE_TYPES: readonly string[] = ['first_frame', 'last_frame', 'reference_image']
 
 const MAX_REFERENCES = 5

@@ -5,11 +5,11 @@ import type { CheckedVideoRequest } from './dashscope-videos-request.ts'
 /** States of a task (DashScope, Wan API references, `task_status`). */
 export type VideoTaskStatus = 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED' | 'UNKNOWN'
 
-/** A video that was asked for. Its state follows from its times and the clock. */
+/** A submitted video. Its times and the clock determine its state. */
 export interface VideoTask {
   /** A UUID. */
   readonly id: string
-  /** Who submitted it; a key stands for an account here, and others cannot see the task. */
+  /** The submitter; each key is an account here, and others cannot see the task. */
   readonly key: string
   readonly request: CheckedVideoRequest
   readonly marks: VideoMarks
@@ -37,9 +37,9 @@ export interface VideoTasks {
   cancel(id: string, key: string, nowMs: number): boolean
 }
 
-/** How long the vendor knows a task (DashScope, Wan API references, "task_id"). */
+/** How long the vendor keeps a task (DashScope, Wan API references, "task_id"). */
 const TASK_LIFE_MS = 24 * 60 * 60 * 1000
-/** The oldest tasks are forgotten first. */
+/** The oldest tasks are deleted first. */
 const MAX_TASKS = 10_000
 
 /** Makes an empty list of tasks. */
@@ -111,15 +111,15 @@ export type VideoUsageShape =
 export type VideoEnding = 'succeeded' | 'fail' | 'missing-field' | 'unknown' | 'stuck'
 
 /**
- * What the prompt asks of the task, in marks beside the fault marks (see `Fault`), which strike the submission. Like those they
- * are not echoed, several work together, and one that cannot be read is answered with a 400 that quotes it.
+ * Marks in the prompt that steer the task. Fault marks (see `Fault`) apply to the submission instead. Marks are not echoed
+ * and can be combined. A malformed one is a 400 that quotes it.
  */
 export interface VideoMarks {
   /** `[[video:fail]]`, `[[video:missing-field]]`, `[[video:unknown]]`, `[[video:stuck]]` (for ever running). */
   readonly ending: VideoEnding
   /** `[[video:usage=size]]` */
   readonly usage: VideoUsageShape | undefined
-  /** Rendered seconds, 0.1 to 600; default those asked for. `[[video:seconds=10]]` */
+  /** Rendered seconds, 0.1 to 600; default: the requested ones. `[[video:seconds=10]]` */
   readonly seconds: number | undefined
   /** Seconds of given videos, which are billed too; default 0, because no file is fetched. `[[video:input=5]]` */
   readonly inputSeconds: number

@@ -27,7 +27,7 @@ export interface DashScopeVideos {
   readonly operations: readonly SandboxOperation[]
   /** The most task queries that one key made within a second; those that a queued fault answered are not counted. */
   readonly mostQueriesPerSecond: number
-  /** Forgets the calls of the last second, and the largest number of them. Tasks stay. */
+  /** Clears the calls of the last second, and the largest number of them. Tasks stay. */
   resetCounts(): void
 }
 
@@ -152,12 +152,12 @@ export interface CallMeter {
   take(key: string, nowMs: number): boolean
   /** The most calls that one key made within one second, refused ones included. */
   readonly most: number
-  /** Forgets all calls. */
+  /** Clears all calls. */
   clear(): void
 }
 
 const WINDOW_MS = 1000
-// The keys that have waited longest are forgotten first.
+// The least recently used keys are dropped first.
 const MAX_KEYS = 1000
 
 /** Calls made at the same millisecond. */

@@ -80,7 +80,7 @@ function plainWebp(width: number, height: number, [red = 0, green = 0, blue = 0]
 /** Red, green and blue, 0 to 255 each. */
 export type Colour = readonly [number, number, number]
 
-/** A pattern of columns and rows; where they cross stands the colour `(column + row) % 4`. */
+/** A pattern of columns and rows; their crossing has the colour `(column + row) % 4`. */
 export interface ColourBands {
   /** Pixels. */
   readonly width: number
@@ -133,7 +133,7 @@ export function encodePng(bands: ColourBands): Uint8Array {
   ])
 }
 
-/** Only the first line of a row holds pixels; the filter says of the others that they equal the line above. */
+/** Only the first line of a row has pixels; the filter marks the others as equal to the line above. */
 function scanlines(bands: ColourBands): Buffer {
   const lineBytes = 1 + Math.ceil(bands.width / PIXELS_PER_BYTE)
   const lines = Buffer.alloc(lineBytes * bands.height)

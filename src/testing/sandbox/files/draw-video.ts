@@ -15,8 +15,8 @@ const MIN_DURATION_MS = 100
 const MAX_DURATION_MS = 600_000
 
 /**
- * Draws an MP4 file (H.264, no sound) that any player opens: one blue picture that lasts the whole time. The seed stands in a box
- * that players pass over. At most 1.3 KB. Throws RangeError when {@link isDrawable} is false.
+ * Draws an MP4 file (H.264, no sound) that any player opens: one blue picture for the whole duration. The seed is in a box
+ * that players ignore. At most 1.3 KB. Throws RangeError if {@link isDrawable} is false.
  */
 export function drawVideo(drawing: VideoDrawing): Uint8Array {
   const { width, height, durationMs, seed } = drawing
@@ -31,7 +31,7 @@ export function drawVideo(drawing: VideoDrawing): Uint8Array {
     sample: Buffer.concat([words(slice.length), slice]),
   }
   const type = box('ftyp', Buffer.from('isom'), words(512), Buffer.from('isomiso2avc1mp41'))
-  // The place of the sample depends on the length of the index, and that on nothing that is in it.
+  // The sample's offset depends on the length of the index, which is independent of its content.
   const sampleStart = type.length + movie(film, 0).length + 8
   return Buffer.concat([type, movie(film, sampleStart), box('mdat', film.sample), box('free', Buffer.from(seed))])
 }

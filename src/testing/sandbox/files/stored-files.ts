@@ -36,8 +36,8 @@ function storageError(status: number, code: string, message: string, headers: re
 export const LINK_LIFE_MS = 24 * 60 * 60 * 1000
 
 /**
- * A link to a file at the origin that the call came to, signed and limited in time as object stores do it. A call in process
- * came to no origin: its link can be fetched by the same transport only.
+ * A link to a file at the origin of the call, signed and limited in time like an object store's. A call in process has no
+ * origin: only the same transport can fetch its link.
  * @param options `madeMs`: Unix milliseconds from which on it is good for 24 hours. `processOrigin`: where links of calls in
  *   process point; `https://files.example` when absent.
  */
@@ -53,20 +53,20 @@ export function signedLink(
   return `${origin}${path}?Expires=${expires}&OSSAccessKeyId=sandbox&Signature=${signature}`
 }
 
-/** Is a link over? One that does not say `Expires` never is. */
+/** Has a link expired? One without `Expires` never does. */
 export function isLinkOver({ query }: Pick<SandboxCall, 'query'>, nowMs: number): boolean {
   const expires = Number(new URLSearchParams(query).get('Expires') ?? Number.POSITIVE_INFINITY)
   return !(expires * 1000 >= nowMs)
 }
 
-/** No stand-in gives a link to a larger picture, and larger ones take long to draw. */
+/** No stand-in links to a larger picture, and larger ones take long to draw. */
 const MAX_SIDE = 4096
 
 const PICTURE_PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d{0,4})\.(png|jpeg|webp)$/
 
 /**
- * Files that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>.<format>`. The picture is drawn when
- * it is fetched, so nothing is stored. No credential is needed; a link that says `Expires` is refused afterwards.
+ * Files that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>.<format>`. The picture is drawn on
+ * demand, so nothing is stored. No credential is needed; a link with `Expires` is refused afterwards.
  */
 export const PICTURE_FILES: SandboxOperation = {
   vendor: 'files',
@@ -99,9 +99,9 @@ function pictureOf(path: string): PictureRequest | undefined {
 const VIDEO_PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d{0,4})-([1-9]\d{0,6})ms\.mp4$/
 
 /**
- * Videos that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>-<duration>ms.mp4`. The video is drawn
- * when it is fetched, so nothing is stored. One range of bytes can be asked for (RFC 9110, 14.2); a list of ranges gets the
- * whole file. No credential is needed; a link that says `Expires` is refused afterwards.
+ * Videos that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>-<duration>ms.mp4`. The video is
+ * drawn on demand, so nothing is stored. A single byte range is supported (RFC 9110, 14.2); a list of ranges gets the whole
+ * file. No credential is needed; a link with `Expires` is refused afterwards.
  */
 export const VIDEO_FILES: SandboxOperation = {
   vendor: 'files',
@@ -150,7 +150,7 @@ function rangeReply(bytes: Uint8Array, range: string | undefined): SandboxReply 
   return { ...fileReply('video/mp4', bytes.subarray(start, end + 1), [...acceptsRanges, ...place]), status: 206 }
 }
 
-// The text itself stands in the path, so that nothing needs to be stored.
+// The path contains the text itself, so nothing is stored.
 const SOUND_PATH = /^\/sandbox-files\/speech-([\w-]{1,6000})\.wav$/
 
 /** Sounds that the stand-ins' answers link to: `GET /sandbox-files/speech-<text in base64url>.wav`. No credential is needed. */
@@ -168,7 +168,7 @@ export const SOUND_FILES: SandboxOperation = {
   },
 }
 
-/** A link to the sound of a text at the origin that the call came to, by plain http as the vendor writes it. */
+/** A link to the sound of a text at the origin of the call, by plain http as the vendor writes it. */
 export function soundLink(call: Pick<SandboxCall, 'headers'>, text: string, nowMs: number): string {
   const path = `/sandbox-files/speech-${Buffer.from(text).toString('base64url')}.wav`
   return signedLink(call, path, { madeMs: nowMs, processOrigin: 'http://files.example' })
@@ -192,7 +192,7 @@ function wavFile(samples: Buffer): Buffer {
   return Buffer.concat([header, samples])
 }
 
-/** Samples a second of the sounds that stand-ins make: 16 bits, little-endian, mono. */
+/** Samples per second of the stand-ins' sounds: 16 bits, little-endian, mono. */
 export const SOUND_SAMPLE_RATE = 24_000
 
 /** How long one character sounds. */
@@ -205,7 +205,7 @@ const LOUDNESS = 8_000
 const LOWEST_HERTZ = 180
 const SEMITONES = 36
 
-/** The sound of one character: a tone of its own, swelling and fading so that nothing clicks; silence for white space. */
+/** The sound of one character: a tone with fades, so that nothing clicks; silence for white space. */
 export function drawCharacter(character: string): Buffer {
   const sound = Buffer.alloc(CHARACTER_BYTES)
   if (character.trim() === '') return sound

@@ -58,7 +58,7 @@ function countOf(content: unknown, name: string): number {
   return partsOf(content).filter((part) => isGiven(field(part, name))).length
 }
 
-/** Calls follow the user or results; all results of one turn of calls stand in the next turn. */
+/** Calls follow the user or results; all results of one turn of calls are in the next turn. */
 function checkCallTurns(contents: readonly unknown[]): void {
   contents.forEach((content, position) => {
     const before = contents[position - 1]
@@ -82,7 +82,7 @@ function checkCallTurns(contents: readonly unknown[]): void {
   })
 }
 
-/** Since the user spoke last, the first call of each step must come back with the signature it was given with. */
+/** Since the last user turn, the first call of each step must be sent back with its original signature. */
 function checkThoughtSignatures(contents: readonly unknown[]): void {
   const lastSpoken = contents.findLastIndex(
     (content) => asObject(content)['role'] !== 'model' && countOf(content, 'functionResponse') === 0,
@@ -179,10 +179,10 @@ function toolUse(tools: readonly PromptTool[], calling: unknown): Pick<ChatPromp
 
 const MARK = 'sandbox-thought:'
 
-// Google's documentation names both for histories that come from elsewhere.
+// Google's documentation names both for histories from other sources.
 const PLACEHOLDERS = ['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go']
 
-/** A signature for a part. Like a real one it is opaque, and must come back with its part. */
+/** A signature for a part. It is opaque like a real one, and must be sent back with its part. */
 export function thoughtSignature(id: string): string {
   return Buffer.from(`${MARK}${id}`).toString('base64')
 }

@@ -29,7 +29,7 @@ const USUAL: Readonly<Record<number, readonly [status: string, message: string]>
 
 const RPC = 'type.googleapis.com/google.rpc'
 
-/** Google's errors. A wait stands in `RetryInfo`, never in a header. */
+/** Google's errors. A wait is in `RetryInfo`, never in a header. */
 export const GEMINI_ERRORS: VendorErrors = {
   status(status, message, retryAfterSeconds) {
     const [name, text] =
@@ -85,7 +85,7 @@ export function field(value: unknown, name: string): unknown {
   return object[name] ?? object[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
 }
 
-/** Refuses members that the vendor does not know, as its JSON reader does. */
+/** Refuses unknown members, like the vendor's JSON reader. */
 export function checkKnownFields(object: Json, known: ReadonlySet<string>, place: string): void {
   for (const name of Object.keys(object)) {
     const camelName = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

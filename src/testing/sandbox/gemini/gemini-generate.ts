@@ -139,7 +139,7 @@ export function fillerChunk(parts: ContentParts): Json {
 }
 
 function answer(parts: ContentParts, contentParts: readonly Json[], finish: string | undefined, usage: Json): Json {
-  // An answer that says nothing has no parts at all.
+  // An empty answer has no parts at all.
   const content = contentParts.length === 0 ? { role: 'model' } : { parts: contentParts, role: 'model' }
   return {
     candidates: [{ content, ...(finish === undefined ? {} : { finishReason: finish }), index: 0 }],

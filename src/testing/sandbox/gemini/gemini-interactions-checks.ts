@@ -31,8 +31,8 @@ const USUAL: ReadonlyMap<number, readonly [code: string, message: string]> = new
 ])
 
 /**
- * Errors of the Interactions API: a code in words, without status and details. What the front end refuses before it, such as
- * a key, comes in Google's usual envelope, in a list.
+ * Errors of the Interactions API: a text code, without status and details. Errors of its front end, such as for a key, use
+ * Google's usual envelope, in a list.
  */
 export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
   status(status, message, retryAfterSeconds) {
@@ -48,7 +48,7 @@ export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
   },
 }
 
-/** Refuses with 400 `invalid_request`, unless told another status. */
+/** Refuses with 400 `invalid_request`, unless another status is given. */
 export function refuseInteraction(message: string, status = 400): never {
   throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(status, message))
 }
@@ -59,7 +59,7 @@ export function checkInteractionKey(call: SandboxCall): void {
 }
 
 function interactionError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
-  // The error has no details to say it in, as those of the older API have.
+  // The error has no details for it, unlike those of the older API.
   const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
   return jsonReply(status, [...GEMINI_HEADERS, ...wait], { error: { message, code } })
 }
@@ -93,7 +93,7 @@ export function checkInteraction(call: SandboxCall): void {
   checkHistory(request, call)
 }
 
-/** The formats asked for; the field takes one or a list. */
+/** The requested formats; the field takes one or a list. */
 export function asFormats(value: unknown): readonly Json[] {
   if (!isGiven(value)) return []
   return (Array.isArray(value) ? value : [value]).map(asObject)
@@ -174,8 +174,8 @@ const CALL_BYTES = 12
 const PROOF_BYTES = 12
 
 /**
- * The id of an interaction that is kept. It carries a proof of the credential that made it, so that the stand-in knows its
- * own ids, and whose they are, without remembering anything.
+ * The id of a stored interaction. It contains a proof of the credential that made it, so that the stand-in recognises its
+ * own ids and their owners without storing anything.
  * @param callId 24 hexadecimal digits.
  */
 export function interactionId(credential: string, callId: string): string {

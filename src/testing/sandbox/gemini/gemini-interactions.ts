@@ -52,7 +52,7 @@ function whole(answer: InteractionAnswer): SandboxReply {
 }
 
 function streamed(answer: InteractionAnswer): SandboxReply {
-  // Streams give an empty id where whole answers give none.
+  // Streams have an empty id where JSON responses have none.
   const id = answer.id ?? ''
   const begun = { id, status: 'in_progress', object: 'interaction', model: answer.model }
   const pieces = [
@@ -65,7 +65,7 @@ function streamed(answer: InteractionAnswer): SandboxReply {
   return streamReply(GEMINI_HEADERS, pieces, event('step.delta', { index: 0, delta: { type: 'text', text: ' more' } }))
 }
 
-/** What both forms of the answer say at their end. */
+/** The common end of both forms of the answer. */
 function lastMembers({ model, status, created, errors, usage }: InteractionAnswer): Json {
   return {
     object: 'interaction',
@@ -93,9 +93,9 @@ function event(type: string, payload: Json): string {
   return `event: ${type}\ndata: ${JSON.stringify({ ...payload, event_type: type })}\n\n`
 }
 
-/** An interaction with its output steps; `steps` and `usage` are absent where the vendor leaves them out. */
+/** An interaction with its output steps; `steps` and `usage` are absent if the vendor omits them. */
 export interface InteractionAnswer {
-  /** Absent when nothing is kept. */
+  /** Absent if nothing is stored. */
   readonly id: string | undefined
   readonly model: string
   readonly status: 'completed' | 'failed'
@@ -134,7 +134,7 @@ export function interactionAnswer(call: SandboxCall, context: AnswerContext): In
   const image = { type: 'image', mime_type: picture.mimeType, data: picture.base64 }
   const steps = [
     ...(thinks ? [{ type: 'thought', signature: thoughtSignature(context.id) }] : []),
-    // Text and picture come in steps of their own.
+    // Text and picture come in separate steps.
     ...(hasText ? [{ type: 'model_output', content: [{ type: 'text', text: CAPTION }] }] : []),
     { type: 'model_output', content: [image] },
   ]

@@ -5,14 +5,14 @@ import type { AnswerContext, SandboxCall } from '../sandbox-operation.ts'
 import { readContentsPrompt, thoughtSignature } from './gemini-contents.ts'
 import { field, refuseGemini } from './gemini-errors.ts'
 
-/** What an image model of Google's takes and gives. */
+/** Abilities of a Google image model. */
 export interface GeminiImageModel {
   /** As the wire names them; the value is the tokens of one picture. */
   readonly sizes: ReadonlyMap<string, number>
   readonly ratios: readonly string[]
-  /** Empty: the model knows no levels. */
+  /** Empty: the model has no levels. */
   readonly thinkingLevels: readonly string[]
-  /** Does it think even when no level is asked for? */
+  /** Does it think even without a requested level? */
   readonly alwaysThinks: boolean
   readonly maxReferences: number
   readonly tokensPerReference: number
@@ -97,7 +97,7 @@ const SCALES: ReadonlyMap<string, number> = new Map([
   ['4K', 4],
 ])
 
-/** The facts of a model; the widest for an id that says nothing. */
+/** The facts of a model; the widest for an unknown id. */
 export function geminiImageModel(model: string): GeminiImageModel {
   if (model.startsWith('gemini-2.5')) return FLASH_2_5
   return model.includes('-pro') ? PRO : FLASH
@@ -116,7 +116,7 @@ function transposed(pixels: readonly [number, number] = [1024, 1024]): readonly 
 }
 
 /** What is drawn. */
-export interface GeminiPictureWish {
+export interface GeminiPictureOptions {
   readonly model: string
   /** As the wire names it; absent: 1K. */
   readonly size?: string | undefined
@@ -135,13 +135,13 @@ export interface GeminiPicture {
   readonly tokens: number
 }
 
-/** Draws a picture of the pixel size that the model gives for a size and a ratio (Gemini API, "Image generation"). */
-export function geminiPicture(wish: GeminiPictureWish): GeminiPicture {
-  const model = geminiImageModel(wish.model)
-  const size = wish.size ?? '1K'
-  const [width, height] = picturePixels(model, size, wish.ratio ?? '1:1')
-  const format = wish.mimeType === 'image/png' ? 'png' : 'jpeg'
-  const bytes = drawPicture({ width, height, format, seed: wish.seed })
+/** Draws a picture in the model's pixel size for a size and a ratio (Gemini API, "Image generation"). */
+export function geminiPicture(options: GeminiPictureOptions): GeminiPicture {
+  const model = geminiImageModel(options.model)
+  const size = options.size ?? '1K'
+  const [width, height] = picturePixels(model, size, options.ratio ?? '1:1')
+  const format = options.mimeType === 'image/png' ? 'png' : 'jpeg'
+  const bytes = drawPicture({ width, height, format, seed: options.seed })
   return {
     mimeType: `image/${format}`,
     base64: Buffer.from(bytes).toString('base64'),
@@ -153,7 +153,7 @@ type Json = Readonly<Record<string, unknown>>
 
 const CAPTION = 'Here is your picture.'
 
-/** Does a request of `generateContent` ask for a picture? */
+/** Does a `generateContent` request ask for a picture? */
 export function asksForPicture(body: unknown): boolean {
   return asList(field(field(body, 'generationConfig'), 'responseModalities')).includes('IMAGE')
 }
@@ -195,7 +195,7 @@ export function generatedImage(call: SandboxCall, model: string, context: Answer
   })
 }
 
-/** The picture filter gives an empty candidate with its explanation. */
+/** The picture filter returns an empty candidate with its explanation. */
 function refusal(model: string, promptTokens: number, context: AnswerContext): Json {
   return response(model, context, {
     candidate: {

@@ -8,7 +8,7 @@ export interface PromptTool {
   readonly schema: Readonly<Record<string, unknown>>
 }
 
-/** A chat request of any vendor, as far as the stand-in's model looks at it. */
+/** The parts of a vendor's chat request that the stand-in's model reads. */
 export interface ChatPrompt {
   /** Every text of the prompt, for counting tokens: instructions, all turns, results of tools. */
   readonly texts: readonly string[]
@@ -25,10 +25,10 @@ export interface ChatPrompt {
   readonly json: { readonly schema: Readonly<Record<string, unknown>> | undefined } | undefined
   /** The model thinks before it answers. */
   readonly reasoning: boolean
-  /** Upper bound of generated words, reasoning included. */
+  /** Upper bound of generated words, including reasoning. */
   readonly maxTokens: number | undefined
   readonly stop: readonly string[]
-  /** Beginning of the answer that the caller gave; the answer goes on from there. */
+  /** Start of the answer that the caller gave; the answer continues it. */
   readonly prefill: string
 }
 
@@ -47,9 +47,9 @@ export interface TurnUsage {
   readonly reasoning: number
 }
 
-/** What the stand-in's model says, before a vendor's format is put around it. */
+/** The answer of the stand-in's model, without a vendor's format. */
 export interface ChatTurn {
-  /** Words of reasoning; empty when the model does not think. */
+  /** Words of reasoning; empty if the model does not think. */
   readonly reasoning: readonly string[]
   /** Words of the answer; empty when functions are called. */
   readonly words: readonly string[]
@@ -60,12 +60,12 @@ export interface ChatTurn {
   readonly usage: TurnUsage
 }
 
-// More of a long prompt is not echoed, so that a prompt of megabytes does not become a stream of a million events.
+// The rest of a long prompt is not echoed, so that megabytes of prompt do not become a million events.
 const MAX_ECHOED_WORDS = 1000
 
 /**
- * Answers a prompt, always in the same way: echoes the last user text, calls the functions it asks for (`call <name>`),
- * quotes what functions answered, or writes JSON that fits the schema. One word counts as one token.
+ * Answers a prompt deterministically: echoes the last user text, calls the functions it names (`call <name>`), quotes their
+ * results, or writes JSON that fits the schema. One word counts as one token.
  */
 export function chatTurn(prompt: ChatPrompt, blocked: boolean): ChatTurn {
   if (blocked) return turn(prompt, { ending: 'blocked' })
@@ -141,7 +141,7 @@ function toolCallsFor(prompt: ChatPrompt, said: string): TurnToolCall[] {
   return (prompt.parallelToolCalls ? wanted : wanted.slice(0, 1)).map((tool) => callOf(tool))
 }
 
-/** The tools a text names, in its order, once for each time; none unless one of the names follows the word `call`. */
+/** The tools that a text names, in its order, including repetitions; none unless a name follows the word `call`. */
 function mentionedTools(tools: readonly PromptTool[], said: string): PromptTool[] {
   const found = tools.flatMap((tool) => {
     const name = tool.name.replace(/[^\w]/g, '\\$&')
@@ -160,10 +160,10 @@ function callOf(tool: PromptTool): TurnToolCall {
   return { name: tool.name, arguments: sample as Record<string, unknown> }
 }
 
-/** Longest word, in code points; what is longer (a data URL, Chinese text) counts as several words. */
+/** Longest word, in code points; longer text (a data URL, Chinese text) counts as several words. */
 const WORD = /\s*\S{1,24}|\s+$/gu
 
-/** Cuts a text into words, each with the white space before it. Joined they are the text again. */
+/** Splits a text into words, each with the white space before it. Joined they are the text again. */
 export function words(text: string): string[] {
   return text.match(WORD) ?? []
 }

@@ -3,9 +3,9 @@ import { asText } from '../request-fields.ts'
 import { countTokens } from './chat-turn.ts'
 
 /**
- * The embedding of a text: equal texts give equal vectors, and the shorter vector of a text is the longer one cut off
- * and, unless `normalise` is false, brought to length 1 again, as with real models of nested dimensions.
- * Values are exact 32-bit floats, so that they survive base64 unchanged.
+ * The embedding of a text: equal texts give equal vectors. The shorter vector of a text is the truncated longer one,
+ * normalised again unless `normalise` is false, as with real models of nested dimensions. Values are exact 32-bit floats,
+ * so that base64 keeps them unchanged.
  */
 export function unitVector(
   text: string,
@@ -29,7 +29,7 @@ export function vectorToBase64(vector: readonly number[]): string {
   return bytes.toString('base64')
 }
 
-/** Numbers from 0 to 1 that follow from the seed (a 32-bit counter whose bits are mixed). */
+/** Numbers from 0 to 1, derived from the seed (a 32-bit counter with mixed bits). */
 function randomFrom(seed: number): () => number {
   let state = seed
   return () => {
@@ -40,7 +40,7 @@ function randomFrom(seed: number): () => number {
   }
 }
 
-/** The texts of an `input` field; token ids count as the text of their numbers. Undefined when it is nothing of the kind. */
+/** The texts of an `input` field; token ids count as the text of their numbers. Undefined for any other type. */
 export function inputTexts(input: unknown): string[] | undefined {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input)) return undefined

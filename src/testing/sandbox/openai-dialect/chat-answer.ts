@@ -4,13 +4,13 @@ import { type AnswerContext, jsonReply, type SandboxReply, streamReply } from '.
 
 /** In what the vendors of OpenAI's chat format differ when they answer. */
 export interface ChatDialect {
-  /** The model id in answers, from the one asked for. */
+  /** The model id in answers, derived from the requested one. */
   answerModel(asked: string): string
   /** `reasoning_content` holds the reasoning; else it shows in the usage report only. */
   readonly showsReasoning: boolean
   /** Messages have `refusal` and `annotations`, answers `service_tier`, chunks `obfuscation`. */
   readonly hasOfficialExtras: boolean
-  /** The id that later pieces of a tool call carry, when they carry one. */
+  /** The id on later chunks of a tool call, if any. */
   readonly laterToolCallId: string | undefined
   /** `usage` as this vendor lays it out. */
   usage(usage: TurnUsage): Record<string, unknown>
@@ -24,7 +24,7 @@ interface AnswerParts {
   readonly dialect: ChatDialect
 }
 
-/** The answer to a chat request in OpenAI's format: whole, or as a stream when the request asks for one. */
+/** The answer to a chat request in OpenAI's format: JSON, or a stream if requested. */
 export function chatAnswer(
   body: unknown,
   turn: ChatTurn,
@@ -149,7 +149,7 @@ function choiceCount(request: AnswerParts['request']): number {
   return asNumber(request['n']) ?? 1
 }
 
-/** Every choice is generated anew, so that n choices cost n answers for one prompt. */
+/** Every choice is generated separately, so n choices cost n answers for one prompt. */
 function usageOf(turn: ChatTurn, choices: number): ChatTurn['usage'] {
   const { completion, reasoning } = turn.usage
   return { ...turn.usage, completion: completion * choices, reasoning: reasoning * choices }

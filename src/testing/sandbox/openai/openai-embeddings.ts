@@ -7,7 +7,7 @@ const NATIVE_DIMENSIONS: Readonly<Record<string, number>> = { 'text-embedding-3-
 const USUAL_DIMENSIONS = 1536
 const MAX_INPUTS = 2048
 
-/** OpenAI: `POST /v1/embeddings`. Floats unless base64 is asked for; `dimensions` on the third generation only. */
+/** OpenAI: `POST /v1/embeddings`. Floats unless base64 is requested; `dimensions` on the third generation only. */
 export const OPENAI_EMBEDDINGS: SandboxOperation = {
   vendor: 'openai',
   operation: 'embeddings',

@@ -4,7 +4,7 @@ import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../req
 import { type IncomingCall, RefusedCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
 
-/** What the stand-in draws, every `auto` decided. */
+/** The picture to draw, with every `auto` resolved. */
 export interface PictureOrder {
   readonly model: string
   readonly prompt: string
@@ -16,7 +16,7 @@ export interface PictureOrder {
   readonly background: string
   readonly isStream: boolean
   readonly partials: number
-  /** The older family: no tokens, and links where they are not asked to be left out. */
+  /** The older family: no tokens, and links by default. */
   readonly isLegacy: boolean
   readonly wantsUrl: boolean
 }
@@ -30,7 +30,7 @@ const MAX_PIXELS = 3840 * 2160
 
 /**
  * Checks the fields that text to image and edits share (OpenAI API reference, images).
- * @throws RefusedCall in the vendor's words.
+ * @throws RefusedCall with the vendor's text.
  */
 export function checkedOrder(fields: Fields): PictureOrder {
   const model = asText(fields['model'])
@@ -105,12 +105,12 @@ export interface ReceivedFile {
   readonly bytes: Buffer
 }
 
-/** An edit request in whichever form it came. */
+/** An edit request, as form or JSON. */
 export interface ReceivedEdit {
   /** Text fields as the JSON form has them: numbers and booleans read. */
   readonly fields: Readonly<Record<string, unknown>>
   readonly images: readonly (ReceivedFile | undefined)[]
-  /** Undefined: none. Null: one that the stand-in cannot see. */
+  /** Undefined: none. Null: one that the stand-in cannot read. */
   readonly mask: ReceivedFile | null | undefined
   readonly isForm: boolean
 }
@@ -170,7 +170,7 @@ function fileOf({ filename, contentType, bytes }: Part): ReceivedFile {
   return { filename: filename ?? '', contentType, bytes }
 }
 
-/** The parts of a form, as far as they are whole. */
+/** The complete parts of a form. */
 function partsOf(body: Buffer, boundary: string): Part[] {
   const opening = Buffer.from(`--${boundary}`)
   const separator = Buffer.concat([BREAK, opening])

@@ -88,7 +88,7 @@ function checkedHeader(file: ReceivedFile, field: string): ImageHeader {
   return refuse(`Invalid file '${field}': unsupported mimetype ('${file.contentType}'). ${formats}`, field)
 }
 
-/** What the answer depends on besides the order. */
+/** The inputs of the answer besides the order. */
 export interface PictureAnswerOptions {
   readonly call: SandboxCall
   readonly context: AnswerContext
@@ -105,7 +105,7 @@ const PARTIAL_TOKENS = 100
 /** One tile and the base of a small picture. */
 const GIVEN_PICTURE_TOKENS = 194
 
-/** Draws what was ordered, and words the answer as the vendor does. */
+/** Draws the requested pictures and writes the vendor's answer. */
 export function pictureAnswer(order: PictureOrder, options: PictureAnswerOptions): SandboxReply {
   if (order.isStream && !order.isLegacy) return streamedAnswer(order, options)
   const { context, call } = options

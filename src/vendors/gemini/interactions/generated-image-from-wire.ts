@@ -8,9 +8,9 @@ import { brokenCandidate, redactKeys, responseFailure } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 
 /**
- * Reads a whole answer of `generateContent` as an interaction: one `model_output` step with texts and pictures in their
- * order; a refusal is `failed` and has no steps. Undefined for an error in disguise, or an answer that neither holds
- * anything nor says why.
+ * Reads a JSON response of `generateContent` as an interaction: one `model_output` step with texts and pictures in their
+ * order; a refusal is `failed` and has no steps. Undefined for an error in a 2xx, or an answer with neither content nor a
+ * reason.
  */
 export function generatedImageFromWire(
   chunks: readonly Uint8Array[],
@@ -42,7 +42,7 @@ export type OutputBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
 
-/** How an answer ended, in the words of an interaction. */
+/** The status of an answer in interaction terms. */
 interface GeneratedImageEnding {
   readonly status: 'completed' | 'incomplete' | 'failed'
   /** Why it failed. */
@@ -68,12 +68,12 @@ export class GeneratedImageReader {
     this.#apiKey = apiKey
   }
 
-  /** Has the vendor said why it stopped? */
+  /** Has the vendor sent a finish reason? */
   get isFinished(): boolean {
     return this.#isBlocked || this.#reason !== undefined
   }
 
-  /** Takes one response object and gives the blocks in it. */
+  /** Takes one response object and returns its blocks. */
   read(response: unknown): OutputBlock[] {
     this.failure ??= responseFailure(response, this.#apiKey)
     if (this.failure !== undefined || !isJsonObject(response)) return []
@@ -89,7 +89,7 @@ export class GeneratedImageReader {
     return []
   }
 
-  /** How it ended; an answer that was withheld is a failure unless a picture came all the same. */
+  /** The final status; a withheld answer is a failure unless it has a picture. */
   ending(): GeneratedImageEnding {
     const reason = this.#isBlocked ? 'content_filter' : finishReason(this.#reason ?? 'STOP', false)
     if (reason === 'length') return { status: 'incomplete', errors: [] }

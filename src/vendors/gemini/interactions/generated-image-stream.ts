@@ -23,14 +23,14 @@ import {
 /**
  * Writes a stream of `streamGenerateContent` as the events of an interaction (Interactions API, "Streaming"): one
  * `model_output` step whose deltas are texts and whole pictures. The vendor's stream has no end mark, so the answer is
- * whole when its body has ended after a finish reason.
+ * complete if its body has ended after a finish reason.
  */
 export class GeneratedImageStream implements StreamTransform {
   hasContent = false
   isComplete = false
   isRefusal = false
   outputTokensSeen = 0
-  /** The writer gives whole events only. */
+  /** The writer returns complete events only. */
   readonly atBoundary = true
   #unreadable: VendorFailure | undefined
 

@@ -11,7 +11,7 @@ import { modelAbilities } from '../model-abilities.ts'
 import { reasoningToWire } from '../reasoning.ts'
 import { refuseVendorFiles } from './interaction-to-wire.ts'
 
-/** Fields that have an equivalent, or ask for nothing beyond what happens anyway. */
+/** Fields with an equivalent, or without an effect beyond the default. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'input',
@@ -22,7 +22,7 @@ const MAPPED_FIELDS: ReadonlySet<string> = new Set([
 ])
 const MAPPED_FORMAT_FIELDS: ReadonlySet<string> = new Set(['type', 'image_size', 'aspect_ratio'])
 
-/** Settings whose meaning is the same under another name (Gemini API, "GenerationConfig"). */
+/** Settings with the same meaning under another name (Gemini API, "GenerationConfig"). */
 const SAME_SETTINGS: ReadonlyMap<string, string> = new Map([
   ['temperature', 'temperature'],
   ['top_p', 'topP'],
@@ -34,10 +34,10 @@ const SAME_SETTINGS: ReadonlyMap<string, string> = new Map([
 
 /**
  * Writes an interaction as `generateContent`, or `streamGenerateContent` when it streams (Gemini API, "Image generation").
- * What has no equivalent is left out and reported.
+ * Fields without an equivalent are left out and reported.
  * @param basePath Path up to and including the version: `/v1beta`.
- * @throws GatewayError `unsupported_parameter` naming `previous_interaction_id`: this API keeps no history; and naming a picture
- *   that is kept at the vendor.
+ * @throws GatewayError `unsupported_parameter` naming `previous_interaction_id`, because this API keeps no history, or a
+ *   picture that is stored at the vendor.
  */
 export function generatedImageToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
   const { request, model, stream } = call
@@ -96,7 +96,7 @@ function generationConfigOf(
   return thinkingConfig === undefined ? config : { ...config, thinkingConfig }
 }
 
-/** Thoughts are not asked for: they would bring drafts of the picture along. */
+/** Thoughts are not requested: they would include drafts of the picture. */
 function thinkingConfigOf(
   level: string | undefined,
   upstream: string,
@@ -123,7 +123,7 @@ function droppedFields(request: InteractionRequest): string[] {
   ]
 }
 
-/** Answers are never stored here, so that `store: false` gets what it asks for. */
+/** This API never stores answers, so `store: false` is always satisfied. */
 function isAsked(name: string, value: unknown): boolean {
   return value !== undefined && value !== null && !((name === 'store' || name === 'background') && value === false)
 }

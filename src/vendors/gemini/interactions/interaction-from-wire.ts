@@ -13,9 +13,9 @@ import { type InteractionIds, interactionIds } from './interaction-names.ts'
 const LONGEST_KEPT_BYTES = 16_384
 
 /**
- * Passes a whole interaction on: the vendor's bytes with the caller's model id and ids; pictures are not decoded. A `failed`
- * one without pictures is a refusal, and always has `steps` (API specification, "States and transitions"). Undefined when
- * the body is no interaction.
+ * Passes a complete interaction through: the vendor's bytes with the caller's model id and ids; pictures are not decoded. A
+ * `failed` one without pictures is a refusal, and always has `steps` (API specification, "States and transitions").
+ * Undefined if the body is not an interaction.
  */
 export function interactionFromWire(
   chunks: readonly Uint8Array[],
@@ -36,12 +36,12 @@ export function interactionFromWire(
   }
 }
 
-/** A refusal is small and explains itself in the vendor's words, in which no key may stand. */
+/** A refusal is small, and its text is the vendor's, from which keys must be removed. */
 function refused(bytes: Buffer, wanted: MemberChanges, call: VendorCall<InteractionRequest>): Uint8Array[] {
   return withMembers(Buffer.from(redactKeys(bytes.toString('utf8'), [call.apiKey])), wanted)
 }
 
-/** The bytes with some members set, in pieces: what stands between them is not copied. */
+/** The bytes with some members replaced, as chunks: the bytes between them are not copied. */
 function withMembers(bytes: Buffer, wanted: MemberChanges): Uint8Array[] {
   const edits = editMembers(bytes, wanted)
   if (edits !== undefined) return edits.pieces(bytes)
@@ -70,8 +70,8 @@ function wantedMembers(
 }
 
 /**
- * Parses JSON with every long string in it made empty, so that megabytes of base64 are neither decoded nor
- * copied. Undefined when the text is not JSON. Linear: long strings are passed over by a native search.
+ * Parses JSON with every long string replaced by an empty one, so that megabytes of base64 are neither decoded nor copied.
+ * Undefined if the text is not JSON. Linear: a native search skips long strings.
  */
 export function jsonOutline(bytes: Buffer, start = 0, end: number = bytes.length): unknown {
   let text = ''

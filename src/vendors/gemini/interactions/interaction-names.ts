@@ -4,7 +4,7 @@ import type { AnswerIds, VendorCall } from '../../vendor.ts'
 
 /** What an answer is called. */
 export interface InteractionIds {
-  /** As the caller reads it; begins with `v1_`. Undefined only where nobody made an id. */
+  /** The caller's id; begins with `v1_`. Undefined only if none was made. */
   readonly id: string | undefined
   /** Present when the answer can be continued. */
   readonly answerIds: AnswerIds | undefined
@@ -19,8 +19,9 @@ type NamedCall = Pick<VendorCall<InteractionRequest>, 'conversation'> & {
 }
 
 /**
- * Names an answer (API specification, "Interactions-style image request"): the vendor's id where it has the form that callers
- * know, else a fresh one. Without storing the vendor gives no id, or an empty one; such an answer cannot be continued.
+ * The caller's id of an answer (API specification, "Interactions-style image request"): the vendor's id if it has the
+ * public format, else a new one. Without storing, the vendor gives no id or an empty one; such an answer cannot be
+ * continued.
  */
 export function interactionIds(vendorId: unknown, call: NamedCall): InteractionIds {
   const isStored = call.request.store !== false
@@ -34,12 +35,12 @@ export function interactionIds(vendorId: unknown, call: NamedCall): InteractionI
 }
 
 /**
- * The names in the events of one streamed answer: its id, the id it continues, and the model, each as the caller knows it.
- * An answer keeps the id that the caller read first, though the vendor's own may come later.
+ * The ids in the events of one streamed answer: its own, the continued one, and the model, each as the caller knows it. An
+ * answer keeps the id that the caller read first, even if the vendor's own comes later.
  */
 export class InteractionNames {
   readonly #publicModel: string
-  /** Without the pictures of the request, which nobody needs for as long as the stream lives. */
+  /** Without the request's pictures, which a long stream would otherwise retain. */
   readonly #call: NamedCall
   #ids: InteractionIds | undefined
 
@@ -49,12 +50,12 @@ export class InteractionNames {
     this.#call = { conversation: call.conversation, request: { store, previous_interaction_id } }
   }
 
-  /** The ids of the answer, once the vendor has said its own. */
+  /** The ids of the answer, once the vendor has sent its own. */
   get answerIds(): AnswerIds | undefined {
     return this.#ids?.answerIds
   }
 
-  /** Reads an event, and gives it with the caller's names; undefined when they stand in it already. */
+  /** Reads an event, and returns it with the caller's names; undefined if it has them already. */
   replacementFor(event: Record<string, unknown>): ((whole: unknown) => unknown) | undefined {
     const { interaction, interaction_id } = event
     if (isJsonObject(interaction)) {

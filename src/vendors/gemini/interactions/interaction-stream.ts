@@ -19,7 +19,7 @@ import { InteractionNames } from './interaction-names.ts'
 
 const DONE = Buffer.from(SSE_DONE)
 
-// A stream's last event tells one of the other statuses; `requires_action` ends it too.
+// A stream's last event has one of the other statuses; `requires_action` ends it too.
 const UNFINISHED = new Set(['queued', 'in_progress'])
 
 /**
@@ -66,7 +66,7 @@ export class InteractionStream extends PassThroughStream {
       this.finish()
       return DONE
     }
-    // The vendor writes some errors behind the events, as plain JSON.
+    // The vendor writes some errors after the events, as plain JSON.
     const tail = this.#tail.end()
     if (tail !== undefined) this.#failWith(parseVendorJson(tail))
     return undefined

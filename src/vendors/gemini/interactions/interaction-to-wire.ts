@@ -15,11 +15,11 @@ const SIZE_512 = { ours: '512px', theirs: '512' }
 
 /**
  * Writes an interaction: the caller's request with the vendor's ids and size, without web-search tools and without
- * `service_tier`, which changes what the operator pays. It is written anew and not edited, so that a member which stands in
- * the caller's text twice goes out once, with the value that was checked.
+ * `service_tier`, which changes the operator's price. It is serialised again and not edited, so that a repeated member is
+ * sent once, with the checked value.
  * @param basePath Path up to and including the version: `/v1beta`.
- * @throws GatewayError `unsupported_parameter` for a conversation whose id at the vendor is not known, and for pictures that are
- *   kept there.
+ * @throws GatewayError `unsupported_parameter` for a conversation without a known vendor id, and for pictures that are
+ *   stored at the vendor.
  */
 export function interactionToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
   refuseVendorFiles(call.request)
@@ -69,18 +69,18 @@ export function refuseVendorFiles({ input }: InteractionRequest): void {
 
 /** A request's tools without those that reach out into the web. */
 interface SiftedTools {
-  /** Undefined when none is left. */
+  /** Undefined if none remains. */
   readonly tools: readonly unknown[] | undefined
-  /** Where the removed ones stood: `tools[0]`. */
+  /** The positions of the removed ones: `tools[0]`. */
   readonly removed: readonly string[]
 }
 
 const WEB_SEARCH = /search|urlcontext|googlemaps|mcpserver/
 
 /**
- * Takes web-search tools out of a request (API specification, "Interactions-style image request", `tools`): every tool whose
- * type, or a member or type further inside, names searching, reading URLs, maps or a remote tool server, which
- * the vendor would call wherever the caller says. The caller's own functions stay, whatever they are called.
+ * Removes web-search tools from a request (API specification, "Interactions-style image request", `tools`): every tool
+ * whose type, or a nested member or type, names searching, reading URLs, maps or a remote tool server, which the vendor
+ * would call at an address of the caller's choice. The caller's own functions stay, whatever their names.
  */
 function withoutWebSearch(tools: readonly unknown[]): SiftedTools {
   const kept: unknown[] = []
@@ -103,7 +103,7 @@ function mentionsSearch(value: unknown): boolean {
   if (!isJsonObject(value)) return false
   return Object.entries(value).some(([name, member]) => {
     if (matches(name)) return true
-    // Free texts (descriptions, addresses) may say anything.
+    // Free texts (descriptions, addresses) are not checked.
     return typeof member === 'string' ? /types?$/i.test(name) && matches(member) : mentionsSearch(member)
   })
 }

@@ -43,7 +43,7 @@ async function expireAll(): Promise<void> {
 /** Takes tasks, by fours and several at once, until there is nothing more to take. */
 async function takeTasks(): Promise<void> {
   const budget = { takes: 250, windowMs: 60_000 }
-  const query = { vendorAccount: 'dashscope:1', nowMs: job.nowMs, leaseUntilMs: job.nowMs + 60_000, limit: 4, budget }
+  const query = { credentialId: 'dashscope:1', nowMs: job.nowMs, leaseUntilMs: job.nowMs + 60_000, limit: 4, budget }
   const ids: string[] = []
   for (let count = -1; count !== ids.length; ) {
     count = ids.length
