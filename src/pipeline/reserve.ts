@@ -28,7 +28,7 @@ export interface TaskPlan {
 
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
- * @throws GatewayError `model_not_priced`, `insufficient_balance`, `spending_cap_reached`, `idempotency_in_flight`,
+ * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `spending_cap_reached`, `idempotency_in_flight`,
  *   `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export async function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): Promise<ReserveOutcome> {
@@ -46,6 +46,8 @@ export async function reserve(context: PipelineContext, admitted: Admitted, plan
       return admitted.reserved(hold)
     case 'replay':
       return new StoredReplay(result.answer)
+    case 'in_arrears':
+      throw new GatewayError('account_in_arrears')
     case 'insufficient_balance':
       throw new GatewayError('insufficient_balance')
     case 'unknown_account':
