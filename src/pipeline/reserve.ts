@@ -6,6 +6,7 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Hold, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { priceRequest } from './pricing.ts'
+import { settleLater } from './settle.ts'
 
 /** Outcome of reserving: either money is held, or the same request was answered before. */
 export type ReserveOutcome = Reserved | StoredReplay
@@ -38,7 +39,11 @@ export async function reserve(context: PipelineContext, admitted: Admitted, plan
   try {
     result = await claim(context, admitted, hold, plan)
   } catch (cause) {
-    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+    if (GatewayError.isInstance(cause)) throw cause
+    // The hold of a task ends with its task.
+    if (hold !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
+      undoLater(context, admitted, hold, cause)
+    throw new GatewayError('store_unavailable', { cause })
   }
   switch (result.status) {
     case 'held':
@@ -59,6 +64,27 @@ export async function reserve(context: PipelineContext, admitted: Admitted, plan
     case 'mismatch':
       throw new GatewayError('idempotency_mismatch')
   }
+}
+
+/** Beyond so many that wait, the sweep ends holds that may have been placed: charges must find a place in the queue. */
+const MAX_UNDOING = 1_000
+
+/**
+ * A store that failed may have reserved all the same, or may do it after the gateway has stopped waiting. Nothing was sent to a
+ * vendor, so money and Idempotency-Key are freed as soon as the store answers. Reserving the same id again comes first: it gives
+ * the first outcome, or decides it, so that nothing is undone before it is done.
+ */
+function undoLater(context: PipelineContext, admitted: Admitted, hold: Hold, cause: unknown): void {
+  const { requestId, principal } = admitted
+  const { accountId, keyId } = principal
+  let isKnown = false
+  const run = async (): Promise<void> => {
+    if (!isKnown) await claim(context, admitted, hold, undefined)
+    isKnown = true
+    await context.store.ledger.void(hold.id, context.clock.now())
+  }
+  const unsettled = { requestId, holdId: hold.id, taskId: undefined, accountId, keyId, amountNanoDollars: 0n }
+  settleLater(context, unsettled, { run, untilMs: context.clock.now() + context.holdTtlMs, error: cause })
 }
 
 const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }

@@ -67,6 +67,11 @@ export function keyOf(row: SqlRow): KeyRecord {
   }
 }
 
+/** Limits as text; null: none. */
+export function limitsValue(limits: KeyRecord['limits'] | null): string | null {
+  return limits == null ? null : JSON.stringify(limits)
+}
+
 /** Values of {@link KEY_COLUMNS}. */
 export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (string | null | Time)[] {
   const { scopes, limits, expiresAtMs, revokedAtMs } = record
@@ -76,7 +81,7 @@ export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (strin
     record.hash,
     record.label,
     JSON.stringify(scopes),
-    limits === undefined ? null : JSON.stringify(limits),
+    limitsValue(limits),
     ...capValues(record.spendingCap),
     toTime(record.createdAtMs),
     expiresAtMs === undefined ? null : toTime(expiresAtMs),

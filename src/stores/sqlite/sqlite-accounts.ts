@@ -8,6 +8,7 @@ import {
   KEY_COLUMNS,
   keyOf,
   keyValues,
+  limitsValue,
   type SqlRow,
 } from '../sql-rows.ts'
 import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
@@ -98,6 +99,9 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
   const insert = database.prepare(
     `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 11)}) ON CONFLICT (hash) DO NOTHING`,
   )
+  const update = database.prepare(
+    'UPDATE signalbox_keys SET account_id = ifnull(?, account_id), limits = iif(?, ?, limits) WHERE id = ?',
+  )
   const revoke = database.prepare('UPDATE signalbox_keys SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?')
   const expire = database.prepare(
     'UPDATE signalbox_keys SET expires_at_ms = min(ifnull(expires_at_ms, ?), ?) WHERE id = ?',
@@ -112,6 +116,10 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     list(accountId) {
       const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
       return (rows as SqlRow[]).map(keyOf)
+    },
+    update(keyId, { accountId, limits }) {
+      const { changes } = update.run(accountId ?? null, limits === undefined ? 0 : 1, limitsValue(limits), keyId)
+      return Number(changes) > 0
     },
     revoke: (keyId, nowMs) => Number(revoke.run(wholeMilliseconds(nowMs), keyId).changes) > 0,
     expire(keyId, expiresAtMs) {

@@ -92,6 +92,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
         return session().write(({ keys }) => keys.insert(record))
       },
       list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
+      update: async (keyId, change) => session().write(({ keys }) => keys.update(keyId, change)),
       revoke: async (keyId, nowMs) => session().write(({ keys }) => keys.revoke(keyId, nowMs)),
       expire: async (keyId, expiresAtMs) => session().write(({ keys }) => keys.expire(keyId, expiresAtMs)),
     },
