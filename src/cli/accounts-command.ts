@@ -95,6 +95,7 @@ function printAccount(account: Account, terminal: Terminal, asJson: boolean): vo
     ['account', account.id],
     ['balance', dollarsText(account.balance)],
     ['held', dollarsText(account.held)],
+    ['owed', dollarsText(account.owed)],
     ['tier', account.tier],
     ['cap', account.spendingCap === undefined ? 'none' : capText(account.spendingCap)],
     ['made', new Date(account.createdAtMs).toISOString()],
@@ -108,6 +109,7 @@ function accountJson(account: Account) {
     id: account.id,
     balance: formatDollars(account.balance),
     held: formatDollars(account.held),
+    owed: formatDollars(account.owed),
     currency: 'USD',
     tier: account.tier,
     cap: capJson(account.spendingCap),
@@ -115,8 +117,13 @@ function accountJson(account: Account) {
   }
 }
 
+/** The size of a debt stands in the text, because it is no change of the balance. */
+function textOf({ kind, owed, description }: LedgerEntry): string {
+  return kind === 'owed' ? `${dollarsText(owed)} owed: ${description}` : description
+}
+
 function entryRow(entry: LedgerEntry): string[] {
-  return [new Date(entry.createdAtMs).toISOString(), entry.kind, dollarsText(entry.amount), entry.description]
+  return [new Date(entry.createdAtMs).toISOString(), entry.kind, dollarsText(entry.amount), textOf(entry)]
 }
 
 function entryJson(entry: LedgerEntry) {
@@ -125,6 +132,7 @@ function entryJson(entry: LedgerEntry) {
     id: entry.id,
     kind: entry.kind,
     amount: formatDollars(entry.amount),
+    owed: formatDollars(entry.owed),
     hold_id: entry.holdId ?? null,
     description: entry.description,
     created_at: Math.floor(entry.createdAtMs / 1000),

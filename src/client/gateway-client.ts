@@ -40,6 +40,8 @@ export interface AccountBalance {
   readonly balance: string
   /** Held for calls and videos in progress. */
   readonly held: string
+  /** Used beyond the balance and not paid yet; while it is above zero, requests are refused with `account_in_arrears`. */
+  readonly owed: string
   readonly currency: 'USD'
   readonly tier: 'paid' | 'free'
 }

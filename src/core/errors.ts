@@ -40,6 +40,11 @@ export const ERROR_TABLE = {
     'The API key is missing or invalid. Send it as: Authorization: Bearer <API_KEY>.',
   ),
   insufficient_balance: entry(402, 'insufficient_quota', 'The balance is too low for this request.'),
+  account_in_arrears: entry(
+    402,
+    'insufficient_quota',
+    'The account owes money for earlier requests. Add credit: what is owed is paid from it first.',
+  ),
   spending_cap_reached: entry(
     402,
     'insufficient_quota',

@@ -116,6 +116,24 @@ export type GatewayEvent =
       readonly error: unknown
     }
   | {
+      /**
+       * A charge was above the balance. The account owes the rest: its requests are refused with `account_in_arrears`, and its
+       * next credit pays the debt first.
+       */
+      readonly type: 'charge-shortfall'
+      readonly requestId: string
+      /** Set when it was a task that was charged. */
+      readonly taskId: string | undefined
+      readonly accountId: string
+      readonly keyId: string
+      /** What the call cost, in nano-dollars. */
+      readonly dueNanoDollars: bigint
+      /** What the balance paid of it. */
+      readonly chargedNanoDollars: bigint
+      /** What is owed of it from now on. */
+      readonly owedNanoDollars: bigint
+    }
+  | {
       readonly type: 'task-submitted'
       readonly requestId: string
       readonly taskId: string

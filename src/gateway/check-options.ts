@@ -2,6 +2,7 @@ import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
+import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
 
@@ -66,10 +67,14 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.authenticate !== undefined && options.keys !== undefined) {
     throw new TypeError('createGateway: keys has no effect beside authenticate; give one of them')
   }
+  const accounts = new Map<string, string>()
   for (const { key, account } of options.keys ?? []) {
     if (typeof key !== 'string' || key === '')
       throw new TypeError('createGateway: every key must be a text that is not empty')
     if (typeof account !== 'string' || account === '') throw new TypeError('createGateway: every key needs an account')
+    if ((accounts.get(key) ?? account) !== account)
+      throw new TypeError(`createGateway: the same key is listed for the accounts ${accounts.get(key)} and ${account}`)
+    accounts.set(key, account)
   }
   for (const name of Object.keys(options.routing ?? {})) {
     if (!ROUTING_MEMBERS.includes(name)) throw new TypeError(`createGateway: unknown option routing.${name}`)
@@ -97,6 +102,23 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
+  checkHoldTtl(options)
+}
+
+/** Is any endpoint's call read on after its caller has left? */
+function mayDrain(disconnect: GatewayOptions['disconnect'] = 'cancel'): boolean {
+  return typeof disconnect === 'string' ? disconnect === 'drain' : Object.values(disconnect).includes('drain')
+}
+
+/** A hold that expires under its call gives the money back while the call is still spending it. */
+function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: GatewayOptions): void {
+  if (holdTtlMs === undefined || billing === 'off') return
+  const longestMs =
+    (timeouts?.totalMs ?? DEFAULT_TIMEOUTS.totalMs) + (mayDrain(disconnect) ? (drainMs ?? DEFAULT_DRAIN_MS) : 0)
+  if (holdTtlMs > longestMs) return
+  throw new TypeError(
+    `createGateway: holdTtlMs (${holdTtlMs}) must be above timeouts.totalMs, with drainMs where calls are drained (${longestMs}), so that no hold expires under its call`,
+  )
 }
 
 const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]

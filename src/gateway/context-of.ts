@@ -22,23 +22,19 @@ import { memoryStore } from '../stores/memory/memory-store.ts'
 import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
+import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
 
-const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
-const DEFAULT_HOLD_TTL_MS = 15 * 60_000
 const DEFAULT_BALANCE_SHARE = 0.5
-const DEFAULT_DRAIN_MS = 30_000
 const DEFAULT_TASK_DEADLINE_MS = 24 * 60 * 60_000
 
 /** Applies the defaults, once, and builds what the stages share. */
 export function contextOf(options: GatewayOptions): PipelineContext {
   const clock = options.clock ?? systemClock
-  const holdTtlMs = options.holdTtlMs ?? DEFAULT_HOLD_TTL_MS
-  const given = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
-  // A hold must not expire before its request ends, which would then go uncharged.
-  const timeouts: Timeouts = { ...given, totalMs: Math.min(given.totalMs, holdTtlMs) }
+  const timeouts: Timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
+  const drainMs = options.drainMs ?? DEFAULT_DRAIN_MS
   const logger = options.logger ?? silentLogger
   const store = options.store ?? memoryStore()
   const allowPrivate = options.allowPrivateUrls ?? false
@@ -74,9 +70,9 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     operatorKey: options.operatorKey,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
-    holdTtlMs,
+    holdTtlMs: options.holdTtlMs ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
     deadlines: new Deadlines(clock, timeouts.totalMs),
-    disconnects: new Disconnects(options.disconnect ?? 'cancel', options.drainMs ?? DEFAULT_DRAIN_MS),
+    disconnects: new Disconnects(options.disconnect ?? 'cancel', drainMs),
     outputBounds: {
       defaultMaxOutputTokens: options.defaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
       balanceSharePerCall: options.balanceSharePerCall ?? DEFAULT_BALANCE_SHARE,

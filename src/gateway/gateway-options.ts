@@ -58,7 +58,10 @@ export interface GatewayOptions {
   readonly operatorKey?: string
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number
-  /** Lifetime of a hold that nothing ends, in milliseconds. Default 15 minutes. A longer total timeout is reduced to it. */
+  /**
+   * How long a hold lives when nothing ends it, in milliseconds; must be above `timeouts.totalMs`, and above it and
+   * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more.
+   */
   readonly holdTtlMs?: number
   /**
    * What happens at the vendor when a caller disconnects: `cancel` aborts the call, `drain` reads it to its end, for at

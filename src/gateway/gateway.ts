@@ -8,7 +8,6 @@ import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange
 import { identify } from '../pipeline/authenticate.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
-import { hashApiKey } from '../stores/api-key.ts'
 import type { Principal } from '../stores/principal.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
@@ -18,7 +17,7 @@ import { contextOf } from './context-of.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { InFlight } from './in-flight.ts'
-import { type Keys, keysOf, newKeyRecord } from './keys.ts'
+import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
@@ -200,18 +199,10 @@ async function open(context: PipelineContext, options: GatewayOptions): Promise<
     const nowMs = context.clock.now()
     for (const { key, account, tier, limits } of options.keys ?? []) {
       await context.store.ledger.createAccount({ id: account, ...(tier === undefined ? {} : { tier }) }, nowMs)
-      const id = `key_${hashApiKey(key).slice(0, 24)}`
-      await context.store.keys.insert(
-        newKeyRecord(key, {
-          id,
-          accountId: account,
-          label: 'configured',
-          createdAtMs: nowMs,
-          ...(limits === undefined ? {} : { limits }),
-        }),
-      )
+      await configureKey(context.store, { key, account, limits }, nowMs)
     }
   } catch (cause) {
+    if (cause instanceof TypeError) throw cause
     throw new GatewayError('store_unavailable', { cause })
   }
 }

@@ -7,6 +7,7 @@ import type { KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes, SpendingCap } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './administer.ts'
+import type { FixedKey } from './gateway-options.ts'
 
 /** What a new key is for. */
 export interface NewKey {
@@ -78,6 +79,28 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
       })
     },
   }
+}
+
+/**
+ * Makes a key of the configuration known to a store. One that was configured before for another account is moved to this one,
+ * with these limits.
+ * @throws TypeError when the store has this key as one that was made there for another account.
+ */
+export async function configureKey(
+  store: GatewayStore,
+  { key, account, limits }: Pick<FixedKey, 'key' | 'account'> & { readonly limits: RateLimits | undefined },
+  nowMs: number,
+): Promise<void> {
+  const id = `key_${hashApiKey(key).slice(0, 24)}`
+  const facts = { id, accountId: account, label: 'configured', createdAtMs: nowMs }
+  await store.keys.insert(newKeyRecord(key, limits === undefined ? facts : { ...facts, limits }))
+  if (await store.keys.update(id, { accountId: account, limits: limits ?? null })) return
+  // The store has it by another id, so it was not made by a configuration.
+  const stored = await store.keys.findByHash(hashApiKey(key))
+  if (stored === undefined || stored.accountId === account) return
+  throw new TypeError(
+    `createGateway: a key of the account ${JSON.stringify(account)} is the key ${JSON.stringify(stored.id)} of the account ${JSON.stringify(stored.accountId)} in the store`,
+  )
 }
 
 /** The record of a key, which holds only the key's digest. */

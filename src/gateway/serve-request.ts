@@ -176,6 +176,7 @@ async function read(
     id: principal.accountId,
     balance: formatDollars(account?.balance ?? 0n),
     held: formatDollars(account?.held ?? 0n),
+    owed: formatDollars(account?.owed ?? 0n),
     currency: 'USD',
     tier: principal.tier,
   })

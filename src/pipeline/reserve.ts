@@ -9,6 +9,7 @@ import type { Admitted, Reserved } from './call-record.ts'
 import { fitToBalance } from './fit-to-balance.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
+import { settleLater } from './settle.ts'
 
 /** Outcome of reserving: either money is held, or the same request was answered before. */
 export type ReserveOutcome = Reserved | StoredReplay
@@ -31,29 +32,27 @@ export interface TaskPlan {
 
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
- * @throws GatewayError `model_not_priced`, `insufficient_balance`, `spending_cap_reached`, `idempotency_in_flight`,
+ * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `spending_cap_reached`, `idempotency_in_flight`,
  *   `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export async function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): Promise<ReserveOutcome> {
   const priced = priceRequest(context, admitted, admitted.estimate)
   const attempt = { id: admitted.requestId, priced, plan }
-  const result = await atStore(() => claim(context, admitted, attempt))
+  const result = await reserveOnce(context, admitted, attempt)
   if (result.status !== 'insufficient_balance' || priced === undefined) return outcomeOf(admitted, attempt, result)
-  const { balance } = (await atStore(() => context.store.ledger.account(admitted.principal.accountId))) ?? NO_MONEY
+  const balance = await balanceOf(context, admitted)
   const fitted = fitToBalance(context, admitted, priced, balance)
   if (fitted !== undefined && 'fit' in fitted) {
     const bounded = admitted.fitted(fitted.fit)
     // A store gives the same outcome to the same id, and this is another reservation.
     const again = { id: `${admitted.requestId}_fitted`, priced: fitted.priced, plan }
-    const second = await atStore(() => claim(context, bounded, again))
+    const second = await reserveOnce(context, bounded, again)
     if (second.status !== 'insufficient_balance') return outcomeOf(bounded, again, second)
   }
   const needed =
     fitted === undefined ? priced.amount : 'fit' in fitted ? fitted.priced.amount : fitted.neededNanoDollars
   throw balanceError(context, admitted, { needed, balance })
 }
-
-const NO_MONEY = { balance: 0n }
 
 /** One reservation. */
 interface ReserveAttempt {
@@ -63,12 +62,29 @@ interface ReserveAttempt {
   readonly plan: TaskPlan | undefined
 }
 
-/** Whatever a store throws is a store that cannot be reached, unless it says otherwise. */
-async function atStore<Answer>(ask: () => MaybePromise<Answer>): Promise<Answer> {
+/** Whatever a store throws means that it cannot be reached, unless it is an error of ours. */
+async function reserveOnce(
+  context: PipelineContext,
+  admitted: Admitted,
+  attempt: ReserveAttempt,
+): Promise<ReserveResult | ClaimResult> {
   try {
-    return await ask()
+    return await claim(context, admitted, attempt)
   } catch (cause) {
-    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+    if (GatewayError.isInstance(cause)) throw cause
+    // The hold of a task ends with its task.
+    const { priced, plan } = attempt
+    if (priced !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
+      undoLater(context, admitted, attempt, cause)
+    throw new GatewayError('store_unavailable', { cause })
+  }
+}
+
+async function balanceOf(context: PipelineContext, { principal }: Admitted): Promise<bigint> {
+  try {
+    return (await context.store.ledger.account(principal.accountId))?.balance ?? 0n
+  } catch (cause) {
+    throw new GatewayError('store_unavailable', { cause })
   }
 }
 
@@ -83,6 +99,8 @@ function outcomeOf(
       return admitted.reserved(priced && { id, amount: priced.amount, rates: priced.rates }, priced?.chain)
     case 'replay':
       return new StoredReplay(result.answer)
+    case 'in_arrears':
+      throw new GatewayError('account_in_arrears')
     case 'insufficient_balance':
       throw new GatewayError('insufficient_balance')
     case 'unknown_account':
@@ -110,18 +128,39 @@ function balanceError(
   return new GatewayError('insufficient_balance', { message: `${lacking}; ${remedy}.` })
 }
 
+/** Beyond so many that wait, the sweep ends holds that may have been placed: charges must find a place in the queue. */
+const MAX_UNDOING = 1_000
+
+/**
+ * A store that failed may have reserved all the same, or may do it after the gateway has stopped waiting. Nothing was sent to a
+ * vendor, so money and Idempotency-Key are freed as soon as the store answers. Reserving the same id again comes first: it gives
+ * the first outcome, or decides it, so that nothing is undone before it is done.
+ */
+function undoLater(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): void {
+  const { requestId, principal } = admitted
+  const { accountId, keyId } = principal
+  let isKnown = false
+  const run = async (): Promise<void> => {
+    if (!isKnown) await claim(context, admitted, attempt)
+    isKnown = true
+    await context.store.ledger.void(attempt.id, context.clock.now())
+  }
+  const unsettled = { requestId, holdId: attempt.id, taskId: undefined, accountId, keyId, amountNanoDollars: 0n }
+  settleLater(context, unsettled, { run, untilMs: context.clock.now() + context.holdTtlMs, error: cause })
+}
+
 const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
 
-async function claim(
+function claim(
   context: PipelineContext,
   { claim, principal }: Admitted,
   { id, priced, plan }: ReserveAttempt,
-): Promise<ReserveResult | ClaimResult> {
+): MaybePromise<ReserveResult | ClaimResult> {
   const nowMs = context.clock.now()
   // More than any account can have; a store would take it for a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
   if (priced === undefined)
-    return claim === undefined ? NOTHING_TO_CLAIM : await context.store.idempotency.claim(claim, nowMs)
+    return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
   const reservation: Reservation = {
     holdId: id,
     accountId: principal.accountId,
@@ -132,7 +171,7 @@ async function claim(
     spendingLimits: spendingLimitsOf(principal, nowMs),
     ...(plan === undefined ? {} : { task: plan.task }),
   }
-  return await context.store.ledger.reserve(reservation, nowMs)
+  return context.store.ledger.reserve(reservation, nowMs)
 }
 
 /** How long a counter is kept after its period, so that requests that began in it can still be settled against it. */

@@ -44,7 +44,7 @@ export async function settle(
   let charged: bigint | undefined
   try {
     const resolution = await resolveHold(context, reserved, input, usage)
-    if (resolution?.resolved === false) noteEndedHold(context, reserved, input, usage)
+    noteResolution(context, reserved, { input, usage, resolution })
     charged = resolution?.charged
   } catch (error) {
     reportFault(context, reserved.requestId, 'settle', error)
@@ -64,25 +64,30 @@ function resolveLater(
 ): void {
   const run = async (): Promise<void> => {
     const resolution = await resolveHold(context, reserved, input, usage)
-    if (resolution?.resolved === false) noteEndedHold(context, reserved, input, usage)
+    noteResolution(context, reserved, { input, usage, resolution })
   }
   const untilMs = context.clock.now() + context.holdTtlMs
   settleLater(context, unsettled(reserved, input, usage), { run, untilMs, error })
 }
 
 /**
- * The hold had ended before: by an earlier try whose acknowledgement was lost, which does no harm; or, once its time was over,
- * perhaps by a sweep, which gave the money back.
+ * Tells of a charge that the balance did not cover, and of one that cannot be made any more. A hold that was settled before
+ * was settled by an earlier try whose acknowledgement was lost, which does no harm.
  */
-function noteEndedHold(
+function noteResolution(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  usage: Usage | undefined,
+  {
+    input,
+    usage,
+    resolution,
+  }: { input: SettlementInput; usage: Usage | undefined; resolution: Resolution | undefined },
 ): void {
-  if (context.clock.now() < reserved.startedAtMs + context.holdTtlMs) return
+  if (resolution === undefined) return
   const hold = unsettled(reserved, input, usage)
-  if (hold.amountNanoDollars > 0n) emitGivenUp(context, hold, 'hold-ended', undefined)
+  if (resolution.resolved) emitShortfall(context, hold, resolution)
+  else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n)
+    emitGivenUp(context, hold, 'hold-ended', undefined)
 }
 
 function unsettled(reserved: Reserved, input: SettlementInput, usage: Usage | undefined): UnsettledHold {
@@ -182,6 +187,25 @@ async function resolveClaim(
 ): Promise<void> {
   const isKept = answer !== undefined && ending.kind === 'completed'
   await (isKept ? context.store.idempotency.complete(claim, answer) : context.store.idempotency.release(claim))
+}
+
+/** Tells the operator what an account owes from now on, if the balance did not cover a charge. */
+export function emitShortfall(
+  context: PipelineContext,
+  { requestId, taskId, accountId, keyId }: Pick<UnsettledHold, 'requestId' | 'taskId' | 'accountId' | 'keyId'>,
+  { charged, shortfall }: Resolution,
+): void {
+  if (shortfall === 0n) return
+  emit(context, {
+    type: 'charge-shortfall',
+    requestId,
+    taskId,
+    accountId,
+    keyId,
+    dueNanoDollars: charged + shortfall,
+    chargedNanoDollars: charged,
+    owedNanoDollars: shortfall,
+  })
 }
 
 type GivenUp = Extract<GatewayEvent, { type: 'settlement-given-up' }>

@@ -18,12 +18,20 @@ export interface KeyRecord {
   readonly revokedAtMs: number | undefined
 }
 
+/** What may be changed about a key; absent fields stay. `null` takes limits away. */
+export interface KeyChange {
+  readonly accountId?: string | undefined
+  readonly limits?: RateLimits | null | undefined
+}
+
 /** API keys. */
 export interface KeyStore {
   /** By hash, revoked and expired ones included; the caller judges. */
   findByHash(hash: string): MaybePromise<KeyRecord | undefined>
   /** Idempotent by hash: an existing record stays unchanged. */
   insert(record: KeyRecord): MaybePromise<void>
+  /** Changes a key; its scopes, cap and times stay. False when there is no such key. */
+  update(keyId: string, change: KeyChange): MaybePromise<boolean>
   /** Keys of one account, or of all, oldest first. */
   list(accountId?: string): MaybePromise<readonly KeyRecord[]>
   /** False when there is no such key. Revoking twice keeps the first time. */

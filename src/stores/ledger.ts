@@ -24,6 +24,8 @@ export interface Account {
   readonly balance: bigint
   /** Money held by requests under way. Never negative. */
   readonly held: bigint
+  /** What was used beyond the balance and is not paid yet. Never negative; while it is above zero, `balance` is zero. */
+  readonly owed: bigint
   readonly tier: Tier
   /** Undefined: no cap. */
   readonly spendingCap: SpendingCap | undefined
@@ -59,9 +61,10 @@ export interface Reservation {
   readonly task?: TaskRecord | undefined
 }
 
-/** Outcome of a reservation. All but `held` leave the balance as it was. */
+/** Outcome of a reservation. All but `held` leave the balance as it was. `in_arrears`: the account owes money. */
 export type ReserveResult =
   | { readonly status: 'held' }
+  | { readonly status: 'in_arrears' }
   | { readonly status: 'insufficient_balance' }
   | { readonly status: 'unknown_account' }
   | { readonly status: 'spending_limit'; readonly counter: string }
@@ -70,7 +73,7 @@ export type ReserveResult =
 /** How a hold ends with a charge. */
 export interface Settlement {
   readonly holdId: string
-  /** Nano-dollars; may be above the hold, then the balance pays what it has and the rest is a shortfall. */
+  /** Nano-dollars; may be above the hold, then the balance pays what it has and the account owes the rest. */
   readonly amount: bigint
   /** What was charged for, kept in the journal: `chat gp-5.4`. */
   readonly description: string
@@ -78,22 +81,33 @@ export interface Settlement {
   readonly answer?: StoredAnswer | undefined
 }
 
-/** Outcome of settling or voiding. `resolved` is false when the hold had ended before; nothing was changed then. */
+/** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
 export interface Resolution {
   readonly resolved: boolean
   /** Charged by this call, nano-dollars. */
   readonly charged: bigint
-  /** What the balance lacked, nano-dollars. */
+  /** What the balance lacked, nano-dollars: the account owes it from now on. */
   readonly shortfall: bigint
+  /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
+  readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
 }
 
-/** One line of the append-only journal. The sum of `amount` over an account's entries equals `balance + held` at all times. */
+/**
+ * One line of the append-only journal. The sums over an account's entries hold at all times: of `amount` it is
+ * `balance + held`, of `owed` it is what the account owes.
+ */
 export interface LedgerEntry {
   readonly id: string
   readonly accountId: string
-  readonly kind: 'credit' | 'charge' | 'shortfall'
-  /** Nano-dollars; positive for credits, negative for charges, zero for shortfalls (whose size is in `description`). */
+  /**
+   * `owed`: a charge was above the balance, and the account owes the rest. `repayment`: owed money was taken from the balance.
+   * `shortfall`: of earlier versions, which waived what the balance lacked.
+   */
+  readonly kind: 'credit' | 'charge' | 'owed' | 'repayment' | 'shortfall'
+  /** Change of the balance and the held money together, nano-dollars: below zero for charges and repayments. */
   readonly amount: bigint
+  /** Change of what the account owes, nano-dollars: below zero for repayments. */
+  readonly owed: bigint
   readonly holdId: string | undefined
   readonly description: string
   /** Unix milliseconds. */
@@ -108,8 +122,8 @@ export interface Ledger {
   updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
   account(accountId: string): MaybePromise<Account | undefined>
   /**
-   * Adds money. Idempotent by `creditId`; false when that id was credited before.
-   * @throws RangeError for a negative or zero amount or an unknown account.
+   * Adds money; what the account owes is paid from it first. Idempotent by `creditId`; false when that id was credited before.
+   * @throws RangeError for a negative or zero amount, an unknown account, or a `creditId` that was credited to another account.
    */
   credit(
     credit: {
@@ -121,13 +135,39 @@ export interface Ledger {
     nowMs: number,
   ): MaybePromise<boolean>
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
+  /**
+   * Ends a hold with a charge. A hold that has expired is charged too, against the balance, once: the work was done. Then no
+   * answer is stored, because the Idempotency-Key may belong to another request by now.
+   */
   settle(settlement: Settlement, nowMs: number): MaybePromise<Resolution>
   /** Ends a hold without a charge and frees its idempotency key. */
   void(holdId: string, nowMs: number): MaybePromise<Resolution>
-  /** Voids holds whose time is over, at most `limit`; gives their number. Safe to run in several processes. */
+  /**
+   * Ends holds whose time is over, at most `limit`; gives their number. Safe to run in several processes: a driver that
+   * processes share measures the time by a clock that they share, whatever `nowMs` says.
+   */
   expire(nowMs: number, limit: number): MaybePromise<number>
   /** Journal lines of an account, newest first. */
   entries(accountId: string, limit: number): MaybePromise<readonly LedgerEntry[]>
+}
+
+/** The smaller of two amounts. */
+export function lesserOf(one: bigint, other: bigint): bigint {
+  if (one < other) return one
+  return other
+}
+
+/** What the journal says of a repayment. */
+export const REPAYMENT = 'payment of what was owed'
+
+/**
+ * Refuses a credit whose id belongs to another account: a payment must not vanish.
+ * @throws RangeError naming the credit and the account that has it.
+ */
+export function assertCreditOf(accountId: string, credit: { readonly id: string; readonly accountId: string }): void {
+  if (credit.accountId === accountId) return
+  const [id, owner] = [JSON.stringify(credit.id), JSON.stringify(credit.accountId)]
+  throw new RangeError(`the credit ${id} was given to the account ${owner} before`)
 }
 
 /** Largest amount that every store can keep, in nano-dollars: 2^63 − 1, about 9.2 billion dollars. */

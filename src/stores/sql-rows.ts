@@ -25,6 +25,7 @@ export function accountOf(row: SqlRow): Account {
     id: row['id'] as string,
     balance: BigInt(row['balance'] as string),
     held: BigInt(row['held'] as string),
+    owed: BigInt(row['owed'] as string),
     tier: row['tier'] as Account['tier'],
     spendingCap: capOf(row),
     createdAtMs: Number(row['created_at_ms']),
@@ -32,15 +33,23 @@ export function accountOf(row: SqlRow): Account {
 }
 
 export function entryOf(row: SqlRow): LedgerEntry {
+  const owed = BigInt(row['owed'] as string)
   return {
     id: `entry_${row['id'] as string}`,
     accountId: row['account_id'] as string,
-    kind: row['kind'] as LedgerEntry['kind'],
+    kind: kindOf(row['kind'] as LedgerEntry['kind'], owed),
     amount: BigInt(row['amount'] as string),
+    owed,
     holdId: (row['hold_id'] as string | null) ?? undefined,
     description: row['description'] as string,
     createdAtMs: Number(row['created_at_ms']),
   }
+}
+
+/** Columns that cannot take new kinds keep them as kinds of old, which changed nothing about what is owed. */
+function kindOf(stored: LedgerEntry['kind'], owed: bigint): LedgerEntry['kind'] {
+  if (owed === 0n) return stored
+  return owed > 0n ? 'owed' : 'repayment'
 }
 
 export function keyOf(row: SqlRow): KeyRecord {
@@ -58,6 +67,11 @@ export function keyOf(row: SqlRow): KeyRecord {
   }
 }
 
+/** Limits as text; null: none. */
+export function limitsValue(limits: KeyRecord['limits'] | null): string | null {
+  return limits == null ? null : JSON.stringify(limits)
+}
+
 /** Values of {@link KEY_COLUMNS}. */
 export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (string | null | Time)[] {
   const { scopes, limits, expiresAtMs, revokedAtMs } = record
@@ -67,7 +81,7 @@ export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (strin
     record.hash,
     record.label,
     JSON.stringify(scopes),
-    limits === undefined ? null : JSON.stringify(limits),
+    limitsValue(limits),
     ...capValues(record.spendingCap),
     toTime(record.createdAtMs),
     expiresAtMs === undefined ? null : toTime(expiresAtMs),

@@ -21,14 +21,15 @@ describe('signalbox accounts create', () => {
   test('makes an account and prints it', async () => {
     const lines = await run('create', '--id', 'acct_one', '--tier', 'free', '--cap', '50/month')
 
-    expect(lines.slice(0, 5)).toEqual([
+    expect(lines.slice(0, 6)).toEqual([
       'account  acct_one',
       'balance  $0',
       'held     $0',
+      'owed     $0',
       'tier     free',
       'cap      $50 a month',
     ])
-    expect(lines[5]).toMatch(/^made {5}\d{4}-\d\d-\d\dT/)
+    expect(lines[6]).toMatch(/^made {5}\d{4}-\d\d-\d\dT/)
   })
 
   test('makes up an id, and prints JSON for machines', async () => {
@@ -39,6 +40,7 @@ describe('signalbox accounts create', () => {
       id: expect.stringMatching(/^acct_[0-9a-f]{32}$/),
       balance: '0',
       held: '0',
+      owed: '0',
       currency: 'USD',
       tier: 'paid',
       cap: null,

@@ -48,8 +48,8 @@ const ROWS: readonly Row[] = [
   ['take rates', 'a throw', 'both', notBegun(500)],
   ['take rates', 'a time-out', 'both', notBegun(500)],
   ['take rates', 'a leaving caller', 'both', unsent('none')],
-  ['reserve', 'a throw', 'both', notBegun(503)],
-  ['reserve', 'a time-out', 'both', notBegun(503)],
+  ['reserve', 'a throw', 'both', unsent(503)],
+  ['reserve', 'a time-out', 'both', unsent(503)],
   ['reserve', 'a leaving caller', 'both', unsent('none')],
   ['translate request', 'a throw', 'both', unsent(500)],
   ['translate request', 'a leaving caller', 'both', unsent('none')],
@@ -152,7 +152,7 @@ describe('under the policy drain', () => {
   )
 })
 
-test('a hold whose acknowledgement was lost is ended by the sweeper once its time is over', async () => {
+test('a hold whose acknowledgement was lost is ended by the sweeper once its time is over, while the store cannot undo it', async () => {
   const clock = fakeClock()
   const store = memoryStore()
   const { ledger } = store
@@ -174,7 +174,7 @@ test('a hold whose acknowledgement was lost is ended by the sweeper once its tim
       },
     },
   }
-  const started = await startGateway({ store: losing, clock, holdTtlMs: 4_000 })
+  const started = await startGateway({ store: losing, clock, holdTtlMs: 4_000, timeouts: { totalMs: 3_000 } })
   const response = await started.post('/v1/chat/completions', chatBody('chat-relayed', 'hello'))
   const whileHeld = await started.account()
   clock.advance(2_000)

@@ -38,6 +38,7 @@ beforeEach(async () => {
     SIGNALBOX_API_KEYS: TEST_KEY,
     SIGNALBOX_CREDIT: '1000',
     SIGNALBOX_HOLD_TTL: `${HOLD_TTL_MS / 1000}s`,
+    SIGNALBOX_TIMEOUTS: `total=${HOLD_TTL_MS / 1000 - 1}s`,
     OPENAI_API_KEY: 'vendor-key',
     OPENAI_BASE_URL: origin,
   }

@@ -175,7 +175,15 @@ describe('a row of the demo', () => {
     account: {
       balance: (): Promise<AccountBalance> => {
         const balance = balances.shift() ?? ''
-        return Promise.resolve({ object: 'account', id: 'a', balance, held: '0', currency: 'USD', tier: 'paid' })
+        return Promise.resolve({
+          object: 'account',
+          id: 'a',
+          balance,
+          held: '0',
+          owed: '0',
+          currency: 'USD',
+          tier: 'paid',
+        })
       },
     },
   })

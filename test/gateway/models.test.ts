@@ -146,6 +146,7 @@ describe('GET /v1/account', () => {
       id: TEST_ACCOUNT,
       balance: '100',
       held: '0',
+      owed: '0',
       currency: 'USD',
       tier: 'paid',
     })

@@ -81,6 +81,21 @@ async function cost(): Promise<bigint> {
   return before - ((await account())?.balance ?? 0n)
 }
 
+test('a settlement that comes after its hold has expired is charged against the balance, once', async () => {
+  const amount = await cost()
+  ledgerState = 'down'
+  await started.post('/v1/chat/completions', CHAT)
+  // Another process, which reaches the store sooner than this one.
+  await inner.ledger.expire(clock.now() + HOLD_TTL_MS, 10)
+  expect(await account()).toMatchObject({ balance: CREDIT - amount, held: 0n })
+  ledgerState = 'well'
+  await pass(10_000, 5_000)
+
+  // Before: the second chat was free, $0 of what the vendor billed.
+  expect(await account()).toMatchObject({ balance: CREDIT - 2n * amount, held: 0n })
+  expect(givenUp()).toEqual([])
+})
+
 describe('a settlement that is given up is told with its hold, its account and its amount', () => {
   test('when the store stays away until the hold has expired', async () => {
     const amount = await cost()
@@ -112,13 +127,11 @@ describe('a settlement that is given up is told with its hold, its account and i
     expect(await account()).toMatchObject({ balance: CREDIT - amount, held: 0n })
   })
 
-  test('when the hold had been freed before the store took it', async () => {
+  test('when an operator had voided the hold before the store took it', async () => {
     const amount = await cost()
     ledgerState = 'down'
     const answer = await started.post('/v1/chat/completions', CHAT)
-    // Another process, which reaches the store sooner than this one.
-    await inner.ledger.expire(clock.now() + HOLD_TTL_MS, 10)
-    clock.advance(HOLD_TTL_MS)
+    await inner.ledger.void(answer.headers.get('x-request-id') ?? '', clock.now())
     ledgerState = 'well'
     await pass(10_000, 5_000)
 

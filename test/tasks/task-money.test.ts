@@ -68,7 +68,7 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
     },
   )
 
-  test('seconds of reference videos are charged beyond what was held, and what the balance lacks is a shortfall', async () => {
+  test('seconds of reference videos are charged beyond what was held, and what the balance lacks is owed', async () => {
     bench = await taskBench()
     const { key } = await bench.gateway.keys.create({
       accountId: (await bench.gateway.accounts.create({ id: 'acct_poor' })).id,
@@ -82,12 +82,12 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
     const account = await bench.gateway.accounts.get('acct_poor')
     const entries = await bench.gateway.accounts.ledger('acct_poor', { limit: 10 })
 
-    expect(account).toMatchObject({ balance: 0n, held: 0n })
+    expect(account).toMatchObject({ balance: 0n, held: 0n, owed: 1_900_000_000n })
     expect(entries.map(({ kind, amount }) => [kind, amount])).toEqual(
       expect.arrayContaining([
         ['credit', 500_000_000n],
         ['charge', -500_000_000n],
-        ['shortfall', 0n],
+        ['owed', 0n],
       ]),
     )
   })

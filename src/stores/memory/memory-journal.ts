@@ -37,8 +37,8 @@ export class MemoryJournal {
     return this.#carriedForward !== undefined && limit > count ? [...newest, this.#carriedForward] : newest
   }
 
-  #entry({ number, kind, amount, holdId, description, createdAtMs }: JournalLine): LedgerEntry {
-    return { id: `entry_${number}`, accountId: this.#accountId, kind, amount, holdId, description, createdAtMs }
+  #entry({ number, ...line }: JournalLine): LedgerEntry {
+    return { id: `entry_${number}`, accountId: this.#accountId, ...line }
   }
 
   #carryForward(count: number): void {
@@ -46,12 +46,14 @@ export class MemoryJournal {
     const last = folded.at(-1)
     if (last === undefined) return
     const amount = folded.reduce((sum, line) => sum + line.amount, this.#carriedForward?.amount ?? 0n)
+    const owed = folded.reduce((sum, line) => sum + line.owed, this.#carriedForward?.owed ?? 0n)
     this.#lines = this.#lines.slice(count)
     this.#carriedForward = {
       id: `carried_forward_entry_${last.number}`,
       accountId: this.#accountId,
       kind: amount < 0n ? 'charge' : 'credit',
       amount,
+      owed,
       holdId: undefined,
       description: 'carried forward',
       createdAtMs: last.createdAtMs,

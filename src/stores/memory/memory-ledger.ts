@@ -1,11 +1,12 @@
-import { formatDollars } from '../../core/money.ts'
-import type { StoredAnswer } from '../idempotency-store.ts'
 import {
   type Account,
   assertAmount,
+  assertCreditOf,
   type Ledger,
   type LedgerEntry,
+  lesserOf,
   MAX_AMOUNT,
+  REPAYMENT,
   type Reservation,
   type ReserveResult,
   type Resolution,
@@ -32,6 +33,7 @@ interface MutableAccount {
   readonly id: string
   balance: bigint
   held: bigint
+  owed: bigint
   tier: Account['tier']
   spendingCap: Account['spendingCap']
   readonly createdAtMs: number
@@ -49,9 +51,16 @@ interface OpenHold {
 }
 
 const HELD: ReserveResult = { status: 'held' }
+// The same outcome of reserving; which object it is tells how the hold has ended.
+const HELD_AND_SETTLED: ReserveResult = { status: 'held' }
+const HELD_AND_VOIDED: ReserveResult = { status: 'held' }
+const IN_ARREARS: ReserveResult = { status: 'in_arrears' }
 const INSUFFICIENT_BALANCE: ReserveResult = { status: 'insufficient_balance' }
 const UNKNOWN_ACCOUNT: ReserveResult = { status: 'unknown_account' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
+const SETTLED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'settled' }
+const VOIDED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'voided' }
+const EXPIRED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
 
 /**
  * Balances and holds in this process; answers at once, so each method is one step. Everything is lost when the process
@@ -68,7 +77,11 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
   let outcomes = new Map<string, ReserveResult>()
   let olderOutcomes = new Map<string, ReserveResult>()
-  const creditIds = new Set<string>()
+  /** Expired holds, which may still be settled. Two generations too. */
+  let expired = new Map<string, OpenHold>()
+  let olderExpired = new Map<string, OpenHold>()
+  /** Account by id of credit. */
+  const credits = new Map<string, string>()
   const spending = new MemorySpending()
   let lineCount = 0
 
@@ -85,6 +98,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       if (found.status !== 'claimed') return found
     }
     const { amount, expiresAtMs, claim, spendingLimits = [] } = reservation
+    if (account.owed > 0n) return IN_ARREARS
     if (account.balance < amount) return INSUFFICIENT_BALANCE
     const counter = spending.exceeded(spendingLimits, amount, nowMs)
     if (counter !== undefined) return { status: 'spending_limit', counter }
@@ -107,22 +121,60 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     outcomes = new Map()
   }
 
-  function end(holdId: string, hold: OpenHold, charged: bigint, answer?: StoredAnswer): void {
-    const { account, amount, counters, claim } = hold
+  /** Gives a hold back to the balance, with its place under the spending limits. */
+  function giveBack(holdId: string, { account, amount, counters }: OpenHold): void {
     openHolds.delete(holdId)
     account.held -= amount
-    account.balance += amount - charged
-    for (const counter of counters) counter.spent += charged - amount
-    if (claim === undefined) return
-    if (answer === undefined) claims.release(claim)
-    else claims.complete(claim, answer)
+    account.balance += amount
+    for (const counter of counters) counter.spent -= amount
   }
 
-  function voidHold(holdId: string): Resolution {
+  function voidHold(holdId: string, nowMs: number): Resolution {
     const hold = openHolds.get(holdId)
-    if (hold === undefined) return UNRESOLVED
-    end(holdId, hold, 0n)
+    if (hold === undefined) return endedBefore(holdId)
+    giveBack(holdId, hold)
+    remember(holdId, HELD_AND_VOIDED)
+    if (hold.claim !== undefined) claims.release(hold.claim)
+    repay(hold.account, nowMs)
     return { resolved: true, charged: 0n, shortfall: 0n }
+  }
+
+  function expireHold(holdId: string, hold: OpenHold, nowMs: number): void {
+    voidHold(holdId, nowMs)
+    expired.set(holdId, hold)
+    if (expired.size < maxOutcomes) return
+    olderExpired = expired
+    expired = new Map()
+  }
+
+  /** Takes a hold out that may be settled: an open one, or one that has expired. */
+  function takeForCharge(holdId: string): OpenHold | undefined {
+    const open = openHolds.get(holdId)
+    if (open !== undefined) {
+      giveBack(holdId, open)
+      return open
+    }
+    const late = expired.get(holdId) ?? olderExpired.get(holdId)
+    expired.delete(holdId)
+    olderExpired.delete(holdId)
+    return late === undefined ? undefined : { ...late, claim: undefined }
+  }
+
+  function endedBefore(holdId: string): Resolution {
+    if (expired.has(holdId) || olderExpired.has(holdId)) return EXPIRED_BEFORE
+    const outcome = outcomes.get(holdId) ?? olderOutcomes.get(holdId)
+    if (outcome === HELD_AND_SETTLED) return SETTLED_BEFORE
+    return outcome === HELD_AND_VOIDED ? VOIDED_BEFORE : UNRESOLVED
+  }
+
+  /** Pays what an account owes from its balance, as far as that goes. */
+  function repay(account: MutableAccount, nowMs: number): void {
+    const paid = lesserOf(account.owed, account.balance)
+    if (paid === 0n) return
+    account.balance -= paid
+    account.owed -= paid
+    const line = { amount: -paid, owed: -paid, holdId: undefined, createdAtMs: nowMs }
+    write(account, { kind: 'repayment', description: REPAYMENT, ...line })
   }
 
   return {
@@ -130,7 +182,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const existing = accounts.get(id)
       if (existing !== undefined) return snapshot(existing)
       const journal = new MemoryJournal(id, maxJournalLines)
-      const account: MutableAccount = { id, balance: 0n, held: 0n, tier, spendingCap, createdAtMs: nowMs, journal }
+      const money = { balance: 0n, held: 0n, owed: 0n }
+      const account: MutableAccount = { id, ...money, tier, spendingCap, createdAtMs: nowMs, journal }
       accounts.set(id, account)
       return snapshot(account)
     },
@@ -152,12 +205,17 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const account = accounts.get(accountId)
       if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
       if (amount <= 0n) throw new RangeError('a credit must be above zero')
-      if (creditIds.has(creditId)) return false
+      const creditedId = credits.get(creditId)
+      if (creditedId !== undefined) {
+        assertCreditOf(accountId, { id: creditId, accountId: creditedId })
+        return false
+      }
       if (account.balance + account.held + amount > MAX_AMOUNT)
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
-      creditIds.add(creditId)
+      credits.set(creditId, accountId)
       account.balance += amount
-      write(account, { kind: 'credit', amount, holdId: undefined, description, createdAtMs: nowMs })
+      write(account, { kind: 'credit', amount, owed: 0n, holdId: undefined, description, createdAtMs: nowMs })
+      repay(account, nowMs)
       return true
     },
 
@@ -173,30 +231,35 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     settle({ holdId, amount, description, answer }, nowMs) {
       assertAmount(amount)
-      const hold = openHolds.get(holdId)
-      if (hold === undefined) return UNRESOLVED
-      const { account } = hold
-      const available = account.balance + hold.amount
-      const shortfall = amount > available ? amount - available : 0n
-      const charged = amount - shortfall
-      end(holdId, hold, charged, answer)
-      write(account, { kind: 'charge', amount: -charged, holdId, description, createdAtMs: nowMs })
-      if (shortfall > 0n) {
-        const missing = `${formatDollars(shortfall)} USD not covered: ${description}`
-        write(account, { kind: 'shortfall', amount: 0n, holdId, description: missing, createdAtMs: nowMs })
+      const hold = takeForCharge(holdId)
+      if (hold === undefined) return endedBefore(holdId)
+      const { account, counters, claim } = hold
+      const charged = lesserOf(amount, account.balance)
+      const shortfall = amount - charged
+      account.balance -= charged
+      account.owed += shortfall
+      for (const counter of counters) counter.spent += amount
+      remember(holdId, HELD_AND_SETTLED)
+      const line = { holdId, description, createdAtMs: nowMs }
+      write(account, { kind: 'charge', amount: -charged, owed: 0n, ...line })
+      if (shortfall > 0n) write(account, { kind: 'owed', amount: 0n, owed: shortfall, ...line })
+      repay(account, nowMs)
+      if (claim !== undefined) {
+        if (answer === undefined) claims.release(claim)
+        else claims.complete(claim, answer)
       }
       return { resolved: true, charged, shortfall }
     },
 
-    void: (holdId) => voidHold(holdId),
+    void: (holdId, nowMs) => voidHold(holdId, nowMs),
 
     expire(nowMs, limit) {
       let count = 0
-      for (const [holdId, { expiresAtMs, taskId }] of openHolds) {
+      for (const [holdId, hold] of openHolds) {
         if (count >= limit) break
-        if (expiresAtMs > nowMs) continue
-        if (taskId !== undefined && tasks.isOpen(taskId)) continue
-        voidHold(holdId)
+        if (hold.expiresAtMs > nowMs) continue
+        if (hold.taskId !== undefined && tasks.isOpen(hold.taskId)) continue
+        expireHold(holdId, hold, nowMs)
         count += 1
       }
       return count
@@ -206,8 +269,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 }
 
-function snapshot({ id, balance, held, tier, spendingCap, createdAtMs }: MutableAccount): Account {
-  return { id, balance, held, tier, spendingCap, createdAtMs }
+function snapshot({ id, balance, held, owed, tier, spendingCap, createdAtMs }: MutableAccount): Account {
+  return { id, balance, held, owed, tier, spendingCap, createdAtMs }
 }
 
 /** What was charged and is held in one period. A hold keeps the counters it counts in, to correct them when it ends. */

@@ -65,6 +65,12 @@ function memoryKeys(): KeyStore {
     insert(record) {
       if (!byHash.has(record.hash)) byHash.set(record.hash, record)
     },
+    update: (keyId, { accountId, limits }) =>
+      change(keyId, (record) => ({
+        ...record,
+        accountId: accountId ?? record.accountId,
+        limits: limits === undefined ? record.limits : (limits ?? undefined),
+      })),
     list: (accountId) =>
       [...byHash.values()]
         .filter((record) => accountId === undefined || record.accountId === accountId)

@@ -1,6 +1,6 @@
 import type { KeyStore } from '../key-store.ts'
 import { assertAmount } from '../ledger.ts'
-import { KEY_COLUMNS, keyOf, keyValues } from '../sql-rows.ts'
+import { KEY_COLUMNS, keyOf, keyValues, limitsValue } from '../sql-rows.ts'
 import { timeParameter } from './column-values.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 
@@ -32,6 +32,15 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
         [accountId ?? null],
       )
       return rows.map(keyOf)
+    },
+
+    async update(keyId, { accountId, limits }) {
+      const rows = await run(
+        `UPDATE ${schema}.keys SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END
+        WHERE id = $1 RETURNING id`,
+        [keyId, accountId ?? null, limits !== undefined, limitsValue(limits)],
+      )
+      return rows.length > 0
     },
 
     async revoke(keyId, nowMs) {

@@ -2,10 +2,12 @@ import { formatDollars } from '../../core/money.ts'
 import {
   type Account,
   assertAmount,
+  assertCreditOf,
   type Ledger,
   type LedgerEntry,
   type Reservation,
   type ReserveResult,
+  type Resolution,
 } from '../ledger.ts'
 import { ACCOUNT_COLUMNS, accountOf, capValues, entryOf } from '../sql-rows.ts'
 import { answerParameters, OUTCOME_COLUMNS, reserveResultOf, timeParameter } from './column-values.ts'
@@ -22,18 +24,22 @@ const MAX_PURGE_ROUNDS = 25
 /** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
 const OUT_OF_RANGE = '22003'
 /** Columns of an account, 64-bit integers as text: a host may have told its client library to read them as floats. */
-const SELECTED = 'id, balance::text, held::text, tier, cap_amount::text, cap_period, created_at_ms::text'
+const SELECTED = 'id, balance::text, held::text, owed::text, tier, cap_amount::text, cap_period, created_at_ms::text'
 
 /**
  * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip; the functions it
  * calls are made by the migrations.
  */
-export function postgresLedger({ run }: PostgresConnection, schema: string): Ledger {
+export function postgresLedger({ run }: PostgresConnection, schema: string, clock: 'database' | 'caller'): Ledger {
   const reserve = reserveQueue(async (accountId, reservations, nowMs) => {
     const reserving = reservations.some(({ task }) => task !== undefined) ? 'reserve_with_tasks' : 'reserve'
     const rows = await run(
       `SELECT ${OUTCOME_COLUMNS} FROM ${schema}.${reserving}($1, $2, $3) WITH ORDINALITY AS o ORDER BY o.ordinality`,
-      [accountId, JSON.stringify(reservations.map(requestOf)), timeParameter(nowMs)],
+      [
+        accountId,
+        JSON.stringify(reservations.map((reservation) => requestOf(reservation, clock, nowMs))),
+        timeParameter(nowMs),
+      ],
     )
     return rows.map(reserveResultOf)
   })
@@ -41,6 +47,11 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
   async function account(accountId: string): Promise<Account | undefined> {
     const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.accounts WHERE id = $1`, [accountId])
     return row === undefined ? undefined : accountOf(row)
+  }
+
+  async function databaseTime(): Promise<string> {
+    const [row] = await run(`SELECT ${schema}.now_ms()::text AS now`, [])
+    return row!['now'] as string
   }
 
   async function purge(now: string): Promise<void> {
@@ -86,7 +97,10 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars', { cause: error })
       })
       if (row!['credited'] === null) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
-      return row!['credited'] === true
+      if (row!['credited'] === true) return true
+      const [known] = await run(`SELECT ${schema}.credited_account($1) AS id`, [creditId])
+      assertCreditOf(accountId, { id: creditId, accountId: known!['id'] as string })
+      return false
     },
 
     async reserve(reservation, nowMs) {
@@ -99,10 +113,10 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
     async settle({ holdId, amount, description, answer }, nowMs) {
       assertAmount(amount)
       const [row] = await run(
-        `SELECT s.charged::text, s.shortfall::text FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7) AS s`,
+        `SELECT s.charged::text, s.shortfall::text, s.ended_by FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7) AS s`,
         [holdId, String(amount), description, timeParameter(nowMs), ...answerParameters(answer)],
       )
-      if (row!['charged'] === null) return { resolved: false, charged: 0n, shortfall: 0n }
+      if (row!['charged'] === null) return endedBefore(row!['ended_by'])
       return {
         resolved: true,
         charged: BigInt(row!['charged'] as string),
@@ -111,12 +125,17 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
     },
 
     async void(holdId) {
-      const [row] = await run(`SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided') AS count`, [holdId])
-      return { resolved: row!['count'] === 1, charged: 0n, shortfall: 0n }
+      const [row] = await run(
+        `SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided') AS count, (
+          SELECT h.status FROM ${schema}.holds h WHERE h.id = $1 AND h.status NOT IN ('held', 'refused')
+        ) AS ended_by`,
+        [holdId],
+      )
+      return row!['count'] === 1 ? { resolved: true, charged: 0n, shortfall: 0n } : endedBefore(row!['ended_by'])
     },
 
     async expire(nowMs, limit) {
-      const now = timeParameter(nowMs)
+      const now = clock === 'caller' ? timeParameter(nowMs) : await databaseTime()
       const [row] = await run(`SELECT ${schema}.expire_holds($1, $2) AS count`, [now, limit])
       await purge(now)
       return row!['count'] as number
@@ -124,7 +143,7 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
 
     async entries(accountId, limit) {
       const rows = await run(
-        `SELECT e.id::text, account_id, kind, amount::text, missing::text, hold_id, description, created_at_ms::text
+        `SELECT e.id::text, account_id, kind, amount::text, owed::text, missing::text, hold_id, description, created_at_ms::text
         FROM ${schema}.entries e WHERE account_id = $1 ORDER BY e.id DESC LIMIT $2`,
         [accountId, Math.max(0, limit)],
       )
@@ -134,12 +153,17 @@ export function postgresLedger({ run }: PostgresConnection, schema: string): Led
 }
 
 /** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
-function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task }: Reservation): object {
+function requestOf(
+  { holdId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task }: Reservation,
+  clock: 'database' | 'caller',
+  nowMs: number,
+): object {
   return {
     hold: holdId,
     key: keyId,
     amount: String(amount),
     expires: timeParameter(expiresAtMs),
+    lives: clock === 'database' ? timeParameter(expiresAtMs - nowMs) : undefined,
     limits: spendingLimits.map((limit) => ({
       counter: limit.counter,
       most: String(limit.limit),
@@ -154,6 +178,12 @@ function requestOf({ holdId, keyId, amount, expiresAtMs, claim, spendingLimits =
   }
 }
 
+function endedBefore(status: unknown): Resolution {
+  const endedBy = (status as Resolution['endedBy'] | null) ?? undefined
+  return { resolved: false, charged: 0n, shortfall: 0n, ...(endedBy === undefined ? {} : { endedBy }) }
+}
+
+/** A line of the kind of old whose size stands in a column of its own. */
 function withMissing(row: PostgresRow): LedgerEntry {
   const entry = entryOf(row)
   const missing = BigInt(row['missing'] as string)

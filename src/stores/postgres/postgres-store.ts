@@ -34,6 +34,11 @@ export interface PostgresStoreOptions {
   readonly schema?: string | undefined
   /** Most that one statement may take, the wait for a connection included, in milliseconds; 5,000 when absent. */
   readonly statementTimeoutMs?: number | undefined
+  /**
+   * Whose clock decides when a hold expires: the server's when absent, so that a process whose own clock is wrong ends no
+   * hold of another. `caller`, for tests: the clock that was given to the gateway.
+   */
+  readonly clock?: 'database' | 'caller' | undefined
 }
 
 /** Migrations wait for the process that runs them. */
@@ -60,14 +65,14 @@ const MAX_SCHEMA_BYTES = 63
  * @throws RangeError for a schema name that is empty or longer than 63 bytes, or a timeout that is not above zero.
  */
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
-  const { pool, schema = 'signalbox', statementTimeoutMs = 5_000 } = options
+  const { pool, schema = 'signalbox', statementTimeoutMs = 5_000, clock = 'database' } = options
   const schemaBytes = Buffer.byteLength(schema)
   if (schemaBytes === 0 || schemaBytes > MAX_SCHEMA_BYTES) throw new RangeError('a schema name has 1 to 63 bytes')
   if (!(statementTimeoutMs > 0)) throw new RangeError('statementTimeoutMs must be above zero')
   const connection = postgresConnection(pool, statementTimeoutMs)
   const quotedSchema = quoteIdentifier(schema)
   return {
-    ledger: postgresLedger(connection, quotedSchema),
+    ledger: postgresLedger(connection, quotedSchema, clock),
     keys: postgresKeys(connection, quotedSchema),
     idempotency: postgresIdempotency(connection, quotedSchema),
     interactions: postgresInteractions(connection, quotedSchema),

@@ -1,5 +1,5 @@
 import type { KeyStore } from '../key-store.ts'
-import { type Account, assertAmount, type Ledger, MAX_AMOUNT } from '../ledger.ts'
+import { type Account, assertAmount, assertCreditOf, type Ledger, lesserOf, MAX_AMOUNT, REPAYMENT } from '../ledger.ts'
 import {
   ACCOUNT_COLUMNS,
   accountOf,
@@ -8,6 +8,7 @@ import {
   KEY_COLUMNS,
   keyOf,
   keyValues,
+  limitsValue,
   type SqlRow,
 } from '../sql-rows.ts'
 import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
@@ -19,21 +20,29 @@ export type SqliteAccounts = Synchronous<
 
 /** Prepares the statements of {@link SqliteAccounts}. */
 export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
-  const select = prepareExact(database, `SELECT balance, held, ${ACCOUNT_COLUMNS} FROM signalbox_accounts WHERE id = ?`)
+  const select = prepareExact(
+    database,
+    `SELECT balance, held, owed, ${ACCOUNT_COLUMNS} FROM signalbox_accounts WHERE id = ?`,
+  )
   const insert = database.prepare(
     `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
   const setTier = database.prepare('UPDATE signalbox_accounts SET tier = ? WHERE id = ?')
   const setCap = database.prepare('UPDATE signalbox_accounts SET cap_amount = ?, cap_period = ? WHERE id = ?')
-  const addMoney = database.prepare('UPDATE signalbox_accounts SET balance = balance + ? WHERE id = ?')
-  const selectCredit = database.prepare('SELECT id FROM signalbox_entries WHERE credit_id = ?')
+  const addMoney = database.prepare('UPDATE signalbox_accounts SET balance = balance + ?, owed = owed - ? WHERE id = ?')
+  const selectCredit = database.prepare('SELECT account_id FROM signalbox_entries WHERE credit_id = ?')
   const insertCredit = database.prepare(
     `INSERT INTO signalbox_entries (account_id, kind, amount, credit_id, description, created_at_ms)
      VALUES (?, 'credit', ?, ?, ?, ?)`,
   )
+  // The kind is that of old, because the column takes no new one; what it is, the change of what is owed tells.
+  const insertRepayment = database.prepare(
+    `INSERT INTO signalbox_entries (account_id, kind, amount, owed, description, created_at_ms)
+     VALUES (?, 'charge', ?, ?, ?, ?)`,
+  )
   const selectEntries = prepareExact(
     database,
-    `SELECT id, account_id, kind, amount, hold_id, description, created_at_ms FROM signalbox_entries
+    `SELECT id, account_id, kind, amount, owed, hold_id, description, created_at_ms FROM signalbox_entries
      WHERE account_id = ? ORDER BY id DESC LIMIT ?`,
   )
 
@@ -58,11 +67,18 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
       if (found === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
       assertAmount(amount)
       if (amount === 0n) throw new RangeError('a credit must be above zero')
-      if (selectCredit.get(creditId) !== undefined) return false
+      const credited = selectCredit.get(creditId) as { readonly account_id: string } | undefined
+      if (credited !== undefined) {
+        assertCreditOf(accountId, { id: creditId, accountId: credited.account_id })
+        return false
+      }
       if (found.balance + found.held + amount > MAX_AMOUNT)
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
-      addMoney.run(amount, accountId)
-      insertCredit.run(accountId, amount, creditId, description, wholeMilliseconds(nowMs))
+      const paid = lesserOf(found.owed, amount)
+      const createdAtMs = wholeMilliseconds(nowMs)
+      addMoney.run(amount - paid, paid, accountId)
+      insertCredit.run(accountId, amount, creditId, description, createdAtMs)
+      if (paid > 0n) insertRepayment.run(accountId, -paid, -paid, REPAYMENT, createdAtMs)
       return true
     },
     entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as SqlRow[]).map(entryOf),
@@ -83,6 +99,9 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
   const insert = database.prepare(
     `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 11)}) ON CONFLICT (hash) DO NOTHING`,
   )
+  const update = database.prepare(
+    'UPDATE signalbox_keys SET account_id = ifnull(?, account_id), limits = iif(?, ?, limits) WHERE id = ?',
+  )
   const revoke = database.prepare('UPDATE signalbox_keys SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?')
   const expire = database.prepare(
     'UPDATE signalbox_keys SET expires_at_ms = min(ifnull(expires_at_ms, ?), ?) WHERE id = ?',
@@ -97,6 +116,10 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     list(accountId) {
       const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
       return (rows as SqlRow[]).map(keyOf)
+    },
+    update(keyId, { accountId, limits }) {
+      const { changes } = update.run(accountId ?? null, limits === undefined ? 0 : 1, limitsValue(limits), keyId)
+      return Number(changes) > 0
     },
     revoke: (keyId, nowMs) => Number(revoke.run(wholeMilliseconds(nowMs), keyId).changes) > 0,
     expire(keyId, expiresAtMs) {

@@ -1,6 +1,12 @@
-import { formatDollars } from '../../core/money.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import type { Reservation, ReserveResult, Resolution, Settlement } from '../ledger.ts'
+import {
+  lesserOf,
+  REPAYMENT,
+  type Reservation,
+  type ReserveResult,
+  type Resolution,
+  type Settlement,
+} from '../ledger.ts'
 import type { TaskRecord } from '../task-store.ts'
 import type { WriteBuffer } from './group-commit.ts'
 import {
@@ -16,16 +22,28 @@ import type { SqliteClaims, SqliteSpending } from './sqlite-expiring.ts'
 
 /** What the buffered operations do to one account. */
 interface AccountChange {
-  /** The balance in the database, once it was read. */
-  storedBalance: bigint | undefined
+  /** What the database has, once it was read; null: no such account. */
+  stored: StoredMoney | null | undefined
   addedBalance: bigint
   addedHeld: bigint
+  addedOwed: bigint
 }
+
+interface StoredMoney {
+  readonly balance: bigint
+  readonly owed: bigint
+}
+
+type HoldEnd = NonNullable<Resolution['endedBy']>
 
 interface HoldRow {
   readonly account_id: string
   readonly amount: bigint
   readonly has_parts: bigint
+}
+
+interface EndedRow extends HoldRow {
+  readonly ended_by: HoldEnd | null
 }
 
 interface HoldPartsRow {
@@ -46,8 +64,11 @@ export interface SqliteHoldsParts {
   readonly claims: SqliteClaims
   readonly spending: SqliteSpending
   readonly insertTask: (task: TaskRecord) => void
+  /** The time by which holds expire, when a caller's clock says `callerMs`. */
+  readonly timeOf: (callerMs: number) => number
 }
 
+const HOLD_ENDS: readonly HoldEnd[] = ['settled', 'voided', 'expired']
 const HELD: ReserveResult = { status: 'held' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
 
@@ -64,13 +85,19 @@ export class SqliteHolds implements WriteBuffer {
   readonly #insertRefusal: SqliteStatement
   readonly #selectOpen: SqliteStatement
   readonly #selectParts: SqliteStatement
+  readonly #selectEnded: SqliteStatement
+  readonly #setEnd: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
   readonly #insertEntries: ReturnType<typeof prepareRows>
-  readonly #selectBalance: SqliteStatement
+  readonly #selectMoney: SqliteStatement
   readonly #changeAccount: SqliteStatement
   readonly #accounts = new Map<string, AccountChange>()
-  readonly #ended = new Set<string>()
+  readonly #ended: Readonly<Record<HoldEnd, Set<string>>> = {
+    settled: new Set(),
+    voided: new Set(),
+    expired: new Set(),
+  }
   #endedAtMs = 0
   #entries: SqlValue[][] = []
 
@@ -105,6 +132,11 @@ export class SqliteHolds implements WriteBuffer {
       database,
       'SELECT is_counted, claim_account_id, claim_key, claim_fingerprint FROM signalbox_holds WHERE id = ?',
     )
+    this.#selectEnded = prepareExact(
+      database,
+      'SELECT account_id, amount, is_counted AS has_parts, ended_by FROM signalbox_holds WHERE id = ?',
+    )
+    this.#setEnd = database.prepare('UPDATE signalbox_holds SET ended_by = ? WHERE id = ?')
     // The hold of an open task ends with its task, however long that takes.
     this.#selectExpired = database.prepare(
       `SELECT id FROM signalbox_holds AS holds WHERE ended_at_ms IS NULL AND expires_at_ms <= ?
@@ -114,17 +146,17 @@ export class SqliteHolds implements WriteBuffer {
     )
     this.#endHolds = prepareRows(
       database,
-      (rowCount) => `UPDATE signalbox_holds SET ended_at_ms = ? WHERE id IN (${listOf('?', rowCount)})`,
+      (rowCount) => `UPDATE signalbox_holds SET ended_at_ms = ?, ended_by = ? WHERE id IN (${listOf('?', rowCount)})`,
     )
     this.#insertEntries = prepareRows(
       database,
       (rowCount) =>
-        `INSERT INTO signalbox_entries (account_id, kind, amount, hold_id, description, created_at_ms)
-         VALUES ${listOf('(?, ?, ?, ?, ?, ?)', rowCount)}`,
+        `INSERT INTO signalbox_entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
+         VALUES ${listOf('(?, ?, ?, ?, ?, ?, ?)', rowCount)}`,
     )
-    this.#selectBalance = prepareExact(database, 'SELECT balance FROM signalbox_accounts WHERE id = ?')
+    this.#selectMoney = prepareExact(database, 'SELECT balance, owed FROM signalbox_accounts WHERE id = ?')
     this.#changeAccount = database.prepare(
-      'UPDATE signalbox_accounts SET balance = balance + ?, held = held + ? WHERE id = ?',
+      'UPDATE signalbox_accounts SET balance = balance + ?, held = held + ?, owed = owed + ? WHERE id = ?',
     )
   }
 
@@ -140,14 +172,14 @@ export class SqliteHolds implements WriteBuffer {
       amount,
       spendingLimits.length > 0 ? 1 : 0,
       wholeMilliseconds(nowMs),
-      wholeMilliseconds(expiresAtMs),
+      wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs)),
     )
     if (Number(changes) === 0) {
       const known = this.#knownResult(holdId)
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
-    this.#changeMoney(accountId, -amount, amount)
+    this.#changeMoney(accountId, { balance: -amount, held: amount })
     if (claim !== undefined) {
       this.#parts.claims.claim(claim, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
@@ -158,60 +190,65 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   settle({ holdId, amount, description, answer }: Settlement, nowMs: number): Resolution {
-    const hold = this.#findOpen(holdId)
-    if (hold === undefined) return UNRESOLVED
+    const open = this.#findOpen(holdId)
+    const late = open === undefined ? this.#findExpired(holdId) : undefined
+    const hold = open ?? late
+    if (hold === undefined) return this.#endedBefore(holdId)
     const accountId = hold.account_id
-    const available = amount <= hold.amount ? amount : this.#balanceOf(accountId)! + hold.amount
-    const charged = amount <= available ? amount : available
-    const shortfall = amount - charged
     const endedAtMs = wholeMilliseconds(nowMs)
-    this.#end(holdId, hold, endedAtMs, charged, answer)
-    this.#entries.push([accountId, 'charge', -charged, holdId, description, endedAtMs])
-    if (shortfall > 0n) {
-      const missing = `${formatDollars(shortfall)} USD not covered: ${description}`
-      this.#entries.push([accountId, 'shortfall', 0n, holdId, missing, endedAtMs])
-    }
+    const held = open === undefined ? 0n : hold.amount
+    const available = amount <= held ? amount : this.#moneyOf(accountId)!.balance + held
+    const charged = lesserOf(amount, available)
+    const shortfall = amount - charged
+    if (open === undefined) this.#setEnd.run('settled', holdId)
+    else this.#end(holdId, 'settled', endedAtMs)
+    this.#changeMoney(accountId, { balance: held - charged, held: -held, owed: shortfall })
+    this.#endParts(holdId, hold, amount - held, open === undefined ? 'keep' : answer)
+    this.#entries.push([accountId, 'charge', -charged, 0n, holdId, description, endedAtMs])
+    // The kinds are those of old, because the column takes no new ones; what they are, the change of what is owed tells.
+    if (shortfall > 0n) this.#entries.push([accountId, 'shortfall', 0n, shortfall, holdId, description, endedAtMs])
+    this.#repay(accountId, endedAtMs)
     return { resolved: true, charged, shortfall }
   }
 
   void(holdId: string, nowMs: number): Resolution {
-    const hold = this.#findOpen(holdId)
-    if (hold === undefined) return UNRESOLVED
-    this.#end(holdId, hold, wholeMilliseconds(nowMs), 0n)
-    return { resolved: true, charged: 0n, shortfall: 0n }
+    return this.#release(holdId, 'voided', nowMs)
   }
 
   expire(nowMs: number, limit: number): number {
     this.flush()
-    const expired = this.#selectExpired.all(nowMs, Math.max(0, limit)) as { readonly id: string }[]
-    for (const { id } of expired) this.void(id, nowMs)
+    const dueMs = this.#parts.timeOf(nowMs)
+    const expired = this.#selectExpired.all(dueMs, Math.max(0, limit)) as { readonly id: string }[]
+    for (const { id } of expired) this.#release(id, 'expired', nowMs)
     return expired.length
   }
 
   flush(): void {
     this.#flushEnds()
     if (this.#entries.length > 0) this.#insertEntries(this.#entries)
-    for (const [accountId, { addedBalance, addedHeld }] of this.#accounts) {
-      if (addedBalance !== 0n || addedHeld !== 0n) this.#changeAccount.run(addedBalance, addedHeld, accountId)
+    for (const [accountId, { addedBalance, addedHeld, addedOwed }] of this.#accounts) {
+      if (addedBalance !== 0n || addedHeld !== 0n || addedOwed !== 0n)
+        this.#changeAccount.run(addedBalance, addedHeld, addedOwed, accountId)
     }
     this.discard()
   }
 
   discard(): void {
-    this.#ended.clear()
+    for (const ids of Object.values(this.#ended)) ids.clear()
     this.#entries = []
     this.#accounts.clear()
   }
 
   /** The result of a reservation whose id is new. */
   #judge({ accountId, amount, claim, spendingLimits = [] }: Reservation, nowMs: number): ReserveResult {
-    const balance = this.#balanceOf(accountId)
-    if (balance === undefined) return { status: 'unknown_account' }
+    const money = this.#moneyOf(accountId)
+    if (money === undefined) return { status: 'unknown_account' }
     if (claim !== undefined) {
       const found = this.#parts.claims.peek(claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    if (balance < amount) return { status: 'insufficient_balance' }
+    if (money.owed > 0n) return { status: 'in_arrears' }
+    if (money.balance < amount) return { status: 'insufficient_balance' }
     const counter = this.#parts.spending.exceeded(spendingLimits, amount, nowMs)
     return counter === undefined ? HELD : { status: 'spending_limit', counter }
   }
@@ -233,49 +270,99 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   #findOpen(holdId: string): HoldRow | undefined {
-    return this.#ended.has(holdId) ? undefined : (this.#selectOpen.get(holdId) as HoldRow | undefined)
+    return this.#bufferedEnd(holdId) === undefined ? (this.#selectOpen.get(holdId) as HoldRow | undefined) : undefined
   }
 
-  #end(holdId: string, hold: HoldRow, endedAtMs: number, charged: bigint, answer?: StoredAnswer): void {
+  /** A hold that has expired and was not charged since. */
+  #findExpired(holdId: string): HoldRow | undefined {
+    const row = this.#selectEnd(holdId)
+    return row?.ended_by === 'expired' ? row : undefined
+  }
+
+  #selectEnd(holdId: string): EndedRow | undefined {
+    if (this.#bufferedEnd(holdId) !== undefined) this.#flushEnds()
+    return this.#selectEnded.get(holdId) as EndedRow | undefined
+  }
+
+  #endedBefore(holdId: string): Resolution {
+    const endedBy = this.#selectEnd(holdId)?.ended_by ?? undefined
+    return endedBy === undefined ? UNRESOLVED : { ...UNRESOLVED, endedBy }
+  }
+
+  /** Ends a hold without a charge. */
+  #release(holdId: string, end: HoldEnd, nowMs: number): Resolution {
+    const hold = this.#findOpen(holdId)
+    if (hold === undefined) return this.#endedBefore(holdId)
+    const endedAtMs = wholeMilliseconds(nowMs)
+    this.#end(holdId, end, endedAtMs)
+    this.#changeMoney(hold.account_id, { balance: hold.amount, held: -hold.amount })
+    this.#endParts(holdId, hold, -hold.amount)
+    this.#repay(hold.account_id, endedAtMs)
+    return { resolved: true, charged: 0n, shortfall: 0n }
+  }
+
+  #bufferedEnd(holdId: string): HoldEnd | undefined {
+    return HOLD_ENDS.find((end) => this.#ended[end].has(holdId))
+  }
+
+  #end(holdId: string, end: HoldEnd, endedAtMs: number): void {
     // One call writes one time.
     if (this.#endedAtMs !== endedAtMs) this.#flushEnds()
     this.#endedAtMs = endedAtMs
-    this.#ended.add(holdId)
-    this.#changeMoney(hold.account_id, hold.amount - charged, -hold.amount)
+    this.#ended[end].add(holdId)
+  }
+
+  /** Corrects the counters of a hold by what it was charged above it, and ends its claim; `keep`: it has none any more. */
+  #endParts(holdId: string, hold: HoldRow, difference: bigint, answer?: StoredAnswer | 'keep'): void {
     if (hold.has_parts === 0n) return
     const { claims, spending } = this.#parts
     const parts = this.#selectParts.get(holdId) as HoldPartsRow
-    if (parts.is_counted !== 0n) spending.correct(holdId, charged - hold.amount)
-    if (parts.claim_account_id === null) return
+    if (parts.is_counted !== 0n) spending.correct(holdId, difference)
+    if (parts.claim_account_id === null || answer === 'keep') return
     const claim = { accountId: parts.claim_account_id, key: parts.claim_key, fingerprint: parts.claim_fingerprint }
     if (answer === undefined) claims.release(claim)
     else claims.complete(claim, answer)
   }
 
   #flushEnds(): void {
-    if (this.#ended.size === 0) return
-    const rows = [...this.#ended].map((holdId) => [holdId])
-    this.#endHolds(rows, [this.#endedAtMs])
-    this.#ended.clear()
+    for (const end of HOLD_ENDS) {
+      const ids = this.#ended[end]
+      if (ids.size === 0) continue
+      const rows = [...ids].map((holdId) => [holdId])
+      this.#endHolds(rows, [this.#endedAtMs, end])
+      ids.clear()
+    }
   }
 
-  /** The balance after what is buffered; undefined for an unknown account. */
-  #balanceOf(accountId: string): bigint | undefined {
-    const change = this.#changeOf(accountId)
-    change.storedBalance ??= (this.#selectBalance.get(accountId) as { readonly balance: bigint } | undefined)?.balance
-    return change.storedBalance === undefined ? undefined : change.storedBalance + change.addedBalance
+  /** Pays what an account owes from its balance, as far as that goes. */
+  #repay(accountId: string, nowMs: number): void {
+    const { balance, owed } = this.#moneyOf(accountId)!
+    const paid = lesserOf(owed, balance)
+    if (paid === 0n) return
+    this.#changeMoney(accountId, { balance: -paid, owed: -paid })
+    this.#entries.push([accountId, 'charge', -paid, -paid, null, REPAYMENT, nowMs])
   }
 
-  #changeMoney(accountId: string, addedBalance: bigint, addedHeld: bigint): void {
+  /** Balance and debt after what is buffered; undefined for an unknown account. */
+  #moneyOf(accountId: string): StoredMoney | undefined {
     const change = this.#changeOf(accountId)
-    change.addedBalance += addedBalance
-    change.addedHeld += addedHeld
+    if (change.stored === undefined)
+      change.stored = (this.#selectMoney.get(accountId) as StoredMoney | undefined) ?? null
+    if (change.stored === null) return undefined
+    return { balance: change.stored.balance + change.addedBalance, owed: change.stored.owed + change.addedOwed }
+  }
+
+  #changeMoney(accountId: string, added: { balance: bigint; held?: bigint; owed?: bigint }): void {
+    const change = this.#changeOf(accountId)
+    change.addedBalance += added.balance
+    change.addedHeld += added.held ?? 0n
+    change.addedOwed += added.owed ?? 0n
   }
 
   #changeOf(accountId: string): AccountChange {
     let change = this.#accounts.get(accountId)
     if (change === undefined) {
-      change = { storedBalance: undefined, addedBalance: 0n, addedHeld: 0n }
+      change = { stored: undefined, addedBalance: 0n, addedHeld: 0n, addedOwed: 0n }
       this.#accounts.set(accountId, change)
     }
     return change

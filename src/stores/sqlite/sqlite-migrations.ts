@@ -79,6 +79,16 @@ ALTER TABLE signalbox_deliveries ADD COLUMN resent_at_ms INTEGER NOT NULL DEFAUL
 `
 
 /**
+ * What accounts owe, and how holds ended: null where they ended before this step. A hold of null was settled or voided, and
+ * is not charged again.
+ */
+const ARREARS_MIGRATION = `
+ALTER TABLE signalbox_accounts ADD COLUMN owed INTEGER NOT NULL DEFAULT 0 CHECK (owed >= 0);
+ALTER TABLE signalbox_entries ADD COLUMN owed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_holds ADD COLUMN ended_by TEXT CHECK (ended_by IN ('settled', 'voided', 'expired'));
+`
+
+/**
  * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
  * Every name begins with `signalbox_`, since the database may hold the host's own tables too. Times are Unix milliseconds,
  * amounts nano-dollars.
@@ -182,6 +192,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
 `,
   TASK_MIGRATION,
   RETENTION_MIGRATION,
+  ARREARS_MIGRATION,
 ]
 
 /**

@@ -43,12 +43,21 @@ export interface SqliteSession {
   drained(): Promise<void>
 }
 
+/** Options of {@link sqliteSession}. */
+export interface SqliteSessionOptions extends GroupCommitOptions {
+  /** Whose clock decides when holds expire. */
+  readonly clock: 'database' | 'caller'
+}
+
 /** Prepares all statements on a database that is open and migrated. */
-export function sqliteSession(database: SqliteDatabase, options: GroupCommitOptions): SqliteSession {
+export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOptions): SqliteSession {
   const claims = sqliteClaims(database)
   const insertTask = sqliteTaskInsert(database)
   const webhooks = sqliteWebhooks(database)
-  const holds = new SqliteHolds(database, { claims, spending: sqliteSpending(database), insertTask })
+  // The database is a file on this machine, so its clock is the machine's.
+  const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
+  const holds = new SqliteHolds(database, { claims, spending: sqliteSpending(database), insertTask, timeOf })
+  const purge = sqlitePurge(database)
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
     claims,
@@ -56,7 +65,7 @@ export function sqliteSession(database: SqliteDatabase, options: GroupCommitOpti
     interactions: sqliteInteractions(database),
     tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks }),
     webhooks,
-    purge: sqlitePurge(database),
+    purge: (nowMs) => purge(timeOf(nowMs)),
   }
   const group = new GroupCommit(database, options, holds)
   return {
@@ -83,6 +92,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
         return session().write(({ keys }) => keys.insert(record))
       },
       list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
+      update: async (keyId, change) => session().write(({ keys }) => keys.update(keyId, change)),
       revoke: async (keyId, nowMs) => session().write(({ keys }) => keys.revoke(keyId, nowMs)),
       expire: async (keyId, expiresAtMs) => session().write(({ keys }) => keys.expire(keyId, expiresAtMs)),
     },

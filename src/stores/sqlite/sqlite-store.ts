@@ -28,6 +28,11 @@ export type SqliteStoreOptions = (
 ) & {
   /** How long to wait while another process writes; 5,000 ms when absent. After that the call fails with `locked`. */
   readonly busyTimeoutMs?: number | undefined
+  /**
+   * Whose clock decides when a hold expires: the machine's when absent, so that a gateway whose own clock is wrong ends no
+   * hold of another. `caller`, for tests: the clock that was given to the gateway.
+   */
+  readonly clock?: 'database' | 'caller' | undefined
 }
 
 /**
@@ -45,6 +50,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   const label =
     options.path === undefined ? 'the given SQLite database' : `the SQLite database ${JSON.stringify(options.path)}`
   const waiting = { label, busyTimeoutMs: options.busyTimeoutMs ?? 5_000 }
+  const clock = options.clock ?? 'database'
   let database: SqliteDatabase | undefined
   let session: SqliteSession | undefined
   let starting: Promise<void> | undefined
@@ -62,7 +68,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
       if (options.database !== undefined) assertTrustedEngine(connection)
       await retryOnBusy(() => configure(connection, label), waiting)
       await retryOnBusy(() => migrate(connection, label), waiting)
-      session = await retryOnBusy(() => sqliteSession(connection, waiting), waiting)
+      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, clock }), waiting)
       database = connection
     } catch (error) {
       if (options.database === undefined) connection.close()

@@ -30,6 +30,19 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       expect(await keys.list('account_2')).toEqual([])
     })
 
+    check('changes account and limits of a key, and leaves what is not given', async (keys) => {
+      const record = keyRecord('1', { limits: { requestsPerMinute: 60 } })
+      await keys.insert(record)
+      expect(await keys.update('key_1', { accountId: 'account_2' })).toEqual(true)
+      expect(await keys.findByHash(record.hash)).toEqual({ ...record, accountId: 'account_2' })
+      expect((await keys.list('account_2')).map(({ id }) => id)).toEqual(['key_1'])
+      expect(await keys.update('key_1', { limits: { concurrency: 2 } })).toEqual(true)
+      expect((await keys.findByHash(record.hash))?.limits).toEqual({ concurrency: 2 })
+      expect(await keys.update('key_1', { limits: null })).toEqual(true)
+      expect(await keys.findByHash(record.hash)).toEqual({ ...record, accountId: 'account_2', limits: undefined })
+      expect(await keys.update('key_2', { accountId: 'account_2' })).toEqual(false)
+    })
+
     check('lists the keys of one account only', async (keys) => {
       await keys.insert(keyRecord('1'))
       await keys.insert(keyRecord('2'))

@@ -1,6 +1,14 @@
 import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
 import { describeLedgerClaims, describeLedgerSpending } from './ledger-limits-contract.ts'
-import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleReservation, fundedLedger, type LedgerStore } from './store-example.ts'
+import {
+  ACCOUNT_ID,
+  EXAMPLE_NOW_MS,
+  exampleAnswer,
+  exampleClaim,
+  exampleReservation,
+  fundedLedger,
+  type LedgerStore,
+} from './store-example.ts'
 
 /** One case for each guarantee of the ledger, and of what it shares with the idempotency store of the same driver. */
 export function describeLedger(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
@@ -10,6 +18,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
     const account = await ledger.account(ACCOUNT_ID)
     return { balance: account?.balance, held: account?.held }
   }
+  const owedBy = async ({ ledger }: LedgerStore) => (await ledger.account(ACCOUNT_ID))?.owed
   const sumOfEntries = async ({ ledger }: LedgerStore) =>
     (await ledger.entries(ACCOUNT_ID, 1000)).reduce((sum, entry) => sum + entry.amount, 0n)
 
@@ -67,32 +76,93 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
 
-    check('charges above the hold from the balance and records what is lacking, never below zero', async (store) => {
+    check('charges above the hold from the balance, never below zero, and the account owes the rest', async (store) => {
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
       await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 500n }), EXAMPLE_NOW_MS)
       const settled = await store.ledger.settle({ holdId: 'hold_1', amount: 700n, description: 'chat' }, EXAMPLE_NOW_MS)
       expect(settled).toEqual({ resolved: true, charged: 500n, shortfall: 200n })
       expect(await balanceOf(store)).toEqual({ balance: 0n, held: 500n })
-      const kinds = (await store.ledger.entries(ACCOUNT_ID, 10)).map(({ kind, amount }) => ({ kind, amount }))
-      expect(kinds.slice(0, 2)).toEqual([
-        { kind: 'shortfall', amount: 0n },
-        { kind: 'charge', amount: -500n },
+      expect(await owedBy(store)).toEqual(200n)
+      const lines = await store.ledger.entries(ACCOUNT_ID, 10)
+      expect(lines.slice(0, 2).map(({ kind, amount, owed }) => ({ kind, amount, owed }))).toEqual([
+        { kind: 'owed', amount: 0n, owed: 200n },
+        { kind: 'charge', amount: -500n, owed: 0n },
       ])
     })
 
-    check('ends a hold once; every later end changes nothing and says so', async (store) => {
+    check(
+      'refuses every reservation of an account that owes, and owes what is settled meanwhile too',
+      async (store) => {
+        await fundedLedger(store, 1_000n)
+        for (const holdId of ['hold_1', 'hold_2', 'hold_3'])
+          await store.ledger.reserve(exampleReservation({ holdId, amount: 10n }), EXAMPLE_NOW_MS)
+        const settle = (holdId: string, amount: bigint) =>
+          store.ledger.settle({ holdId, amount, description: 'chat' }, EXAMPLE_NOW_MS)
+        expect(await settle('hold_1', 1_500n)).toEqual({ resolved: true, charged: 980n, shortfall: 520n })
+        for (const amount of [0n, 1n]) {
+          const refused = exampleReservation({ holdId: `refused_${amount}`, amount })
+          expect(await store.ledger.reserve(refused, EXAMPLE_NOW_MS)).toEqual({ status: 'in_arrears' })
+        }
+        expect(await settle('hold_2', 300n)).toEqual({ resolved: true, charged: 10n, shortfall: 290n })
+        expect(await owedBy(store)).toEqual(810n)
+        // Money that comes free pays too: nobody owes beside a balance.
+        await store.ledger.void('hold_3', EXAMPLE_NOW_MS)
+        expect(await owedBy(store)).toEqual(800n)
+        expect(await balanceOf(store)).toEqual({ balance: 0n, held: 0n })
+      },
+    )
+
+    check('pays what is owed from the next credit first, and then takes requests again', async (store) => {
+      await fundedLedger(store, 100n)
+      await store.ledger.reserve(exampleReservation({ amount: 100n }), EXAMPLE_NOW_MS)
+      await store.ledger.settle({ holdId: 'hold_1', amount: 400n, description: 'chat' }, EXAMPLE_NOW_MS)
+      const credit = (creditId: string, amount: bigint) =>
+        store.ledger.credit({ creditId, accountId: ACCOUNT_ID, amount, description: 'more' }, EXAMPLE_NOW_MS)
+      expect(await credit('credit_2', 250n)).toEqual(true)
+      expect(await credit('credit_2', 250n)).toEqual(false)
+      expect({ ...(await balanceOf(store)), owed: await owedBy(store) }).toEqual({ balance: 0n, held: 0n, owed: 50n })
+      expect((await store.ledger.reserve(exampleReservation({ holdId: 'hold_2' }), EXAMPLE_NOW_MS)).status).toEqual(
+        'in_arrears',
+      )
+      await credit('credit_3', 250n)
+      expect({ ...(await balanceOf(store)), owed: await owedBy(store) }).toEqual({ balance: 200n, held: 0n, owed: 0n })
+      expect((await store.ledger.reserve(exampleReservation({ holdId: 'hold_3' }), EXAMPLE_NOW_MS)).status).toEqual(
+        'held',
+      )
+      const lines = await store.ledger.entries(ACCOUNT_ID, 10)
+      expect(lines.slice(0, 2).map(({ kind, amount, owed }) => ({ kind, amount, owed }))).toEqual([
+        { kind: 'repayment', amount: -50n, owed: -50n },
+        { kind: 'credit', amount: 250n, owed: 0n },
+      ])
+      expect(lines.reduce((sum, line) => sum + line.owed, 0n)).toEqual(0n)
+      expect(await sumOfEntries(store)).toEqual(200n)
+    })
+
+    check('replays a stored answer to an account that owes', async (store) => {
+      await fundedLedger(store, 100n)
+      const claim = exampleClaim()
+      await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
+      const answer = exampleAnswer('first')
+      await store.ledger.settle({ holdId: 'hold_1', amount: 400n, description: 'chat', answer }, EXAMPLE_NOW_MS)
+      const again = await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', claim }), EXAMPLE_NOW_MS)
+      expect(again.status).toEqual('replay')
+    })
+
+    check('ends a hold once; every later end changes nothing and says how it had ended', async (store) => {
       const nothing = { resolved: false, charged: 0n, shortfall: 0n }
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
       await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 100n }), EXAMPLE_NOW_MS)
       await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat' }, EXAMPLE_NOW_MS)
       await store.ledger.void('hold_2', EXAMPLE_NOW_MS)
-      for (const holdId of ['hold_1', 'hold_2', 'hold_3']) {
-        expect(await store.ledger.settle({ holdId, amount: 90n, description: 'again' }, EXAMPLE_NOW_MS)).toEqual(
-          nothing,
-        )
-        expect(await store.ledger.void(holdId, EXAMPLE_NOW_MS)).toEqual(nothing)
+      for (const [holdId, ended] of [
+        ['hold_1', { ...nothing, endedBy: 'settled' }],
+        ['hold_2', { ...nothing, endedBy: 'voided' }],
+        ['hold_3', nothing],
+      ] as const) {
+        expect(await store.ledger.settle({ holdId, amount: 90n, description: 'again' }, EXAMPLE_NOW_MS)).toEqual(ended)
+        expect(await store.ledger.void(holdId, EXAMPLE_NOW_MS)).toEqual(ended)
       }
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
@@ -134,13 +204,36 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 900n, held: 100n })
     })
 
-    check('settles nothing after a hold has expired', async (store) => {
+    check('charges a hold that has expired against the balance, once, and owes the rest', async (store) => {
       await fundedLedger(store, 1_000n)
-      await store.ledger.reserve(exampleReservation({ expiresAtMs: EXAMPLE_NOW_MS + 1 }), EXAMPLE_NOW_MS)
+      const soon = { expiresAtMs: EXAMPLE_NOW_MS + 1 }
+      await store.ledger.reserve(exampleReservation(soon), EXAMPLE_NOW_MS)
+      await store.ledger.reserve(exampleReservation({ ...soon, holdId: 'hold_2' }), EXAMPLE_NOW_MS)
+      expect(await store.ledger.expire(EXAMPLE_NOW_MS + 2, 10)).toEqual(2)
+      expect((await store.ledger.void('hold_1', EXAMPLE_NOW_MS + 3)).endedBy).toEqual('expired')
+      const late = { holdId: 'hold_1', amount: 600n, description: 'late' }
+      const ends = await Promise.all([1, 2, 3].map(async () => store.ledger.settle(late, EXAMPLE_NOW_MS + 3)))
+      expect(ends.filter((end) => end.resolved)).toEqual([{ resolved: true, charged: 600n, shortfall: 0n }])
+      expect(ends.filter((end) => end.endedBy === 'settled').length).toEqual(2)
+      expect(await balanceOf(store)).toEqual({ balance: 400n, held: 0n })
+      const other = { ...late, holdId: 'hold_2' }
+      expect(await store.ledger.settle(other, EXAMPLE_NOW_MS + 3)).toEqual({
+        resolved: true,
+        charged: 400n,
+        shortfall: 200n,
+      })
+      expect(await owedBy(store)).toEqual(200n)
+    })
+
+    check('stores no answer with a charge of a hold that has expired', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const claim = exampleClaim()
+      await store.ledger.reserve(exampleReservation({ claim, expiresAtMs: EXAMPLE_NOW_MS + 1 }), EXAMPLE_NOW_MS)
       await store.ledger.expire(EXAMPLE_NOW_MS + 2, 10)
-      const late = await store.ledger.settle({ holdId: 'hold_1', amount: 9n, description: 'late' }, EXAMPLE_NOW_MS + 3)
-      expect(late).toEqual({ resolved: false, charged: 0n, shortfall: 0n })
-      expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', claim }), EXAMPLE_NOW_MS + 2)
+      const late = { holdId: 'hold_1', amount: 9n, description: 'late', answer: exampleAnswer('late') }
+      expect((await store.ledger.settle(late, EXAMPLE_NOW_MS + 3)).charged).toEqual(9n)
+      expect(await store.idempotency.claim(claim, EXAMPLE_NOW_MS + 3)).toEqual({ status: 'in_flight' })
     })
   })
 
@@ -156,6 +249,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
         accountId: ACCOUNT_ID,
         kind: 'charge',
         amount: -150n,
+        owed: 0n,
         holdId: 'hold_1',
         description: 'chat gmn-2.5-pro',
         createdAtMs: EXAMPLE_NOW_MS + 7,
@@ -208,6 +302,7 @@ export function describeLedgerAccounts(
         id: ACCOUNT_ID,
         balance: 0n,
         held: 0n,
+        owed: 0n,
         tier: 'free',
         spendingCap: undefined,
         createdAtMs: EXAMPLE_NOW_MS,
@@ -254,6 +349,15 @@ export function describeLedgerAccounts(
       expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(true)
       expect(await store.ledger.credit(credit, EXAMPLE_NOW_MS)).toEqual(false)
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
+    })
+
+    check('refuses a credit id that another account was credited with', async (store) => {
+      await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
+      await store.ledger.createAccount({ id: 'account_2' }, EXAMPLE_NOW_MS)
+      await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+      const other = { ...credit, accountId: 'account_2' }
+      expect(await failureName(() => store.ledger.credit(other, EXAMPLE_NOW_MS))).toEqual('RangeError')
+      expect((await store.ledger.account('account_2'))?.balance).toEqual(0n)
     })
 
     check('refuses a credit that is not above zero or is for nobody', async (store) => {

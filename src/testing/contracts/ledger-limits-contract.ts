@@ -150,15 +150,19 @@ export function describeLedgerSpending(
       expect(await reserve(store, 'hold_3', 750n)).toEqual(HELD)
     })
 
-    check('counts a charge above its hold, but not the part that the balance lacked', async (store) => {
-      await fundedLedger(store, 900n)
-      await reserve(store, 'hold_1', 600n)
-      await store.ledger.settle({ holdId: 'hold_1', amount: 1_500n, description: 'chat' }, EXAMPLE_NOW_MS)
-      const credit = { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 5_000n, description: 'more' }
-      await store.ledger.credit(credit, EXAMPLE_NOW_MS)
-      expect(await reserve(store, 'hold_2', 101n)).toEqual(REFUSED)
-      expect(await reserve(store, 'hold_3', 100n)).toEqual(HELD)
-    })
+    check(
+      'counts a charge above its hold, the part that is owed included, and its repayment no more',
+      async (store) => {
+        await fundedLedger(store, 900n)
+        await reserve(store, 'hold_1', 600n)
+        await store.ledger.settle({ holdId: 'hold_1', amount: 1_500n, description: 'chat' }, EXAMPLE_NOW_MS)
+        const credit = { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 5_000n, description: 'more' }
+        await store.ledger.credit(credit, EXAMPLE_NOW_MS)
+        const spendingLimits = [spendingLimit({ limit: 1_600n })]
+        expect(await reserve(store, 'hold_2', 101n, { spendingLimits })).toEqual(REFUSED)
+        expect(await reserve(store, 'hold_3', 100n, { spendingLimits })).toEqual(HELD)
+      },
+    )
 
     check('gives the whole hold back when it is voided', async (store) => {
       await fundedLedger(store, 10_000n)

@@ -192,7 +192,7 @@ export function describeTaskChanges(
       expect(await balanceOf(store)).toEqual({ balance: 0n, held: 0n })
       const kinds = (await store.ledger.entries(ACCOUNT_ID, 2)).map(({ kind, amount }) => ({ kind, amount }))
       expect(kinds).toEqual([
-        { kind: 'shortfall', amount: 0n },
+        { kind: 'owed', amount: 0n },
         { kind: 'charge', amount: -1_000n },
       ])
     })

@@ -31,6 +31,13 @@ export function fileKeys(path: string): KeyStore {
         .filter((record) => accountId === undefined || record.accountId === accountId)
         .sort((one, other) => one.createdAtMs - other.createdAtMs)
     },
+    update: (keyId, { accountId, limits }) =>
+      change((records) =>
+        replace(records, keyId, (record) => ({
+          accountId: accountId ?? record.accountId,
+          limits: limits === undefined ? record.limits : (limits ?? undefined),
+        })),
+      ),
     revoke: (keyId, nowMs) =>
       change((records) => replace(records, keyId, ({ revokedAtMs = nowMs }) => ({ revokedAtMs }))),
     expire: (keyId, endMs) =>

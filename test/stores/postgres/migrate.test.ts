@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -32,31 +33,70 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     const starting = store.start()
 
     await expect(starting).rejects.toThrow(
-      `The PostgreSQL schema "${schema}" has version 99, this version of signalbox knows 3: update signalbox.`,
+      `The PostgreSQL schema "${schema}" has version 99, this version of signalbox knows ${MIGRATIONS.length}: update signalbox.`,
     )
     await schemas.dispose(store)
   })
 
-  test('a schema from before there were tasks is brought up to date and keeps its money', async () => {
-    const store = await schemas.create()
-    const schema = schemas.schemaOf(store)
-    const hold = { holdId: 'hold_1', accountId: 'account_1', keyId: 'key_1', amount: 400n, expiresAtMs: 1_000 }
-    await store.ledger.createAccount({ id: 'account_1' }, 1)
-    await store.ledger.credit({ creditId: 'c', accountId: 'account_1', amount: 900n, description: 'start' }, 1)
-    await store.ledger.reserve(hold, 1)
-    await schemas.pool.query(`SET client_min_messages = warning;
-      DROP TABLE ${schema}.tasks, ${schema}.deliveries, ${schema}.webhook_secrets, ${schema}.poll_budgets,
-        ${schema}.interactions CASCADE;
-      DROP FUNCTION ${schema}.change_task, ${schema}.discard_task, ${schema}.reserve_with_tasks,
-        ${schema}.replace_webhook_secret, ${schema}.forget_tasks;
-      DELETE FROM ${schema}.migrations WHERE version >= 2; RESET client_min_messages`)
+  test.each([1, 3])('a schema of version %i is brought up to date and keeps its money', async (version) => {
+    const schema = freshSchemaName()
+    const client = await schemas.pool.connect()
+    await client.query('BEGIN')
+    await migrate(client, schema, MIGRATIONS.slice(0, version))
+    await client.query(`COMMIT; SET search_path = ${schema};
+      INSERT INTO accounts (id, tier, created_at_ms) VALUES ('account_1', 'paid', 1);
+      SELECT credit('credit_1', 'account_1', 900, 'start', 1);
+      SELECT reserve('account_1', '[
+        {"hold": "hold_1", "key": "key_1", "amount": "400", "expires": "1000", "limits": []},
+        {"hold": "hold_2", "key": "key_1", "amount": "100", "expires": "1000", "limits": []},
+        {"hold": "hold_3", "key": "key_1", "amount": "400", "expires": "1000", "limits": []}
+      ]', 1);
+      SELECT settle('hold_1', 407, 'chat', 1, NULL, NULL, NULL); RESET search_path`)
+    client.release()
+    const store = postgresStore({ pool: schemas.pool, schema, clock: 'caller' })
 
     await store.start()
 
+    expect(await store.ledger.settle({ holdId: 'hold_2', amount: 130n, description: 'chat' }, 1)).toEqual({
+      resolved: true,
+      charged: 100n,
+      shortfall: 30n,
+    })
     expect(await store.ledger.expire(2_000, 10)).toBe(1)
-    expect(await store.ledger.account('account_1')).toMatchObject({ balance: 900n, held: 0n })
+    expect(await store.ledger.account('account_1')).toMatchObject({ balance: 370n, held: 0n, owed: 0n })
+    const lines = await store.ledger.entries('account_1', 10)
+    expect(lines.map(({ kind, amount, owed }) => [kind, amount, owed])).toEqual([
+      ['repayment', -30n, -30n],
+      ['owed', 0n, 30n],
+      ['charge', -100n, 0n],
+      ['shortfall', 0n, 0n],
+      ['charge', -400n, 0n],
+      ['credit', 900n, 0n],
+    ])
     expect((await store.tasks.list('account_1', { limit: 1 })).tasks).toEqual([])
-    await schemas.dispose(store)
+    await dropSchema(schemas.pool, schema)
+  })
+
+  test('holds expire by the clock of the server, whatever the clocks of the processes say', async () => {
+    const schema = freshSchemaName()
+    const store = postgresStore({ pool: schemas.pool, schema })
+    await store.start()
+    await store.ledger.createAccount({ id: 'account_1' }, 1)
+    const wrongMs = 16 * 60_000
+    const reserve = (holdId: string, nowMs: number, livesMs: number) =>
+      store.ledger.reserve(
+        { holdId, accountId: 'account_1', keyId: 'key_1', amount: 0n, expiresAtMs: nowMs + livesMs },
+        nowMs,
+      )
+    await reserve('of a process in time', Date.now(), 900_000)
+    await reserve('of a process that is slow', Date.now() - wrongMs, 900_000)
+    await reserve('of a process that is fast', Date.now() + wrongMs, 900_000)
+
+    expect(await store.ledger.expire(Date.now() + wrongMs, 10)).toBe(0)
+    expect(await store.ledger.expire(Date.now(), 10)).toBe(0)
+    await reserve('over', Date.now() - wrongMs, 0)
+    expect(await store.ledger.expire(Date.now() - wrongMs, 10)).toBe(1)
+    await dropSchema(schemas.pool, schema)
   })
 
   test('a migration that fails leaves nothing behind, and the next start does it', async () => {

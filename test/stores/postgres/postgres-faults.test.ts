@@ -37,7 +37,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
 
   test('an account that somebody keeps locked fails in time, holds nothing, and stops no other account', async () => {
     const pool = new pg.Pool({ connectionString: server.url })
-    const { ledger } = postgresStore({ pool, schema, statementTimeoutMs: 300 })
+    const { ledger } = postgresStore({ pool, schema, statementTimeoutMs: 300, clock: 'caller' })
     const locker = await schemas.pool.connect()
     await locker.query('BEGIN')
     await locker.query(`SELECT 1 FROM ${schema}.accounts WHERE id = 'account_1' FOR UPDATE`)
@@ -55,7 +55,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
 
   test('a connection that the server ends while idle harms nobody', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 })
-    const { ledger } = postgresStore({ pool, schema })
+    const { ledger } = postgresStore({ pool, schema, clock: 'caller' })
     await ledger.account('account_1')
     const { rows } = await pool.query('SELECT pg_backend_pid() AS pid')
     const lost = new Promise<void>((resolve) => pool.once('remove', () => resolve()))
@@ -69,7 +69,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
 
   test('a connection that the server ends at work fails that call only', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 })
-    const { ledger } = postgresStore({ pool, schema })
+    const { ledger } = postgresStore({ pool, schema, clock: 'caller' })
     const { rows } = await pool.query('SELECT pg_backend_pid() AS pid')
     const locker = await schemas.pool.connect()
     await locker.query('BEGIN')
@@ -88,7 +88,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
   test('a server that is not there rejects every call, and starting too', async () => {
     const port = await freePort()
     const pool = new pg.Pool({ host: '127.0.0.1', port, user: 'postgres' })
-    const away = postgresStore({ pool })
+    const away = postgresStore({ pool, clock: 'caller' })
 
     const outcomes = await Promise.allSettled([
       away.start(),
@@ -110,6 +110,6 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
   })
 
   test.each([0, -5, Number.NaN])('a time limit of %s ms is refused', (statementTimeoutMs) => {
-    expect(() => postgresStore({ pool: schemas.pool, statementTimeoutMs })).toThrow(RangeError)
+    expect(() => postgresStore({ pool: schemas.pool, statementTimeoutMs, clock: 'caller' })).toThrow(RangeError)
   })
 })

@@ -103,7 +103,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
       },
       transaction: () => Promise.reject(new Error('not used')),
     }
-    const { ledger } = postgresStore({ pool: counting, schema })
+    const { ledger } = postgresStore({ pool: counting, schema, clock: 'caller' })
     const wanted = Array.from({ length: 500 }, (_, index) => reservation({ holdId: `hold_${index}`, amount: 25n }))
 
     const outcomes = await Promise.all(wanted.map(async (one) => ledger.reserve(one, NOW_MS)))
@@ -153,7 +153,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
       getTypeParser: (oid: number, format?: 'text') => (oid === 20 ? Number : pg.types.getTypeParser(oid, format)),
     }
     const pool = new pg.Pool({ connectionString: server.url, types: types as pg.CustomTypesConfig })
-    const { ledger } = postgresStore({ pool, schema })
+    const { ledger } = postgresStore({ pool, schema, clock: 'caller' })
 
     const account = await ledger.account('account_1')
     const [entry] = await ledger.entries('account_1', 1)
@@ -168,7 +168,7 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     await schemas.pool.query(`CREATE SCHEMA ${decoy}`)
     await schemas.pool.query(`CREATE TABLE ${decoy}.accounts AS SELECT * FROM ${schema}.accounts WHERE false`)
     const pool = new pg.Pool({ connectionString: server.url, options: `-c search_path=${decoy}` })
-    const { ledger } = postgresStore({ pool, schema })
+    const { ledger } = postgresStore({ pool, schema, clock: 'caller' })
 
     const outcome = await ledger.reserve(reservation(), NOW_MS)
     await pool.end()

@@ -16,7 +16,7 @@ function hold(holdId: string, keyId = 'key_1') {
 
 async function seededPath(): Promise<string> {
   const path = newPath()
-  const store = sqliteStore({ path })
+  const store = sqliteStore({ path, clock: 'caller' })
   await store.start()
   await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
   await store.ledger.credit(CREDIT, NOW_MS)
@@ -37,7 +37,7 @@ describe('sqlite store on a database that cannot be used', () => {
   it('names a file that is not a database, and leaves it as it is', async () => {
     const path = newPath()
     writeFileSync(path, 'not a database at all. '.repeat(500))
-    const error = await failureOf(sqliteStore({ path }).start())
+    const error = await failureOf(sqliteStore({ path, clock: 'caller' }).start())
 
     expect(error).toMatchObject({ name: 'SqliteStoreError', fault: 'corrupt' })
     expect(error.message).toContain(path)
@@ -50,11 +50,11 @@ describe('sqlite store on a database that cannot be used', () => {
     // The header stays whole: only the pages are overwritten.
     writeSync(file, Buffer.alloc(8_000, 0xa5), 0, 8_000, 100)
 
-    expect(await failureOf(sqliteStore({ path }).start())).toMatchObject({ fault: 'corrupt' })
+    expect(await failureOf(sqliteStore({ path, clock: 'caller' }).start())).toMatchObject({ fault: 'corrupt' })
   })
 
   it('names a folder that does not exist', async () => {
-    const error = await failureOf(sqliteStore({ path: `${newPath()}/missing/store.db` }).start())
+    const error = await failureOf(sqliteStore({ path: `${newPath()}/missing/store.db`, clock: 'caller' }).start())
 
     expect(error.fault).toBe('cannot_open')
     expect(error.message).toMatch(/folder must exist/)
@@ -64,7 +64,7 @@ describe('sqlite store on a database that cannot be used', () => {
     const path = newPath()
     const locker = defaultEngine.open(path)
     locker.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE host (a)')
-    const store = sqliteStore({ path, busyTimeoutMs: 20 })
+    const store = sqliteStore({ path, busyTimeoutMs: 20, clock: 'caller' })
     const error = await failureOf(store.start())
     locker.exec('ROLLBACK')
     locker.close()
@@ -78,7 +78,7 @@ describe('sqlite store on a database that cannot be used', () => {
     const path = await seededPath()
     const database = defaultEngine.open(path)
     database.exec(`INSERT INTO signalbox_migrations VALUES (${MIGRATIONS.length + 1}, 1)`)
-    const error = await failureOf(sqliteStore({ path }).start())
+    const error = await failureOf(sqliteStore({ path, clock: 'caller' }).start())
 
     expect(error.fault).toBe('schema_too_new')
     expect(error.message).toMatch(/update signalbox/)
@@ -110,7 +110,7 @@ describe('sqlite store on a database that cannot be used', () => {
       close: () => undefined,
       prepare: () => ({ run: () => ({ changes: 0 }), get: () => ({ version: '3.45.1' }), all: () => [] }),
     }
-    const error = await failureOf(sqliteStore({ database: old }).start())
+    const error = await failureOf(sqliteStore({ database: old, clock: 'caller' }).start())
 
     expect(error.fault).toBe('engine_too_old')
     expect(error.message).toMatch(/3\.45\.1.*3\.51\.3 or newer/)
@@ -123,7 +123,7 @@ for (const engine of testEngines) {
       const path = await seededPath()
       const locker = engine.open(path)
       const database = engine.open(path)
-      const store = sqliteStore({ database })
+      const store = sqliteStore({ database, clock: 'caller' })
       await store.start()
       locker.exec('BEGIN IMMEDIATE')
       const reserved = store.ledger.reserve(hold('hold_1'), NOW_MS)
@@ -145,7 +145,7 @@ for (const engine of testEngines) {
       const path = await seededPath()
       const locker = engine.open(path)
       const database = engine.open(path)
-      const store = sqliteStore({ database, busyTimeoutMs: 30 })
+      const store = sqliteStore({ database, busyTimeoutMs: 30, clock: 'caller' })
       await store.start()
       locker.exec('BEGIN IMMEDIATE')
       const error = await failureOf(store.ledger.reserve(hold('hold_1'), NOW_MS) as Promise<unknown>)
@@ -162,7 +162,7 @@ for (const engine of testEngines) {
     it('says that the disk is full, acknowledges nothing that is lost, and goes on when there is room', async () => {
       const path = await seededPath()
       const database = engine.open(path)
-      const store = sqliteStore({ database })
+      const store = sqliteStore({ database, clock: 'caller' })
       await store.start()
       const { page_count: pages } = database.prepare('PRAGMA page_count').get() as { page_count: number }
       database.exec(`PRAGMA max_page_count = ${Number(pages) + 2}`)
@@ -185,7 +185,7 @@ for (const engine of testEngines) {
 
     it('says that the database is read-only', async () => {
       const database = engine.open(await seededPath())
-      const store = sqliteStore({ database })
+      const store = sqliteStore({ database, clock: 'caller' })
       await store.start()
       database.exec('PRAGMA query_only = ON')
       const error = await failureOf(store.ledger.reserve(hold('hold_1'), NOW_MS) as Promise<unknown>)

@@ -15,7 +15,7 @@ const NOW_MS = 1_750_000_000_000.25
 let store: GatewayStore
 
 beforeEach(async () => {
-  store = sqliteStore({ path: ':memory:' })
+  store = sqliteStore({ path: ':memory:', clock: 'caller' })
   await store.start()
 })
 afterEach(() => store.close())

@@ -47,7 +47,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.tuple(holdIds, accountIds, times).map(
       ([creditId, accountId, nowMs]): Step =>
         (ledger) =>
-          ledger.credit({ creditId, accountId, amount: 700n, description: 'more' }, nowMs),
+          ledger.credit({ creditId: `${creditId}_${accountId}`, accountId, amount: 700n, description: 'more' }, nowMs),
     ),
   },
 )
@@ -66,12 +66,12 @@ function reserveStep(given: ReserveArguments): Step {
 }
 
 function limitedStep(given: ReserveArguments): Step {
-  const spendingLimits = [{ counter: 'c', limit: 300n, expiresAtMs: NOW_MS + 60_000 }]
+  const spendingLimits = [{ counter: 'c', limit: 300n, expiresAtMs: NOW_MS + 600_000 }]
   return (ledger) => ledger.reserve({ ...reservation(given), spendingLimits }, given[3])
 }
 
 function claimedStep(given: ReserveArguments): Step {
-  const claim = { accountId: given[1], key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 60_000 }
+  const claim = { accountId: given[1], key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 600_000 }
   return (ledger) => ledger.reserve({ ...reservation(given), claim }, given[3])
 }
 
@@ -101,7 +101,7 @@ for (const engine of testEngines) {
     ): Promise<void> {
       const path = newPath()
       const database = countedDatabase(engine.open(path))
-      const store = sqliteStore({ database })
+      const store = sqliteStore({ database, clock: 'caller' })
       await store.start()
       await fund(store.ledger, amount)
       await test(store, database, path)
@@ -111,7 +111,7 @@ for (const engine of testEngines) {
 
     async function withOther(path: string, test: (store: GatewayStore) => Promise<void>): Promise<void> {
       const database: SqliteDatabase = engine.open(path)
-      const store = sqliteStore({ database })
+      const store = sqliteStore({ database, clock: 'caller' })
       await store.start()
       await test(store)
       await store.close()
@@ -139,7 +139,7 @@ for (const engine of testEngines) {
       isLong ? 900_000 : 60_000,
     )
 
-    it('writes 64 reservations by little more than a call each, and their settlements by a few calls and a read each', async () => {
+    it('writes 64 reservations by little more than a call each, and their settlements by a few calls, a read each and one of the account', async () => {
       await withStore(async ({ ledger }, database) => {
         const holds = Array.from({ length: 64 }, (_, index) => `hold_${index}`)
         database.calls.clear()
@@ -149,7 +149,7 @@ for (const engine of testEngines) {
         await Promise.all(holds.map((holdId) => ledger.settle({ holdId, amount: 4n, description: 'chat' }, NOW_MS)))
 
         expect(reserving).toEqual({ BEGIN: 1, SELECT: 1, INSERT: 64, UPDATE: 1, COMMIT: 1 })
-        expect(Object.fromEntries(database.calls)).toEqual({ BEGIN: 1, SELECT: 64, UPDATE: 5, INSERT: 4, COMMIT: 1 })
+        expect(Object.fromEntries(database.calls)).toEqual({ BEGIN: 1, SELECT: 65, UPDATE: 5, INSERT: 4, COMMIT: 1 })
         expect(await ledger.account('account_1')).toMatchObject({ balance: 1_000n - 64n * 4n, held: 0n })
       })
     })
@@ -163,7 +163,7 @@ for (const engine of testEngines) {
         const ends = holds.map((holdId) => ledger.settle({ holdId, amount: 40n, description: 'chat' }, NOW_MS))
         const charged = { resolved: true, charged: 40n, shortfall: 0n }
 
-        expect(await Promise.all(ends)).toEqual([charged, UNRESOLVED, charged])
+        expect(await Promise.all(ends)).toEqual([charged, { ...UNRESOLVED, endedBy: 'voided' }, charged])
         expect(await ledger.account('account_1')).toMatchObject({ balance: 820n, held: 100n })
         expect((await ledger.entries('account_1', 10)).map(({ amount }) => amount)).toEqual([-40n, -40n, 1_000n])
       })
@@ -219,6 +219,32 @@ for (const engine of testEngines) {
 
         expect(await ledger.account('account_1')).toMatchObject({ balance: 910n, held: 0n })
       })
+    })
+
+    it('expires holds by the clock of the machine, whatever the clocks of the processes say', async () => {
+      const database = engine.open(newPath())
+      const store = sqliteStore({ database })
+      await store.start()
+      await fund(store.ledger)
+      const wrongMs = 16 * 60_000
+      const live = (holdId: string, nowMs: number) =>
+        store.ledger.reserve(
+          { ...reservation([holdId, 'account_1', 100n, nowMs]), expiresAtMs: nowMs + 900_000 },
+          nowMs,
+        )
+      await live('of a process in time', Date.now())
+      await live('of a process that is slow', Date.now() - wrongMs)
+      await live('of a process that is fast', Date.now() + wrongMs)
+
+      expect(await store.ledger.expire(Date.now() + wrongMs, 10)).toBe(0)
+      expect(await store.ledger.expire(Date.now(), 10)).toBe(0)
+      await store.ledger.reserve(
+        { ...reservation(['over', 'account_1', 100n, Date.now() - wrongMs]), expiresAtMs: Date.now() - wrongMs },
+        Date.now() - wrongMs,
+      )
+      expect(await store.ledger.expire(Date.now() - wrongMs, 10)).toBe(1)
+      await store.close()
+      database.close()
     })
 
     it('keeps nothing of a group that could not be committed', async () => {

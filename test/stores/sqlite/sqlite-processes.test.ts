@@ -12,7 +12,7 @@ const NOW_MS = 1_750_000_000_000
 const ACCOUNT_ID = 'account_1'
 
 async function fundedStore(path: string, amount: bigint): Promise<GatewayStore> {
-  const store = sqliteStore({ path, busyTimeoutMs: 30_000 })
+  const store = sqliteStore({ path, busyTimeoutMs: 30_000, clock: 'caller' })
   await store.start()
   await store.ledger.createAccount({ id: ACCOUNT_ID }, NOW_MS)
   await store.ledger.credit({ creditId: 'credit_1', accountId: ACCOUNT_ID, amount, description: 'start' }, NOW_MS)

@@ -96,29 +96,30 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
   })
 }
 
-describeStore('sqlite store on a path', () => ({ store: sqliteStore({ path: newPath() }) }))
-describeStore('sqlite store in memory', () => ({ store: sqliteStore({ path: ':memory:' }) }))
+describeStore('sqlite store on a path', () => ({ store: sqliteStore({ path: newPath(), clock: 'caller' }) }))
+describeStore('sqlite store in memory', () => ({ store: sqliteStore({ path: ':memory:', clock: 'caller' }) }))
 for (const engine of testEngines) {
   describeStore(`sqlite store on ${engine.name}`, () => {
     const database = engine.open(newPath())
-    return { store: sqliteStore({ database }), database }
+    return { store: sqliteStore({ database, clock: 'caller' }), database }
   })
 }
 
 describe('sqlite store', () => {
   it('keeps everything over a restart', async () => {
     const path = newPath()
-    const first = await started(sqliteStore({ path }))
+    const first = await started(sqliteStore({ path, clock: 'caller' }))
     await first.ledger.createAccount({ id: 'account_1', spendingCap: { amount: 5n, period: 'day' } }, NOW_MS)
     await first.ledger.credit(CREDIT, NOW_MS)
     await first.ledger.reserve(HOLD, NOW_MS)
     await first.close()
-    const second = await started(sqliteStore({ path }))
+    const second = await started(sqliteStore({ path, clock: 'caller' }))
 
     expect(await second.ledger.account('account_1')).toEqual({
       id: 'account_1',
       balance: 600n,
       held: 400n,
+      owed: 0n,
       tier: 'paid',
       spendingCap: { amount: 5n, period: 'day' },
       createdAtMs: NOW_MS,
@@ -130,8 +131,8 @@ describe('sqlite store', () => {
 
   it('sees at once what another connection to the file has written', async () => {
     const path = newPath()
-    const one = await started(sqliteStore({ path }))
-    const other = await started(sqliteStore({ path }))
+    const one = await started(sqliteStore({ path, clock: 'caller' }))
+    const other = await started(sqliteStore({ path, clock: 'caller' }))
     await one.ledger.createAccount({ id: 'account_1' }, NOW_MS)
     await other.ledger.credit(CREDIT, NOW_MS)
 
@@ -142,7 +143,7 @@ describe('sqlite store', () => {
 
   it('finishes what was asked before it closes, and refuses what is asked later', async () => {
     const path = newPath()
-    const store = await started(sqliteStore({ path }))
+    const store = await started(sqliteStore({ path, clock: 'caller' }))
     await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
     const credited = store.ledger.credit(CREDIT, NOW_MS)
     await store.close()
@@ -153,13 +154,13 @@ describe('sqlite store', () => {
   })
 
   it('says that it must be started first', async () => {
-    const store = sqliteStore({ path: newPath() })
+    const store = sqliteStore({ path: newPath(), clock: 'caller' })
 
     await expect(store.ledger.account('account_1')).rejects.toThrow(/call start\(\) first/)
   })
 
   it('undoes only the operation that fails among those written together', async () => {
-    const store = await started(sqliteStore({ path: newPath() }))
+    const store = await started(sqliteStore({ path: newPath(), clock: 'caller' }))
     await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
     await store.keys.insert(keyOf('1'))
     const outcomes = await Promise.allSettled([
@@ -176,7 +177,7 @@ describe('sqlite store', () => {
 
   it('does not let the journal be changed, even past the store', async () => {
     const database = defaultEngine.open(newPath())
-    const store = await started(sqliteStore({ database }))
+    const store = await started(sqliteStore({ database, clock: 'caller' }))
     await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
     await store.ledger.credit(CREDIT, NOW_MS)
 
@@ -189,7 +190,7 @@ describe('sqlite store', () => {
 
   it('forgets ended holds, refusals, counters and keys once their time is over', async () => {
     const database = defaultEngine.open(newPath())
-    const store = await started(sqliteStore({ database }))
+    const store = await started(sqliteStore({ database, clock: 'caller' }))
     const claim = { accountId: 'account_1', key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 1_000 }
     const spendingLimits = [{ counter: 'c', limit: 500n, expiresAtMs: NOW_MS + 1_000 }]
     await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { Ledger, SpendingLimit } from '../../../src/stores/ledger.ts'
+import { type Ledger, lesserOf, type SpendingLimit } from '../../../src/stores/ledger.ts'
 
 const ACCOUNT_ID = 'account_1'
 const START_MS = 1_000
@@ -59,6 +59,10 @@ class LedgerModel {
   readonly creditIds = new Set<number>()
   readonly open = new Map<number, ModelHold>()
   readonly outcomes = new Map<number, string>()
+  /** Holds that have expired and were not charged since. */
+  readonly expired = new Map<number, ModelHold>()
+  readonly ends = new Map<number, 'settled' | 'voided'>()
+  owed = 0n
 
   get held(): bigint {
     return [...this.open.values()].reduce((sum, hold) => sum + hold.amount, 0n)
@@ -77,6 +81,7 @@ class LedgerModel {
     if (this.creditIds.has(id)) return false
     this.creditIds.add(id)
     this.credited += amount
+    this.repay()
     return true
   }
 
@@ -90,19 +95,44 @@ class LedgerModel {
   }
 
   #outcome({ amount, isLimited }: ModelHold): string {
+    if (this.owed > 0n) return 'in_arrears'
     if (amount > this.balance) return 'insufficient_balance'
     const isOver = isLimited && amount > 0n && this.counted + amount > SPENDING_LIMIT.limit
     return isOver ? 'spending_limit' : 'held'
   }
 
   settle(id: number, amount: bigint): bigint | undefined {
-    const hold = this.open.get(id)
+    const hold = this.open.get(id) ?? this.expired.get(id)
     if (hold === undefined) return undefined
     this.open.delete(id)
-    const charged = amount <= this.balance ? amount : this.balance
+    this.expired.delete(id)
+    this.ends.set(id, 'settled')
+    const charged = lesserOf(amount, this.balance)
     this.charged += charged
-    if (hold.isLimited) this.chargedWithinLimit += charged
+    this.owed += amount - charged
+    if (hold.isLimited) this.chargedWithinLimit += amount
+    this.repay()
     return charged
+  }
+
+  void(id: number): boolean {
+    if (!this.open.delete(id)) return false
+    this.ends.set(id, 'voided')
+    this.repay()
+    return true
+  }
+
+  expire(id: number): void {
+    this.expired.set(id, this.open.get(id)!)
+    this.open.delete(id)
+    this.repay()
+  }
+
+  /** What is owed is charged as soon as there is money. */
+  repay(): void {
+    const paid = lesserOf(this.owed, this.balance)
+    this.owed -= paid
+    this.charged += paid
   }
 
   /** Which of several overdue holds go first is not promised; how many is. */
@@ -131,20 +161,21 @@ async function apply(operation: LedgerOperation, ledger: Ledger, model: LedgerMo
     case 'settle': {
       const { id, amount } = operation
       const end = await ledger.settle({ holdId: `${id}`, amount, description: 'chat' }, nowMs)
+      const endedBy = model.ends.get(id)
       const charged = model.settle(id, amount)
       const expected = charged === undefined ? undefined : { resolved: true, charged, shortfall: amount - charged }
-      expect(end).toEqual(expected ?? { resolved: false, charged: 0n, shortfall: 0n })
+      expect(end).toEqual(expected ?? { resolved: false, charged: 0n, shortfall: 0n, endedBy })
       return
     }
     case 'void':
-      expect((await ledger.void(`${operation.id}`, nowMs)).resolved).toBe(model.open.delete(operation.id))
+      expect((await ledger.void(`${operation.id}`, nowMs)).resolved).toBe(model.void(operation.id))
       return
     case 'expire': {
       const overdue = model.overdue(nowMs)
       expect(await ledger.expire(nowMs, operation.limit)).toBe(Math.min(overdue.length, operation.limit))
       // The rest too, so that the model need not know which ones were taken.
       expect(await ledger.expire(nowMs, overdue.length)).toBe(Math.max(0, overdue.length - operation.limit))
-      for (const id of overdue) model.open.delete(id)
+      for (const id of overdue) model.expire(id)
     }
   }
 }
@@ -160,7 +191,8 @@ export async function expectLikeModel(ledger: Ledger, history: readonly LedgerOp
 
     const account = await ledger.account(ACCOUNT_ID)
     const lines = await ledger.entries(ACCOUNT_ID, 1_000)
-    expect(account).toMatchObject({ balance: model.balance, held: model.held })
+    expect(account).toMatchObject({ balance: model.balance, held: model.held, owed: model.owed })
+    expect(lines.reduce((sum, line) => sum + line.owed, 0n)).toBe(model.owed)
     expect(model.balance >= 0n).toBe(true)
     expect(lines.reduce((sum, line) => sum + line.amount, 0n)).toBe(model.balance + model.held)
   }

@@ -30,7 +30,7 @@ export function schemasOn(url: string): Schemas {
     schemaOf,
     async create() {
       const schema = freshSchemaName()
-      const store = postgresStore({ pool, schema, statementTimeoutMs: 30_000 })
+      const store = postgresStore({ pool, schema, statementTimeoutMs: 30_000, clock: 'caller' })
       names.set(store, schema)
       await store.start()
       return store

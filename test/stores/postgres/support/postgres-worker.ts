@@ -13,7 +13,7 @@ export interface WorkerJob {
 
 const job = JSON.parse(process.argv[2]!) as WorkerJob
 const pool = new pg.Pool({ connectionString: job.url, max: 4 })
-const store = postgresStore({ pool, schema: job.schema, statementTimeoutMs: 60_000 })
+const store = postgresStore({ pool, schema: job.schema, statementTimeoutMs: 60_000, clock: 'caller' })
 const report = (message: unknown): void => void process.send!(message)
 
 function reserve(holdId: string, amount: bigint) {

@@ -7,7 +7,7 @@ import { sqliteStore } from '../../../../src/stores/sqlite/sqlite-store.ts'
  * reserves for ever, and names each hold once it is acknowledged. `lock PATH`: waits for the word to write.
  */
 const [command, path = '', ...rest] = process.argv.slice(2)
-const store = sqliteStore({ path, busyTimeoutMs: 30_000 })
+const store = sqliteStore({ path, busyTimeoutMs: 30_000, clock: 'caller' })
 const NOW_MS = 1_750_000_000_000
 
 function reserve(holdId: string, amount: bigint) {

@@ -1,0 +1,120 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/core/events.ts'
+import { parseDollars } from '../../src/core/money.ts'
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+
+const CALLS = 60
+const ACCOUNT = 'acct_documents'
+const KEY = 'sk-documents-0123456789'
+/** What each call turns out to cost: 156,000 tokens of a document that the gateway has not seen. */
+const CALL_COST = parseDollars('0.39')
+
+let cleanUp: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  for (const step of cleanUp.reverse()) await step()
+  cleanUp = []
+})
+
+/** A vendor that answers once so many calls are under way. */
+async function billingVendor(callsAtOnce: number): Promise<string> {
+  const waiting: ServerResponse[] = []
+  let isFull = false
+  const answer = (response: ServerResponse): void => {
+    const message = { role: 'assistant', content: 'read' }
+    const usage = { prompt_tokens: 156_000, completion_tokens: 0, total_tokens: 156_000 }
+    const choices = [{ index: 0, message, finish_reason: 'stop' }]
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }))
+  }
+  const server = createServer((request, response) => {
+    request.resume()
+    request.on('end', () => {
+      waiting.push(response)
+      isFull ||= waiting.length >= callsAtOnce
+      if (isFull) for (const each of waiting.splice(0)) answer(each)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanUp.push(async () => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function startOn(store: GatewayStore, events: GatewayEvent[]): Promise<Gateway> {
+  const gateway = createGateway({
+    vendors: [openai({ apiKey: 'vendor-key', baseURL: await billingVendor(CALLS) })],
+    models: [{ id: 'reader', kind: 'chat', vendor: 'openai', upstream: 'reader', limits: { maxOutputTokens: 10 } }],
+    prices: {
+      currency: 'USD',
+      prices: [
+        { model: 'reader', meter: 'input_token', amount: '2.50', per: 1_000_000 },
+        { model: 'reader', meter: 'output_token', amount: '10.00', per: 1_000_000 },
+      ],
+    },
+    store,
+    keys: [{ key: KEY, account: ACCOUNT }],
+    onEvent: (event) => events.push(event),
+  })
+  await gateway.start()
+  cleanUp.push(() => gateway.close())
+  await gateway.accounts.credit(ACCOUNT, '0.05')
+  return gateway
+}
+
+async function ask(gateway: Gateway): Promise<Response> {
+  const url = 'https://cdn.example.net/large.pdf'
+  const content = [{ type: 'text', text: `Read ${url}` }]
+  return gateway.fetch(
+    new Request('http://gateway.invalid/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'reader', max_tokens: 1, messages: [{ role: 'user', content }] }),
+    }),
+  )
+}
+
+describe.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore({ path: ':memory:' })],
+])('60 documents at once on a balance of 5 cents, on %s', (_name, openStore) => {
+  test('are charged and owed to the nano-dollar, and the account must pay before its next request', async () => {
+    const events: GatewayEvent[] = []
+    const gateway = await startOn(openStore(), events)
+
+    const answers = await Promise.all(Array.from({ length: CALLS }, () => ask(gateway)))
+    const account = await gateway.accounts.get(ACCOUNT)
+    const shortfalls = events.flatMap((event) => (event.type === 'charge-shortfall' ? [event] : []))
+    const bill = BigInt(CALLS) * CALL_COST
+
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: CALLS }, () => 200))
+    // Before: $0.05 of a bill of $23.40 was charged, $23.35 were lost, and no event told of it.
+    expect(bill).toBe(parseDollars('23.40'))
+    expect(account).toMatchObject({ balance: 0n, held: 0n, owed: bill - parseDollars('0.05') })
+    expect(shortfalls.reduce((sum, event) => sum + event.owedNanoDollars, 0n)).toBeGreaterThanOrEqual(
+      account?.owed ?? 0n,
+    )
+    expect(shortfalls.every((event) => event.accountId === ACCOUNT && event.dueNanoDollars === CALL_COST)).toBe(true)
+    expect(new Set(shortfalls.map((event) => event.requestId)).size).toBe(shortfalls.length)
+
+    const refused = await ask(gateway)
+    expect(refused.status).toBe(402)
+    expect(events).toContainEqual(expect.objectContaining({ type: 'request-refused', code: 'account_in_arrears' }))
+    const seen = await gateway.fetch(
+      new Request('http://gateway.invalid/v1/account', { headers: { authorization: `Bearer ${KEY}` } }),
+    )
+    expect(await seen.json()).toMatchObject({ balance: '0', owed: '23.35' })
+
+    await gateway.accounts.credit(ACCOUNT, '24.00')
+    expect(await gateway.accounts.get(ACCOUNT)).toMatchObject({ balance: parseDollars('0.65'), owed: 0n })
+    expect((await ask(gateway)).status).toBe(200)
+    const lines = await gateway.accounts.ledger(ACCOUNT, { limit: 1_000 })
+    expect(lines.reduce((sum, line) => sum + line.amount, 0n)).toBe(parseDollars('0.26'))
+    expect(lines.reduce((sum, line) => sum + line.owed, 0n)).toBe(0n)
+  })
+})
