@@ -66,7 +66,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
 
     expect(error).toBeInstanceOf(OpenAI.APIError)
     expect(error).toMatchObject({ status: 402 })
-    expect((error as Error).message).toMatch(/balance/i)
+    expect((error as Error).message).toMatch(/add credit/i)
     expect(counted.sentAtMs).toHaveLength(1)
     expect(started.sandbox.requests).toHaveLength(0)
   })

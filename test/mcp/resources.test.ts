@@ -74,7 +74,6 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
 
     expect(all).toMatchObject({ billing: 'on', currency: 'USD' })
     expect(video.prices).toEqual([
-      { model: 'wv2.6-t2v', when: { resolution: '480p' }, prices: [{ meter: 'video_second', amount: '0.05', per: 1 }] },
       { model: 'wv2.6-t2v', when: { resolution: '720p' }, prices: [{ meter: 'video_second', amount: '0.10', per: 1 }] },
       {
         model: 'wv2.6-t2v',

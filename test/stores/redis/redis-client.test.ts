@@ -67,7 +67,7 @@ describe('script runner', () => {
 
   it('reads numbers of a client that gives them as text, and takes nothing else for an answer', async () => {
     expect(await scriptRunner(rowClient(['0', '5']))(TAKE, ['bucket'], [])).toEqual([0, 5])
-    await expect(scriptRunner(rowClient('QUEUED'))(TAKE, ['bucket'], [])).rejects.toThrow('no numbers')
+    await expect(scriptRunner(rowClient('QUEUED'))(TAKE, ['bucket'], [])).rejects.toThrow('did not return numbers')
   })
 
   it('takes the clusters of all libraries', () => {
