@@ -10,6 +10,7 @@ const KNOWN: readonly string[] = [
   'models',
   'prices',
   'billing',
+  'chargePartialBatches',
   'store',
   'keys',
   'authenticate',
@@ -90,7 +91,12 @@ export function checkOptions(options: GatewayOptions): void {
   for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
 }
 
-const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]
+const ROUTING_MEMBERS: readonly string[] = [
+  'strategy',
+  'fallback',
+  'hedge',
+  'retryAfterTimeout',
+] satisfies (keyof RoutingOptions)[]
 
 /**
  * Checks what decides on the way of requests.

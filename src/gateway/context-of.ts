@@ -45,7 +45,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     ...(allowPrivate ? {} : { lookup: publicLookup }),
   })
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
-  const { strategy = 'weighted', fallback = 'on-failure', hedge } = options.routing ?? {}
+  const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
   const catalog = createCatalog([
     ...BUILT_IN_MODELS,
     ...options.vendors.flatMap((vendor) => vendor.models),
@@ -62,19 +62,20 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
     store,
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
+    chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},
     retryBudget: new RetryBudget(),
     routes: new RouteTable(options.vendors),
-    routing: { strategy, fallback, hedge },
+    routing: { strategy, fallback, hedge, retryAfterTimeout },
     operatorKey: options.operatorKey,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     holdTtlMs,
     deadlines: new Deadlines(clock, timeouts.totalMs),
-    disconnects: new Disconnects(options.disconnect ?? 'cancel', options.drainMs ?? DEFAULT_DRAIN_MS),
+    disconnects: new Disconnects(options.disconnect, options.drainMs ?? DEFAULT_DRAIN_MS),
     estimateTokens: options.estimateTokens ?? estimateTokens,
     settlementRetries: new SettlementRetries(clock, logger),
     webhookSecret: options.webhookSecret,

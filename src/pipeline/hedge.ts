@@ -105,7 +105,7 @@ async function run(
   const candidateCall = new CandidateCall(context, candidate)
   let outcome: Awaited<ReturnType<typeof attempt>>
   try {
-    outcome = await attempt(context, candidate.vendor, operation, { isStream: false, scope })
+    outcome = await attempt(context, candidate.vendor, operation, { isStream: false, isTask: false, scope })
     if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
   } catch (fault) {
     candidateCall.ignored()

@@ -24,7 +24,7 @@ import type { SettlementRetries } from './settlement-retries.ts'
 export interface Timeouts {
   /** To open a connection. */
   readonly connectMs: number
-  /** From sending a request to the response headers. */
+  /** From sending a request to the response headers of a stream; whole answers have the whole time. */
   readonly firstByteMs: number
   /** Between two pieces of a body. */
   readonly idleMs: number
@@ -38,6 +38,7 @@ export interface RoutingSettings {
   readonly fallback: FallbackPolicy
   /** Undefined: nobody is asked twice at the same time. */
   readonly hedge: HedgeOptions | undefined
+  readonly retryAfterTimeout: boolean
 }
 
 /** What every stage may use. One per gateway. */
@@ -51,6 +52,8 @@ export interface PipelineContext {
   readonly fetchImage: ImageFetcher
   readonly store: GatewayStore
   readonly authenticate: Authenticate
+  /** Are the parts of a split batch charged for that were answered before another one failed? */
+  readonly chargePartialBatches: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
   readonly rateLimiter: RateLimiter

@@ -32,6 +32,12 @@ export interface RoutingOptions {
    * cancelled. For whole answers of chat and embeddings. Counts as a retry. Default: off.
    */
   readonly hedge?: HedgeOptions
+  /**
+   * Gives a whole answer up when it has not begun within `timeouts.firstByteMs`, and asks for it elsewhere. The first call may
+   * go on at its vendor and be billed, for which nobody is charged. Default false: a whole answer has the whole time, and nobody
+   * else is asked after a time-out.
+   */
+  readonly retryAfterTimeout?: boolean
 }
 
 /** What a host may decide for single requests that it makes in its own process. Callers over HTTP cannot. */
