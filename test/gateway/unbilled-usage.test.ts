@@ -180,7 +180,7 @@ describe('a batch of embeddings of which one part fails', () => {
   test('counts against the token limit with what was billed (0 before, now 1,980 of 5,000)', async () => {
     await startBefore(answer, optionsWith({ limits: { tokensPerMinute: 5_000 } }))
     await started.post('/v1/embeddings', body(999))
-    const next = await started.post('/v1/embeddings', { model: 'text-embedding-v4', input: 'good' })
+    const next = await started.post('/v1/embeddings', { model: 'text-embedding-v4', input: ['good'] })
 
     const remaining = Number(next.headers.get('x-ratelimit-remaining-tokens'))
     expect(next.status).toBe(200)
