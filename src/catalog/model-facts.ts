@@ -94,6 +94,11 @@ export interface ModelFacts {
   /** Wire protocol where a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … */
   readonly protocol?: string
   readonly limits: ModelLimits
+  /**
+   * Does it reason without showing it, so that only its report tells what it used? Absent: its vendor's rule for the model and
+   * the request decides.
+   */
+  readonly reasonsUnseen?: boolean
   /** What it can do with pictures. */
   readonly image?: ImageAbilities
   /** What it can do with video. */

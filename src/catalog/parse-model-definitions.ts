@@ -100,6 +100,7 @@ const definitions = z.array(
     routes: z.array(route).nonempty().exactOptional(),
     protocol: name.exactOptional(),
     limits: limits.exactOptional(),
+    reasonsUnseen: z.boolean().exactOptional(),
     image: image.exactOptional(),
     video: video.exactOptional(),
     speech: speech.exactOptional(),

@@ -75,6 +75,25 @@ export type GatewayEvent =
       readonly fields: readonly string[]
     }
   | {
+      /** A vendor answered in full and reported no usage: the call is charged by an estimate. */
+      readonly type: 'usage-missing'
+      readonly requestId: string
+      readonly vendor: string
+      readonly model: string
+      /** What is charged for instead. */
+      readonly usage: Usage
+    }
+  | {
+      /** A vendor reported usage, and so bills it, for a call that failed and that nobody is charged for. */
+      readonly type: 'unbilled-usage'
+      readonly requestId: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly vendor: string
+      readonly model: string
+      readonly usage: Usage
+    }
+  | {
       readonly type: 'request-ended'
       readonly requestId: string
       readonly endpoint: string

@@ -28,6 +28,11 @@ export interface VendorCall<Request> {
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
   /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */
   readonly header?: ((name: string) => string | undefined) | undefined
+  /**
+   * The usage that this call is charged for, which is what its caller reads: the vendor's report made plausible and whole, else
+   * an estimate by the bytes of generated text. Absent outside the gateway: the report stands.
+   */
+  readonly billedUsage?: ((reported: Usage | undefined, outputBytes: number) => Usage) | undefined
   /** Present where the endpoint continues stored answers. */
   readonly conversation?: Conversation | undefined
 }
@@ -75,7 +80,9 @@ export interface AcceptedTask {
 export interface AnswerBody {
   readonly chunks: readonly Uint8Array[]
   readonly usage: Usage | undefined
-  /** True if the vendor reported that it made nothing; such an answer is not charged. */
+  /** Bytes of text that the model generated; what is charged by without a report of usage. Absent: those of `chunks`. */
+  readonly outputBytes?: number
+  /** True when the vendor answered that it made nothing; such an answer is not charged for. */
   readonly isRefusal?: boolean
   /** Set where the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
@@ -94,6 +101,16 @@ export interface Operation {
   whole(answers: readonly ChunkedAnswer[]): AnswerBody | undefined
   /** Reads a streamed answer; only for calls that stream. */
   stream(): StreamTransform
+  /**
+   * True when the model reasons without showing it, so that what it has used can only be learned from its report. Absent: what
+   * it generates is what it sends.
+   */
+  readonly reasonsUnseen?: boolean
+  /**
+   * Usage of those `requests` that were answered when another one failed; undefined: nothing is known. Absent where the work
+   * is never split.
+   */
+  partialUsage?(answers: readonly (ChunkedAnswer | undefined)[]): Usage | undefined
 }
 
 /** Reads answers that are in the caller's dialect already: bytes through, with only what must change changed. */
@@ -104,6 +121,8 @@ export interface PassThroughReader<Request> {
   fromWire(chunks: readonly Uint8Array[], call: VendorCall<Request>): AnswerBody | undefined
   /** Reads a streamed 2xx answer; absent where answers are never streamed. */
   stream?(call: VendorCall<Request>): StreamTransform
+  /** Does the model reason without showing it for this call? Absent: no. */
+  reasonsUnseen?(call: VendorCall<Request>): boolean
 }
 
 /** The same for calls of a translating operation that need no translation. */
@@ -145,11 +164,13 @@ export function passThrough<Request>(
 /** A class, as everything that lives as long as a vendor takes to answer; see `CallRecord` in the pipeline. */
 class PassedThrough<Request> implements Operation {
   readonly requests: readonly WireRequest[]
+  readonly reasonsUnseen: boolean
   readonly #reader: PassThroughReader<Request>
   readonly #call: VendorCall<Request>
 
   constructor(requests: readonly WireRequest[], reader: PassThroughReader<Request>, call: VendorCall<Request>) {
     this.requests = requests
+    this.reasonsUnseen = call.model.reasonsUnseen ?? reader.reasonsUnseen?.(call) ?? false
     this.#reader = reader
     this.#call = call
   }
@@ -169,6 +190,7 @@ export function neverStreams(): never {
 }
 
 /** A body that the gateway wrote itself. */
-export function jsonBody(value: unknown, usage?: Usage): AnswerBody {
-  return { chunks: [Buffer.from(JSON.stringify(value))], usage }
+export function jsonBody(value: unknown, usage?: Usage, outputBytes?: number): AnswerBody {
+  const chunks = [Buffer.from(JSON.stringify(value))]
+  return outputBytes === undefined ? { chunks, usage } : { chunks, usage, outputBytes }
 }

@@ -67,13 +67,22 @@ export interface StreamTransform {
   readonly failure: VendorFailure | undefined
   /** The vendor's latest usage report. */
   readonly usage: Usage | undefined
-  /** A lower bound of the output tokens seen, for answers that are cut before usage arrives. */
-  readonly outputTokensSeen: number
-  /** True if the vendor reported that it made nothing; such an answer is not charged. Absent: never. */
+  /**
+   * Bytes of UTF-8 text that the vendor has generated so far: answer, reasoning and arguments of tool calls. By it an answer is
+   * charged that ends without a report of usage; how the vendor cuts the text into events makes no difference.
+   */
+  readonly outputBytesSeen: number
+  /** True while no text is under way: all that has begun has ended, and usage may follow. Absent: never. */
+  readonly hasTextEnded?: boolean
+  /** True where the vendor reports usage with every event, unseen reasoning included. Absent: it reports at the end. */
+  readonly hasRunningUsage?: boolean
+  /** True when the vendor said that it made nothing; such an answer is not charged for. Absent: never. */
   readonly isRefusal?: boolean
   /** Set once they are known, where the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
-  /** Resolves when the transform is ready; nothing must be pushed before. Absent: always ready. */
+  /** The further call that was to come was refused or never sent: nothing of it is charged for. Absent: it takes one call. */
+  withdrawCall?(): void
+  /** Settles when what the transform needs is loaded; nothing must be pushed before. Absent: it needs nothing. */
   readonly ready?: Promise<void> | undefined
   /** Set when the work is CPU-bound: one step of one such stream is then done in a turn of the event loop. */
   readonly encoder?: IncrementalEncoder | undefined

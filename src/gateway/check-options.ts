@@ -12,6 +12,7 @@ const KNOWN: readonly string[] = [
   'models',
   'prices',
   'billing',
+  'chargePartialBatches',
   'store',
   'keys',
   'authenticate',
@@ -121,7 +122,12 @@ function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: Gat
   )
 }
 
-const ROUTING_MEMBERS: readonly string[] = ['strategy', 'fallback', 'hedge'] satisfies (keyof RoutingOptions)[]
+const ROUTING_MEMBERS: readonly string[] = [
+  'strategy',
+  'fallback',
+  'hedge',
+  'retryAfterTimeout',
+] satisfies (keyof RoutingOptions)[]
 
 /**
  * Checks the routing options.

@@ -43,7 +43,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     ...(allowPrivate ? {} : { lookup: publicLookup }),
   })
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
-  const { strategy = 'weighted', fallback = 'on-failure', hedge } = options.routing ?? {}
+  const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
   const catalog = createCatalog([
     ...BUILT_IN_MODELS,
     ...options.vendors.flatMap((vendor) => vendor.models),
@@ -60,19 +60,20 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
     store,
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
+    chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},
     retryBudget: new RetryBudget(),
     routes: new RouteTable(options.vendors),
-    routing: { strategy, fallback, hedge },
+    routing: { strategy, fallback, hedge, retryAfterTimeout },
     operatorKey: options.operatorKey,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     holdTtlMs: options.holdTtlMs ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
     deadlines: new Deadlines(clock, timeouts.totalMs),
-    disconnects: new Disconnects(options.disconnect ?? 'cancel', drainMs),
+    disconnects: new Disconnects(options.disconnect, drainMs),
     outputBounds: {
       defaultMaxOutputTokens: options.defaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
       balanceSharePerCall: options.balanceSharePerCall ?? DEFAULT_BALANCE_SHARE,

@@ -37,6 +37,11 @@ export interface GatewayOptions {
   readonly prices?: PriceFile | Prices
   /** `'off'`: nothing is held or charged; balances are ignored. */
   readonly billing?: 'off'
+  /**
+   * Charges for the parts of a batch of embeddings that the vendor answered before another part failed; the caller reads the
+   * error all the same. Default false: they are told by the event `unbilled-usage`.
+   */
+  readonly chargePartialBatches?: boolean
   /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
   readonly store?: GatewayStore
   /** Keys known from the start, in addition to those in the store. */
@@ -47,7 +52,7 @@ export interface GatewayOptions {
   readonly limits?: RateLimits
   readonly rateLimiter?: RateLimiter
   readonly concurrencyLimiter?: ConcurrencyLimiter
-  /** Defaults: connect 5 s, first byte 120 s, idle 60 s, total 600 s. */
+  /** Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
   readonly timeouts?: Partial<Timeouts>
   /** How requests choose among several candidates. */
   readonly routing?: RoutingOptions
@@ -64,9 +69,9 @@ export interface GatewayOptions {
    */
   readonly holdTtlMs?: number
   /**
-   * What happens at the vendor when a caller disconnects: `cancel` aborts the call, `drain` reads it to its end, for at
-   * most `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings:
-   * 'drain' }`. Default `cancel`.
+   * What happens at the vendor when a caller leaves: `cancel` stops the call, `drain` reads it to its end, for at most
+   * `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`.
+   * Default: `cancel`, but `drain` while a model reasons unseen, because only the vendor's report tells what that costs.
    */
   readonly disconnect?: DisconnectPolicies
   /** Longest time that an abandoned call is read under the policy `drain`. Default 30,000. */

@@ -10,20 +10,38 @@ export type DisconnectPolicies = DisconnectPolicy | Readonly<Record<string, Disc
 /** Most abandoned calls that are drained at the same time; further ones are aborted under any policy. */
 const MAX_DRAINING = 100
 
-/** Decides what happens when callers disconnect, and limits how many abandoned calls are drained. */
+/** What is known of a call whose caller disconnects. */
+export interface AbandonedCall {
+  readonly endpointId: string
+  /** Has the model used tokens that only the vendor's report can tell? */
+  readonly isUnseen: boolean
+}
+
+/** Decides what to do about callers who disconnect, and bounds how much is read that no caller gets. */
 export class Disconnects {
   readonly drainMs: number
-  readonly #policies: DisconnectPolicies
+  readonly #policies: DisconnectPolicies | undefined
   #draining = 0
 
-  constructor(policies: DisconnectPolicies, drainMs: number) {
+  /** @param policies Undefined: what is seen is cancelled, what is not is drained. */
+  constructor(policies: DisconnectPolicies | undefined, drainMs: number) {
     this.#policies = policies
     this.drainMs = drainMs
   }
 
-  /** Asks whether an abandoned call may be drained. If so, `release` must be called when it is over. */
-  mayDrain(endpointId: string): boolean {
-    if (policyOf(this.#policies, endpointId) === 'cancel' || this.#draining >= MAX_DRAINING) return false
+  /** Asks whether an abandoned call may be read on; when it may, `release` must be called once it is over. */
+  mayDrain(call: AbandonedCall): boolean {
+    return this.drains(call) && this.mayReadOn()
+  }
+
+  /** Does the policy have such a call read to its end? */
+  drains({ endpointId, isUnseen }: AbandonedCall): boolean {
+    return (policyOf(this.#policies, endpointId) ?? (isUnseen ? 'drain' : 'cancel')) === 'drain'
+  }
+
+  /** Asks whether one more abandoned call may be read on, whatever the policy. */
+  mayReadOn(): boolean {
+    if (this.#draining >= MAX_DRAINING) return false
     this.#draining += 1
     return true
   }
@@ -33,10 +51,9 @@ export class Disconnects {
   }
 }
 
-function policyOf(policies: DisconnectPolicies, endpointId: string): DisconnectPolicy {
-  if (typeof policies === 'string') return policies
-  const own = Object.hasOwn(policies, endpointId) ? policies[endpointId] : policies['default']
-  return own ?? 'cancel'
+function policyOf(policies: DisconnectPolicies | undefined, endpointId: string): DisconnectPolicy | undefined {
+  if (policies === undefined || typeof policies === 'string') return policies
+  return Object.hasOwn(policies, endpointId) ? policies[endpointId] : policies['default']
 }
 
 /**
@@ -109,14 +126,26 @@ export class AbortScope implements AbortableCall {
     this.#others = undefined
   }
 
-  /**
-   * The caller has disconnected: aborts the calls, or drains them for a while under the policy `drain`. Repeated calls do
-   * nothing.
-   */
-  abandon(disconnects: Disconnects, endpointId: string, clock: Clock): void {
+  /** Are the calls read on for a caller who has disconnected? */
+  get isReadOn(): boolean {
+    return this.#drain !== undefined
+  }
+
+  /** The caller has disconnected: ends the calls, or drains them for a while where the policy says so. Later calls do nothing. */
+  abandon(disconnects: Disconnects, call: AbandonedCall, clock: Clock): void {
     if (this.#isAborted || this.#drain !== undefined) return
-    if (!disconnects.mayDrain(endpointId)) this.abort()
+    if (!disconnects.mayDrain(call)) this.abort()
     else this.#drain = { timer: clock.schedule(disconnects.drainMs, () => this.abort()), disconnects }
+  }
+
+  /**
+   * The caller has disconnected and only the report of usage is missing: reads on for so long whatever the policy, unless too
+   * many calls are read on already: then false.
+   */
+  awaitUsage(disconnects: Disconnects, waitMs: number, clock: Clock): boolean {
+    if (this.#isAborted || this.#drain !== undefined || !disconnects.mayReadOn()) return false
+    this.#drain = { timer: clock.schedule(waitMs, () => this.abort()), disconnects }
+    return true
   }
 
   /** The request is over. */

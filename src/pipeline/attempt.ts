@@ -20,27 +20,47 @@ export type AttemptOutcome =
 /** The result of a call that does not stream. */
 export type UnstreamedOutcome = Exclude<AttemptOutcome, { kind: 'stream' }>
 
-/** Sends a prepared call to a vendor and reads the start of a stream, or a complete JSON response. */
+/** How a call is made. */
+export interface AttemptOptions {
+  readonly isStream: boolean
+  /** Is the answer the receipt of a task? */
+  readonly isTask: boolean
+  readonly scope: AbortScope
+}
+
+/** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
 export function attempt(
   context: PipelineContext,
   vendor: Vendor,
   operation: Operation,
-  options: { readonly isStream: boolean; readonly scope: AbortScope },
+  options: AttemptOptions,
 ): Promise<AttemptOutcome> {
   const { isStream, scope } = options
-  return isStream ? openStream(context, vendor, operation, scope) : fetchWhole(context, vendor, operation, scope)
+  if (isStream) return openStream(context, vendor, operation, scope)
+  return fetchWhole({ context, vendor, firstByteMs: firstByteMsOf(context, options) }, operation, scope)
 }
 
-async function fetchWhole(
-  context: PipelineContext,
-  vendor: Vendor,
-  operation: Operation,
-  scope: AbortScope,
-): Promise<UnstreamedOutcome> {
+/**
+ * A whole answer begins when all of it is made, so that only the whole time bounds the wait for it; unless it may be asked for
+ * elsewhere then. The receipt of a task begins at once.
+ */
+function firstByteMsOf({ routing, timeouts }: PipelineContext, { isTask }: AttemptOptions): number {
+  return isTask || routing.retryAfterTimeout ? timeouts.firstByteMs : timeouts.totalMs
+}
+
+/** Whom to call for whole answers, and how long to wait. */
+interface WholeCalls {
+  readonly context: PipelineContext
+  readonly vendor: Vendor
+  readonly firstByteMs: number
+}
+
+async function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<UnstreamedOutcome> {
+  const { context, vendor } = calls
   const { requests } = operation
   const collected = await (requests.length === 1
-    ? collectOne(context, vendor, requests[0]!, scope)
-    : collectAll(context, vendor, requests, scope))
+    ? collectOne(calls, requests[0]!, scope)
+    : collectAll(calls, operation, scope))
   if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
   const body = operation.whole(collected)
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
@@ -49,28 +69,23 @@ async function fetchWhole(
 
 type Collected = ChunkedAnswer[] | AttemptFailure
 
-function collectOne(
-  context: PipelineContext,
-  vendor: Vendor,
-  wire: WireRequest,
-  scope: AbortScope,
-): Promise<Collected> {
+function collectOne(calls: WholeCalls, wire: WireRequest, scope: AbortScope): Promise<Collected> {
+  const { context, vendor, firstByteMs } = calls
   const call = new BufferedCall()
   if (!scope.add(call)) return Promise.resolve(ABORTED)
-  call.begin(context.transport, transportRequest(context, vendor, wire))
+  call.begin(context.transport, transportRequest(context, vendor, wire, firstByteMs))
   return call.outcome.then((outcome) => {
     scope.delete(call)
     return problemOf(context, vendor, outcome) ?? [(outcome as { readonly answer: ChunkedAnswer }).answer]
   })
 }
 
-/** Sends several calls, some concurrently. The first failure aborts the rest, because the batch has failed. */
-async function collectAll(
-  context: PipelineContext,
-  vendor: Vendor,
-  requests: readonly WireRequest[],
-  scope: AbortScope,
-): Promise<Collected> {
+/**
+ * Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use, and no further one is
+ * sent. What was answered by then was billed.
+ */
+async function collectAll(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<Collected> {
+  const { requests } = operation
   const siblings = new AbortScope()
   if (!scope.add(siblings)) return ABORTED
   const answers: ChunkedAnswer[] = new Array(requests.length)
@@ -79,7 +94,7 @@ async function collectAll(
   const work = async (): Promise<void> => {
     while (next < requests.length && failure === undefined) {
       const index = next++
-      const collected = await collectOne(context, vendor, requests[index]!, siblings)
+      const collected = await collectOne(calls, requests[index]!, siblings)
       if (Array.isArray(collected)) answers[index] = collected[0]!
       else if (failure === undefined) {
         failure = collected
@@ -89,7 +104,9 @@ async function collectAll(
   }
   await Promise.all(Array.from({ length: MAX_PARALLEL_CALLS }, work))
   scope.delete(siblings)
-  return failure ?? answers
+  if (failure === undefined) return answers
+  const billedUsage = operation.partialUsage?.(answers)
+  return billedUsage === undefined ? failure : { ...failure, billedUsage, isPartDone: true }
 }
 
 const ABORTED = failureOfTransport({
@@ -142,7 +159,8 @@ async function openStream(
   if (opening.kind === 'open') return { kind: 'stream', call }
   call.abort()
   scope.delete(call)
-  return { kind: 'failed', failure: openingFailure(context, vendor, opening) }
+  const failure = openingFailure(context, vendor, opening)
+  return { kind: 'failed', failure: stream.usage === undefined ? failure : { ...failure, billedUsage: stream.usage } }
 }
 
 function followingCalls(context: PipelineContext, vendor: Vendor, requests: readonly WireRequest[]): FollowingCalls {
@@ -186,14 +204,19 @@ function openingFailure(
   }
 }
 
-function transportRequest(context: PipelineContext, vendor: Vendor, wire: WireRequest): TransportRequest {
+function transportRequest(
+  context: PipelineContext,
+  vendor: Vendor,
+  wire: WireRequest,
+  firstByteMs = context.timeouts.firstByteMs,
+): TransportRequest {
   return {
     origin: vendor.origin,
     path: wire.path,
     method: 'POST',
     headers: wire.headers,
     body: wire.body,
-    firstByteTimeoutMs: context.timeouts.firstByteMs,
+    firstByteTimeoutMs: firstByteMs,
     idleTimeoutMs: context.timeouts.idleMs,
   }
 }

@@ -6,13 +6,14 @@ import { stickyKey } from '../routing/sticky-key.ts'
 import { attempt, type UnstreamedOutcome } from './attempt.ts'
 import type { Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
-import { type AttemptFailure, failureOfVendor } from './error-classification.ts'
+import { type AttemptFailure, failureOfTransport, failureOfVendor, mayStillRun } from './error-classification.ts'
 import { hedge, mayHedge } from './hedge.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
 import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
-import { outputBound, promptUsage } from './usage-estimate.ts'
+import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { abandonedUsage, estimatedUsage } from './usage-estimate.ts'
 import { type CallEnding, failedResponse, StreamResponse, type VendorResponse } from './vendor-response.ts'
 
 /** Most attempts at one candidate. */
@@ -27,6 +28,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   const { call, candidates } = routed
   const scope = call.calls
   let isOverdue = false
+  let isUnseen = false
   const deadline = context.deadlines.add(() => {
     isOverdue = true
     scope.abort()
@@ -35,7 +37,8 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   if (call.caller.isDisconnected) scope.abort()
   // A task outlives its request, so a disconnect during its submission does not abort it.
   if (call.endpoint.task === undefined)
-    call.caller.onDisconnect = () => scope.abandon(context.disconnects, call.endpoint.id, context.clock)
+    call.caller.onDisconnect = () =>
+      scope.abandon(context.disconnects, { endpointId: call.endpoint.id, isUnseen }, context.clock)
   context.retryBudget.deposit()
   let last: LastFailure | undefined
   let wasSent = false
@@ -55,22 +58,32 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
         continue
       }
       selection?.asked(candidate)
+      isUnseen = operation.reasonsUnseen === true
       let outcome: UnstreamedOutcome
       if (selection !== undefined && mayHedge(context, call)) {
         ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, selection))
       } else {
         asking = new CandidateCall(context, candidate)
-        const tried = await attempt(context, candidate.vendor, operation, { isStream: call.isStream, scope })
+        const tried = await attempt(context, candidate.vendor, operation, {
+          isStream: call.isStream,
+          isTask: call.endpoint.task !== undefined,
+          scope,
+        })
         const asked = asking
         asking = undefined
         if (tried.kind === 'stream') {
           asked.opened()
-          return new StreamResponse(tried.call, asked, droppedBy(operation), deadline)
+          return new StreamResponse(
+            tried.call,
+            asked,
+            { dropped: droppedBy(operation), reasonsUnseen: isUnseen },
+            deadline,
+          )
         }
-        if (tried.kind === 'json') asked.answered()
-        else if (scope.isAborted) asked.ignored()
-        else asked.failed(call.requestId, tried.failure)
-        outcome = tried
+        outcome = isOverdue ? overdue(tried) : tried
+        if (outcome.kind === 'json') asked.answered()
+        else if (scope.isAborted && !isOverdue) asked.ignored()
+        else asked.failed(call.requestId, outcome.failure)
       }
       if (outcome.kind === 'json') {
         deadline.cancel()
@@ -81,11 +94,15 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
       wasSent ||= failure.wasSent
       last = { failure, candidate }
       if (scope.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) break
+      if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) break
       if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
       else {
         attempts = 1
         candidate = candidateAfter(context, last, selection)
       }
+      // What is asked for again is told here; of the last attempt the settlement decides.
+      if (candidate !== undefined && failure.billedUsage !== undefined)
+        emitUnbilledUsage(context, call, last.candidate, failure.billedUsage)
     }
   } catch (error) {
     deadline.cancel()
@@ -97,7 +114,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
   }
   deadline.cancel()
-  return failed(call, last, { isOverdue, wasSent })
+  return failed(call, last, { isOverdue, isUnseen, wasSent, chargesParts: context.chargePartialBatches })
 }
 
 /** How a request selects among its candidates; undefined if there is only one. */
@@ -180,27 +197,42 @@ function droppedBy(operation: Operation): readonly string[] {
   return operation.requests[0]?.dropped ?? NOTHING_DROPPED
 }
 
-function wholeEnding(call: Reserved, { chunks, usage, isRefusal }: UnstreamedBody): CallEnding {
+function wholeEnding(call: Reserved, { chunks, usage, outputBytes, isRefusal }: UnstreamedBody): CallEnding {
   if (isRefusal === true) return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
-  let byteLength = 0
-  for (const chunk of chunks) byteLength += chunk.byteLength
-  return { kind: 'completed', usage, estimatedUsage: outputBound(call.estimate, byteLength), error: undefined }
+  let byteLength = outputBytes ?? 0
+  if (outputBytes === undefined) for (const chunk of chunks) byteLength += chunk.byteLength
+  return { kind: 'completed', usage, estimatedUsage: estimatedUsage(call.estimate, byteLength), error: undefined }
 }
 
 type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
 
+interface FailureFacts {
+  readonly isOverdue: boolean
+  readonly isUnseen: boolean
+  readonly wasSent: boolean
+  readonly chargesParts: boolean
+}
+
+/** The same failure as the vendor's: the whole time of the request was over before it answered. */
+function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
+  if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
+  const error = new Error('the whole time of the request is over')
+  const failure = failureOfTransport({ phase: 'sent', kind: 'timeout', error })
+  return { kind: 'failed', failure: { ...failure, billedUsage: outcome.failure.billedUsage } }
+}
+
 function failed(
   call: Reserved,
   last: LastFailure | undefined,
-  { isOverdue, wasSent }: { readonly isOverdue: boolean; readonly wasSent: boolean },
+  { isOverdue, isUnseen, wasSent, chargesParts }: FailureFacts,
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
   if (call.caller.isDisconnected && call.endpoint.task === undefined) {
     const error = new GatewayError('client_closed_request')
     // Disconnecting after the request was sent does not avoid the charge for the prompt.
-    const estimatedUsage = wasSent ? promptUsage(call.estimate, 0) : undefined
-    const ending: CallEnding = { kind: 'abandoned', usage: undefined, estimatedUsage, error }
+    const charged = wasSent ? abandonedUsage(call.estimate, 0, isUnseen) : undefined
+    const ending: CallEnding = { kind: 'abandoned', usage: undefined, estimatedUsage: charged, error }
     return { kind: 'failed', error, candidate, mayHaveBegun, ending }
   }
   const cause = isOverdue
@@ -209,7 +241,11 @@ function failed(
   // If the gateway may not retry, the caller's client must not retry either.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
-  const ending: CallEnding = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error }
+  const billed = last?.failure.billedUsage
+  const isCharged = chargesParts && last?.failure.isPartDone === true
+  const usage = isCharged ? billed : undefined
+  const unbilledUsage = isCharged ? undefined : billed
+  const ending: CallEnding = { kind: 'failed', usage, estimatedUsage: undefined, unbilledUsage, error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
 }
 

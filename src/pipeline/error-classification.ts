@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import type { Usage } from '../core/usage.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { CallOutcome } from '../routing/route-candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
@@ -25,6 +26,15 @@ export interface AttemptFailure {
   readonly outcome: CallOutcome
   /** How long the vendor asks us to wait; undefined: it does not say. */
   readonly retryAfterMs: number | undefined
+  /** What the vendor has reported, and so bills, all the same. */
+  readonly billedUsage?: Usage | undefined
+  /** True where `billedUsage` is that of some calls that were answered, and another one of the same answer failed. */
+  readonly isPartDone?: boolean
+}
+
+/** May a call that was given up after some time still be under way, and be billed, at its vendor? */
+export function mayStillRun({ error, mayHaveBegun }: AttemptFailure): boolean {
+  return error.code === 'upstream_timeout' && mayHaveBegun
 }
 
 /** Classifies a vendor's error. */

@@ -105,8 +105,8 @@ async function run(
   const candidateCall = new CandidateCall(context, candidate)
   let outcome: Awaited<ReturnType<typeof attempt>>
   try {
-    outcome = await attempt(context, candidate.vendor, operation, { isStream: false, scope })
-    if (outcome.kind === 'stream') throw new TypeError('a buffered call became a stream')
+    outcome = await attempt(context, candidate.vendor, operation, { isStream: false, isTask: false, scope })
+    if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
   } catch (fault) {
     candidateCall.ignored()
     throw fault

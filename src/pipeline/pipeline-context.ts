@@ -25,7 +25,7 @@ import type { SettlementRetries } from './settlement-retries.ts'
 export interface Timeouts {
   /** To open a connection. */
   readonly connectMs: number
-  /** From sending a request to the response headers. */
+  /** From sending a request to the response headers of a stream; whole answers have the whole time. */
   readonly firstByteMs: number
   /** Between two pieces of a body. */
   readonly idleMs: number
@@ -39,6 +39,7 @@ export interface RoutingSettings {
   readonly fallback: FallbackPolicy
   /** Undefined: hedging is off. */
   readonly hedge: HedgeOptions | undefined
+  readonly retryAfterTimeout: boolean
 }
 
 /** What a request without a bound of its output is held for, with the defaults filled in. */
@@ -62,6 +63,8 @@ export interface PipelineContext {
   readonly fetchImage: ImageFetcher
   readonly store: GatewayStore
   readonly authenticate: Authenticate
+  /** Are the parts of a split batch charged for that were answered before another one failed? */
+  readonly chargePartialBatches: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
   readonly rateLimiter: RateLimiter

@@ -4,7 +4,7 @@ import type { Usage } from '../core/usage.ts'
 import type { Operation, VendorCall } from '../endpoints/operation.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { quotedCost } from './pricing.ts'
+import { billedUsage, quotedCost } from './pricing.ts'
 import { withRemoteMedia } from './remote-media.ts'
 
 /**
@@ -67,6 +67,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly stream: boolean
   readonly nowMs: number
   readonly costOf: ((usage: Usage) => string | undefined) | undefined
+  readonly billedUsage: NonNullable<VendorCall<Reserved['body']>['billedUsage']>
   readonly header: ((name: string) => string | undefined) | undefined
   readonly conversation: VendorCall<Reserved['body']>['conversation']
 
@@ -81,6 +82,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.stream = call.isStream
     this.nowMs = nowMs
     this.costOf = call.hold === undefined ? undefined : (usage) => quotedCost(call, candidate, usage)
+    this.billedUsage = (reported, outputBytes) => billedUsage(call, candidate, reported, outputBytes)
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
     this.conversation = continued && {
       previousUpstreamId: continued.previous?.upstreamId,

@@ -8,7 +8,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { estimateFor } from './usage-estimate.ts'
+import { chargeableUsage, estimatedUsage, estimateFor } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
 
@@ -113,6 +113,19 @@ export function costAt(
 export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
   const rate = reserved.hold?.rates.find(({ model }) => model === candidate.model.id)
   return rate === undefined ? undefined : charge(rate, usage)
+}
+
+/** What a complete answer is charged for, which is what its caller reads; see `VendorCall.billedUsage`. */
+export function billedUsage(
+  reserved: Reserved,
+  candidate: Candidate,
+  reported: Usage | undefined,
+  outputBytes: number,
+): Usage {
+  const { estimate: hold } = reserved
+  const estimated = estimatedUsage(hold, outputBytes)
+  if (reported === undefined) return estimated
+  return chargeableUsage(reported, { hold, limits: candidate.model.limits, estimated }).usage
 }
 
 /** The cost of reported usage as callers read it, before the call is settled: decimal dollars. */

@@ -1,4 +1,3 @@
-import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
@@ -9,7 +8,8 @@ import type { Candidate, Hold, Reserved } from './call-record.ts'
 import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
-import { fillUsage } from './usage-estimate.ts'
+import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { chargeableUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** What settling needs to know of a call that is over. */
@@ -40,7 +40,7 @@ export async function settle(
   reserved: Reserved,
   input: SettlementInput,
 ): Promise<SettlementResult> {
-  const usage = chargeableUsage(context, reserved, input)
+  const usage = settledUsage(context, reserved, input)
   let charged: bigint | undefined
   try {
     const resolution = await resolveHold(context, reserved, input, usage)
@@ -50,7 +50,11 @@ export async function settle(
     reportFault(context, reserved.requestId, 'settle', error)
     resolveLater(context, reserved, input, { usage, error })
   }
-  await release(context, reserved, (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0))
+  const { unbilledUsage } = input.ending
+  if (unbilledUsage !== undefined && input.candidate !== undefined)
+    emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
+  const used = usage ?? unbilledUsage
+  await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   if (context.onEvent !== undefined) emitEnded(context, reserved, input, usage, charged ?? 0n)
   return { costNanoDollars: charged, usage }
 }
@@ -136,27 +140,25 @@ function emitEnded(
 }
 
 /** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
-function chargeableUsage(
+function settledUsage(
   context: PipelineContext,
   reserved: Reserved,
   { ending, candidate }: SettlementInput,
 ): Usage | undefined {
-  if (ending.usage === undefined || candidate === undefined) return ending.estimatedUsage
-  const { limits } = candidate.model
-  const { usage, implausible } = plausibleUsage(ending.usage, { hold: reserved.estimate, limits })
-  const filled = fillUsage(usage, ending.estimatedUsage ?? {})
-  if (implausible.length > 0 || filled.missing.length > 0) {
-    const { requestId } = reserved
-    const fields = [...implausible, ...filled.missing]
-    emit(context, {
-      type: 'usage-implausible',
-      requestId,
-      vendor: candidate.vendor.id,
-      model: candidate.model.id,
-      fields,
-    })
+  const { usage: reported, estimatedUsage } = ending
+  if (candidate === undefined) return estimatedUsage
+  const told = { requestId: reserved.requestId, vendor: candidate.vendor.id, model: candidate.model.id }
+  if (reported === undefined) {
+    const isMissing = ending.kind === 'completed' && reserved.endpoint.isFree !== true
+    if (isMissing && estimatedUsage !== undefined)
+      emit(context, { type: 'usage-missing', ...told, usage: estimatedUsage })
+    return estimatedUsage
   }
-  return filled.usage
+  const { limits } = candidate.model
+  const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? {} }
+  const { usage, replaced } = chargeableUsage(reported, bounds)
+  if (replaced.length > 0) emit(context, { type: 'usage-implausible', ...told, fields: replaced })
+  return usage
 }
 
 /** Gives what the ledger says; undefined where there was no hold. */

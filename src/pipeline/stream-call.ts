@@ -68,6 +68,7 @@ export class StreamCall implements TransportHandler {
   readonly #following: FollowingCalls | undefined
   #isAborted = false
   #isPaused = false
+  #bytesLeft = Number.POSITIVE_INFINITY
   readonly #encoder: IncrementalEncoder | undefined
   /** True from a read that is processed in steps until the last step is done. */
   #isResting = false
@@ -115,6 +116,11 @@ export class StreamCall implements TransportHandler {
     if (this.#afterWork !== undefined) this.#waitForTurn()
   }
 
+  /** Aborts the call once so many more bytes have come. */
+  readAtMost(byteLength: number): void {
+    this.#bytesLeft = byteLength
+  }
+
   pause(): void {
     this.#isPaused = true
     this.#control?.pause()
@@ -153,6 +159,11 @@ export class StreamCall implements TransportHandler {
       return
     }
     this.#reads.push(chunk)
+    this.#bytesLeft -= chunk.byteLength
+    if (this.#bytesLeft < 0) {
+      this.abort()
+      return
+    }
     if (this.#flushScheduled) return
     this.#flushScheduled = true
     void END_OF_TURN.then(this.#flushTurn)
@@ -171,6 +182,8 @@ export class StreamCall implements TransportHandler {
 
   onFailure(failure: TransportFailure): void {
     this.#flush()
+    // Not a byte of the call has left.
+    if (failure.phase === 'connect') this.transform.withdrawCall?.()
     const end: StreamEnd = { kind: 'transport-failure', failure }
     if (this.#hasWork) this.#afterWork = () => this.#finish(end)
     else this.#finish(end)
@@ -187,9 +200,10 @@ export class StreamCall implements TransportHandler {
 
   /** A response that is not a stream decides how the call opens; for a later call it is the end. */
   #answered(answer: ChunkedAnswer): void {
-    if (this.#resolveOpening === undefined && this.#following !== undefined)
+    if (this.#resolveOpening === undefined && this.#following !== undefined) {
+      this.transform.withdrawCall?.()
       this.#finish({ kind: 'transport-failure', failure: this.#following.refusal(answer) })
-    else this.#open({ kind: 'answer', answer })
+    } else this.#open({ kind: 'answer', answer })
   }
 
   /** False when there is no further call to make. */
@@ -197,6 +211,7 @@ export class StreamCall implements TransportHandler {
     if (this.transform.failure !== undefined) return false
     if (this.transform.hasContent) this.#open({ kind: 'open' })
     if (this.#isAborted) {
+      this.transform.withdrawCall?.()
       this.#finish(ABORTED)
       return true
     }

@@ -6,7 +6,7 @@ import { failureOfTransport, failureOfVendor } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver } from './stream-call.ts'
-import { cutUsage, promptUsage } from './usage-estimate.ts'
+import { abandonedPictures, abandonedUsage, cutUsage, estimatedUsage } from './usage-estimate.ts'
 import type { CallEnding, StreamResponse } from './vendor-response.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
@@ -14,6 +14,10 @@ const COMMENT_AFTER_MS = 15_000
 
 /** Most bytes of a stream that are kept for replay under an Idempotency-Key. */
 const MAX_REPLAY_BYTES = 8 * 1024 * 1024
+
+/** How long a report of usage is awaited for a caller who has left, when the text has ended; and how much is read for it. */
+const USAGE_WAIT_MS = 2_000
+const MAX_USAGE_BYTES = 64 * 1024
 
 /** What a finished stream leaves behind. */
 export interface PumpedStream {
@@ -53,6 +57,7 @@ class StreamPump implements StreamReceiver {
   /** True once bytes or the end came. */
   #hasBegun = false
   #sinkFault: GatewayError | undefined
+  #awaitsUsage = false
 
   constructor(
     context: PipelineContext,
@@ -83,7 +88,11 @@ class StreamPump implements StreamReceiver {
   onBytes(bytes: Uint8Array | string): void {
     this.#record(bytes)
     const { caller, sink } = this.#reserved
-    if (caller.isDisconnected) return
+    if (caller.isDisconnected) {
+      // Another text has begun, for which nobody waits.
+      if (this.#awaitsUsage && this.#response.call.transform.hasTextEnded !== true) this.#reserved.calls.abort()
+      return
+    }
     this.#lastWriteMs = this.#context.clock.now()
     this.#hasBegun = true
     if (this.#sinkFault !== undefined) return
@@ -136,26 +145,40 @@ class StreamPump implements StreamReceiver {
   #endingOf(end: StreamEnd): CallEnding {
     const { transform } = this.#response.call
     const { estimate } = this.#reserved
-    const estimatedUsage = promptUsage(estimate, transform.outputTokensSeen)
+    const { usage: reported, outputBytesSeen } = transform
+    const seen = estimatedUsage(estimate, outputBytesSeen)
     if (transform.isComplete && transform.failure === undefined) {
       if (transform.isRefusal === true)
         return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
-      return { kind: 'completed', usage: transform.usage, estimatedUsage, error: undefined }
+      return { kind: 'completed', usage: reported, estimatedUsage: seen, error: undefined }
     }
-    const usage =
-      transform.usage === undefined ? undefined : cutUsage(estimate, transform.usage, transform.outputTokensSeen)
+    const made = { usage: reported && cutUsage(reported, seen), estimatedUsage: seen }
     // Paid job failed before any content: do not charge.
     const isBare = this.#reserved.endpoint.isPaidJob === true && !transform.hasContent
-    const came = isBare ? NOTHING_CAME : { usage, estimatedUsage }
+    const came = isBare ? { ...NOTHING_CAME, unbilledUsage: reported } : made
     if (transform.failure !== undefined) {
       return { kind: 'failed', ...came, error: failureOfVendor(transform.failure).error }
     }
-    if (this.#reserved.caller.isDisconnected) {
-      return { kind: 'abandoned', usage, estimatedUsage, error: new GatewayError('client_closed_request') }
-    }
-    if (this.#sinkFault !== undefined) return { kind: 'failed', usage, estimatedUsage, error: this.#sinkFault }
+    if (this.#reserved.caller.isDisconnected) return this.#abandonedEnding()
+    if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
     const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
     return { kind: 'failed', ...came, error }
+  }
+
+  #abandonedEnding(): CallEnding {
+    const { estimate } = this.#reserved
+    const { usage: reported, outputBytesSeen } = this.#response.call.transform
+    const seen = abandonedUsage(estimate, outputBytesSeen, this.#isUnseen)
+    const error = new GatewayError('client_closed_request')
+    if (reported === undefined) return { kind: 'abandoned', usage: undefined, estimatedUsage: seen, error }
+    const usage = estimate.images === undefined ? cutUsage(reported, seen) : abandonedPictures(estimate, reported)
+    return { kind: 'abandoned', usage, estimatedUsage: seen, error }
+  }
+
+  /** Has the model used tokens that neither its text nor a report tells so far? */
+  get #isUnseen(): boolean {
+    const { transform } = this.#response.call
+    return this.#response.reasonsUnseen && !(transform.hasRunningUsage === true && transform.usage !== undefined)
   }
 
   #sendHead(): void {
@@ -167,7 +190,16 @@ class StreamPump implements StreamReceiver {
 
   #abandon(): void {
     const { calls, endpoint } = this.#reserved
-    calls.abandon(this.#context.disconnects, endpoint.id, this.#context.clock)
+    const { disconnects, clock } = this.#context
+    const { call } = this.#response
+    const isUnseen = this.#isUnseen
+    if (calls.isReadOn) call.resume()
+    else if (disconnects.drains({ endpointId: endpoint.id, isUnseen }) || call.transform.hasTextEnded !== true)
+      calls.abandon(disconnects, { endpointId: endpoint.id, isUnseen }, clock)
+    else if (calls.awaitUsage(disconnects, USAGE_WAIT_MS, clock)) {
+      this.#awaitsUsage = true
+      call.readAtMost(MAX_USAGE_BYTES)
+    } else calls.abort()
     // The sink will never drain again; a call that is drained must not wait for it.
     this.#response.call.resume()
   }

@@ -1,6 +1,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
+import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
 import type { Usage, UsageField } from '../core/usage.ts'
-import { estimateTokens } from '../endpoints/token-estimate.ts'
+import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Parsed } from './call-record.ts'
@@ -47,29 +48,37 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
 }
 
 /**
- * What an answer that was cut is charged for when the vendor reported nothing: the prompt, and the output seen. Pictures and
- * speech are charged as they were held for: the vendor makes them whether anybody waits or not.
+ * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
+ * rule for whole answers, streams, and streams that were cut. Pictures and speech are charged as they were held for: the
+ * vendor makes them whether anybody waits or not.
+ * @param outputBytes Bytes of text that the vendor generated.
  */
-export function promptUsage(estimate: Usage, outputTokensSeen: number): Usage {
+export function estimatedUsage(estimate: Usage, outputBytes: number): Usage {
   if (isMedia(estimate)) return estimate
+  const outputTokens = estimateGeneratedTokens(outputBytes)
   return {
     inputTokens: estimate.inputTokens ?? 0,
-    outputTokens: Math.min(outputTokensSeen, estimate.outputTokens ?? outputTokensSeen),
+    outputTokens: Math.min(outputTokens, estimate.outputTokens ?? outputTokens),
   }
 }
 
-/** What a whole answer without reported usage is charged for: the prompt, and its own size, within the estimate. */
-export function outputBound(estimate: Usage, byteLength: number): Usage {
-  return promptUsage(estimate, estimateTokens(byteLength))
+/**
+ * What a call is charged for that its caller left before usage came. Reasoning that nobody sees and nobody reported is charged
+ * as it was held for, since the vendor bills it.
+ */
+export function abandonedUsage(estimate: Usage, outputBytes: number, reasonsUnseen: boolean): Usage {
+  const seen = estimatedUsage(estimate, outputBytes)
+  if (!reasonsUnseen || estimate.outputTokens === undefined) return seen
+  return { ...seen, outputTokens: estimate.outputTokens }
 }
 
 /**
  * What an answer that was cut is charged for: what the vendor has reported so far, with at least the output seen. Vendors
  * report usage in pieces during a stream, and the last piece of a cut one is missing.
+ * @param seen What would be charged for without a report.
  */
-export function cutUsage(estimate: Usage, reported: Usage, outputTokensSeen: number): Usage {
-  const seen = promptUsage(estimate, outputTokensSeen)
-  if (isMedia(estimate)) return { ...seen, ...reported }
+export function cutUsage(reported: Usage, seen: Usage): Usage {
+  if (isMedia(seen)) return { ...seen, ...reported }
   return {
     ...reported,
     inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
@@ -77,12 +86,53 @@ export function cutUsage(estimate: Usage, reported: Usage, outputTokensSeen: num
   }
 }
 
+/**
+ * What pictures are charged for that their caller left: those that came, as reported, and the rest as held for, because the
+ * vendor makes them whether anybody waits or not.
+ */
+export function abandonedPictures(estimate: Usage, reported: Usage): Usage {
+  const wanted = estimate.images ?? 0
+  const left = wanted - (reported.images ?? 0)
+  if (left <= 0) return reported
+  const usage: { -readonly [Field in UsageField]?: number } = { ...reported }
+  for (const field in estimate) {
+    const name = field as UsageField
+    usage[name] = (reported[name] ?? 0) + Math.ceil(((estimate[name] ?? 0) * left) / wanted)
+  }
+  return usage
+}
+
 function isMedia(estimate: Usage): boolean {
   return estimate.images !== undefined || estimate.characters !== undefined
 }
 
+/** Usage that can be charged for, and what was wrong with the report. */
+export interface ChargeableUsage {
+  readonly usage: Usage
+  /** Names of the counts that were missing or implausible, and were estimated instead. */
+  readonly replaced: readonly string[]
+}
+
+/**
+ * Makes a vendor's report chargeable: implausible counts are replaced, and missing ones filled by `estimated`. The caller reads
+ * the same usage.
+ */
+export function chargeableUsage(
+  reported: Usage,
+  {
+    hold,
+    limits,
+    estimated,
+  }: { readonly hold: Usage; readonly limits: CatalogModel['limits']; readonly estimated: Usage },
+): ChargeableUsage {
+  const { usage, implausible } = plausibleUsage(reported, { hold, limits })
+  const filled = fillUsage(usage, estimated)
+  const replaced = filled.missing.length === 0 ? implausible : [...implausible, ...filled.missing]
+  return { usage: filled.usage, replaced }
+}
+
 /** A report with its gaps filled, and the names of the fields that were missing in it. */
-export interface FilledUsage {
+interface FilledUsage {
   readonly usage: Usage
   readonly missing: readonly UsageField[]
 }
@@ -91,7 +141,7 @@ export interface FilledUsage {
  * Fills what a vendor's report leaves out of the fields that were held for: a report without a count, or with a count that
  * is no number, must not make a call free.
  */
-export function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
+function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
   let missing: UsageField[] | undefined
   for (const field in estimated) {
     const name = field as UsageField

@@ -16,6 +16,8 @@ export interface CallEnding {
    * is charged.
    */
   readonly estimatedUsage: Usage | undefined
+  /** What a vendor billed of a call that is not charged for; it counts against the token limit. */
+  readonly unbilledUsage?: Usage | undefined
   readonly error: GatewayError | undefined
 }
 
@@ -34,14 +36,22 @@ export class StreamResponse {
   readonly call: StreamCall
   readonly candidate: Candidate
   readonly dropped: readonly string[]
+  /** See `Operation.reasonsUnseen`. */
+  readonly reasonsUnseen: boolean
   readonly #candidateCall: CandidateCall
   /** Aborts the vendor call at the request's total timeout. */
   readonly #deadline: Timer
 
-  constructor(call: StreamCall, candidateCall: CandidateCall, dropped: readonly string[], deadline: Timer) {
+  constructor(
+    call: StreamCall,
+    candidateCall: CandidateCall,
+    facts: { readonly dropped: readonly string[]; readonly reasonsUnseen: boolean },
+    deadline: Timer,
+  ) {
     this.call = call
     this.candidate = candidateCall.candidate
-    this.dropped = dropped
+    this.dropped = facts.dropped
+    this.reasonsUnseen = facts.reasonsUnseen
     this.#candidateCall = candidateCall
     this.#deadline = deadline
   }

@@ -31,6 +31,12 @@ export interface RoutingOptions {
    * cancelled. For JSON responses of chat and embeddings. Counts as a retry. Default: off.
    */
   readonly hedge?: HedgeOptions
+  /**
+   * Gives a whole answer up when it has not begun within `timeouts.firstByteMs`, and asks for it elsewhere. The first call may
+   * go on at its vendor and be billed, for which nobody is charged. Default false: a whole answer has the whole time, and nobody
+   * else is asked after a time-out.
+   */
+  readonly retryAfterTimeout?: boolean
 }
 
 /** Routing choices of a host for requests in its own process. Callers over HTTP have none. */

@@ -69,6 +69,37 @@ export function closingQuote(bytes: Buffer, openQuote: number, end: number): num
   return -1
 }
 
+const LETTER_D = 0x64
+const LETTER_U = 0x75
+const DIGIT_0 = 0x30
+const DIGIT_8 = 0x38
+const LOWER_CASE = 0x20
+const UNICODE_ESCAPE_BYTES = 6
+
+/** Bytes of UTF-8 that the inside of a JSON string, `bytes[start, end)`, stands for. */
+export function decodedByteLength(bytes: Buffer, start: number, end: number): number {
+  let length = end - start
+  for (let position = start; position < end; position++) {
+    if (bytes[position] !== BACKSLASH) continue
+    if (bytes[position + 1] === LETTER_U) {
+      length -= UNICODE_ESCAPE_BYTES - escapedBytes(bytes, position + 2)
+      position += UNICODE_ESCAPE_BYTES - 1
+    } else {
+      length -= 1
+      position += 1
+    }
+  }
+  return length
+}
+
+/** Bytes of UTF-8 for the code unit whose four digits stand at `position`; half of four for each half of a pair. */
+function escapedBytes(bytes: Buffer, position: number): number {
+  const first = bytes[position]! | LOWER_CASE
+  const second = bytes[position + 1]!
+  if (first === DIGIT_0 && second < DIGIT_8) return second === DIGIT_0 && bytes[position + 2]! < DIGIT_8 ? 1 : 2
+  return first === LETTER_D && second >= DIGIT_8 ? 2 : 3
+}
+
 /**
  * Walks JSON text in one or many chunks, without joining, parsing or copying it. Linear; a native search skips long
  * strings. It validates only what it needs: it may accept invalid JSON, but never reads past the end.

@@ -130,7 +130,7 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
       SIGNALBOX_API_KEYS: KEY,
       SIGNALBOX_MODELS: models,
       SIGNALBOX_LIMITS: 'rpm=2',
-      SIGNALBOX_TIMEOUTS: 'first_byte=50ms',
+      SIGNALBOX_TIMEOUTS: 'total=300ms',
     })
 
     const answers = [

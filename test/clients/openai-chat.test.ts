@@ -7,7 +7,7 @@ import { OPENAI_VERSIONS, type OpenAIClient, openaiClient } from './support/open
 let started: StartedGateway
 
 beforeAll(async () => {
-  started = await startGateway()
+  started = await startGateway({ disconnect: 'cancel' })
 })
 afterAll(() => started.close())
 

@@ -31,9 +31,9 @@ describe.each(MODELS)('a caller of %s who leaves', (model) => {
     expect(started.events.filter((event) => event.type === 'request-ended')).toHaveLength(1)
   })
 
-  test('while the vendor still thinks pays for the prompt, once', async () => {
-    started = await startGateway()
-    const caller = rawPost(started.url, CHAT, chatBody(model, '[[fault:hang]] a prompt'))
+  test('while the vendor still thinks pays for the prompt, and for reasoning that nobody sees as it was held, once', async () => {
+    started = await startGateway({ disconnect: 'cancel' })
+    const caller = rawPost(started.url, CHAT, chatBody(model, '[[fault:hang]] a prompt', { max_tokens: 50 }))
     await started.sandbox.nextRequest()
     const ending = started.nextEnded()
     caller.leave()
@@ -42,7 +42,7 @@ describe.each(MODELS)('a caller of %s who leaves', (model) => {
 
     expect(ended.ending).toBe('abandoned')
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
-    expect(ended.usage?.outputTokens).toBe(0)
+    expect(ended.usage?.outputTokens).toBe(model === 'gmn-2.5-flash' ? 50 : 0)
     expect((await started.account()).held).toBe(0n)
   })
 })
@@ -108,8 +108,14 @@ test('a vendor that goes silent in the middle of a stream is given up after the 
   expect((await started.account()).held).toBe(0n)
 })
 
-test('a vendor that never answers is given up after the first-byte time-out, with 504 and without a charge', async () => {
-  started = await startGateway({ timeouts: { firstByteMs: 300 } })
+test.each([
+  ['after the whole time', { timeouts: { totalMs: 300 } }],
+  [
+    'after the first-byte time-out where the host has it so',
+    { timeouts: { firstByteMs: 300 }, routing: { retryAfterTimeout: true } },
+  ],
+])('a vendor that never answers is given up %s, with 504 and without a charge', async (_when, options) => {
+  started = await startGateway(options)
   const response = await started.post(CHAT, chatBody('chat-relayed', '[[fault:hang]] hello'))
   const body = await response.json()
 

@@ -28,7 +28,7 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %
   })
 
   test('before the answer pays for the prompt, once', async () => {
-    started = await startGateway()
+    started = await startGateway({ disconnect: 'cancel' })
     const caller = rawPost(started.url, PATH, messagesBody(model, '[[fault:hang]] a prompt'))
     await started.sandbox.nextRequest()
     const ending = started.nextEnded()

@@ -60,7 +60,7 @@ describe('the hold of a request ends exactly once, and its place is given back',
     started = await startGateway({
       store,
       limits: { concurrency: 1, requestsPerMinute: 1000, tokensPerMinute: 1_000_000 },
-      timeouts: { firstByteMs: 200, idleMs: 200 },
+      timeouts: { idleMs: 200, totalMs: 400 },
     })
     await started.post(CHAT, chatBody('chat-relayed', text, { stream })).then((response) => response.text())
     const after = await started.post(CHAT, chatBody('chat-relayed', 'is there a place for me?'))

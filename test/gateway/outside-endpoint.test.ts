@@ -55,7 +55,7 @@ class RankStream implements StreamTransform {
   isComplete = false
   readonly atBoundary = true
   readonly failure = undefined
-  readonly outputTokensSeen = 0
+  readonly outputBytesSeen = 0
   usage: { inputTokens: number } | undefined
 
   push(chunk: Uint8Array): Uint8Array {

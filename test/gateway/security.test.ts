@@ -122,6 +122,7 @@ describe('keys and prompts stay where they belong', () => {
     started = await startGateway({
       logger: recordingLogger(logged),
       timeouts: { firstByteMs: 150, idleMs: 150 },
+      routing: { retryAfterTimeout: true },
       store: {
         ...store,
         ledger: {

@@ -45,6 +45,7 @@ async function expectChargedOnce(characters: number): Promise<void> {
 const SOUND = drawSound('Hello. ')
 const WHOLE = speaks(soundEvent(SOUND), soundEvent(new Uint8Array(), 'stop'))
 const TWO_PARTS = `${'a'.repeat(400)}. ${'b'.repeat(400)}.`
+const FIRST_PART = 401
 
 describe.each(['mp3', 'wav'])('a vendor that fails in the middle of %s', (format) => {
   test.each(['reset-mid-stream=9', 'end-early=9', 'error-event=9', 'no-done'])(
@@ -107,7 +108,7 @@ describe('a caller who leaves', () => {
     await expectChargedOnce(input.length)
   })
 
-  test('between two parts has no further part made', async () => {
+  test('between two parts has no further part made, and pays for the first (803 characters before, now 401)', async () => {
     let left = (): void => {}
     const hasLeft = new Promise<void>((resolve) => {
       left = resolve
@@ -125,7 +126,7 @@ describe('a caller who leaves', () => {
 
     expect((await ending).ending).toBe('abandoned')
     expect(vendor?.texts).toHaveLength(1)
-    await expectChargedOnce(TWO_PARTS.length)
+    await expectChargedOnce(FIRST_PART)
   })
 
   test('under the policy drain has the text spoken to its end', async () => {
@@ -142,31 +143,63 @@ describe('a caller who leaves', () => {
 })
 
 describe('a later part that fails', () => {
-  test.each<[string, SpeakAnswer, string]>([
+  test.each<[string, SpeakAnswer, string, number]>([
     [
       'is refused for its rate',
       answersJson(429, { code: 'Throttling.RateQuota', message: 'slow' }),
       'upstream_unavailable',
+      FIRST_PART,
     ],
-    ['is refused for the account', answersJson(400, { code: 'Arrearage', message: 'pay' }), 'upstream_unavailable'],
+    [
+      'is refused for the account',
+      answersJson(400, { code: 'Arrearage', message: 'pay' }),
+      'upstream_unavailable',
+      FIRST_PART,
+    ],
     [
       'is refused for its text',
       answersJson(400, { code: 'DataInspectionFailed', message: 'no' }),
       'upstream_unavailable',
+      FIRST_PART,
     ],
-    ['is a redirect', answersJson(307, {}), 'upstream_invalid_response'],
-    ['is JSON with a link', answersJson(200, { output: { audio: { url: 'http://x' } } }), 'upstream_invalid_response'],
-    ['breaks', breaksAfter(soundEvent(SOUND)), 'upstream_unavailable'],
-    ['ends early', speaks(soundEvent(SOUND)), 'upstream_invalid_response'],
-    ['holds an error', speaks('event:error\ndata:{"code":"InternalError","message":"x"}\n\n'), 'upstream_unavailable'],
-  ])('because it %s ends the answer with a cut, and nothing is asked again', async (_name, second, code) => {
-    await startBefore(WHOLE, second)
-    const answer = await started.post(SPEECH, speech(TWO_PARTS, { response_format: 'wav' }))
+    ['is a redirect', answersJson(307, {}), 'upstream_invalid_response', FIRST_PART],
+    [
+      'is JSON with a link',
+      answersJson(200, { output: { audio: { url: 'http://x' } } }),
+      'upstream_invalid_response',
+      FIRST_PART,
+    ],
+    ['breaks', breaksAfter(soundEvent(SOUND)), 'upstream_unavailable', 2 * FIRST_PART],
+    ['ends early', speaks(soundEvent(SOUND)), 'upstream_invalid_response', 2 * FIRST_PART],
+    [
+      'holds an error',
+      speaks('event:error\ndata:{"code":"InternalError","message":"x"}\n\n'),
+      'upstream_unavailable',
+      2 * FIRST_PART,
+    ],
+  ])(
+    'because it %s ends the answer with a cut, nothing is asked again, and what was sent is charged',
+    async (_name, second, code, characters) => {
+      await startBefore(WHOLE, second)
+      const answer = await started.post(SPEECH, speech(TWO_PARTS, { response_format: 'wav' }))
+
+      await expect(answer.arrayBuffer()).rejects.toThrow()
+      expect(await started.ended(answer)).toMatchObject({ ending: 'failed', code })
+      expect(vendor?.texts).toHaveLength(2)
+      await expectChargedOnce(characters)
+    },
+  )
+
+  test('in part 2 of 16 leaves the other 14 uncharged (6,431 characters before, now 802)', async () => {
+    const input = Array.from({ length: 16 }, () => `${'a'.repeat(400)}.`).join(' ')
+    await startBefore(WHOLE, breaksAfter(soundEvent(SOUND)))
+    const answer = await started.post(SPEECH, speech(input, { response_format: 'wav' }))
 
     await expect(answer.arrayBuffer()).rejects.toThrow()
-    expect(await started.ended(answer)).toMatchObject({ ending: 'failed', code })
+    await started.ended(answer)
+    expect(input).toHaveLength(6_431)
     expect(vendor?.texts).toHaveLength(2)
-    await expectChargedOnce(TWO_PARTS.length)
+    await expectChargedOnce(2 * FIRST_PART)
   })
 
   test('is not asked for when the part before it was cut', async () => {

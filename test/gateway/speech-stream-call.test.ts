@@ -28,7 +28,7 @@ class PassingStream implements StreamTransform {
   failure: VendorFailure | undefined
   readonly atBoundary = true
   readonly usage = undefined
-  readonly outputTokensSeen = 0
+  readonly outputBytesSeen = 0
   readonly bodies: number[] = []
   #kept = ''
   #isKeeping: boolean

@@ -1,5 +1,7 @@
+import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { SSE_DONE } from '../../wire/sse.ts'
+import type { VendorCall } from '../operation.ts'
 import { chatUsage, type FinishReason } from './chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
@@ -13,20 +15,26 @@ import { TranslatedStream } from './translated-stream.ts'
 export class ChatChunkWriter implements ChatStreamWriter {
   /** True once a caller would keep something of what was written. */
   hasContent = false
-  /** Pieces of output seen; a lower bound of the output tokens. */
-  outputTokensSeen = 0
+  /** Bytes of text, reasoning and arguments of tool calls so far. */
+  outputBytesSeen = 0
   readonly #createdSeconds: number
   readonly #modelJson: string
   #head = ''
   #text = ''
   readonly #openChoices = new Set<number>()
+  #finishedChoices = 0
 
   constructor(options: { readonly model: string; readonly createdSeconds: number }) {
     this.#createdSeconds = options.createdSeconds
     this.#modelJson = JSON.stringify(options.model)
   }
 
-  /** Returns the text written since the last call; empty if there is none. */
+  /** True once every choice that has begun is finished. */
+  get hasTextEnded(): boolean {
+    return this.#finishedChoices > 0 && this.#finishedChoices >= this.#openChoices.size
+  }
+
+  /** Gives what was written since the last call; empty when nothing was. */
   take(): string {
     const text = this.#text
     this.#text = ''
@@ -39,15 +47,15 @@ export class ChatChunkWriter implements ChatStreamWriter {
   }
 
   text(text: string, choice = 0): void {
-    if (text !== '') this.#content(choice, `{"content":${JSON.stringify(text)}}`)
+    if (text !== '') this.#content(choice, text, `{"content":${JSON.stringify(text)}}`)
   }
 
   refusal(text: string, choice = 0): void {
-    if (text !== '') this.#content(choice, `{"refusal":${JSON.stringify(text)}}`)
+    if (text !== '') this.#content(choice, text, `{"refusal":${JSON.stringify(text)}}`)
   }
 
   reasoning(text: string, choice = 0): void {
-    if (text !== '') this.#content(choice, `{"reasoning_content":${JSON.stringify(text)}}`)
+    if (text !== '') this.#content(choice, text, `{"reasoning_content":${JSON.stringify(text)}}`)
   }
 
   thinkingBlock(block: ThinkingBlock, choice = 0): void {
@@ -62,17 +70,23 @@ export class ChatChunkWriter implements ChatStreamWriter {
     const extra = call.extra === undefined ? '' : `,"extra_content":${JSON.stringify(call.extra)}`
     this.#content(
       choice,
+      call.name,
       `{"tool_calls":[{"index":${call.index},"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":""}${extra}}]}`,
     )
   }
 
   toolCallArguments(index: number, json: string, choice = 0): void {
     if (json !== '')
-      this.#content(choice, `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(json)}}}]}`)
+      this.#content(
+        choice,
+        json,
+        `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(json)}}}]}`,
+      )
   }
 
   finish(reason: FinishReason, choice = 0): void {
     this.#open(choice)
+    this.#finishedChoices += 1
     this.hasContent = true
     this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"}]}\n\n`
   }
@@ -86,9 +100,9 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#text += SSE_DONE
   }
 
-  #content(choice: number, deltaJson: string): void {
+  #content(choice: number, text: string, deltaJson: string): void {
     this.hasContent = true
-    this.outputTokensSeen += 1
+    this.outputBytesSeen += Buffer.byteLength(text)
     this.#delta(choice, deltaJson)
   }
 
@@ -110,6 +124,7 @@ export class TranslatedChatStream extends TranslatedStream {
   readonly #chunks: ChatChunkWriter
   readonly #includeUsage: boolean
   readonly #costOf: ((usage: Usage) => string | undefined) | undefined
+  readonly #billedUsage: VendorCall<object>['billedUsage']
 
   constructor(options: {
     readonly decoder: ChatStreamDecoder
@@ -117,11 +132,13 @@ export class TranslatedChatStream extends TranslatedStream {
     readonly includeUsage: boolean
     /** What so much usage costs, in decimal dollars. */
     readonly costOf?: ((usage: Usage) => string | undefined) | undefined
+    readonly billedUsage?: VendorCall<object>['billedUsage']
   }) {
     super(options.decoder, options.writer)
     this.#chunks = options.writer
     this.#includeUsage = options.includeUsage
     this.#costOf = options.costOf
+    this.#billedUsage = options.billedUsage
   }
 
   protected override take(): string {
@@ -129,7 +146,12 @@ export class TranslatedChatStream extends TranslatedStream {
   }
 
   protected override finish(): void {
-    const usage = this.#includeUsage ? this.decoder.usage : undefined
+    const usage = this.#includeUsage ? this.#usage() : undefined
     this.#chunks.done(usage, usage === undefined ? undefined : this.#costOf?.(usage))
+  }
+
+  #usage(): Usage | undefined {
+    const reported = this.decoder.usage
+    return this.#billedUsage === undefined ? reported : this.#billedUsage(reported, this.outputBytesSeen)
   }
 }

@@ -1,10 +1,10 @@
-import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../../catalog/model.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
+  jsonBody,
   type Operation,
   type PassThrough,
   passThrough,
@@ -14,9 +14,10 @@ import {
 } from '../operation.ts'
 import type { StreamTransform } from '../stream-transform.ts'
 import { ChatChunkWriter, TranslatedChatStream } from './chat-chunk-writer.ts'
-import type { ChatCompletion } from './chat-completion.ts'
+import { type ChatCompletion, chatUsage } from './chat-completion.ts'
 import type { ChatRequest } from './chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
+import { completionTextBytes } from './chat-text-bytes.ts'
 
 /** Chat at one vendor. All functions are pure: no I/O, clock, environment or logger. */
 export interface ChatOperation {
@@ -34,7 +35,9 @@ export interface ChatOperation {
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
   /** Present where the vendor speaks the dialect itself. */
   readonly passThrough?: PassThrough<ChatRequest>
-  /** Billing fields of surcharges that never reach the vendor, because the translation drops their request fields. */
+  /** Does the model reason without showing it for this call? Absent: no. */
+  reasonsUnseen?(call: VendorCall<ChatRequest>): boolean
+  /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */
   readonly leavesOut?: ReadonlySet<string>
   /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
   takesImageUrls?(model: CatalogModel): boolean
@@ -52,13 +55,20 @@ export function createChatOperation(chat: ChatOperation, call: VendorCall<ChatRe
   return new TranslatedChat([wire], chat, call)
 }
 
+/** What the model's row declares counts; else the vendor knows. */
+export function reasonsUnseen(chat: ChatOperation, call: VendorCall<ChatRequest>): boolean {
+  return call.model.reasonsUnseen ?? chat.reasonsUnseen?.(call) ?? false
+}
+
 class TranslatedChat implements Operation {
   readonly requests: readonly WireRequest[]
+  readonly reasonsUnseen: boolean
   readonly #chat: ChatOperation
   readonly #call: VendorCall<ChatRequest>
 
   constructor(requests: readonly WireRequest[], chat: ChatOperation, call: VendorCall<ChatRequest>) {
     this.requests = requests
+    this.reasonsUnseen = reasonsUnseen(chat, call)
     this.#chat = chat
     this.#call = call
   }
@@ -66,7 +76,11 @@ class TranslatedChat implements Operation {
   whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
     if (answer === undefined) return undefined
     const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, this.#call)
-    return read && { chunks: [Buffer.from(JSON.stringify(read.completion))], usage: read.usage }
+    if (read === undefined) return undefined
+    const { completion, usage } = read
+    const outputBytes = completionTextBytes(completion)
+    if (this.#call.billedUsage !== undefined) completion.usage = chatUsage(this.#call.billedUsage(usage, outputBytes))
+    return jsonBody(completion, usage, outputBytes)
   }
 
   stream(): StreamTransform {
@@ -77,6 +91,7 @@ class TranslatedChat implements Operation {
       writer,
       includeUsage: call.request.stream_options?.include_usage === true,
       costOf: call.costOf,
+      billedUsage: call.billedUsage,
     })
   }
 }

@@ -40,4 +40,6 @@ export interface ChatStreamDecoder {
   readonly failure: VendorFailure | undefined
   /** The vendor's final usage. */
   readonly usage: Usage | undefined
+  /** True where the vendor reports usage with every event, unseen reasoning included. Absent: it reports at the end. */
+  readonly hasRunningUsage?: boolean
 }

@@ -7,8 +7,9 @@ import type { ChatStreamDecoder } from './chat-stream-writer.ts'
 interface StreamText {
   /** True once something was written that a caller would keep. */
   readonly hasContent: boolean
-  /** A lower bound of the output tokens written. */
-  readonly outputTokensSeen: number
+  /** As of {@link StreamTransform}. */
+  readonly outputBytesSeen: number
+  readonly hasTextEnded: boolean
 }
 
 /** Joins a vendor's chat decoder and a writer of events in a dialect into a stream of bytes for the caller. */
@@ -64,8 +65,16 @@ export abstract class TranslatedStream implements StreamTransform {
     return this.decoder.usage
   }
 
-  get outputTokensSeen(): number {
-    return this.#writer.outputTokensSeen
+  get outputBytesSeen(): number {
+    return this.#writer.outputBytesSeen
+  }
+
+  get hasTextEnded(): boolean {
+    return this.#writer.hasTextEnded
+  }
+
+  get hasRunningUsage(): boolean {
+    return this.decoder.hasRunningUsage === true
   }
 
   /** Undefined: the body has ended. */

@@ -68,6 +68,7 @@ export function createEmbeddingsOperation(
   return {
     requests: calls.map((part) => operation.toWire(part)),
     whole: (answers) => combine(operation, calls, answers, call, plan.truncateTo),
+    partialUsage: (answers) => partialUsage(operation, calls, answers),
     stream: neverStreams,
   }
 }
@@ -107,7 +108,7 @@ function combine(
   }
   const encoding = call.request.encoding_format ?? 'float'
   const usage = sumUsage(results)
-  const tokens = usage?.inputTokens ?? estimatedTokens(call.request.input)
+  const tokens = (call.billedUsage?.(usage, 0) ?? usage)?.inputTokens ?? estimatedTokens(call.request.input)
   const body = {
     object: 'list',
     model: call.publicModel,
@@ -121,6 +122,22 @@ function combine(
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   }
   return jsonBody(body, usage)
+}
+
+/** What the batches that were answered used; those without a report are estimated. Undefined when none was answered. */
+function partialUsage(
+  operation: EmbeddingsOperation,
+  parts: readonly VendorCall<EmbeddingsRequest>[],
+  answers: readonly (ChunkedAnswer | undefined)[],
+): Usage | undefined {
+  let inputTokens: number | undefined
+  for (const [index, part] of parts.entries()) {
+    const answer = answers[index]
+    if (answer === undefined) continue
+    const result = operation.fromWire({ ...answer, body: joinChunks(answer.chunks) }, part)
+    inputTokens = (inputTokens ?? 0) + (result?.usage?.inputTokens ?? estimatedTokens(part.request.input))
+  }
+  return inputTokens === undefined ? undefined : { inputTokens }
 }
 
 /** Callers read a count even where the vendor gave none: an estimate from the text. */

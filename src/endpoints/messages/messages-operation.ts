@@ -1,6 +1,7 @@
 import { joinChunks } from '../../wire/join-chunks.ts'
-import type { ChatOffer, ChatOperation } from '../chat/chat-operation.ts'
+import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
+import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -96,6 +97,7 @@ function asCalled(call: VendorCall<MessagesRequest>): VendorCall<MessagesRequest
 
 class TranslatedMessages implements Operation {
   readonly requests: readonly WireRequest[]
+  readonly reasonsUnseen: boolean
   readonly #chat: ChatOperation
   readonly #chatCall: VendorCall<ChatRequest>
   readonly #facts: MessageFacts
@@ -106,18 +108,25 @@ class TranslatedMessages implements Operation {
     this.requests = [{ ...wire, dropped: droppedByTranslation(dropped, wire.dropped) }]
     this.#chat = chat
     this.#chatCall = chatCall
+    this.reasonsUnseen = reasonsUnseen(chat, chatCall)
     this.#facts = { model: call.publicModel, nowMs: call.nowMs, showsThinking: showsThinking(call.request) }
   }
 
   whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
     if (answer === undefined) return undefined
     const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, this.#chatCall)
-    return read && jsonBody(messageFromCompletion(read.completion, read.usage, this.#facts), read.usage)
+    if (read === undefined) return undefined
+    const { completion, usage } = read
+    const outputBytes = completionTextBytes(completion)
+    const { billedUsage } = this.#chatCall
+    const billed = billedUsage === undefined ? usage : billedUsage(usage, outputBytes)
+    return jsonBody(messageFromCompletion(completion, billed, this.#facts), usage, outputBytes)
   }
 
   stream(): StreamTransform {
     const writer = new MessagesStreamWriter(this.#facts)
-    return new TranslatedMessagesStream(this.#chat.decoder(this.#chatCall, writer), writer)
+    const decoder = this.#chat.decoder(this.#chatCall, writer)
+    return new TranslatedMessagesStream(decoder, writer, this.#chatCall.billedUsage)
   }
 }
 

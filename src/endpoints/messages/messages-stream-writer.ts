@@ -1,9 +1,11 @@
+import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { FinishReason } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
 import { TranslatedStream } from '../chat/translated-stream.ts'
+import type { VendorCall } from '../operation.ts'
 import { BlockSequence } from './block-sequence.ts'
 import { carriedSignature } from './carried-state.ts'
 import { type MessageFacts, messageId, messageUsage, stopReason } from './message-from-completion.ts'
@@ -15,8 +17,8 @@ import { type MessageFacts, messageId, messageUsage, stopReason } from './messag
 export class MessagesStreamWriter implements ChatStreamWriter {
   /** True once a caller would keep something of what was written. */
   hasContent = false
-  /** Pieces of output so far: a lower bound of the output tokens. */
-  outputTokensSeen = 0
+  /** Bytes of text, reasoning and arguments of tool calls so far, those that are not shown included. */
+  outputBytesSeen = 0
   readonly #facts: MessageFacts
   readonly #blocks: BlockSequence
   #vendorId: string | undefined
@@ -29,13 +31,19 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     this.#blocks = new BlockSequence((type, members) => this.#event(type, members))
   }
 
-  /** The text written since the last call; empty if there is none. The first event holds the usage known by then. */
-  take(usage: Usage | undefined): string {
+  /** True once the answer has its finish. */
+  get hasTextEnded(): boolean {
+    return this.#finish !== undefined
+  }
+
+  /** What was written since the last call; empty for nothing. The first event holds the usage known by then. */
+  take(usage: Usage | undefined, billedUsage?: VendorCall<object>['billedUsage']): string {
     const text = this.#text
     this.#text = ''
     if (this.#hasBegun || this.#vendorId === undefined) return text
     this.#hasBegun = true
-    return this.#messageStart(this.#vendorId, usage) + text
+    const known = usage === undefined || billedUsage === undefined ? usage : billedUsage(usage, 0)
+    return this.#messageStart(this.#vendorId, known) + text
   }
 
   start(id: string): void {
@@ -43,7 +51,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   text(text: string, choice = 0): void {
-    if (text !== '' && this.#takes(choice)) this.#blocks.text(text)
+    if (text !== '' && this.#takes(choice, text)) this.#blocks.text(text)
   }
 
   refusal(text: string, choice = 0): void {
@@ -52,8 +60,8 @@ export class MessagesStreamWriter implements ChatStreamWriter {
 
   reasoning(text: string, choice = 0): void {
     if (text === '' || choice !== 0) return
-    if (!this.#facts.showsThinking) this.outputTokensSeen += 1
-    else if (this.#takes(choice)) this.#blocks.thinking(text)
+    if (!this.#facts.showsThinking) this.outputBytesSeen += Buffer.byteLength(text)
+    else if (this.#takes(choice, text)) this.#blocks.thinking(text)
   }
 
   thinkingBlock(block: ThinkingBlock, choice = 0): void {
@@ -69,13 +77,13 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   extraContent(): void {}
 
   toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
-    if (!this.#takes(choice)) return
+    if (!this.#takes(choice, call.name)) return
     if (call.extra !== undefined) this.#blocks.sign(carriedSignature(call.extra))
     this.#blocks.tool({ number: call.index, id: call.id, name: call.name })
   }
 
   toolCallArguments(index: number, json: string, choice = 0): void {
-    if (json !== '' && this.#takes(choice)) this.#blocks.toolJson(index, json)
+    if (json !== '' && this.#takes(choice, json)) this.#blocks.toolJson(index, json)
   }
 
   finish(reason: FinishReason, choice = 0): void {
@@ -93,11 +101,11 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     this.#event('message_stop', {})
   }
 
-  #takes(choice: number): boolean {
+  #takes(choice: number, text = ''): boolean {
     if (choice !== 0 || this.#finish !== undefined) return false
     this.#vendorId ??= ''
     this.hasContent = true
-    this.outputTokensSeen += 1
+    this.outputBytesSeen += Buffer.byteLength(text)
     return true
   }
 
@@ -123,17 +131,25 @@ export class MessagesStreamWriter implements ChatStreamWriter {
 /** Joins a vendor's chat decoder and the writer of Messages events into a stream of bytes for the caller. */
 export class TranslatedMessagesStream extends TranslatedStream {
   readonly #events: MessagesStreamWriter
+  readonly #billedUsage: VendorCall<object>['billedUsage']
 
-  constructor(decoder: ChatStreamDecoder, writer: MessagesStreamWriter) {
+  constructor(
+    decoder: ChatStreamDecoder,
+    writer: MessagesStreamWriter,
+    billedUsage?: VendorCall<object>['billedUsage'],
+  ) {
     super(decoder, writer)
     this.#events = writer
+    this.#billedUsage = billedUsage
   }
 
   protected override take(): string {
-    return this.#events.take(this.decoder.usage)
+    const { usage } = this.decoder
+    return this.#events.take(usage, this.#billedUsage)
   }
 
   protected override finish(): void {
-    this.#events.done(this.decoder.usage)
+    const { usage } = this.decoder
+    this.#events.done(this.#billedUsage === undefined ? usage : this.#billedUsage(usage, this.outputBytesSeen))
   }
 }

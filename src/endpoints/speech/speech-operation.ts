@@ -41,7 +41,7 @@ export function createSpeechOperation(operation: SpeechOperation, call: VendorCa
     stream: () =>
       new SpeechStream({
         text: request.input,
-        parts: parts.length,
+        parts,
         decoder: (take) => operation.decoder(call, take),
         encoder: encoderFor(request.response_format, operation.sampleRate),
         isCpuBound: request.response_format === 'mp3',

@@ -18,8 +18,8 @@ const STEP_BYTES = 9_600
 export interface SpeechStreamOptions {
   /** The whole text. */
   readonly text: string
-  /** The bodies in order; `end` is called after each. */
-  readonly parts: number
+  /** What each call speaks; their bodies come one after another, and `end` is called after each. */
+  readonly parts: readonly string[]
   /** Makes the decoder of one part. */
   readonly decoder: (take: TakeSamples) => SpeechDecoder
   /** The encoder, or its promise: the first bytes must not arrive before `ready`. */
@@ -31,14 +31,13 @@ export interface SpeechStreamOptions {
 
 /**
  * Puts the parts of a spoken text together into one file, without a gap or a header between them. The text is charged for by
- * its characters, whatever the vendor counted.
+ * its characters, whatever the vendor counted; of one that was cut, by those of the parts that were sent.
  */
 export class SpeechStream implements StreamTransform {
   hasContent = false
   isComplete = false
   failure: VendorFailure | undefined
-  readonly usage: Usage
-  readonly outputTokensSeen = 0
+  readonly outputBytesSeen = 0
   /** Only whole events are given. */
   readonly atBoundary = true
   /** Set while the encoder is being made. */
@@ -49,7 +48,9 @@ export class SpeechStream implements StreamTransform {
   readonly #options: SpeechStreamOptions
   #soundEncoder: SoundEncoder | undefined
   #decoder: SpeechDecoder
-  #partsLeft: number
+  /** Index of the part under way; parts are sent one after another. */
+  #part = 0
+  #sentCharacters: number
   #half: Uint8Array | undefined
   #hasSound = false
   /** Whole samples that are not in the file yet. */
@@ -59,8 +60,7 @@ export class SpeechStream implements StreamTransform {
 
   constructor(options: SpeechStreamOptions) {
     this.#options = options
-    this.#partsLeft = options.parts
-    this.usage = { characters: countCharacters(options.text) }
+    this.#sentCharacters = countCharacters(options.parts[0] ?? '')
     this.#decoder = options.decoder(this.#take)
     this.encoder = options.isCpuBound ? this.#incrementally() : undefined
     if (!(options.encoder instanceof Promise)) this.#soundEncoder = options.encoder
@@ -69,6 +69,15 @@ export class SpeechStream implements StreamTransform {
         this.#soundEncoder = encoder
       })
     }
+  }
+
+  /** What was sent, which vendors charge for whoever hears it. */
+  get usage(): Usage {
+    return { characters: this.isComplete ? countCharacters(this.#options.text) : this.#sentCharacters }
+  }
+
+  withdrawCall(): void {
+    this.#sentCharacters -= countCharacters(this.#options.parts[this.#part] ?? '')
   }
 
   push(chunk: Uint8Array): Uint8Array | string | undefined {
@@ -89,8 +98,10 @@ export class SpeechStream implements StreamTransform {
     }
     this.#half = undefined
     this.#addTokens(this.#decoder.tokens)
-    this.#partsLeft -= 1
-    if (this.#partsLeft === 0) return this.#finish()
+    this.#part += 1
+    const next = this.#options.parts[this.#part]
+    if (next === undefined) return this.#finish()
+    this.#sentCharacters += countCharacters(next)
     this.#decoder = this.#options.decoder(this.#take)
     return this.#given()
   }
@@ -164,7 +175,7 @@ export class SpeechStream implements StreamTransform {
     this.isComplete = true
     const done = this.#options.envelope.done({
       ...(this.#tokens ?? { inputTokens: estimateTokens(Buffer.byteLength(this.#options.text)), outputTokens: 0 }),
-      characters: this.usage.characters ?? 0,
+      characters: countCharacters(this.#options.text),
     })
     return done === undefined || typeof file !== 'string' ? (file ?? done) : file + done
   }

@@ -6,7 +6,8 @@ import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
 import { messagesOperation } from './messages-operation.ts'
-import { ownsReasoning } from './reasoning.ts'
+import { modelAbilities } from './model-abilities.ts'
+import { ownsReasoning, thinksUnseen } from './reasoning.ts'
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions {
@@ -39,6 +40,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
       leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
+      reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),
     },
     messages: messagesOperation(address, apiKeys),
     ownsReasoning,

@@ -6,9 +6,12 @@ import type { MessageParam, MessagesRequest } from '../../endpoints/messages/mes
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, MessagesOperation, VendorCall, WireRequest } from '../vendor.ts'
+import { blockTextBytes } from './block-text-bytes.ts'
 import type { MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
+import { modelAbilities } from './model-abilities.ts'
+import { thinksUnseen } from './reasoning.ts'
 import { usageFrom } from './usage-from.ts'
 
 /** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
@@ -20,6 +23,11 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
   return {
     toWire: (call) => messagesToWire(call, address),
     fromWire: passMessage,
+    reasonsUnseen: ({ model, request }) =>
+      thinksUnseen(
+        modelAbilities(model.upstream),
+        request.thinking?.type === 'disabled' ? 'none' : request.thinking?.type,
+      ),
     stream: (call) => new MessagesPassThrough(call, (event) => messagesStreamError(event, apiKeys)),
     tokenCount: {
       toWire: (call) => messagesToWire(call, countAddress),
@@ -101,7 +109,8 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
   const usage = usageFrom(message['usage'])
   const { publicModel } = call
   const renamed = replaceString(bytes, 'model', message['model'], publicModel)
-  return { chunks: [renamed ?? Buffer.from(JSON.stringify({ ...message, model: publicModel }))], usage }
+  const outputBytes = message['content'].reduce<number>((sum, block) => sum + blockTextBytes(block), 0)
+  return { chunks: [renamed ?? Buffer.from(JSON.stringify({ ...message, model: publicModel }))], usage, outputBytes }
 }
 
 /** Passes a token count through. Undefined if there is none. */

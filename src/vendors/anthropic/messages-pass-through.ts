@@ -3,10 +3,11 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
-import { startsWith } from '../../wire/json-cursor.ts'
+import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { PassThroughStream } from '../shared/pass-through-stream.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { blockTextBytes } from './block-text-bytes.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage } from './usage-from.ts'
 
 /** Reads a `type: "error"` object that came inside a stream. */
@@ -18,6 +19,14 @@ const DELTA_EVENT = 'content_block_delta'
 const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
 const LINE_FEED = 0x0a
 
+/** What stands before the text of a delta that the model generated; signatures and citations are not. */
+const DELTA_MEMBER = Buffer.from('"delta":{"type":"')
+const DELTA_TEXTS: readonly Buffer[] = [
+  Buffer.from('text_delta","text":"'),
+  Buffer.from('input_json_delta","partial_json":"'),
+  Buffer.from('thinking_delta","thinking":"'),
+]
+
 /**
  * Passes a streamed message on (Anthropic, "Streaming messages"): the vendor's bytes go through event by event, pings, comments
  * and events unknown to the gateway included, and only the value of `model` in `message_start` is replaced. Errors are taken
@@ -27,6 +36,7 @@ export class MessagesPassThrough extends PassThroughStream {
   readonly #publicModel: string
   readonly #readError: StreamErrorReader
   #counts = readMessagesUsage(undefined)
+  #isBetweenBlocks = false
 
   constructor(
     call: Pick<VendorCall<MessagesRequest>, 'publicModel'>,
@@ -43,6 +53,10 @@ export class MessagesPassThrough extends PassThroughStream {
     return true
   }
 
+  override get hasTextEnded(): boolean {
+    return this.#isBetweenBlocks
+  }
+
   get usage(): Usage | undefined {
     return normalisedUsage(this.#counts)
   }
@@ -51,16 +65,14 @@ export class MessagesPassThrough extends PassThroughStream {
     if (!startsWith(bytes, start, DELTA_START)) return -1
     const lineEnd = bytes.indexOf(LINE_FEED, start + DELTA_START.length)
     if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return -1
-    this.countContent()
+    const textBytes = deltaBytes(bytes, start + DELTA_START.length, lineEnd)
+    if (textBytes === undefined) return -1
+    this.countContent(textBytes)
     return lineEnd + 2
   }
 
   protected readEvent(event: EventLines, isRest: boolean): void {
     const { name } = event
-    if (name === DELTA_EVENT && !isRest) {
-      this.countContent()
-      return
-    }
     const value = parseVendorJson(event.text)
     if (isJsonObject(value)) this.#read(value, value['type'] ?? name)
     else if (event.isEndMark) this.drop()
@@ -74,10 +86,14 @@ export class MessagesPassThrough extends PassThroughStream {
         this.#readStart(value)
         return
       case 'content_block_start':
-        if (startsWithContent(value['content_block'])) this.countContent()
+        this.#isBetweenBlocks = false
+        if (startsWithContent(value['content_block'])) this.countContent(blockTextBytes(value['content_block']))
         return
       case DELTA_EVENT:
-        this.countContent()
+        this.countContent(blockTextBytes(value['delta']))
+        return
+      case 'content_block_stop':
+        this.#isBetweenBlocks = true
         return
       case 'message_delta':
         this.#counts = latestUsage(this.#counts, readMessagesUsage(value['usage']))
@@ -107,4 +123,18 @@ export class MessagesPassThrough extends PassThroughStream {
 /** Text and thinking begin empty; tool calls and blocks that arrive whole are content at once. */
 function startsWithContent(block: unknown): boolean {
   return isJsonObject(block) && block['type'] !== 'text' && block['type'] !== 'thinking'
+}
+
+/** Bytes of generated text in a delta event, `bytes[start, end)`; undefined when it has to be parsed to tell. */
+function deltaBytes(bytes: Buffer, start: number, end: number): number | undefined {
+  const member = bytes.subarray(start, end).indexOf(DELTA_MEMBER)
+  if (member === -1) return undefined
+  const type = start + member + DELTA_MEMBER.length
+  for (const text of DELTA_TEXTS) {
+    if (!startsWith(bytes, type, text)) continue
+    const open = type + text.length - 1
+    const close = closingQuote(bytes, open, end)
+    return close === -1 ? undefined : decodedByteLength(bytes, open + 1, close)
+  }
+  return undefined
 }

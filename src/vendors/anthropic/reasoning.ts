@@ -61,6 +61,16 @@ export function reasoningToWire(input: ReasoningInput, report: (field: string) =
   return { thinking, ...(nearest === undefined ? {} : { effort: nearest }), thinks: true }
 }
 
+/**
+ * Does the model think where nobody sees how much? Thinking is paid for in full and shown as a summary at most, or not at all
+ * (Anthropic, "Extended thinking", summarised thinking).
+ * @param asked `none` for thinking that is turned off; undefined and null where the request says nothing.
+ */
+export function thinksUnseen(abilities: ModelAbilities, asked: string | null | undefined): boolean {
+  if (asked === undefined || asked === null) return abilities.hidesThinking
+  return asked !== 'none' || abilities.thinkingOff === 'impossible'
+}
+
 function withoutThinking(abilities: ModelAbilities, report: (field: string) => void): Reasoning {
   if (abilities.thinkingOff === 'unasked') return { thinks: false }
   if (abilities.thinkingOff !== 'impossible') return { thinking: { type: abilities.thinkingOff }, thinks: false }

@@ -17,6 +17,7 @@ export function chatDecoder(call: VendorCall<ChatRequest>, writer: ChatStreamWri
 }
 
 class ChatDecoder implements ChatStreamDecoder {
+  readonly hasRunningUsage = true
   readonly #answer: AnswerReader
   readonly #events: SseReader
   readonly #tail = new BareJsonTail()

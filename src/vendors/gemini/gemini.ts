@@ -15,7 +15,7 @@ import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
 import { modelAbilities } from './model-abilities.ts'
-import { ownsReasoning } from './reasoning.ts'
+import { ownsReasoning, thinks } from './reasoning.ts'
 
 /** Options of {@link gemini}. */
 export interface GeminiOptions {
@@ -60,6 +60,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
       leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
       decoder: chatDecoder,
+      reasonsUnseen: ({ model, request }) => thinks(request.reasoning_effort, modelAbilities(model.upstream).thinking),
       takesImageUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
     },
     tokenCount: countTokens(basePath),

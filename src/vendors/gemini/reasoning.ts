@@ -41,6 +41,12 @@ export function reasoningToWire(requested: ReasoningEffort, ability: ThinkingAbi
   return { config, changed: effort !== requested }
 }
 
+/** Does the model think for this request? Thoughts are paid for, and shown as a summary at most (Gemini API, "Thinking"). */
+export function thinks(requested: ReasoningEffort | null | undefined, ability: ThinkingAbility): boolean {
+  if (ability.kind === 'none') return false
+  return requested !== 'none' || !ability.efforts.includes('none')
+}
+
 function nearestEffort(requested: ReasoningEffort, offered: readonly ReasoningEffort[]): ReasoningEffort {
   const distance = (effort: ReasoningEffort): number => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested))
   // The sort keeps the descending order of those equally near.

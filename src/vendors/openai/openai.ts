@@ -6,6 +6,7 @@ import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
 import { DEFAULT_TOKEN_LIMIT_FIELD, OPENAI_RULES, type TokenLimitField, tokenLimitField } from './openai-field-rules.ts'
+import { reasonsUnseen } from './reasons-unseen.ts'
 
 const API_PATH = '/v1'
 
@@ -42,6 +43,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     chat: openaiChat({
       path: `${prefix}${API_PATH}/chat/completions`,
       rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
+      reasonsUnseen,
       streamFailure: errors.fromStream,
     }),
     embeddings: openaiEmbeddings({

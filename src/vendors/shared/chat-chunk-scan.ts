@@ -4,6 +4,7 @@ import {
   CLOSE_BRACKET,
   COLON,
   closingQuote,
+  decodedByteLength,
   isText,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -36,6 +37,9 @@ export class ChatChunkScan {
   /** Did a delta carry anything that a caller keeps? */
   hasContent = false
   hasToolCalls = false
+  /** Bytes of generated text in the deltas. */
+  textBytes = 0
+  #reasoningBytes = 0
   #inChoices = false
   #hasChoices = false
   #inDelta = false
@@ -51,6 +55,8 @@ export class ChatChunkScan {
   scan(bytes: Buffer, start: number, end: number): boolean {
     this.hasContent = false
     this.hasToolCalls = false
+    this.textBytes = 0
+    this.#reasoningBytes = 0
     const beginning = this.#beginning
     if (beginning !== undefined && startsWith(bytes, start, beginning))
       return this.#resume(bytes, start, end, beginning)
@@ -73,6 +79,7 @@ export class ChatChunkScan {
     const textEnd = startsWith(bytes, from, CONTENT) ? closingQuote(bytes, from + CONTENT.length - 1, end) + 1 : 0
     if (textEnd > 0 && this.#endsAsBefore(bytes, textEnd, end)) {
       this.hasContent = textEnd > from + CONTENT.length + 1
+      this.textBytes = decodedByteLength(bytes, from + CONTENT.length, textEnd - 1)
       return true
     }
     this.#inChoices = true
@@ -107,7 +114,9 @@ export class ChatChunkScan {
         let next = skipBlanks(bytes, close + 1)
         if (bytes[next] === COLON) {
           next = skipBlanks(bytes, next + 1)
-          if (depth <= DELTA && !this.#isOrdinaryMember(bytes, position + 1, close, next, end, depth)) return false
+          if (depth <= DELTA) {
+            if (!this.#isOrdinaryMember(bytes, position + 1, close, next, end, depth)) return false
+          } else if (this.#inDelta && bytes[next] === QUOTE) this.#countNested(bytes, position + 1, close, next, end)
         }
         position = next
         continue
@@ -143,12 +152,32 @@ export class ChatChunkScan {
     const first = bytes[value]
     const second = bytes[value + 1]
     if (first === QUOTE) {
-      if (second !== QUOTE && !isText(bytes, nameStart, nameEnd, 'role')) this.hasContent = true
+      if (second === QUOTE || isText(bytes, nameStart, nameEnd, 'role')) return true
+      this.hasContent = true
+      this.#countMember(bytes, nameStart, nameEnd, value, end)
     } else if (first === OPEN_BRACKET && second !== CLOSE_BRACKET) {
       this.hasContent = true
       if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
     } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.hasContent = true
     return true
+  }
+
+  /** Servers that write reasoning under both of its names repeat it. */
+  #countMember(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): void {
+    const textBytes = stringBytes(bytes, value, end)
+    if (isText(bytes, nameStart, nameEnd, 'content') || isText(bytes, nameStart, nameEnd, 'refusal'))
+      this.textBytes += textBytes
+    else if (isText(bytes, nameStart, nameEnd, 'reasoning_content') || isText(bytes, nameStart, nameEnd, 'reasoning')) {
+      this.textBytes += Math.max(0, textBytes - this.#reasoningBytes)
+      this.#reasoningBytes = Math.max(this.#reasoningBytes, textBytes)
+    }
+  }
+
+  /** A text inside a tool call, whose name and arguments are generated. */
+  #countNested(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): void {
+    if (!this.hasToolCalls) return
+    if (isText(bytes, nameStart, nameEnd, 'arguments') || isText(bytes, nameStart, nameEnd, 'name'))
+      this.textBytes += stringBytes(bytes, value, end)
   }
 
   #isOrdinaryTopMember(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): boolean {
@@ -174,4 +203,10 @@ export class ChatChunkScan {
   #isWhole(bytes: Buffer, from: number, end: number): boolean {
     return skipBlanks(bytes, from, end) === end && this.#hasChoices && this.modelStart !== -1
   }
+}
+
+/** Bytes of text of the string whose opening quote stands at `value`. */
+function stringBytes(bytes: Buffer, value: number, end: number): number {
+  const close = closingQuote(bytes, value, end)
+  return close === -1 ? 0 : decodedByteLength(bytes, value + 1, close)
 }

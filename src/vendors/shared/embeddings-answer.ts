@@ -63,9 +63,15 @@ export function passEmbeddings(
     return rebuilt(chunks, call, encoding)
   }
   const usage = embeddingsUsage(shell.members['usage'])
-  if (isReady(shell, call)) return { chunks, usage }
+  const billed = call.billedUsage?.(usage, 0).inputTokens
+  const isAsBilled = billed === undefined || billed === usage?.inputTokens
+  if (isAsBilled && isReady(shell, call)) return { chunks, usage }
   const { object: _object, model: _model, usage: wireUsage, ...others } = shell.members
-  const tail = JSON.stringify({ model: call.publicModel, ...usageMember(wireUsage), ...others })
+  const tail = JSON.stringify({
+    model: call.publicModel,
+    ...(isAsBilled ? usageMember(wireUsage) : tokenUsage(billed)),
+    ...others,
+  })
   return {
     chunks: [Buffer.from('{"object":"list","data":['), ...shell.vectors, Buffer.from(`,${tail.slice(1)}`)],
     usage,
@@ -79,7 +85,7 @@ function rebuilt(
 ): AnswerBody | undefined {
   const result = readEmbeddings(joinChunks(chunks).toString('utf8'), call)
   if (result === undefined) return undefined
-  const { inputTokens } = result.usage ?? {}
+  const { inputTokens } = call.billedUsage?.(result.usage, 0) ?? result.usage ?? {}
   const body = {
     object: 'list',
     data: result.vectors.map((vector, index) => ({
@@ -88,7 +94,7 @@ function rebuilt(
       embedding: encodeVector(vector, encoding),
     })),
     model: call.publicModel,
-    ...(inputTokens === undefined ? {} : { usage: { prompt_tokens: inputTokens, total_tokens: inputTokens } }),
+    ...(inputTokens === undefined ? {} : tokenUsage(inputTokens)),
   }
   return { chunks: [Buffer.from(JSON.stringify(body))], usage: result.usage }
 }
@@ -100,7 +106,11 @@ function isReady({ members }: EmbeddingsShell, call: VendorCall<EmbeddingsReques
   return isJsonObject(usage) && usage['prompt_tokens'] !== undefined && usage['total_tokens'] !== undefined
 }
 
-/** Usage with the field that some vendors omit; without a total nothing is invented. */
+function tokenUsage(tokens: number): { usage: Record<string, unknown> } {
+  return { usage: { prompt_tokens: tokens, total_tokens: tokens } }
+}
+
+/** Usage with the field that some vendors leave out; without a total nothing is made up. */
 function usageMember(wire: unknown): { usage?: Record<string, unknown> } {
   if (!isJsonObject(wire)) return {}
   const total = wire['total_tokens'] ?? wire['prompt_tokens']

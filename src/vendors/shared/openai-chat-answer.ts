@@ -1,13 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import type {
-  ChatAnswerMessage,
-  ChatCompletion,
-  ChatUsage,
-  FinishReason,
+import {
+  type ChatAnswerMessage,
+  type ChatCompletion,
+  type ChatUsage,
+  chatUsage,
+  type FinishReason,
 } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest, ChatToolCall, ExtraContent } from '../../endpoints/chat/chat-request.ts'
+import { completionTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
@@ -23,10 +25,34 @@ export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<Cha
   const completion = readCompletion(bytes.toString('utf8'))
   if (completion === undefined) return undefined
   const usage = openaiUsage(completion['usage'])
-  if (!completion.choices.every(isRegular)) return { chunks: [rewritten(completion, call)], usage }
+  const outputBytes = completionTextBytes(completion)
+  const mended = billedWireUsage(completion['usage'], usage, call.billedUsage?.(usage, outputBytes))
+  if (mended !== undefined || !completion.choices.every(isRegular)) {
+    const body = mended === undefined ? completion : { ...completion, usage: mended }
+    return { chunks: [rewritten(body, call)], usage, outputBytes }
+  }
   const { model } = completion
-  if (model === call.publicModel) return { chunks, usage }
-  return { chunks: [replaceString(bytes, 'model', model, call.publicModel) ?? rewritten(completion, call)], usage }
+  if (model === call.publicModel) return { chunks, usage, outputBytes }
+  const renamed = replaceString(bytes, 'model', model, call.publicModel) ?? rewritten(completion, call)
+  return { chunks: [renamed], usage, outputBytes }
+}
+
+/**
+ * The vendor's usage with the counts that are charged for; undefined where it says the same already. Members that are no counts
+ * of ours stay as they are.
+ */
+export function billedWireUsage(
+  wire: unknown,
+  reported: Usage | undefined,
+  billed: Usage | undefined,
+): Record<string, unknown> | undefined {
+  if (billed === undefined || (reported !== undefined && isSameUsage(reported, billed))) return undefined
+  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(billed) }
+}
+
+function isSameUsage(reported: Usage, billed: Usage): boolean {
+  for (const name in billed) if (billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
+  return true
 }
 
 function isRegular(choice: WireChoice): boolean {
@@ -67,8 +93,8 @@ export function openaiChatFromWire(
       finish_reason: openaiFinishReason(choice['finish_reason']),
     })),
   }
-  const chatUsage = usage === undefined ? undefined : chatUsageOf(usage)
-  if (chatUsage !== undefined) completion.usage = chatUsage
+  const counted = usage === undefined ? undefined : chatUsageOf(usage)
+  if (counted !== undefined) completion.usage = counted
   return { completion, usage }
 }
 

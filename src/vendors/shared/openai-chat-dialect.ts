@@ -16,6 +16,8 @@ export interface OpenAIChatDialect {
   readonly rulesFor: (upstream: string) => FieldRules<ChatRequest>
   /** For servers whose streamed tool calls need repair; one for each answer. */
   readonly chunkRepair?: (() => ChunkRepair) | undefined
+  /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */
+  readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** Reads an error envelope that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }

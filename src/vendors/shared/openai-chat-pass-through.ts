@@ -2,11 +2,12 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import type { VendorCall } from '../vendor.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
-import { openaiFinishReason, openaiUsage } from './openai-chat-answer.ts'
+import { billedWireUsage, openaiFinishReason, openaiUsage } from './openai-chat-answer.ts'
 import { type ChunkRepair, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
@@ -24,6 +25,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #repair: ChunkRepair | undefined
   readonly #wantsUsage: boolean
   readonly #costOf: VendorCall<ChatRequest>['costOf']
+  readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
   readonly #publicModel: string
   readonly #publicModelJson: Buffer
   readonly #scan = new ChatChunkScan()
@@ -35,9 +37,14 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.#repair = dialect.chunkRepair?.()
     this.#wantsUsage = call.request.stream_options?.include_usage === true
     this.#costOf = call.costOf
+    this.#billedUsage = call.billedUsage
     this.#publicModel = call.publicModel
     this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
     this.#choices = new StreamedChoices(call.request.n ?? 1)
+  }
+
+  override get hasTextEnded(): boolean {
+    return this.#choices.haveEnded
   }
 
   protected override bodyEnded(): Buffer | undefined {
@@ -68,7 +75,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     if (!this.#choices.haveBegun) return false
     const scan = this.#scan
     if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#repair !== undefined)) return false
-    if (scan.hasContent) this.countContent()
+    if (scan.hasContent) this.countContent(scan.textBytes)
     this.edit(scan.modelStart, scan.modelEnd, this.#publicModelJson)
     return true
   }
@@ -82,7 +89,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
       return
     }
     const findings = this.#choices.mend(choices)
-    if (findings.hasContent) this.countContent()
+    if (findings.hasContent) this.countContent(findings.textBytes)
     if (findings.hasEnd) this.hasContent = true
     let { changed } = findings
     if (this.#repair?.mend(chunk) === true) changed = true
@@ -99,9 +106,11 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   /** Removes usage that was not requested, or adds its cost. */
   #changesUsage(chunk: Record<string, unknown>, usage: Usage): boolean {
     if (!this.#wantsUsage) return delete chunk['usage']
-    const cost = this.#costOf?.(usage)
-    if (cost === undefined) return false
-    chunk['usage'] = { ...(chunk['usage'] as object), cost }
+    const billed = this.#billedUsage?.(usage, this.outputBytesSeen)
+    const mended = billedWireUsage(chunk['usage'], usage, billed)
+    const cost = this.#costOf?.(billed ?? usage)
+    if (cost === undefined && mended === undefined) return false
+    chunk['usage'] = { ...(mended ?? (chunk['usage'] as object)), ...(cost === undefined ? {} : { cost }) }
     return true
   }
 }
@@ -112,6 +121,8 @@ interface ChunkFindings {
   changed: boolean
   /** Did it carry something a caller keeps? */
   hasContent: boolean
+  /** Bytes of generated text in it. */
+  textBytes: number
   /** Did it end a choice? */
   hasEnd: boolean
 }
@@ -144,7 +155,7 @@ class StreamedChoices {
 
   /** Reads a chunk's choices and repairs them in place. */
   mend(choices: readonly unknown[]): ChunkFindings {
-    const findings: ChunkFindings = { changed: false, hasContent: false, hasEnd: false }
+    const findings: ChunkFindings = { changed: false, hasContent: false, textBytes: 0, hasEnd: false }
     for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings)
     return findings
   }
@@ -164,6 +175,7 @@ class StreamedChoices {
       }
     }
     if (carriesContent(delta)) findings.hasContent = true
+    findings.textBytes += messageTextBytes(delta)
     const reason = choice['finish_reason']
     if (reason === null || reason === undefined) return
     const known = reason === '' ? null : openaiFinishReason(reason)

@@ -15,12 +15,16 @@ const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
 
 /** Chat at a server that speaks OpenAI's chat completions dialect: its answers pass through to callers of the same dialect. */
 export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
+  const reasonsUnseen = ({ model, request }: VendorCall<ChatRequest>): boolean =>
+    dialect.reasonsUnseen?.(model.upstream, request) === true
   return {
+    reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
     fromWire: openaiChatFromWire,
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
     passThrough: {
       applies: () => true,
+      reasonsUnseen,
       fromWire: passChatBody,
       stream: (call) => new OpenAIChatPassThrough(call, dialect),
     },

@@ -1,6 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { PARTIAL_IMAGE_TOKENS } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
 import type { AnswerBody, VendorFailure } from '../vendor.ts'
@@ -64,7 +63,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
       const envelope = parseVendorJson(event.text)
       // An error after the last picture is ignored: everything that is charged is complete.
       this.fail(this.#options.streamFailure(isJsonObject(envelope) ? envelope : {}))
-    } else if (type.endsWith('.partial_image')) this.countContent(PARTIAL_IMAGE_TOKENS)
+    } else if (type.endsWith('.partial_image')) this.countContent()
     else if (type.endsWith('.completed')) this.#complete(openaiImageUsage(memberValue(data, members, 'usage')))
   }
 

@@ -19,7 +19,7 @@ export abstract class PassThroughStream implements StreamTransform {
   hasContent = false
   isComplete = false
   failure: VendorFailure | undefined
-  outputTokensSeen = 0
+  outputBytesSeen = 0
   abstract readonly usage: Usage | undefined
   readonly #splitter: EventSplitter
   #isOver = false
@@ -28,6 +28,11 @@ export abstract class PassThroughStream implements StreamTransform {
   /** @param maxEventBytes Largest event; room for a 4K picture by default. */
   constructor(maxEventBytes?: number) {
     this.#splitter = new EventSplitter(maxEventBytes)
+  }
+
+  /** Dialects that can tell override it. */
+  get hasTextEnded(): boolean {
+    return false
   }
 
   get atBoundary(): boolean {
@@ -118,9 +123,10 @@ export abstract class PassThroughStream implements StreamTransform {
     return true
   }
 
-  protected countContent(tokens = 1): void {
+  /** @param textBytes Bytes of generated text in it. */
+  protected countContent(textBytes = 0): void {
     this.hasContent = true
-    this.outputTokensSeen += tokens
+    this.outputBytesSeen += textBytes
   }
 
   #pass(bytes: Buffer, isRest: boolean): Buffer | undefined {

@@ -165,7 +165,7 @@ describe('what counts as content', () => {
     chunks.toolCallArguments(0, '')
 
     expect(chunks.hasContent).toBe(false)
-    expect(chunks.outputTokensSeen).toBe(0)
+    expect(chunks.outputBytesSeen).toBe(0)
   })
 
   test.each<[string, (chunks: ChatChunkWriter) => void]>([
@@ -179,7 +179,7 @@ describe('what counts as content', () => {
     act(chunks)
 
     expect(chunks.hasContent).toBe(true)
-    expect(chunks.outputTokensSeen).toBe(1)
+    expect(chunks.outputBytesSeen).toBe(1)
   })
 
   test.each<FinishReason>(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])(

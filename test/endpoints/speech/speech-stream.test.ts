@@ -36,7 +36,7 @@ class PlainDecoder implements SpeechDecoder {
 async function mp3Stream(text: string): Promise<SpeechStream> {
   const encoder = await mp3Encoder(RATE)
   const decoder = (take: TakeSamples): SpeechDecoder => new PlainDecoder(take)
-  return new SpeechStream({ text, parts: 1, decoder, encoder, isCpuBound: true, envelope: PLAIN_ENVELOPE })
+  return new SpeechStream({ text, parts: [text], decoder, encoder, isCpuBound: true, envelope: PLAIN_ENVELOPE })
 }
 
 function stepsOf({ encoder: steps }: SpeechStream): IncrementalEncoder {
@@ -98,7 +98,7 @@ describe('the steps of an MP3 file', () => {
   test('are none where the file needs no work', () => {
     const stream = new SpeechStream({
       text: 'Mind',
-      parts: 1,
+      parts: ['Mind'],
       decoder: (take) => new PlainDecoder(take),
       encoder: new WavEncoder(RATE),
       isCpuBound: false,

@@ -49,7 +49,7 @@ describe.each(CUTS)('a stream fed %s', (cut) => {
     const { given, stream } = fed(START + REST, cut)
 
     expect(given).toBe(START.replace('claude-test-20260101', 'cl-test') + REST)
-    expect(stream).toMatchObject({ isComplete: true, failure: undefined, hasContent: true, outputTokensSeen: 1 })
+    expect(stream).toMatchObject({ isComplete: true, failure: undefined, hasContent: true, outputBytesSeen: 37 })
   })
 
   test('counts what the whole answer would', () => {

@@ -105,7 +105,7 @@ describe('dashscope answers', () => {
 
       const events = bytes.toString('utf8').replaceAll('"qwen-plus"', '"qw-plus"').split('\n\n')
       expect(relayed).toBe(events.filter((event) => !event.includes('"choices":[]')).join('\n\n'))
-      expect(relay).toMatchObject({ isComplete: true, outputTokensSeen: 2 })
+      expect(relay).toMatchObject({ isComplete: true, outputBytesSeen: 15 })
     })
 
     it(`repairs the ids and indexes of streamed tool calls, ${cut}`, () => {

@@ -301,7 +301,7 @@ describe('a streamed answer of generateContent', () => {
 
     expect(given).not.toContain('interaction.completed')
     expect(given).not.toContain('[DONE]')
-    expect(stream).toMatchObject({ isComplete: false, outputTokensSeen: 1121, usage: { images: 1 } })
+    expect(stream).toMatchObject({ isComplete: false, outputBytesSeen: 20, usage: { images: 1 } })
   })
 
   test.each<[string, string]>([

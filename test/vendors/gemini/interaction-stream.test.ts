@@ -132,7 +132,7 @@ describe('a streamed interaction', () => {
 
     stream.push(Buffer.from(events(created(), delta({ type: 'text', text: 'a' }), delta(picture))))
 
-    expect(stream).toMatchObject({ isComplete: false, outputTokensSeen: 1 + 2520 })
+    expect(stream).toMatchObject({ isComplete: false, outputBytesSeen: 1 })
     expect(stream.usage).toEqual({ images: 1, outputImageTokens: 2520 })
   })
 

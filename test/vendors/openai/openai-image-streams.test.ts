@@ -41,7 +41,7 @@ describe('a stream of pictures', () => {
         isComplete: true,
         failure: undefined,
         usage: USED,
-        outputTokensSeen: 200,
+        outputBytesSeen: 0,
         atBoundary: true,
       })
     },

@@ -66,7 +66,7 @@ describe('OpenAIChatPassThrough', () => {
             .join(`${lineEnd}${lineEnd}`)
             .replace(/data: \[DONE\]\s*$/, 'data: [DONE]\n\n')
           expect(relayed).toBe(expected)
-          expect(relay).toMatchObject({ isComplete: true, failure: undefined, hasContent: true, outputTokensSeen: 4 })
+          expect(relay).toMatchObject({ isComplete: true, failure: undefined, hasContent: true, outputBytesSeen: 71 })
           expect(relay.usage).toEqual({
             inputTokens: 312,
             cachedInputTokens: 256,
@@ -92,7 +92,7 @@ describe('OpenAIChatPassThrough', () => {
         const relay = relayFor({ n: 2, stream_options: { include_usage: true } })
 
         expect(feed(relay, cutBytes(wire, cut))).toBe(wire.toString('utf8').replaceAll(VENDOR_MODEL, PUBLIC_MODEL))
-        expect(relay.outputTokensSeen).toBe(2)
+        expect(relay.outputBytesSeen).toBe(6)
       })
     })
   }
@@ -138,7 +138,7 @@ describe('OpenAIChatPassThrough', () => {
     expect(relayed.map((text) => (JSON.parse(text.slice(6)) as { model: unknown }).model)).toEqual(
       Array(6).fill('gp-5.4'),
     )
-    expect(relay.outputTokensSeen).toBe(5)
+    expect(relay.outputBytesSeen).toBe(5)
   })
 
   it('leaves one model in a chunk that names it twice', () => {
@@ -167,7 +167,7 @@ describe('OpenAIChatPassThrough', () => {
     expect(relay.hasContent).toBe(false)
     relay.push(Buffer.from(data(chunk({ reasoning_content: 'hm' }))))
 
-    expect(relay).toMatchObject({ hasContent: true, outputTokensSeen: 1 })
+    expect(relay).toMatchObject({ hasContent: true, outputBytesSeen: 2 })
   })
 
   it('never passes a finish reason on that the dialect does not know', () => {
@@ -253,7 +253,7 @@ describe('OpenAIChatPassThrough', () => {
       expect(relay.failure).toMatchObject({ kind: 'unavailable', status: 0, message: 'The server is overloaded.' })
       expect(relayed).toContain('"content":"a"')
       expect(relayed).not.toMatch(/overloaded|"content":"b"|\[DONE\]/)
-      expect(relay.outputTokensSeen).toBe(1)
+      expect(relay.outputBytesSeen).toBe(1)
     }
   })
 

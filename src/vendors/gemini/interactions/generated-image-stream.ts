@@ -1,4 +1,4 @@
-import type { Buffer } from 'node:buffer'
+import { Buffer } from 'node:buffer'
 import { parseVendorJson } from '../../../core/json.ts'
 import type { Usage } from '../../../core/usage.ts'
 import {
@@ -29,8 +29,8 @@ export class GeneratedImageStream implements StreamTransform {
   hasContent = false
   isComplete = false
   isRefusal = false
-  outputTokensSeen = 0
-  /** The writer returns complete events only. */
+  outputBytesSeen = 0
+  /** The writer gives whole events only. */
   readonly atBoundary = true
   #unreadable: VendorFailure | undefined
 
@@ -112,7 +112,7 @@ export class GeneratedImageStream implements StreamTransform {
 
   #delta(block: OutputBlock): string {
     this.hasContent = true
-    this.outputTokensSeen += block.type === 'image' ? this.#pictureTokens : 1
+    if (block.type === 'text') this.outputBytesSeen += Buffer.byteLength(block.text)
     const start = this.#hasStep ? '' : event('step.start', { index: 0, step: { type: 'model_output' } })
     this.#hasStep = true
     return start + event('step.delta', { index: 0, delta: block })
@@ -123,7 +123,8 @@ export class GeneratedImageStream implements StreamTransform {
     const usage = generatedImageUsage(this.#reader.usageMetadata)
     this.isComplete = true
     this.hasContent = true
-    this.isRefusal = status === 'failed'
+    // What the caller has of it was made, and is charged for.
+    this.isRefusal = status === 'failed' && !this.#hasStep
     const interaction = {
       ...this.#interaction,
       status,

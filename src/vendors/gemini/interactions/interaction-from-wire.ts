@@ -25,7 +25,7 @@ export function interactionFromWire(
   const outline = jsonOutline(bytes)
   if (!isJsonObject(outline) || typeof outline['status'] !== 'string') return undefined
   const images = countPictures(outline['steps'])
-  const isRefusal = outline['status'] === 'failed' && images === 0
+  const isRefusal = outline['status'] === 'failed' && images === 0 && !hasOutput(outline['steps'])
   const ids = interactionIds(outline['id'], call)
   const wanted = wantedMembers(outline, ids, call)
   return {
@@ -36,7 +36,16 @@ export function interactionFromWire(
   }
 }
 
-/** A refusal is small, and its text is the vendor's, from which keys must be removed. */
+/** Do the steps hold anything that the model said to the caller? */
+function hasOutput(steps: unknown): boolean {
+  if (!Array.isArray(steps)) return false
+  return steps.some((step) => {
+    if (!isJsonObject(step) || step['type'] !== 'model_output') return false
+    return Array.isArray(step['content']) && step['content'].length > 0
+  })
+}
+
+/** A refusal is small and explains itself in the vendor's words, in which no key may stand. */
 function refused(bytes: Buffer, wanted: MemberChanges, call: VendorCall<InteractionRequest>): Uint8Array[] {
   return withMembers(Buffer.from(redactKeys(bytes.toString('utf8'), [call.apiKey])), wanted)
 }

@@ -35,6 +35,7 @@ export class InteractionStream extends PassThroughStream {
   readonly #tail = new BareJsonTail()
   #reported: unknown
   #pictures = 0
+  #hasDelta = false
 
   constructor(call: VendorCall<InteractionRequest>, maxEventBytes?: number) {
     super(maxEventBytes)
@@ -122,13 +123,16 @@ export class InteractionStream extends PassThroughStream {
     const isLast = type === 'interaction.completed' || (typeof status === 'string' && !UNFINISHED.has(status))
     if (!isLast || type === 'interaction.created') return
     this.#pictures = Math.max(this.#pictures, countPictures(interaction['steps']))
-    this.isRefusal = status === 'failed' && this.#pictures === 0
+    // What the caller has of it was made, and is charged for.
+    this.isRefusal = status === 'failed' && this.#pictures === 0 && !this.#hasDelta
     this.isComplete = true
     this.hasContent = true
   }
 
   #readDelta(delta: unknown): void {
     if (isPicture(delta)) this.#pictures += 1
-    this.countContent(isPicture(delta) ? this.#pictureTokens : 1)
+    this.#hasDelta = true
+    const text = isJsonObject(delta) ? delta['text'] : undefined
+    this.countContent(typeof text === 'string' ? Buffer.byteLength(text) : 0)
   }
 }

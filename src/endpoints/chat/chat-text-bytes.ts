@@ -1,0 +1,30 @@
+import { Buffer } from 'node:buffer'
+import { isJsonObject } from '../../core/json.ts'
+
+/**
+ * Bytes of generated text in a message, or a delta, of the chat dialect: content, refusal, reasoning, and the names and
+ * arguments of tool calls. By it an answer is charged whose usage nobody reported.
+ */
+export function messageTextBytes(message: object): number {
+  const { content, refusal, reasoning_content, reasoning, tool_calls } = message as Record<string, unknown>
+  let byteLength = textBytes(content) + textBytes(refusal) + textBytes(reasoning_content ?? reasoning)
+  if (!Array.isArray(tool_calls)) return byteLength
+  for (const call of tool_calls) {
+    const called: unknown = isJsonObject(call) ? call['function'] : undefined
+    if (isJsonObject(called)) byteLength += textBytes(called['name']) + textBytes(called['arguments'])
+  }
+  return byteLength
+}
+
+/** The same of all choices of a whole answer. */
+export function completionTextBytes({
+  choices,
+}: {
+  readonly choices: readonly { readonly message: object }[]
+}): number {
+  return choices.reduce((sum, { message }) => sum + messageTextBytes(message), 0)
+}
+
+function textBytes(value: unknown): number {
+  return typeof value === 'string' ? Buffer.byteLength(value) : 0
+}
