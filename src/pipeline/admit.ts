@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
-import type { BucketState, Lease, RateLimits, RateTake } from '../stores/rate-limiter.ts'
+import type { BucketState, Lease, RateDecision, RateLimits, RateTake } from '../stores/rate-limiter.ts'
 import { bucketNames } from './bucket-names.ts'
 import type { Admission, Admitted, Parsed } from './call-record.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
@@ -11,27 +12,49 @@ import { estimateFor } from './usage-estimate.ts'
  * anything is sent, and corrected at the end.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
  */
-export async function admit(context: PipelineContext, parsed: Parsed): Promise<Admitted> {
+export function admit(context: PipelineContext, parsed: Parsed): MaybePromise<Admitted> {
   const limits = parsed.principal.limits ?? context.limits
   const nowMs = context.clock.now()
   // The host's own estimator may throw, so it runs before anything is taken.
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
-  const lease = await acquireLease(context, limits, parsed, nowMs)
+  const lease = acquireLease(context, limits, parsed, nowMs)
+  return isPending(lease)
+    ? lease.then((held) => takeRates(context, parsed, estimate, held))
+    : takeRates(context, parsed, estimate, lease)
+}
+
+function takeRates(
+  context: PipelineContext,
+  parsed: Parsed,
+  estimate: Usage,
+  lease: Lease | undefined,
+): MaybePromise<Admitted> {
+  const limits = parsed.principal.limits ?? context.limits
   const names = bucketNames(parsed.principal.keyId)
   const requestTake = takeOf(names.requests, 1, limits.requestsPerMinute)
   const tokenTake = tokenTakeOf(names.tokens, estimate, limits)
   const takes = listed(requestTake, tokenTake)
   if (takes.length === 0) return parsed.admitted(admission(estimate, lease, undefined, NO_BUCKETS))
-  try {
-    const decision = await context.rateLimiter.take(takes, nowMs)
+  const decided = ({ allowed, buckets, retryAfterMs }: RateDecision): MaybePromise<Admitted> => {
     // The caller of a refused request reads the same limits in its headers.
-    const admitted = parsed.admitted(admission(estimate, lease, tokenTake, decision.buckets, requestTake))
-    if (decision.allowed) return admitted
-    throw new GatewayError('rate_limited', { retryAfterSeconds: decision.retryAfterMs / 1000 })
-  } catch (error) {
-    await releaseLease(context, parsed.requestId, lease)
-    throw error
+    const admitted = parsed.admitted(admission(estimate, lease, tokenTake, buckets, requestTake))
+    if (allowed) return admitted
+    return refuse(new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 }))
   }
+  const refuse = (error: unknown): MaybePromise<never> => {
+    const released = releaseLease(context, parsed.requestId, lease)
+    if (!isPending(released)) throw error
+    return released.then(() => {
+      throw error
+    })
+  }
+  let decision: MaybePromise<RateDecision>
+  try {
+    decision = context.rateLimiter.take(takes, context.clock.now())
+  } catch (error) {
+    return refuse(error)
+  }
+  return isPending(decision) ? decision.then(decided, refuse) : decided(decision)
 }
 
 const NO_BUCKETS: readonly BucketState[] = []
@@ -68,12 +91,12 @@ function listed(first: RateTake | undefined, second: RateTake | undefined): read
   return second === undefined ? [first] : [first, second]
 }
 
-async function acquireLease(
+function acquireLease(
   context: PipelineContext,
   { concurrency }: RateLimits,
   parsed: Parsed,
   nowMs: number,
-): Promise<Lease | undefined> {
+): MaybePromise<Lease | undefined> {
   if (concurrency === undefined) return undefined
   const lease = {
     bucket: bucketNames(parsed.principal.keyId).concurrency,
@@ -82,7 +105,12 @@ async function acquireLease(
     // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.
     expiresAtMs: nowMs + context.timeouts.totalMs + context.disconnects.drainMs + 60_000,
   }
-  if (await context.concurrency.acquire(lease, nowMs)) return lease
+  const acquired = context.concurrency.acquire(lease, nowMs)
+  return isPending(acquired) ? acquired.then((isAcquired) => granted(lease, isAcquired)) : granted(lease, acquired)
+}
+
+function granted(lease: Lease, isAcquired: boolean): Lease {
+  if (isAcquired) return lease
   throw new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
 }
 
@@ -91,23 +119,36 @@ async function acquireLease(
  * fails: a limiter that is down must not withhold an answer. The host then gets an `internal-error` event, and the lease
  * expires.
  */
-export async function release(context: PipelineContext, admitted: Admitted, tokensUsed: number): Promise<void> {
-  const { requestId, lease, tokenTake } = admitted
-  await releaseLease(context, requestId, lease)
-  if (tokenTake === undefined || tokensUsed === tokenTake.amount) return
-  const { bucket, perMinute, amount } = tokenTake
-  try {
-    await context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now())
-  } catch (error) {
-    reportFault(context, requestId, 'limits', error)
-  }
+export function release(context: PipelineContext, admitted: Admitted, tokensUsed: number): MaybePromise<void> {
+  const released = releaseLease(context, admitted.requestId, admitted.lease)
+  return isPending(released)
+    ? released.then(() => correctTokens(context, admitted, tokensUsed))
+    : correctTokens(context, admitted, tokensUsed)
 }
 
-async function releaseLease(context: PipelineContext, requestId: string, lease: Lease | undefined): Promise<void> {
-  if (lease === undefined) return
+function correctTokens(
+  context: PipelineContext,
+  { requestId, tokenTake }: Admitted,
+  tokensUsed: number,
+): MaybePromise<void> {
+  if (tokenTake === undefined || tokensUsed === tokenTake.amount) return undefined
+  const { bucket, perMinute, amount } = tokenTake
+  return reported(context, requestId, () =>
+    context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now()),
+  )
+}
+
+function releaseLease(context: PipelineContext, requestId: string, lease: Lease | undefined): MaybePromise<void> {
+  return lease === undefined ? undefined : reported(context, requestId, () => context.concurrency.release(lease))
+}
+
+/** Runs what must not fail a request; a fault is reported instead. */
+function reported(context: PipelineContext, requestId: string, run: () => MaybePromise<unknown>): MaybePromise<void> {
+  const onFault = (error: unknown): void => reportFault(context, requestId, 'limits', error)
   try {
-    await context.concurrency.release(lease)
+    const done = run()
+    return isPending(done) ? done.then(() => undefined, onFault) : undefined
   } catch (error) {
-    reportFault(context, requestId, 'limits', error)
+    return onFault(error)
   }
 }

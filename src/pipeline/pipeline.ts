@@ -53,7 +53,8 @@ export async function pipeline(context: PipelineContext, received: Received, tas
   if (endpoint.continuation !== undefined) await findContinued(context, parsed)
   if (completion.check !== undefined) await completion.check(context, parsed)
   if (endpoint.prepare !== undefined) await endpoint.prepare(parsed.body)
-  const admitted = await admit(context, parsed)
+  const admission = admit(context, parsed)
+  const admitted = isPending(admission) ? await admission : admission
   let outcome: ReserveOutcome
   try {
     outcome = await completion.reserve(context, admitted)

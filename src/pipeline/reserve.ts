@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
 import { MAX_AMOUNT, type Reservation, type ReserveResult, type SpendingLimit } from '../stores/ledger.ts'
@@ -69,7 +69,8 @@ async function reserveOnce(
   attempt: ReserveAttempt,
 ): Promise<ReserveResult | ClaimResult> {
   try {
-    return await claim(context, admitted, attempt)
+    const claimed = claim(context, admitted, attempt)
+    return isPending(claimed) ? await claimed : claimed
   } catch (cause) {
     if (GatewayError.isInstance(cause)) throw cause
     // The hold of a task ends with its task.

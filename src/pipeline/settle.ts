@@ -1,4 +1,5 @@
 import type { GatewayEvent } from '../core/events.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
@@ -54,7 +55,8 @@ export async function settle(
   if (unbilledUsage !== undefined && input.candidate !== undefined)
     emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
   const used = usage ?? unbilledUsage
-  await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
+  const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
+  if (isPending(released)) await released
   if (context.onEvent !== undefined) emitEnded(context, reserved, input, usage, charged ?? 0n)
   return { costNanoDollars: charged, usage }
 }
@@ -162,23 +164,20 @@ function settledUsage(
 }
 
 /** Gives what the ledger says; undefined where there was no hold. */
-async function resolveHold(
+function resolveHold(
   context: PipelineContext,
   reserved: Reserved,
   input: SettlementInput,
   usage: Usage | undefined,
-): Promise<Resolution | undefined> {
+): MaybePromise<Resolution | undefined> {
   const { hold, claim } = reserved
   const { candidate, answer, ending } = input
-  if (hold === undefined) {
-    if (claim !== undefined) await resolveClaim(context, claim, ending, answer)
-    return undefined
-  }
+  if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
   const amount = amountOf(reserved, hold, input, usage)
-  if (amount === undefined || candidate === undefined) return await context.store.ledger.void(hold.id, nowMs)
+  if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
-  return await context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
+  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
 }
 
 async function resolveClaim(
@@ -186,7 +185,7 @@ async function resolveClaim(
   claim: IdempotencyClaim,
   ending: CallEnding,
   answer: StoredAnswer | undefined,
-): Promise<void> {
+): Promise<undefined> {
   const isKept = answer !== undefined && ending.kind === 'completed'
   await (isKept ? context.store.idempotency.complete(claim, answer) : context.store.idempotency.release(claim))
 }

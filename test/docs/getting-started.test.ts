@@ -63,7 +63,7 @@ test('the page lists every option of createGateway', () => {
 })
 
 test('the defaults of the timeouts are those of the code', () => {
-  const code = /DEFAULT_TIMEOUTS: Timeouts = \{(.*)\}/.exec(source('gateway/context-of.ts'))?.[1] ?? ''
+  const code = /DEFAULT_TIMEOUTS: Timeouts = \{(.*)\}/.exec(source('gateway/default-times.ts'))?.[1] ?? ''
   const defaults = [...code.matchAll(/(\w+): ([\d_]+)/g)].map(([, name, value]) => [
     name,
     `${Number(value?.replaceAll('_', '')) / 1000} s`,

@@ -121,7 +121,7 @@ describe.each(FORMS)('a paid job in the shape %s (%s)', (shape, _form, path, bod
     ['answers with something that nobody can read', { kind: 'garbage' }, 502],
     ['answers with nothing', { kind: 'empty' }, 502],
   ] as const)('is never sent twice, nor to a fallback, when the vendor has it and %s', async (_name, fault, status) => {
-    await start({ firstByteMs: 200, idleMs: 200 })
+    await start({ firstByteMs: 200, idleMs: 200, totalMs: 600 })
     started.sandbox.fault({ ...fault, times: 5 })
 
     const answer = await started.post(path, chained)
