@@ -155,5 +155,16 @@ async function videoTask({ client, videos, webhookUrl }, mark) {
   const ended = await client.videos.wait(task, { timeoutMs: 60_000 })
   assert.equal(ended.status, 'completed')
   const content = await client.videos.content(task.id)
-  assert.ok((await content.bytes()).byteLength > 1_000)
+  assertMp4(Buffer.from(await content.bytes()))
+}
+
+/** A film is small when it shows one picture, so its boxes are what tells a whole file from a part. */
+function assertMp4(file) {
+  const types = []
+  let offset = 0
+  for (; offset + 8 <= file.length; offset += file.readUInt32BE(offset)) {
+    types.push(file.toString('latin1', offset + 4, offset + 8))
+    assert.ok(file.readUInt32BE(offset) >= 8, `a box without a length after ${types.join(', ')}`)
+  }
+  assert.deepEqual([types.slice(0, 3), offset], [['ftyp', 'moov', 'mdat'], file.length])
 }
