@@ -38,20 +38,22 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await schemas.dispose(store)
   })
 
-  test.each([1, 3])('a schema of version %i is brought up to date and keeps its money', async (version) => {
+  test.each([1, 2, 3])('a schema of version %i is brought up to date and keeps its money', async (version) => {
     const schema = freshSchemaName()
     const client = await schemas.pool.connect()
     await client.query('BEGIN')
     await migrate(client, schema, MIGRATIONS.slice(0, version))
     await client.query(`COMMIT; SET search_path = ${schema};
-      INSERT INTO accounts (id, tier, created_at_ms) VALUES ('account_1', 'paid', 1);
-      SELECT credit('credit_1', 'account_1', 900, 'start', 1);
-      SELECT reserve('account_1', '[
-        {"hold": "hold_1", "key": "key_1", "amount": "400", "expires": "1000", "limits": []},
-        {"hold": "hold_2", "key": "key_1", "amount": "100", "expires": "1000", "limits": []},
-        {"hold": "hold_3", "key": "key_1", "amount": "400", "expires": "1000", "limits": []}
-      ]', 1);
-      SELECT settle('hold_1', 407, 'chat', 1, NULL, NULL, NULL); RESET search_path`)
+      INSERT INTO accounts (id, balance, held, tier, created_at_ms) VALUES ('account_1', 0, 500, 'paid', 1);
+      INSERT INTO holds (id, account_id, key_id, amount, status, counter_ids, expires_at_ms) VALUES
+        ('hold_1', 'account_1', 'key_1', 400, 'settled', '{}', 1000),
+        ('hold_2', 'account_1', 'key_1', 100, 'held', '{}', 1000),
+        ('hold_3', 'account_1', 'key_1', 400, 'held', '{}', 1000);
+      INSERT INTO entries (account_id, kind, amount, missing, hold_id, credit_id, description, created_at_ms) VALUES
+        ('account_1', 'credit', 900, 0, NULL, 'credit_1', 'start', 1),
+        ('account_1', 'charge', -400, 0, 'hold_1', NULL, 'chat', 1),
+        ('account_1', 'shortfall', 0, 7, 'hold_1', NULL, 'chat', 1);
+      RESET search_path`)
     client.release()
     const store = postgresStore({ pool: schemas.pool, schema, clock: 'caller' })
 
@@ -74,6 +76,21 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
       ['credit', 900n, 0n],
     ])
     expect((await store.tasks.list('account_1', { limit: 1 })).tasks).toEqual([])
+    await dropSchema(schemas.pool, schema)
+  })
+
+  test("bringing a schema up to date leaves the host's own functions in it alone", async () => {
+    const schema = freshSchemaName()
+    const client = await schemas.pool.connect()
+    await client.query('BEGIN')
+    await migrate(client, schema, MIGRATIONS.slice(0, 3))
+    await client.query(`COMMIT; CREATE FUNCTION ${schema}.of_the_host() RETURNS integer LANGUAGE sql AS 'SELECT 7'`)
+    client.release()
+
+    await postgresStore({ pool: schemas.pool, schema }).start()
+
+    const { rows } = await schemas.pool.query(`SELECT ${schema}.of_the_host() AS answer`)
+    expect(rows).toEqual([{ answer: 7 }])
     await dropSchema(schemas.pool, schema)
   })
 

@@ -1,79 +1,15 @@
-/**
- * Idempotency keys. `outcome` is a result of claiming or reserving: a status, what is replayed, which counter refused.
- * A function that waits for another's lock gives up after ten seconds, even when the process that called it is gone.
- */
-export const CLAIM_FUNCTIONS: readonly string[] = [
-  `CREATE TYPE outcome AS (
-    status text,
-    counter text,
-    answer_status integer,
-    answer_headers text,
-    answer_body bytea
-  )`,
-
-  // What is known of a key; a null status when it is free.
-  `CREATE FUNCTION find_claim(p_account_id text, p_key text, p_fingerprint text, p_now bigint) RETURNS outcome
-  LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-  DECLARE
-    v_claim claims;
-    v_outcome outcome;
-  BEGIN
-    SELECT * INTO v_claim FROM claims c WHERE c.account_id = p_account_id AND c.key = p_key AND c.expires_at_ms > p_now;
-    IF NOT FOUND THEN
-      RETURN v_outcome;
-    ELSIF v_claim.fingerprint <> p_fingerprint THEN
-      v_outcome.status := 'mismatch';
-    ELSIF v_claim.answer_status IS NULL THEN
-      v_outcome.status := 'in_flight';
-    ELSE
-      v_outcome := ('replay', NULL, v_claim.answer_status, v_claim.answer_headers, v_claim.answer_body);
-    END IF;
-    RETURN v_outcome;
-  END $$`,
-
-  // The insert decides between many equal claims at once; a loser looks what it lost to, which may be gone by then.
-  `CREATE FUNCTION take_claim(p_account_id text, p_key text, p_fingerprint text, p_expires bigint, p_now bigint)
-  RETURNS outcome LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  DECLARE
-    v_outcome outcome;
-  BEGIN
-    LOOP
-      INSERT INTO claims AS c (account_id, key, fingerprint, expires_at_ms)
-      VALUES (p_account_id, p_key, p_fingerprint, p_expires)
-      ON CONFLICT (account_id, key) DO UPDATE SET
-        fingerprint = excluded.fingerprint, expires_at_ms = excluded.expires_at_ms,
-        answer_status = NULL, answer_headers = NULL, answer_body = NULL
-      WHERE c.expires_at_ms <= p_now;
-      IF FOUND THEN
-        v_outcome.status := 'claimed';
-        RETURN v_outcome;
-      END IF;
-      v_outcome := find_claim(p_account_id, p_key, p_fingerprint, p_now);
-      IF v_outcome.status IS NOT NULL THEN
-        RETURN v_outcome;
-      END IF;
-    END LOOP;
-  END $$`,
-
-  // The first answer stays. A key that expired meanwhile may belong to another request, told apart by its body.
-  `CREATE FUNCTION complete_claim(p_account_id text, p_key text, p_fingerprint text, p_status integer, p_headers text, p_body bytea)
-  RETURNS void LANGUAGE sql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-    UPDATE claims SET answer_status = p_status, answer_headers = p_headers, answer_body = p_body
-    WHERE account_id = p_account_id AND key = p_key AND fingerprint = p_fingerprint AND answer_status IS NULL
-  $$`,
-
-  `CREATE FUNCTION release_claim(p_account_id text, p_key text, p_fingerprint text)
-  RETURNS void LANGUAGE sql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-    DELETE FROM claims
-    WHERE account_id = p_account_id AND key = p_key AND fingerprint = p_fingerprint AND answer_status IS NULL
-  $$`,
-]
+import { REPAYMENT } from '../../ledger.ts'
 
 /**
  * Reserving. Locks are taken in one order everywhere, so that no two transactions wait for each other: holds, then
  * accounts by id, then counters by name, then claims.
  */
 export const RESERVE_FUNCTIONS: readonly string[] = [
+  // The clock that all processes share. Not that of the transaction, which may have waited for a lock.
+  `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+  $$`,
+
   // Locks the counters named in a batch, made or set to zero where needed, and gives them by name.
   `CREATE FUNCTION lock_counters(p_requests jsonb, p_now bigint) RETURNS SETOF counters
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
@@ -111,11 +47,14 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
     RETURN QUERY SELECT * FROM counters WHERE name = ANY (v_names) ORDER BY name;
   END $$`,
 
-  // Judges reservations of one account in their order, each as if it came alone. One outcome for each.
+  // Judges reservations of one account in their order, each as if it came alone. One outcome for each. A request that says how
+  // long its hold lives has it expire by this clock.
   `CREATE FUNCTION reserve(p_account_id text, p_requests jsonb, p_now bigint) RETURNS SETOF outcome
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_balance bigint;
+    v_owed bigint;
+    v_time bigint := now_ms();
     v_total bigint := 0;
     v_names text[];
     v_ids bigint[];
@@ -126,7 +65,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
     v_claim outcome;
     v_place integer;
   BEGIN
-    SELECT a.balance INTO v_balance FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
+    SELECT a.balance, a.owed INTO v_balance, v_owed FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
     IF FOUND AND jsonb_path_exists(p_requests, '$[*].limits[*]') THEN
       SELECT array_agg(c.name), array_agg(c.id), array_agg(c.spent) INTO v_names, v_ids, v_spent
       FROM lock_counters(p_requests, p_now) c;
@@ -134,7 +73,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
 
     FOR v_request IN
       SELECT * FROM ROWS FROM (jsonb_to_recordset(p_requests) AS (
-        hold text, key text, amount bigint, expires bigint, limits jsonb,
+        hold text, key text, amount bigint, expires bigint, lives bigint, limits jsonb,
         claim_account text, claim_key text, claim_fingerprint text, claim_expires bigint
       )) WITH ORDINALITY AS r ORDER BY r.ordinality
     LOOP
@@ -150,7 +89,8 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
       IF v_balance IS NULL THEN
         v_outcome.status := 'unknown_account';
       ELSE
-        v_outcome.status := CASE WHEN v_balance < v_request.amount THEN 'insufficient_balance' ELSE 'held' END;
+        v_outcome.status := CASE WHEN v_owed > 0 THEN 'in_arrears'
+          WHEN v_balance < v_request.amount THEN 'insufficient_balance' ELSE 'held' END;
         IF v_names IS NOT NULL AND v_outcome.status = 'held' THEN
           SELECT coalesce(array_agg(DISTINCT array_position(v_names, l.counter)), '{}') INTO v_places
           FROM jsonb_to_recordset(v_request.limits) AS l(counter text);
@@ -191,7 +131,8 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
           CASE v_outcome.status WHEN 'held' THEN 'held' ELSE 'refused' END,
           nullif(v_outcome.status, 'held'), v_outcome.counter,
           ARRAY(SELECT v_ids[p] FROM unnest(v_places) p),
-          v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint, v_request.expires
+          v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
+          coalesce(v_time + v_request.lives, v_request.expires)
         ) ON CONFLICT (id) DO NOTHING;
         IF NOT FOUND THEN
           RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
@@ -212,32 +153,60 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
 
 /** Ends of holds, credits and purging. The order of locks is that of reserving. */
 export const RESOLVE_FUNCTIONS: readonly string[] = [
-  // Null when the hold had ended before; else what was charged and what the balance lacked.
+  // Pays what accounts owe from their balances, as far as those go. The caller has locked them.
+  `CREATE FUNCTION repay(p_accounts text[], p_now bigint) RETURNS void
+  LANGUAGE sql SET search_path FROM CURRENT AS $$
+    WITH due AS (
+      SELECT a.id, least(a.balance, a.owed) AS paid FROM accounts a
+      WHERE a.id = ANY (p_accounts) AND a.owed > 0 AND a.balance > 0
+    ), repaid AS (
+      UPDATE accounts a SET balance = a.balance - d.paid, owed = a.owed - d.paid FROM due d WHERE a.id = d.id
+      RETURNING a.id, d.paid
+    )
+    INSERT INTO entries (account_id, kind, amount, owed, description, created_at_ms)
+    SELECT r.id, 'repayment', -r.paid, -r.paid, '${REPAYMENT}', p_now FROM repaid r
+  $$`,
+
+  // What the balance lacks is owed, and a hold that has expired is charged too, against the balance, once.
+  // `ended_by`: how a hold that is not charged had ended.
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
-    p_status integer, p_headers text, p_body bytea, OUT charged bigint, OUT shortfall bigint
+    p_status integer, p_headers text, p_body bytea, OUT charged bigint, OUT shortfall bigint, OUT ended_by text
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
+    v_held bigint;
     v_available bigint;
+    v_owed bigint;
   BEGIN
     UPDATE holds SET status = 'settled' WHERE id = p_hold AND status = 'held' RETURNING * INTO v_hold;
+    v_held := v_hold.amount;
     IF NOT FOUND THEN
-      RETURN;
+      UPDATE holds SET status = 'settled' WHERE id = p_hold AND status = 'expired' RETURNING * INTO v_hold;
+      IF NOT FOUND THEN
+        SELECT h.status INTO ended_by FROM holds h WHERE h.id = p_hold AND h.status <> 'refused';
+        RETURN;
+      END IF;
+      -- Its money and its key went back when it expired, and the key may belong to another request by now.
+      v_held := 0;
+      v_hold.claim_key := NULL;
     END IF;
-    SELECT a.balance + v_hold.amount INTO STRICT v_available FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
+    SELECT a.balance + v_held, a.owed INTO STRICT v_available, v_owed FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
     charged := least(p_amount, v_available);
     shortfall := p_amount - charged;
-    UPDATE accounts a SET balance = v_available - charged, held = a.held - v_hold.amount WHERE a.id = v_hold.account_id;
-    IF charged <> v_hold.amount AND v_hold.counter_ids <> '{}' THEN
+    UPDATE accounts a SET balance = v_available - charged, held = a.held - v_held, owed = a.owed + shortfall
+    WHERE a.id = v_hold.account_id;
+    IF p_amount <> v_held AND v_hold.counter_ids <> '{}' THEN
       PERFORM 1 FROM counters c WHERE c.id = ANY (v_hold.counter_ids) ORDER BY c.name FOR UPDATE;
-      UPDATE counters c SET spent = c.spent - v_hold.amount + charged WHERE c.id = ANY (v_hold.counter_ids);
+      UPDATE counters c SET spent = c.spent - v_held + p_amount WHERE c.id = ANY (v_hold.counter_ids);
     END IF;
     INSERT INTO entries (account_id, kind, amount, hold_id, description, created_at_ms)
     VALUES (v_hold.account_id, 'charge', -charged, p_hold, p_description, p_now);
     IF shortfall > 0 THEN
-      INSERT INTO entries (account_id, kind, amount, missing, hold_id, description, created_at_ms)
-      VALUES (v_hold.account_id, 'shortfall', 0, shortfall, p_hold, p_description, p_now);
+      INSERT INTO entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
+      VALUES (v_hold.account_id, 'owed', 0, shortfall, p_hold, p_description, p_now);
+    ELSIF v_owed > 0 THEN
+      PERFORM repay(ARRAY[v_hold.account_id], p_now);
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
       IF p_status IS NULL THEN
@@ -266,6 +235,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     UPDATE accounts a SET balance = a.balance + f.amount, held = a.held - f.amount
     FROM (SELECT h.account_id, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h GROUP BY h.account_id) f
     WHERE a.id = f.account_id;
+    PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), now_ms());
     UPDATE counters c SET spent = c.spent - f.amount
     FROM (
       SELECT i AS id, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h, unnest(h.counter_ids) i GROUP BY i
@@ -275,15 +245,6 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     FROM unnest(v_holds) h WHERE h.claim_key IS NOT NULL;
     RETURN cardinality(v_holds);
   END $$`,
-
-  // Holds that another process is ending right now are passed over, so that several may sweep at the same time.
-  `CREATE FUNCTION expire_holds(p_now bigint, p_limit integer) RETURNS integer
-  LANGUAGE sql SET search_path FROM CURRENT AS $$
-    SELECT end_holds(ARRAY(
-      SELECT h.id FROM holds h WHERE h.status = 'held' AND h.expires_at_ms <= p_now
-      ORDER BY h.expires_at_ms LIMIT p_limit FOR UPDATE SKIP LOCKED
-    ), 'expired')
-  $$`,
 
   // False when that credit was given before, null when there is no such account.
   `CREATE FUNCTION credit(p_credit text, p_account_id text, p_amount bigint, p_description text, p_now bigint)
@@ -300,8 +261,14 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END IF;
     -- Adding the held money makes the sum overflow here, not when a hold comes back.
     UPDATE accounts a SET balance = a.balance + a.held + p_amount - a.held WHERE a.id = p_account_id;
+    PERFORM repay(ARRAY[p_account_id], p_now);
     RETURN true;
   END $$`,
+
+  // To which account a credit was given; null: to none.
+  `CREATE FUNCTION credited_account(p_credit text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT e.account_id FROM entries e WHERE e.credit_id = p_credit
+  $$`,
 
   // Drops what nobody will ask for any more: outcomes some time after the deadline of the hold, expired keys and counters.
   // Gives the largest number of rows dropped from one table: p_limit when there may be more.

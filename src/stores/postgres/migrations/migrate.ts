@@ -1,16 +1,37 @@
 import type { PostgresSession } from '../postgres-connection.ts'
-import { ARREARS } from './arrears.ts'
-import { CLAIM_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
-import { TABLES, TASK_TABLES } from './tables.ts'
-import { RETENTION, TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
+import { CLAIM_FUNCTIONS } from './claim-functions.ts'
+import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
+import { ARREARS, RETENTION, TABLES, TASK_TABLES } from './tables.ts'
+import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
 
-/** Forward only: the statements of version n stand at index n − 1, and what was released is never changed. */
-export const MIGRATIONS: readonly (readonly string[])[] = [
-  [...TABLES, ...CLAIM_FUNCTIONS, ...RESERVE_FUNCTIONS, ...RESOLVE_FUNCTIONS],
-  [...TASK_TABLES, ...TASK_FUNCTIONS, ...WEBHOOK_FUNCTIONS],
-  RETENTION,
-  ARREARS,
+/**
+ * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
+ * functions alone is a version without statements.
+ */
+export const MIGRATIONS: readonly (readonly string[])[] = [TABLES, TASK_TABLES, RETENTION, ARREARS]
+
+/** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
+const FUNCTIONS: readonly string[] = [
+  ...CLAIM_FUNCTIONS,
+  ...RESERVE_FUNCTIONS,
+  ...RESOLVE_FUNCTIONS,
+  ...TASK_FUNCTIONS,
+  ...WEBHOOK_FUNCTIONS,
 ]
+
+/** Drops what is made again, whatever its parameters were. Other functions may stand in the schema, if it is the host's own. */
+const DROP_FUNCTIONS = `DO $$
+DECLARE
+  v_function regprocedure;
+BEGIN
+  FOR v_function IN
+    SELECT p.oid FROM pg_proc p
+    JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = current_schema() AND p.proname = ANY ('{${FUNCTIONS.map(nameOf).join()}}')
+  LOOP
+    EXECUTE 'DROP FUNCTION ' || v_function;
+  END LOOP;
+END $$`
 
 /**
  * Migrates a schema inside the caller's transaction. If several processes start together, one migrates and the others wait.
@@ -46,6 +67,12 @@ export async function migrate(
     for (const statement of migrations[next]!) await session.query(statement)
     await session.query('INSERT INTO migrations (version) VALUES ($1)', [next + 1])
   }
+  if (version === MIGRATIONS.length || migrations.length < MIGRATIONS.length) return
+  for (const statement of [DROP_FUNCTIONS, ...FUNCTIONS]) await session.query(statement)
+}
+
+function nameOf(statement: string): string {
+  return /^CREATE FUNCTION (\w+)\(/.exec(statement)![1]!
 }
 
 /** A quoted identifier in SQL text. */

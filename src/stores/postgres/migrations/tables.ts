@@ -73,6 +73,14 @@ export const TABLES: readonly string[] = [
   )`,
   `CREATE INDEX entries_by_account ON entries (account_id, id)`,
   `CREATE UNIQUE INDEX entries_charged_once ON entries (hold_id) WHERE kind = 'charge'`,
+  // A result of claiming or reserving: a status, what is replayed, which counter refused.
+  `CREATE TYPE outcome AS (
+    status text,
+    counter text,
+    answer_status integer,
+    answer_headers text,
+    answer_body bytea
+  )`,
   `CREATE FUNCTION refuse_change_of_journal() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     RAISE EXCEPTION 'the journal is append-only' USING ERRCODE = 'restrict_violation';
@@ -168,4 +176,26 @@ export const TASK_TABLES: readonly string[] = [
     PRIMARY KEY (account_id, id)
   )`,
   `CREATE INDEX interactions_by_expiry ON interactions (expires_at_ms)`,
+]
+
+/** What finds tasks that ended long ago, and when a message was asked for again; 0: never. */
+export const RETENTION: readonly string[] = [
+  `CREATE INDEX tasks_ended ON tasks (updated_at_ms) WHERE state IN ('completed', 'failed', 'cancelled')`,
+  `ALTER TABLE deliveries ADD COLUMN resent_at_ms bigint NOT NULL DEFAULT 0`,
+]
+
+/** What accounts owe. */
+export const ARREARS: readonly string[] = [
+  `ALTER TABLE accounts ADD COLUMN owed bigint NOT NULL DEFAULT 0 CHECK (owed >= 0)`,
+  `ALTER TABLE entries ADD COLUMN owed bigint NOT NULL DEFAULT 0`,
+  `ALTER TABLE entries DROP CONSTRAINT entries_kind_check, DROP CONSTRAINT entries_check`,
+  // The lines that are there satisfy it, so they are not read again.
+  `ALTER TABLE entries ADD CONSTRAINT entries_kinds CHECK (CASE kind
+    WHEN 'credit' THEN amount > 0 AND owed = 0 AND missing = 0 AND credit_id IS NOT NULL AND hold_id IS NULL
+    WHEN 'charge' THEN amount <= 0 AND owed = 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    WHEN 'owed' THEN amount = 0 AND owed > 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    WHEN 'repayment' THEN amount < 0 AND owed = amount AND missing = 0 AND credit_id IS NULL AND hold_id IS NULL
+    WHEN 'shortfall' THEN amount = 0 AND owed = 0 AND missing > 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    ELSE false
+  END) NOT VALID`,
 ]

@@ -148,8 +148,9 @@ export const TASK_FUNCTIONS: readonly string[] = [
     SELECT * FROM taken ORDER BY deadline_at_ms, id
   $$`,
 
-  // As before, but for holds of open tasks: those end with their task.
-  `CREATE OR REPLACE FUNCTION expire_holds(p_now bigint, p_limit integer) RETURNS integer
+  // Holds that another process is ending right now are passed over, so that several may sweep at the same time, and holds of open
+  // tasks too: those end with their task.
+  `CREATE FUNCTION expire_holds(p_now bigint, p_limit integer) RETURNS integer
   LANGUAGE sql SET search_path FROM CURRENT AS $$
     SELECT end_holds(ARRAY(
       SELECT h.id FROM holds h WHERE h.status = 'held' AND h.expires_at_ms <= p_now AND NOT EXISTS (
@@ -159,6 +160,30 @@ export const TASK_FUNCTIONS: readonly string[] = [
       ORDER BY h.expires_at_ms LIMIT p_limit FOR UPDATE OF h SKIP LOCKED
     ), 'expired')
   $$`,
+
+  // What waits for its messages is passed over, so that it does not stand in the way of the rest. The messages are locked with
+  // their tasks: one that is asked for again at the same moment goes with its task, or keeps it.
+  `CREATE FUNCTION forget_tasks(p_changed_until bigint, p_limit bigint) RETURNS integer
+  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  DECLARE
+    v_ids text[];
+  BEGIN
+    v_ids := ARRAY(
+      SELECT t.id FROM tasks t
+      WHERE t.state IN ('completed', 'failed', 'cancelled') AND t.updated_at_ms <= p_changed_until AND NOT EXISTS (
+        SELECT 1 FROM deliveries d WHERE d.task_id = t.id AND d.state = 'pending'
+      )
+      ORDER BY t.updated_at_ms LIMIT p_limit FOR UPDATE OF t SKIP LOCKED
+    );
+    PERFORM 1 FROM deliveries d WHERE d.task_id = ANY (v_ids) ORDER BY d.id FOR UPDATE;
+    v_ids := ARRAY(
+      SELECT i.id FROM unnest(v_ids) AS i(id)
+      WHERE NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = i.id AND d.state = 'pending')
+    );
+    DELETE FROM deliveries d WHERE d.task_id = ANY (v_ids);
+    DELETE FROM tasks t WHERE t.id = ANY (v_ids);
+    RETURN cardinality(v_ids);
+  END $$`,
 ]
 
 /** Delivery of messages, and the secrets that sign them. */
@@ -184,35 +209,5 @@ export const WEBHOOK_FUNCTIONS: readonly string[] = [
     -- Passes over a null: no end yet. Never later than it was.
     UPDATE webhook_secrets s SET expires_at_ms = least(s.expires_at_ms, p_overlap_until) WHERE s.account_id = p_account_id;
     INSERT INTO webhook_secrets (account_id, secret) VALUES (p_account_id, p_secret);
-  END $$`,
-]
-
-/** What finds and deletes tasks that ended long ago, and when a message was asked for again; 0: never. */
-export const RETENTION: readonly string[] = [
-  `CREATE INDEX tasks_ended ON tasks (updated_at_ms) WHERE state IN ('completed', 'failed', 'cancelled')`,
-  `ALTER TABLE deliveries ADD COLUMN resent_at_ms bigint NOT NULL DEFAULT 0`,
-
-  // What waits for its messages is passed over, so that it does not stand in the way of the rest. The messages are locked with
-  // their tasks: one that is asked for again at the same moment goes with its task, or keeps it.
-  `CREATE FUNCTION forget_tasks(p_changed_until bigint, p_limit bigint) RETURNS integer
-  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  DECLARE
-    v_ids text[];
-  BEGIN
-    v_ids := ARRAY(
-      SELECT t.id FROM tasks t
-      WHERE t.state IN ('completed', 'failed', 'cancelled') AND t.updated_at_ms <= p_changed_until AND NOT EXISTS (
-        SELECT 1 FROM deliveries d WHERE d.task_id = t.id AND d.state = 'pending'
-      )
-      ORDER BY t.updated_at_ms LIMIT p_limit FOR UPDATE OF t SKIP LOCKED
-    );
-    PERFORM 1 FROM deliveries d WHERE d.task_id = ANY (v_ids) ORDER BY d.id FOR UPDATE;
-    v_ids := ARRAY(
-      SELECT i.id FROM unnest(v_ids) AS i(id)
-      WHERE NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = i.id AND d.state = 'pending')
-    );
-    DELETE FROM deliveries d WHERE d.task_id = ANY (v_ids);
-    DELETE FROM tasks t WHERE t.id = ANY (v_ids);
-    RETURN cardinality(v_ids);
   END $$`,
 ]
