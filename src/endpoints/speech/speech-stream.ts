@@ -71,7 +71,7 @@ export class SpeechStream implements StreamTransform {
     }
   }
 
-  /** What was sent, which vendors charge for whoever hears it. */
+  /** The characters sent to the vendor, who charges for them whether they are heard or not. */
   get usage(): Usage {
     return { characters: this.isComplete ? countCharacters(this.#options.text) : this.#sentCharacters }
   }
