@@ -84,7 +84,7 @@ export type GatewayEvent =
       readonly usage: Usage
     }
   | {
-      /** A vendor reported usage, and so bills it, for a call that failed and that nobody is charged for. */
+      /** A vendor bills a call, or may do so, that failed and that nobody is charged for. */
       readonly type: 'unbilled-usage'
       readonly requestId: string
       readonly accountId: string
@@ -92,6 +92,11 @@ export type GatewayEvent =
       readonly vendor: string
       readonly model: string
       readonly usage: Usage
+      /**
+       * False: the vendor reported this usage. True: it reported nothing, and this is the estimate of the prompt and of the answer
+       * as far as it was announced; the vendor may bill it, or nothing.
+       */
+      readonly isEstimated: boolean
     }
   | {
       readonly type: 'request-ended'
