@@ -180,7 +180,10 @@ export type GatewayEvent =
       readonly state: 'completed' | 'failed' | 'cancelled'
       readonly code: string | undefined
       readonly usage: Usage | undefined
+      /** Charged, in nano-dollars. */
       readonly costNanoDollars: bigint
+      /** What it costs, in nano-dollars: more than was charged where the balance lacked it, which is owed. */
+      readonly dueNanoDollars: bigint
       /** From submission to now. */
       readonly durationMs: number
     }
@@ -212,9 +215,9 @@ export type GatewayEvent =
       readonly type: 'configuration-warning'
       /**
        * `price-unused`: no call can ever be charged by a row of the price list. `fallback-unpriced`: a fallback has no price and
-       * is left out.
+       * is left out. `task-key-missing`: no key can follow the tasks of one that was taken away.
        */
-      readonly code: 'price-unused' | 'fallback-unpriced'
+      readonly code: 'price-unused' | 'fallback-unpriced' | 'task-key-missing'
       readonly message: string
     }
   | {

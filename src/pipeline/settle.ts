@@ -200,7 +200,7 @@ async function resolveClaim(
 export function emitShortfall(
   context: PipelineContext,
   { requestId, taskId, accountId, keyId }: Pick<UnsettledHold, 'requestId' | 'taskId' | 'accountId' | 'keyId'>,
-  { charged, shortfall }: Resolution,
+  { charged, shortfall }: Pick<Resolution, 'charged' | 'shortfall'>,
 ): void {
   if (shortfall === 0n) return
   emit(context, {
