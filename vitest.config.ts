@@ -51,6 +51,7 @@ const SERVERS = [
 const DRILLS = [
   'test/drills/dead-vendor.test.ts',
   'test/drills/kill-streams.test.ts',
+  'test/drills/loss-table.test.ts',
   'test/drills/mixed-faults.test.ts',
   'test/drills/mixed-faults-single.test.ts',
   'test/drills/money-for-137.test.ts',

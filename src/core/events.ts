@@ -84,7 +84,7 @@ export type GatewayEvent =
       readonly usage: Usage
     }
   | {
-      /** A vendor reported usage, and so bills it, for a call that failed and that nobody is charged for. */
+      /** A vendor bills a call, or may do so, that failed and that nobody is charged for. */
       readonly type: 'unbilled-usage'
       readonly requestId: string
       readonly accountId: string
@@ -92,6 +92,11 @@ export type GatewayEvent =
       readonly vendor: string
       readonly model: string
       readonly usage: Usage
+      /**
+       * False: the vendor reported this usage. True: it reported nothing, and this is the estimate of the prompt and of the answer
+       * as far as it was announced; the vendor may bill it, or nothing.
+       */
+      readonly isEstimated: boolean
     }
   | {
       readonly type: 'request-ended'
@@ -175,7 +180,10 @@ export type GatewayEvent =
       readonly state: 'completed' | 'failed' | 'cancelled'
       readonly code: string | undefined
       readonly usage: Usage | undefined
+      /** Charged, in nano-dollars. */
       readonly costNanoDollars: bigint
+      /** What it costs, in nano-dollars: more than was charged where the balance lacked it, which is owed. */
+      readonly dueNanoDollars: bigint
       /** From submission to now. */
       readonly durationMs: number
     }
@@ -207,9 +215,9 @@ export type GatewayEvent =
       readonly type: 'configuration-warning'
       /**
        * `price-unused`: no call can ever be charged by a row of the price list. `fallback-unpriced`: a fallback has no price and
-       * is left out.
+       * is left out. `task-key-missing`: no key can follow the tasks of one that was taken away.
        */
-      readonly code: 'price-unused' | 'fallback-unpriced'
+      readonly code: 'price-unused' | 'fallback-unpriced' | 'task-key-missing'
       readonly message: string
     }
   | {

@@ -26,9 +26,9 @@ export function estimateTokens(byteLength: number): number {
  * Bytes of generated text for one token, in the middle of what vendors' tokenizers make of English prose (3.3 to 4.7), so that
  * the estimate stays within 25 % of their counts. Unlike the estimate of a prompt it is no upper bound.
  */
-const GENERATED_BYTES_PER_TOKEN = 4
+export const GENERATED_BYTES_PER_TOKEN = 4
 
 /** Tokens of a generated text whose usage nobody reported. */
-export function estimateGeneratedTokens(byteLength: number): number {
-  return Math.ceil(byteLength / GENERATED_BYTES_PER_TOKEN)
+export function estimateGeneratedTokens(byteLength: number, bytesPerToken = GENERATED_BYTES_PER_TOKEN): number {
+  return Math.ceil(byteLength / bytesPerToken)
 }

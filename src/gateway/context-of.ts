@@ -13,6 +13,7 @@ import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext, Timeouts } from '../pipeline/pipeline-context.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
+import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
 import { RouteTable } from '../routing/route-table.ts'
@@ -79,6 +80,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
       balanceSharePerCall: options.balanceSharePerCall ?? DEFAULT_BALANCE_SHARE,
       showBalanceInErrors: options.showBalanceInErrors ?? true,
     },
+    tokenSizes: new TokenSizes(),
     estimateTokens: options.estimateTokens ?? estimateTokens,
     settlementRetries: new SettlementRetries(clock, logger),
     webhookSecret: options.webhookSecret,

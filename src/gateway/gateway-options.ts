@@ -72,6 +72,7 @@ export interface GatewayOptions {
    * What happens at the vendor when a caller leaves: `cancel` stops the call, `drain` reads it to its end, for at most
    * `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`.
    * Default: `cancel`, but `drain` while a model reasons unseen, because only the vendor's report tells what that costs.
+   * A whole answer of tokens that is paid for is read on for 10 seconds, or `drainMs` if that is less, under `cancel` too.
    */
   readonly disconnect?: DisconnectPolicies
   /** Longest time that an abandoned call is read under the policy `drain`. Default 30,000. */

@@ -65,19 +65,41 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
     rotate(keyId, { overlapMs = DEFAULT_OVERLAP_MS } = {}) {
       return administer(ready, async () => {
         checkOverlap(overlapMs)
-        const old = (await store.keys.list()).find((record) => record.id === keyId)
+        const all = await store.keys.list()
+        const old = all.find((record) => record.id === keyId)
         if (old === undefined || old.revokedAtMs !== undefined) {
           const message = `there is no valid key ${JSON.stringify(keyId)}`
           throw new GatewayError('invalid_request', { message, param: 'keyId' })
         }
         const nowMs = clock.now()
         const key = createApiKey()
-        const record: KeyRecord = { ...old, id: ids.next('key'), hash: hashApiKey(key), createdAtMs: nowMs }
+        const record: KeyRecord = {
+          ...old,
+          id: ids.next('key'),
+          hash: hashApiKey(key),
+          createdAtMs: nowMs,
+          expiresAtMs: lifetimeOf(old, all),
+          replaces: old.id,
+        }
         await store.keys.insert(record)
         await store.keys.expire(keyId, nowMs + overlapMs)
         return { key, record }
       })
     },
+  }
+}
+
+/**
+ * Until when a key was to live before it was rotated. Rotation shortens the expiry of the old key only, so that the newest key of
+ * its line still has it: a key may be rotated twice, or again while it overlaps with its successor.
+ */
+function lifetimeOf(key: KeyRecord, all: readonly KeyRecord[]): number | undefined {
+  let newest = key
+  for (;;) {
+    const { id } = newest
+    const successor = all.find(({ replaces }) => replaces === id)
+    if (successor === undefined) return newest.expiresAtMs
+    newest = successor
   }
 }
 

@@ -76,7 +76,10 @@ function collectOne(calls: WholeCalls, wire: WireRequest, scope: AbortScope): Pr
   call.begin(context.transport, transportRequest(context, vendor, wire, firstByteMs))
   return call.outcome.then((outcome) => {
     scope.delete(call)
-    return problemOf(context, vendor, outcome) ?? [(outcome as { readonly answer: ChunkedAnswer }).answer]
+    const problem = problemOf(context, vendor, outcome)
+    if (problem === undefined) return [(outcome as { readonly answer: ChunkedAnswer }).answer]
+    const { answerBytes } = call
+    return answerBytes === undefined ? problem : { ...problem, answerBytes }
   })
 }
 

@@ -6,7 +6,7 @@ import type {
   TransportHandler,
   TransportRequest,
 } from '../transport/transport.ts'
-import type { HeaderMap } from '../wire/headers.ts'
+import { firstHeader, type HeaderMap } from '../wire/headers.ts'
 
 /** Largest response that is buffered for a caller. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
@@ -31,6 +31,13 @@ export class BufferedCall implements TransportHandler {
     this.outcome = new Promise((resolve) => {
       this.#resolve = resolve
     })
+  }
+
+  /** Bytes of the body that a 2xx response has announced, or sent so far; undefined without one. */
+  get answerBytes(): number | undefined {
+    if (this.#status < 200 || this.#status >= 300) return undefined
+    const announced = Number(firstHeader(this.#headers, 'content-length'))
+    return Math.max(this.#byteLength, announced >= 0 && announced <= MAX_ANSWER_BYTES ? announced : 0)
   }
 
   begin(transport: Transport, request: TransportRequest): void {

@@ -3,6 +3,7 @@ import type { BillingFields, Rate } from '../catalog/prices/prices.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
 import type { InteractionRecord } from '../stores/interaction-store.ts'
@@ -126,6 +127,9 @@ export interface Hold {
 export interface Reserved extends Admitted {
   /** Undefined: billing is off, or the endpoint is free. */
   readonly hold: Hold | undefined
+  /** Bytes of generated text that count as one token where no usage is reported; the same until the call is settled. */
+  readonly bytesPerToken: number
+  measuredBy(bytesPerToken: number): void
   /**
    * Releases body and bytes. Once a stream is open no other vendor is called, and a prompt with pictures may hold megabytes
    * for as long as the stream lasts. Only the body's `model` is kept.
@@ -174,6 +178,7 @@ export class CallRecord implements Reserved {
   requestBucket: BucketState | undefined
   tokenBucket: BucketState | undefined
   hold: Hold | undefined
+  bytesPerToken = GENERATED_BYTES_PER_TOKEN
 
   constructor(beginning: CallBeginning) {
     this.request = beginning.request
@@ -236,6 +241,10 @@ export class CallRecord implements Reserved {
     this.hold = hold
     this.chain = chain
     return this
+  }
+
+  measuredBy(bytesPerToken: number): void {
+    this.bytesPerToken = bytesPerToken
   }
 
   releaseBody(): void {

@@ -12,12 +12,15 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
 import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
-import { emitUnbilledUsage } from './unbilled-usage.ts'
-import { abandonedUsage, estimatedUsage } from './usage-estimate.ts'
+import { emitEstimatedUnbilledUsage, emitUnbilledUsage } from './unbilled-usage.ts'
+import { cutUsage, estimatedUsage, generatesTokens } from './usage-estimate.ts'
 import { type CallEnding, failedResponse, StreamResponse, type VendorResponse } from './vendor-response.ts'
 
 /** Most attempts at one candidate. */
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
+
+/** How long a paid whole answer is awaited for a caller who has left, unless the policy drains; at most `drainMs`. */
+const WHOLE_ANSWER_WAIT_MS = 10_000
 
 /**
  * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only while
@@ -27,8 +30,11 @@ const MAX_ATTEMPTS_PER_CANDIDATE = 2
 export async function dispatch(context: PipelineContext, routed: Routed): Promise<VendorResponse> {
   const { call, candidates } = routed
   const scope = call.calls
+  const isPaidWhole = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
   let isOverdue = false
-  let isUnseen = false
+  // Of the call under way: what it uses is told by its report only, or by its end.
+  let reasonsUnseen = false
+  let isMaking = false
   const deadline = context.deadlines.add(() => {
     isOverdue = true
     scope.abort()
@@ -37,11 +43,9 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   if (call.caller.isDisconnected) scope.abort()
   // A task outlives its request, so a disconnect during its submission does not abort it.
   if (call.endpoint.task === undefined)
-    call.caller.onDisconnect = () =>
-      scope.abandon(context.disconnects, { endpointId: call.endpoint.id, isUnseen }, context.clock)
+    call.caller.onDisconnect = () => abandon(context, call, { reasonsUnseen, isMaking })
   context.retryBudget.deposit()
   let last: LastFailure | undefined
-  let wasSent = false
   let asking: CandidateCall | undefined
   try {
     const selection = selectionOf(context, routed)
@@ -58,7 +62,8 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
         continue
       }
       selection?.asked(candidate)
-      isUnseen = operation.reasonsUnseen === true
+      reasonsUnseen = operation.reasonsUnseen === true
+      isMaking = isPaidWhole
       let outcome: UnstreamedOutcome
       if (selection !== undefined && mayHedge(context, call)) {
         ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, selection))
@@ -73,12 +78,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
         asking = undefined
         if (tried.kind === 'stream') {
           asked.opened()
-          return new StreamResponse(
-            tried.call,
-            asked,
-            { dropped: droppedBy(operation), reasonsUnseen: isUnseen },
-            deadline,
-          )
+          return new StreamResponse(tried.call, asked, { dropped: droppedBy(operation), reasonsUnseen }, deadline)
         }
         outcome = isOverdue ? overdue(tried) : tried
         if (outcome.kind === 'json') asked.answered()
@@ -88,11 +88,19 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
       if (outcome.kind === 'json') {
         deadline.cancel()
         const { body } = outcome
-        return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending: wholeEnding(call, body) }
+        return {
+          kind: 'json',
+          body,
+          candidate,
+          dropped: droppedBy(operation),
+          ending: wholeEnding(call, body, operation),
+        }
       }
       const { failure } = outcome
-      wasSent ||= failure.wasSent
       last = { failure, candidate }
+      emitEstimatedUnbilledUsage(context, call, candidate, failure, reasonsUnseen)
+      // Nothing is tried again for a caller who has left.
+      if (call.caller.isDisconnected && call.endpoint.task === undefined) break
       if (scope.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) break
       if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) break
       if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
@@ -114,7 +122,22 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
   }
   deadline.cancel()
-  return failed(call, last, { isOverdue, isUnseen, wasSent, chargesParts: context.chargePartialBatches })
+  return failed(call, last, {
+    isOverdue,
+    isUnseen: reasonsUnseen || isMaking,
+    chargesParts: context.chargePartialBatches,
+  })
+}
+
+/** The caller has left: ends the calls, or reads them on where only their end tells what the vendor bills. */
+function abandon(
+  { disconnects, clock }: PipelineContext,
+  { calls, endpoint }: Reserved,
+  { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
+): void {
+  const left = { endpointId: endpoint.id, isUnseen: reasonsUnseen }
+  if (!isMaking || disconnects.drains(left)) calls.abandon(disconnects, left, clock)
+  else if (!calls.awaitUsage(disconnects, Math.min(WHOLE_ANSWER_WAIT_MS, disconnects.drainMs), clock)) calls.abort()
 }
 
 /** How a request selects among its candidates; undefined if there is only one. */
@@ -197,11 +220,17 @@ function droppedBy(operation: Operation): readonly string[] {
   return operation.requests[0]?.dropped ?? NOTHING_DROPPED
 }
 
-function wholeEnding(call: Reserved, { chunks, usage, outputBytes, isRefusal }: UnstreamedBody): CallEnding {
+function wholeEnding(
+  call: Reserved,
+  { chunks, usage, outputBytes, isRefusal }: UnstreamedBody,
+  { reasonsUnseen: isUnseen = false }: Operation,
+): CallEnding {
   if (isRefusal === true) return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
   let byteLength = outputBytes ?? 0
   if (outputBytes === undefined) for (const chunk of chunks) byteLength += chunk.byteLength
-  return { kind: 'completed', usage, estimatedUsage: estimatedUsage(call.estimate, byteLength), error: undefined }
+  const estimated = estimatedUsage(call, { outputBytes: byteLength, isUnseen: isUnseen && usage === undefined })
+  const textBytes = isUnseen && usage?.reasoningTokens === undefined ? undefined : outputBytes
+  return { kind: 'completed', usage, estimatedUsage: estimated, textBytes, error: undefined }
 }
 
 type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
@@ -209,7 +238,6 @@ type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
 interface FailureFacts {
   readonly isOverdue: boolean
   readonly isUnseen: boolean
-  readonly wasSent: boolean
   readonly chargesParts: boolean
 }
 
@@ -224,15 +252,13 @@ function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
 function failed(
   call: Reserved,
   last: LastFailure | undefined,
-  { isOverdue, isUnseen, wasSent, chargesParts }: FailureFacts,
+  { isOverdue, isUnseen, chargesParts }: FailureFacts,
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
   if (call.caller.isDisconnected && call.endpoint.task === undefined) {
     const error = new GatewayError('client_closed_request')
-    // Disconnecting after the request was sent does not avoid the charge for the prompt.
-    const charged = wasSent ? abandonedUsage(call.estimate, 0, isUnseen) : undefined
-    const ending: CallEnding = { kind: 'abandoned', usage: undefined, estimatedUsage: charged, error }
+    const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(call, last, isUnseen), error }
     return { kind: 'failed', error, candidate, mayHaveBegun, ending }
   }
   const cause = isOverdue
@@ -247,6 +273,22 @@ function failed(
   const unbilledUsage = isCharged ? undefined : billed
   const ending: CallEnding = { kind: 'failed', usage, estimatedUsage: undefined, unbilledUsage, error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
+}
+
+/**
+ * What a caller pays who has left: nothing where the vendor had refused the call, the prompt where it failed, and what it was
+ * making where it was stopped.
+ */
+function abandonedUsage(
+  call: Reserved,
+  last: LastFailure | undefined,
+  isUnseen: boolean,
+): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
+  if (last?.failure.mayHaveBegun !== true) return { usage: undefined, estimatedUsage: undefined }
+  const { billedUsage, outcome, error } = last.failure
+  const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
+  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped })
+  return { usage: billedUsage && cutUsage(billedUsage, estimated), estimatedUsage: estimated }
 }
 
 /** The same error, with `x-should-retry: false`: a vendor may be running a paid job. */

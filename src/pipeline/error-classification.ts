@@ -26,6 +26,8 @@ export interface AttemptFailure {
   readonly outcome: CallOutcome
   /** How long the vendor asks us to wait; undefined: it does not say. */
   readonly retryAfterMs: number | undefined
+  /** Bytes of answer that a 2xx response announced or sent before it failed; absent: none came. */
+  readonly answerBytes?: number
   /** What the vendor has reported, and so bills, all the same. */
   readonly billedUsage?: Usage | undefined
   /** True where `billedUsage` is that of some calls that were answered, and another one of the same answer failed. */

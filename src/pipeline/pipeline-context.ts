@@ -20,6 +20,7 @@ import type { ConfigurationWarnings } from './configuration-warnings.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
+import type { TokenSizes } from './token-sizes.ts'
 
 /** Longest waits for a vendor, in milliseconds. */
 export interface Timeouts {
@@ -84,6 +85,8 @@ export interface PipelineContext {
   /** Longest time for a request. */
   readonly deadlines: Deadlines
   readonly outputBounds: OutputBoundSettings
+  /** Bytes of generated text for one token of each model. */
+  readonly tokenSizes: TokenSizes
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
   readonly settlementRetries: SettlementRetries

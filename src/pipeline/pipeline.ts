@@ -72,6 +72,7 @@ export async function pipeline(context: PipelineContext, received: Received, tas
 
 async function answer(context: PipelineContext, reserved: Reserved, completion: Completion): Promise<void> {
   if (reserved.endpoint.task === undefined && context.onEvent !== undefined) announce(context, reserved)
+  reserved.measuredBy(context.tokenSizes.bytesPerToken(reserved.chain))
   let response: VendorResponse
   try {
     response = await dispatch(context, route(context, reserved))

@@ -50,7 +50,10 @@ function createOperation(
   const { endpoint } = call
   const vendorCall = new CallFacts(call, candidate, body, context.clock.now())
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
-  if (operation !== undefined) return operation
+  if (operation !== undefined) {
+    vendorCall.reasonsUnseen = operation.reasonsUnseen === true
+    return operation
+  }
   throw new GatewayError('endpoint_model_mismatch', {
     message: `The vendor of the model ${JSON.stringify(candidate.model.id)} does not serve ${endpoint.path}.`,
     param: 'model',
@@ -70,6 +73,8 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly billedUsage: NonNullable<VendorCall<Reserved['body']>['billedUsage']>
   readonly header: ((name: string) => string | undefined) | undefined
   readonly conversation: VendorCall<Reserved['body']>['conversation']
+  /** Of its operation, which is made by these facts. */
+  reasonsUnseen = false
 
   constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], nowMs: number) {
     const { continued, request } = call
@@ -82,7 +87,8 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.stream = call.isStream
     this.nowMs = nowMs
     this.costOf = call.hold === undefined ? undefined : (usage) => quotedCost(call, candidate, usage)
-    this.billedUsage = (reported, outputBytes) => billedUsage(call, candidate, reported, outputBytes)
+    this.billedUsage = (reported, outputBytes) =>
+      billedUsage(call, candidate, reported, { outputBytes, isUnseen: this.reasonsUnseen })
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
     this.conversation = continued && {
       previousUpstreamId: continued.previous?.upstreamId,

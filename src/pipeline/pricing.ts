@@ -8,7 +8,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { chargeableUsage, estimatedUsage, estimateFor } from './usage-estimate.ts'
+import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
 
@@ -120,11 +120,11 @@ export function billedUsage(
   reserved: Reserved,
   candidate: Candidate,
   reported: Usage | undefined,
-  outputBytes: number,
+  output: UnreportedOutput,
 ): Usage {
   const { estimate: hold } = reserved
-  const estimated = estimatedUsage(hold, outputBytes)
-  if (reported === undefined) return estimated
+  if (reported === undefined) return estimatedUsage(reserved, output)
+  const estimated = estimatedUsage(reserved, { ...output, isUnseen: false })
   return chargeableUsage(reported, { hold, limits: candidate.model.limits, estimated }).usage
 }
 

@@ -160,6 +160,12 @@ function settledUsage(
   const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? {} }
   const { usage, replaced } = chargeableUsage(reported, bounds)
   if (replaced.length > 0) emit(context, { type: 'usage-implausible', ...told, fields: replaced })
+  else if (ending.kind === 'completed' && ending.textBytes !== undefined)
+    context.tokenSizes.note(
+      candidate.model.id,
+      ending.textBytes,
+      (usage.outputTokens ?? 0) - (usage.reasoningTokens ?? 0),
+    )
   return usage
 }
 
@@ -194,7 +200,7 @@ async function resolveClaim(
 export function emitShortfall(
   context: PipelineContext,
   { requestId, taskId, accountId, keyId }: Pick<UnsettledHold, 'requestId' | 'taskId' | 'accountId' | 'keyId'>,
-  { charged, shortfall }: Resolution,
+  { charged, shortfall }: Pick<Resolution, 'charged' | 'shortfall'>,
 ): void {
   if (shortfall === 0n) return
   emit(context, {

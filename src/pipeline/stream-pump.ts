@@ -1,12 +1,13 @@
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { Usage } from '../core/usage.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
 import type { Reserved } from './call-record.ts'
 import { failureOfTransport, failureOfVendor } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver } from './stream-call.ts'
-import { abandonedPictures, abandonedUsage, cutUsage, estimatedUsage } from './usage-estimate.ts'
+import { abandonedPictures, cutUsage, estimatedUsage } from './usage-estimate.ts'
 import type { CallEnding, StreamResponse } from './vendor-response.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
@@ -144,13 +145,14 @@ class StreamPump implements StreamReceiver {
 
   #endingOf(end: StreamEnd): CallEnding {
     const { transform } = this.#response.call
-    const { estimate } = this.#reserved
-    const { usage: reported, outputBytesSeen } = transform
-    const seen = estimatedUsage(estimate, outputBytesSeen)
+    const { usage: reported } = transform
+    const seen = this.#seen(this.#isUnseen)
     if (transform.isComplete && transform.failure === undefined) {
       if (transform.isRefusal === true)
         return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
-      return { kind: 'completed', usage: reported, estimatedUsage: seen, error: undefined }
+      const textBytes = this.#textBytes
+      const told = reported === undefined ? seen : this.#seen(false)
+      return { kind: 'completed', usage: reported, estimatedUsage: told, textBytes, error: undefined }
     }
     const made = { usage: reported && cutUsage(reported, seen), estimatedUsage: seen }
     // Paid job failed before any content: do not charge.
@@ -167,12 +169,24 @@ class StreamPump implements StreamReceiver {
 
   #abandonedEnding(): CallEnding {
     const { estimate } = this.#reserved
-    const { usage: reported, outputBytesSeen } = this.#response.call.transform
-    const seen = abandonedUsage(estimate, outputBytesSeen, this.#isUnseen)
+    const { usage: reported } = this.#response.call.transform
+    const seen = this.#seen(this.#isUnseen)
     const error = new GatewayError('client_closed_request')
     if (reported === undefined) return { kind: 'abandoned', usage: undefined, estimatedUsage: seen, error }
     const usage = estimate.images === undefined ? cutUsage(reported, seen) : abandonedPictures(estimate, reported)
     return { kind: 'abandoned', usage, estimatedUsage: seen, error }
+  }
+
+  /** What is charged for without a report. */
+  #seen(isUnseen: boolean): Usage {
+    const outputBytes = this.#response.call.transform.outputBytesSeen
+    return estimatedUsage(this.#reserved, { outputBytes, isUnseen })
+  }
+
+  /** Undefined where a report counts reasoning that is not in the text, and does not say how much. */
+  get #textBytes(): number | undefined {
+    const { usage, outputBytesSeen } = this.#response.call.transform
+    return this.#response.reasonsUnseen && usage?.reasoningTokens === undefined ? undefined : outputBytesSeen
   }
 
   /** Has the model used tokens that neither its text nor a report tells so far? */

@@ -4,7 +4,7 @@ import type { Usage, UsageField } from '../core/usage.ts'
 import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
-import type { Parsed } from './call-record.ts'
+import type { Parsed, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
@@ -47,29 +47,37 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
   return { body, bytes: editMembers(text, new Map([[endpoint.outputBound.member, String(tokens)]]))?.apply(text) }
 }
 
+/** What is known of an answer whose usage nobody reported. */
+export interface UnreportedOutput {
+  /** Bytes of text that the vendor generated. */
+  readonly outputBytes: number
+  /** Did the model use output tokens that its text does not show? */
+  readonly isUnseen: boolean
+}
+
 /**
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
- * rule for whole answers, streams, and streams that were cut. Pictures and speech are charged as they were held for: the
- * vendor makes them whether anybody waits or not.
- * @param outputBytes Bytes of text that the vendor generated.
+ * rule for whole answers, streams, and streams that were cut or left. Output that nobody has seen and nobody reported is charged
+ * as it was held for, since the vendor bills it. Pictures and speech are charged as they were held for: the vendor makes them
+ * whether anybody waits or not.
  */
-export function estimatedUsage(estimate: Usage, outputBytes: number): Usage {
+export function estimatedUsage(
+  { estimate, bytesPerToken }: Pick<Reserved, 'estimate' | 'bytesPerToken'>,
+  { outputBytes, isUnseen }: UnreportedOutput,
+): Usage {
   if (isMedia(estimate)) return estimate
-  const outputTokens = estimateGeneratedTokens(outputBytes)
+  if (isUnseen && estimate.outputTokens !== undefined)
+    return { inputTokens: estimate.inputTokens ?? 0, outputTokens: estimate.outputTokens }
+  const outputTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   return {
     inputTokens: estimate.inputTokens ?? 0,
     outputTokens: Math.min(outputTokens, estimate.outputTokens ?? outputTokens),
   }
 }
 
-/**
- * What a call is charged for that its caller left before usage came. Reasoning that nobody sees and nobody reported is charged
- * as it was held for, since the vendor bills it.
- */
-export function abandonedUsage(estimate: Usage, outputBytes: number, reasonsUnseen: boolean): Usage {
-  const seen = estimatedUsage(estimate, outputBytes)
-  if (!reasonsUnseen || estimate.outputTokens === undefined) return seen
-  return { ...seen, outputTokens: estimate.outputTokens }
+/** Does a call generate tokens, whose number only its end tells? Pictures and speech are known from the request. */
+export function generatesTokens(estimate: Usage): boolean {
+  return !isMedia(estimate) && (estimate.outputTokens ?? 0) > 0
 }
 
 /**

@@ -16,6 +16,8 @@ export interface CallEnding {
    * is charged.
    */
   readonly estimatedUsage: Usage | undefined
+  /** Bytes of text that the reported output tokens stand for; absent: not known, or they stand for more than text. */
+  readonly textBytes?: number | undefined
   /** What a vendor billed of a call that is not charged for; it counts against the token limit. */
   readonly unbilledUsage?: Usage | undefined
   readonly error: GatewayError | undefined

@@ -16,6 +16,8 @@ export interface KeyRecord {
   readonly createdAtMs: number
   readonly expiresAtMs: number | undefined
   readonly revokedAtMs: number | undefined
+  /** Id of the key that it was made for by rotation; undefined: it was made anew. */
+  readonly replaces?: string | undefined
 }
 
 /** What may be changed about a key; absent fields stay. `null` takes limits away. */

@@ -16,7 +16,7 @@ export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, created_at_ms'
 export const INTERACTION_COLUMNS =
   'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
 export const KEY_COLUMNS = `id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
-  created_at_ms, expires_at_ms, revoked_at_ms`
+  created_at_ms, expires_at_ms, revoked_at_ms, replaces`
 export const TASK_COLUMNS = `id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
   created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details`
 
@@ -64,6 +64,7 @@ export function keyOf(row: SqlRow): KeyRecord {
     createdAtMs: Number(row['created_at_ms']),
     expiresAtMs: optionalTimeOf(row['expires_at_ms']),
     revokedAtMs: optionalTimeOf(row['revoked_at_ms']),
+    replaces: (row['replaces'] as string | null) ?? undefined,
   }
 }
 
@@ -86,6 +87,7 @@ export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (strin
     toTime(record.createdAtMs),
     expiresAtMs === undefined ? null : toTime(expiresAtMs),
     revokedAtMs === undefined ? null : toTime(revokedAtMs),
+    record.replaces ?? null,
   ]
 }
 

@@ -139,6 +139,8 @@ export interface TaskStore {
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
   /** Leases tasks in state `queued` or `in_progress` that are due for polling, longest overdue first. */
   leaseDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
+  /** Credential ids of the tasks in state `queued` or `in_progress`, each once. */
+  credentialIds(): MaybePromise<readonly string[]>
   /** Leases open tasks of any credential id whose deadline has passed. */
   leaseExpired(query: {
     readonly nowMs: number

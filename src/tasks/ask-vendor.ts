@@ -24,15 +24,21 @@ export interface TaskVendor {
   readonly vendor: Vendor
   readonly operation: TaskOperation
   readonly apiKey: string
+  /** True if the key that submitted the task is not configured any more, and another one of the vendor is asked with. */
+  readonly isSubstitute: boolean
 }
 
-/** Finds the key that submitted a task; undefined if it is no longer configured. */
+/**
+ * Finds the key that submitted a task, or another one of its vendor: keys of one account see the same tasks. Undefined if the
+ * vendor has none.
+ */
 export function vendorOf(context: PipelineContext, task: TaskRecord): TaskVendor | undefined {
   const routed = context.routes.vendor(task.details.vendor)
-  const key = routed?.keys.find(({ credentialId }) => credentialId === task.credentialId)
+  const own = routed?.keys.find(({ credentialId }) => credentialId === task.credentialId)
+  const key = own ?? routed?.keys[task.details.polls % routed.keys.length]
   if (routed === undefined || key === undefined) return undefined
   const operation = behaviourOf(context, task)?.operation(routed.vendor)
-  return operation && { vendor: routed.vendor, operation, apiKey: key.apiKey }
+  return operation && { vendor: routed.vendor, operation, apiKey: key.apiKey, isSubstitute: own === undefined }
 }
 
 /** Polls a task. */

@@ -7,7 +7,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
 import { receiptResponse } from './submit-task.ts'
-import { commit, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import { commit, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000
@@ -23,6 +23,9 @@ const DEFAULT_DRAIN_MS = 5_000
 
 /** Most tasks that are looked at in one go because their time is over. */
 const OVERDUE_BATCH = 50
+
+/** How often it is asked for tasks whose key was taken away. */
+const REPLACED_KEYS_INTERVAL_MS = 60_000
 
 /** How often expired tasks are purged. */
 const PURGE_INTERVAL_MS = 10 * 60_000
@@ -64,6 +67,9 @@ export class TaskWorker {
   #overdueAtMs = 0
   readonly #retentionMs: number
   #purgeAtMs = 0
+  /** Credential ids of keys that were taken away, whose open tasks another key of the vendor follows. */
+  #replaced: readonly PolledCredential[] = []
+  #replacedAtMs = 0
 
   constructor(context: PipelineContext, wake: WakeWebhooks, options: TaskWorkerOptions = {}) {
     this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
@@ -116,7 +122,7 @@ export class TaskWorker {
     let delayMs = Math.min(IDLE_INTERVAL_MS, this.#context.taskPollIntervalMs ?? IDLE_INTERVAL_MS)
     if (this.#credentials.length === 0) delayMs = OVERDUE_INTERVAL_MS
     try {
-      for (const { credentialId, pollBudget } of this.#credentials) {
+      for (const { credentialId, pollBudget } of [...this.#credentials, ...this.#replaced]) {
         const tasks = await this.#take(credentialId, pollBudget)
         for (const task of tasks) this.#track(this.#poll(task))
         // A full window means that more tasks are due in the next one.
@@ -124,6 +130,7 @@ export class TaskWorker {
       }
       await this.#sweep()
       await this.#purge()
+      await this.#findReplaced()
     } catch (error) {
       reportFault(this.#context, undefined, 'tasks', error)
     }
@@ -149,6 +156,23 @@ export class TaskWorker {
     } catch (error) {
       reportFault(this.#context, task.details.requestId, 'tasks', error)
     }
+  }
+
+  async #findReplaced(): Promise<void> {
+    const { clock, store, routes, warnings } = this.#context
+    const nowMs = clock.now()
+    if (nowMs < this.#replacedAtMs) return
+    this.#replacedAtMs = nowMs + REPLACED_KEYS_INTERVAL_MS
+    const replaced: PolledCredential[] = []
+    for (const credentialId of await store.tasks.credentialIds()) {
+      if (this.#credentials.some((own) => own.credentialId === credentialId)) continue
+      const routed = routes.vendor(credentialId.slice(0, credentialId.lastIndexOf(':')))
+      const pollBudget =
+        routed === undefined || routed.keys.length === 0 ? undefined : smallestBudget(this.#context, routed.vendor)
+      if (pollBudget === undefined) warnings.warn(missingKey(credentialId))
+      else replaced.push({ credentialId, pollBudget })
+    }
+    this.#replaced = replaced
   }
 
   async #sweep(): Promise<void> {

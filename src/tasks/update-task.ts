@@ -1,7 +1,10 @@
-import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
+import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
+import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { emitShortfall } from '../pipeline/settle.ts'
 import type { TaskRecord, TaskState } from '../stores/task-store.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
 import { readTaskReport, vendorOf } from './ask-vendor.ts'
+import { frozenCharge } from './frozen-prices.ts'
 import { behaviourOf, pollIntervalOf } from './new-task.ts'
 import { newDelivery } from './webhook-payload.ts'
 
@@ -22,10 +25,18 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
   const facts = reportFacts(context, task)
   const asked = vendorOf(context, task)
   if (asked === undefined || task.upstreamId === undefined) {
-    context.logger.error("a task's vendor key is not configured any more", { taskId: task.id })
+    context.warnings.warn(missingKey(task.credentialId))
     return await askLater(context, task, facts)
   }
   const answer = await readTaskReport(context, asked, task.upstreamId)
+  // A key of another account does not see the task, which says nothing about it.
+  if (
+    asked.isSubstitute &&
+    (answer.kind === 'refused' || (answer.kind === 'answer' && answer.value.status === 'unknown'))
+  )
+    context.warnings.warn(missingKey(task.credentialId))
+  if (asked.isSubstitute && answer.kind === 'answer' && answer.value.status === 'unknown')
+    return await askLater(context, task, facts)
   if (answer.kind === 'answer') return await commit(context, task, applyReport(task, answer.value, facts), wake)
   if (answer.kind === 'refused' && answer.failure.kind === 'operator') {
     const { status, code, message } = answer.failure
@@ -33,6 +44,13 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
     emit(context, { type: 'vendor-account-problem', requestId, vendor: asked.vendor.id, status, code, message })
   }
   return await askLater(context, task, facts)
+}
+
+/** What the operator reads when no key can follow the tasks of one that was taken away. */
+export function missingKey(credentialId: string): ConfigurationWarning {
+  const vendor = credentialId.slice(0, credentialId.lastIndexOf(':'))
+  const message = `No configured key of the vendor ${JSON.stringify(vendor)} can follow the tasks that were submitted with the key ${JSON.stringify(credentialId)}: configure it again, or another one of its account.`
+  return { code: 'task-key-missing', message }
 }
 
 /** What a report about a task is measured by. */
@@ -66,7 +84,7 @@ export async function commit(
     nowMs,
   )
   if (!isMade) return (await context.store.tasks.find(task.accountId, task.id)) ?? task
-  if (ended !== undefined) emitEnded(context, outcome.task, ended)
+  if (ended !== undefined) emitEnded(context, outcome.task, ended, await owedOf(context, task, ended))
   if (delivery !== undefined) wake()
   return outcome.task
 }
@@ -79,10 +97,32 @@ async function askLater(context: PipelineContext, task: TaskRecord, facts: Repor
   return { ...task, details, nextPollAtMs }
 }
 
-function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd): void {
+/** What of a task's cost the balance did not cover, and is owed. The journal says it; only a cost above the hold can be. */
+async function owedOf(context: PipelineContext, task: TaskRecord, { costNanoDollars }: TaskEnd): Promise<bigint> {
+  const { details, holdId, accountId } = task
+  if (holdId === undefined || costNanoDollars <= (frozenCharge(details, details.variant, details.heldUsage) ?? 0n))
+    return 0n
+  try {
+    const entries = await context.store.ledger.entries(accountId, NEWEST_ENTRIES)
+    const own = entries.filter((entry) => entry.holdId === holdId && entry.kind === 'owed')
+    return own.reduce((sum, { owed }) => sum + owed, 0n)
+  } catch (error) {
+    // The change is made; only its report is incomplete.
+    reportFault(context, details.requestId, 'tasks', error)
+    return 0n
+  }
+}
+
+/** The entries of a settlement that was just made are among so many of its account. */
+const NEWEST_ENTRIES = 100
+
+function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, owed: bigint): void {
   const { details } = task
   const { requestId, model, vendor } = details
   const { implausible: fields } = ended
+  const charged = ended.costNanoDollars - owed
+  const { accountId, keyId } = task
+  emitShortfall(context, { requestId, taskId: task.id, accountId, keyId }, { charged, shortfall: owed })
   if (fields.length > 0) emit(context, { type: 'usage-implausible', requestId, vendor, model, fields })
   emit(context, {
     type: 'task-ended',
@@ -95,7 +135,8 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd): 
     state: ended.state,
     code: details.error?.code,
     usage: ended.usage,
-    costNanoDollars: ended.costNanoDollars,
+    costNanoDollars: charged,
+    dueNanoDollars: ended.costNanoDollars,
     durationMs: context.clock.now() - task.createdAtMs,
   })
 }

@@ -56,7 +56,9 @@ const ROWS: readonly Row[] = [
   // No byte has left, so the vendor is asked once more, and answers.
   ['send', 'a throw', 'both', settled(200, { vendorCalls: 2, ending: 'clean' })],
   ['send', 'a time-out', 'both', voided(504)],
-  ['send', 'a leaving caller', 'both', voided('none')],
+  // A whole answer that is under way is read to its end, and paid for.
+  ['send', 'a leaving caller', 'whole', settled('none')],
+  ['send', 'a leaving caller', 'stream', voided('none')],
   ['vendor head', 'a throw', 'both', voided(502)],
   ['vendor head', 'a time-out', 'both', voided(504)],
   // From here on the vendor may have worked: whoever leaves pays for the prompt at least.

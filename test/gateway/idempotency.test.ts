@@ -51,7 +51,7 @@ describe.each(BILLING)('with %s, an Idempotency-Key', (_name, options) => {
   })
 
   test('is answered with 409 and retry-after while the first request is under way', async () => {
-    started = await startGateway(options)
+    started = await startGateway({ ...options, drainMs: 100 })
     const leaving = new AbortController()
     const request = chatBody('chat-relayed', '[[fault:hang]] hello')
     const first = started.post(CHAT, request, KEY, leaving.signal).catch(() => undefined)

@@ -227,6 +227,13 @@ describe('a model that reasons unseen', () => {
     ['gpt-5-mini', {}, true],
     ['gpt-5-mini', { reasoning_effort: 'none' }, false],
     ['gpt-4.1', {}, false],
+    // Before: the first as if it reasoned, the next two as if they did not.
+    ['gpt-5-chat-latest', {}, false],
+    ['gpt-5.2-chat-latest', {}, true],
+    ['ft:o4-mini:acme::1', {}, true],
+    ['gpt-5.2', {}, false],
+    ['gpt-5.2-pro', {}, true],
+    ['gpt-5.5', {}, true],
   ])('is known by its id and the request: %s with %o: %s', async (upstream, fields, isUnseen) => {
     await start((response) => void response.write(answer), { drainMs: 60 }, { upstream })
     const body = { model: 'chat-relayed', max_completion_tokens: 500, stream: true, ...fields }

@@ -75,7 +75,7 @@ describe('the hold of a request ends exactly once, and its place is given back',
 
   test.each([true, false])('when the caller leaves (stream: %s)', async (stream) => {
     const { store, resolutions } = countingStore()
-    started = await startGateway({ store, limits: { concurrency: 1 } })
+    started = await startGateway({ store, limits: { concurrency: 1 }, drainMs: 100 })
     const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', '[[fault:hang]] hello', { stream }))
     await started.sandbox.nextRequest()
     const ending = started.nextEnded()
@@ -323,12 +323,10 @@ test('an answer without usage is charged by the estimate, within the hold', asyn
 
 test('the token limit is taken before dispatch and corrected at the end', async () => {
   started = await startGateway({ limits: { tokensPerMinute: 3000 } })
-  const hanging = rawPost(started.url, CHAT, chatBody('chat-relayed', '[[fault:hang]] hello', { max_tokens: 2000 }))
+  const slow = started.post(CHAT, chatBody('chat-relayed', '[[fault:delay=300]] hello', { max_tokens: 2000 }))
   await started.sandbox.nextRequest()
   const refused = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2000 }))
-  const ending = started.nextEnded()
-  hanging.leave()
-  await ending
+  await slow
   const allowed = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2000 }))
 
   expect(refused.status).toBe(429)

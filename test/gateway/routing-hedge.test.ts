@@ -70,7 +70,7 @@ test('a hedge counts as a retry, and there are none when the budget is used up',
 })
 
 test('a caller who leaves ends both calls', async () => {
-  started = await startRouted(HEDGED)
+  started = await startRouted({ gateway: { ...HEDGED.gateway, drainMs: 100 } })
   for (const stand of started.stands) stand.answer = () => ({ delayMs: 5_000 })
   const leaving = new AbortController()
   const body = { model: 'routed', messages: [{ role: 'user', content: 'hello' }] }

@@ -172,6 +172,7 @@ describe('a batch of embeddings of which one part fails', () => {
         vendor: 'dashscope',
         model: 'text-embedding-v4',
         usage: { inputTokens: 1_980 },
+        isEstimated: false,
       },
     ])
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })

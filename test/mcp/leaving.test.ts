@@ -7,13 +7,16 @@ import { callTool } from './support/tool-result.ts'
 
 const SLOW = { model: 'chat-relayed', messages: [{ role: 'user', content: '[[fault:hang]] a prompt' }] }
 
+/** Whole answers are read on for a while when nobody waits for them any more; not long here. */
+const QUICK = { gateway: { drainMs: 100 } }
+
 let started: StartedMcp
 
 afterEach(() => started.close())
 
 describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
   test('a call that its client cancels is stopped at the vendor and charged once', async () => {
-    started = await startMcp()
+    started = await startMcp(QUICK)
     const client = await started.connect({ era })
     const stop = new AbortController()
     const calling = callTool(client, 'chat_complete', SLOW, { signal: stop.signal })
@@ -32,7 +35,7 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
   })
 
   test('the next call of the same client is answered as if nothing had been', async () => {
-    started = await startMcp()
+    started = await startMcp(QUICK)
     const client = await started.connect({ era })
     const stop = new AbortController()
     const calling = callTool(client, 'chat_complete', SLOW, { signal: stop.signal })
@@ -46,7 +49,7 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
 })
 
 test('a caller whose connection breaks during a call stops it at the vendor', async () => {
-  started = await startMcp()
+  started = await startMcp(QUICK)
   const params = { name: 'chat_complete', arguments: SLOW }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
   const socket = connect(started.mounted.port, '127.0.0.1')
@@ -75,7 +78,7 @@ test('a caller whose connection breaks during a call stops it at the vendor', as
 })
 
 test('a cancellation reaches no call of another key, and none of another client of the same key', async () => {
-  started = await startMcp()
+  started = await startMcp(QUICK)
   const { key: otherKey } = await started.gateway.keys.create({ accountId: 'acct_test' })
   const post = (message: object, session: string, key = TEST_KEY) =>
     fetch(started.mcpUrl, {
@@ -101,7 +104,7 @@ test('a cancellation reaches no call of another key, and none of another client 
 })
 
 test('closing the server ends what is under way and refuses what comes', async () => {
-  started = await startMcp()
+  started = await startMcp(QUICK)
   const client = await started.connect()
   const calling = callTool(client, 'chat_complete', SLOW)
   calling.catch(() => undefined)

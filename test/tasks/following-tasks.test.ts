@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import type { Transport } from '../../src/transport/transport.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
-import { CREDIT, type TaskBench, taskBench } from './support/task-bench.ts'
+import { CREDIT, type TaskBench, taskBench, VENDOR_KEY } from './support/task-bench.ts'
 
 const HELD = { balance: CREDIT - 400_000_000n, held: 400_000_000n }
 const CHARGED = { balance: CREDIT - 400_000_000n, held: 0n }
@@ -190,16 +191,59 @@ test('a task whose model is in the catalog no more is followed to its end, as of
 })
 
 describe('a vendor’s key that is taken out of the configuration', () => {
-  test('leaves its tasks as they are until it comes back', async () => {
+  test('leaves its tasks to another key of the vendor (never polled and $0 before, now completed and charged)', async () => {
     bench = await taskBench()
     const id = await bench.submit('a boat')
     await bench.close()
+    const transport = bench.sandbox.transport()
+    // The vendor takes both keys for the same account.
+    const sameAccount: Transport = {
+      ...transport,
+      send: (request, handler) =>
+        transport.send(
+          { ...request, headers: request.headers.map((text) => text.replace('another-key', VENDOR_KEY)) },
+          handler,
+        ),
+    }
     const vendors = [dashscope({ apiKey: 'another-key', baseURL: 'https://vendor.example' })]
+    bench = await bench.another({ vendors, transport: sameAccount })
+
+    await bench.pass(120_000, 5_000)
+
+    // The worker does it; nobody has read the record.
+    expect((await bench.task(id)).state).toBe('completed')
+    expect(await bench.account()).toEqual(CHARGED)
+    expect(bench.events.filter((event) => 'code' in event && event.code === 'task-key-missing')).toEqual([])
+  })
+
+  test('leaves its tasks as they are where the other key does not see them, and the operator is told', async () => {
+    bench = await taskBench()
+    const id = await bench.submit('a boat')
+    await bench.close()
+    const vendors = [dashscope({ apiKey: 'key-of-another-account', baseURL: 'https://vendor.example' })]
+    bench = await bench.another({ vendors })
+
+    await bench.pass(600_000, 5_000)
+
+    // More than three times unknown, which would end it if it were believed.
+    expect(bench.polls()).toBeGreaterThan(3)
+    expect((await bench.task(id)).state).toBe('queued')
+    expect(await bench.account()).toEqual(HELD)
+    const told = bench.events.filter((event) => 'code' in event && event.code === 'task-key-missing')
+    expect(told).toEqual([expect.objectContaining({ type: 'configuration-warning' })])
+  })
+
+  test('leaves its tasks as they are until it comes back where the vendor has none, and the operator is told', async () => {
+    bench = await taskBench()
+    const id = await bench.submit('a boat')
+    await bench.close()
+    const vendors = [dashscope({ baseURL: 'https://vendor.example' })]
     const without = await bench.another({ vendors })
     await without.pass(300_000, 5_000)
     const meanwhile = await without.read(id)
     const account = await without.account()
     const cancelled = await without.cancel(id)
+    const told = without.events.filter((event) => 'code' in event && event.code === 'task-key-missing')
     await without.close()
 
     bench = await bench.another()
@@ -208,6 +252,7 @@ describe('a vendor’s key that is taken out of the configuration', () => {
     expect(meanwhile).toMatchObject({ status: 'queued' })
     expect(account).toEqual(HELD)
     expect(cancelled.status).toBe(409)
+    expect(told).toEqual([expect.objectContaining({ type: 'configuration-warning' })])
     expect(await bench.read(id)).toMatchObject({ status: 'completed' })
     expect(await bench.account()).toEqual(CHARGED)
   })

@@ -90,6 +90,15 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
         ['owed', 0n],
       ]),
     )
+    // No event before.
+    const told = { accountId: 'acct_poor', dueNanoDollars: 2_400_000_000n, chargedNanoDollars: 500_000_000n }
+    expect(bench.events.filter(({ type }) => type === 'charge-shortfall')).toEqual([
+      expect.objectContaining({ ...told, taskId: expect.stringMatching(/^task_/), owedNanoDollars: 1_900_000_000n }),
+    ])
+    expect(bench.events.find(({ type }) => type === 'task-ended')).toMatchObject({
+      costNanoDollars: 500_000_000n,
+      dueNanoDollars: 2_400_000_000n,
+    })
   })
 })
 

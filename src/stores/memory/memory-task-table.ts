@@ -71,6 +71,11 @@ export class MemoryTaskTable {
     return this.#finished
   }
 
+  /** Credential ids of tasks in state `queued` or `in_progress`. */
+  credentialIds(): readonly string[] {
+    return [...this.#polled.keys()]
+  }
+
   /** Tasks in state `queued` or `in_progress`, or one of them. */
   polled(credentialId: string, id?: string): Iterable<TaskEntry> {
     const polled = this.#polled.get(credentialId) ?? new Set()

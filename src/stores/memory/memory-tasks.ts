@@ -63,6 +63,8 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
       return lease(taken, leaseUntilMs)
     },
 
+    credentialIds: () => table.credentialIds(),
+
     leaseExpired({ nowMs, leaseUntilMs, limit }) {
       const timeOf = (entry: TaskEntry): number | undefined =>
         entry.leaseUntilMs > nowMs ? undefined : entry.record.deadlineAtMs

@@ -99,6 +99,14 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
       return rows.map(taskOf)
     },
 
+    async credentialIds() {
+      const rows = await run(
+        `SELECT DISTINCT vendor_account FROM ${schema}.tasks WHERE state IN ('queued', 'in_progress')`,
+        [],
+      )
+      return rows.map((row) => row['vendor_account'] as string)
+    },
+
     async leaseExpired({ nowMs, leaseUntilMs, limit }) {
       const rows = await run(
         `SELECT ${SELECTED} FROM ${schema}.take_overdue_tasks($1, $2, $3) WITH ORDINALITY AS t ORDER BY t.ordinality`,

@@ -97,7 +97,7 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, rowid',
   )
   const insert = database.prepare(
-    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 11)}) ON CONFLICT (hash) DO NOTHING`,
+    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 12)}) ON CONFLICT (hash) DO NOTHING`,
   )
   const update = database.prepare(
     'UPDATE signalbox_keys SET account_id = ifnull(?, account_id), limits = iif(?, ?, limits) WHERE id = ?',

@@ -174,6 +174,7 @@ CREATE TABLE signalbox_keys (
   created_at_ms INTEGER NOT NULL,
   expires_at_ms INTEGER,
   revoked_at_ms INTEGER,
+  replaces      TEXT,
   CHECK ((cap_amount IS NULL) = (cap_period IS NULL))
 ) STRICT;
 CREATE INDEX signalbox_keys_by_account ON signalbox_keys (account_id, created_at_ms);

@@ -161,6 +161,7 @@ function tasksOn(session: () => SqliteSession): TaskStore {
       const isAnyDue = await session().read(({ tasks }) => tasks.isAnyDue(query))
       return isAnyDue ? session().write(({ tasks }) => tasks.leaseDue(query)) : []
     },
+    credentialIds: async () => session().read(({ tasks }) => tasks.credentialIds()),
     async leaseExpired(query) {
       const isAnyExpired = await session().read(({ tasks }) => tasks.isAnyExpired(query.nowMs))
       return isAnyExpired ? session().write(({ tasks }) => tasks.leaseExpired(query)) : []

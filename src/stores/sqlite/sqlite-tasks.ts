@@ -150,7 +150,7 @@ function preparePage(database: SqliteDatabase, hasAfter: boolean, hasBefore: boo
 /** How processes share tasks out among themselves. */
 function sqliteTaskLeases(
   database: SqliteDatabase,
-): Pick<SqliteTasks, 'isAnyDue' | 'isAnyExpired' | 'leaseDue' | 'leaseExpired'> {
+): Pick<SqliteTasks, 'isAnyDue' | 'isAnyExpired' | 'credentialIds' | 'leaseDue' | 'leaseExpired'> {
   const selectDue = database.prepare(
     `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND state IN ('queued', 'in_progress')
        AND next_poll_at_ms <= ? AND lease_until_ms <= ? ORDER BY next_poll_at_ms LIMIT ?`,
@@ -162,6 +162,9 @@ function sqliteTaskLeases(
   const selectExpired = database.prepare(
     `SELECT * FROM signalbox_tasks WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress')
        AND deadline_at_ms <= ? AND lease_until_ms <= ? ORDER BY deadline_at_ms LIMIT ?`,
+  )
+  const selectCredentials = database.prepare(
+    `SELECT DISTINCT vendor_account FROM signalbox_tasks WHERE state IN ('queued', 'in_progress')`,
   )
   const lease = database.prepare('UPDATE signalbox_tasks SET lease_until_ms = ? WHERE id = ?')
   // A process with a slow clock counts in the window that others opened. A window that begins later than the next one was
@@ -200,6 +203,9 @@ function sqliteTaskLeases(
       if (rows.length > 0) countTaken.run(rows.length, credentialId)
       return leased(rows, leaseUntilMs)
     },
+
+    credentialIds: () =>
+      (selectCredentials.all() as { readonly vendor_account: string }[]).map((row) => row.vendor_account),
 
     isAnyExpired: (nowMs) => selectExpired.get(nowMs, nowMs, 1) !== undefined,
 

@@ -274,6 +274,14 @@ export function describeTaskTaking(
       expect(taken.sort()).toEqual(['task_1', 'task_2'])
       expect((await store.tasks.find(ACCOUNT_ID, 'task_1'))?.state).toEqual('queued')
     })
+
+    check('names the credential ids of tasks that are polled, each once', async (store) => {
+      await store.tasks.insert(dueTask({ id: 'task_1', credentialId: 'vendor:one' }))
+      await store.tasks.insert(dueTask({ id: 'task_2', credentialId: 'vendor:one', state: 'in_progress' }))
+      await store.tasks.insert(dueTask({ id: 'task_3', credentialId: 'vendor:two' }))
+      await store.tasks.insert(dueTask({ id: 'task_4', credentialId: 'vendor:three', state: 'completed' }))
+      expect([...(await store.tasks.credentialIds())].sort()).toEqual(['vendor:one', 'vendor:two'])
+    })
   })
 }
 

@@ -1,9 +1,16 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 
-/** Models that reason; chat completions never show it (OpenAI, "Reasoning models"). */
-const REASONING_MODEL = /^(?:o\d|gpt-(?:[5-9]|\d\d))/
-/** Of these, those that do not reason unless asked to (OpenAI, "Reasoning models", default efforts). */
-const UNASKED_NONE = /^gpt-5\.[1-4](?:$|-(?!pro|codex))/
+/**
+ * Models that reason, fine-tuned ones included; chat completions never show it (OpenAI, "Reasoning models",
+ * https://developers.openai.com/api/docs/guides/reasoning). `gpt-5-chat-latest` does not reason.
+ */
+const REASONING_MODEL = /^(?:ft:)?(?:o\d|gpt-(?:[5-9]|\d\d)(?!-chat))/
+/**
+ * Of these, those that do not reason unless asked to: from gpt-5.1 to 5.4 the default effort is `none`, before and after it is
+ * `medium`, and of `-pro` models `high` (OpenAI, API reference, `reasoning_effort`). The `-chat` models of these versions decide for
+ * themselves, so that they count as reasoning.
+ */
+const UNASKED_NONE = /^(?:ft:)?gpt-5\.[1-4](?:$|[:-](?!pro|codex|chat))/
 
 /** Does a model, by the vendor's own id, reason unseen for this request? */
 export function reasonsUnseen(upstream: string, { reasoning_effort: effort }: ChatRequest): boolean {

@@ -102,6 +102,7 @@ export const TABLES: readonly string[] = [
     created_at_ms bigint NOT NULL,
     expires_at_ms bigint,
     revoked_at_ms bigint,
+    replaces text,
     CHECK ((cap_amount IS NULL) = (cap_period IS NULL))
   )`,
   `CREATE INDEX keys_by_account ON keys (account_id, created_at_ms)`,

@@ -1,0 +1,97 @@
+import { formatDollars } from '../../../src/core/money.ts'
+import type { ExitPlan } from './exit-plan.ts'
+
+/** What became of one call, in nano-dollars. */
+export interface ExitResult {
+  readonly plan: ExitPlan
+  readonly account: string
+  /** What the vendors bill for it. */
+  readonly billed: bigint
+  readonly charged: bigint
+  /** What `unbilled-usage` tells the operator of it, to be claimed back from the vendor. */
+  readonly told: bigint
+}
+
+interface Row {
+  calls: number
+  billed: bigint
+  charged: bigint
+  told: bigint
+  /** Billed, neither charged nor told. Below zero: more was charged than billed. */
+  lost: bigint
+  /** The same of those calls only that lost something. */
+  lostAlone: bigint
+}
+
+/** What is told of a call counts up to what it lost, so that no estimate pays for the loss of another call. */
+function lossOf({ billed, charged, told }: ExitResult): bigint {
+  const unpaid = billed - charged
+  if (unpaid <= 0n) return unpaid
+  return told < unpaid ? unpaid - told : 0n
+}
+
+/** The loss of every kind of exit, of all of them, and of each account. */
+export interface LossTable {
+  readonly text: string
+  readonly total: Readonly<Row>
+  readonly accounts: readonly { readonly account: string; readonly lost: bigint; readonly dearestCall: bigint }[]
+}
+
+export function lossTable(results: readonly ExitResult[]): LossTable {
+  const rows = new Map<string, Row>()
+  const accounts = new Map<string, { lost: bigint; dearestCall: bigint }>()
+  for (const result of results) {
+    const { kind, form, isStream, policy } = result.plan
+    const left = kind.startsWith('caller leaves') ? `, ${policy ?? 'default'}` : ''
+    add(rows, `${kind}: ${form}, ${isStream ? 'streamed' : 'whole'}${left}`, result)
+    add(rows, kind, result)
+    add(rows, 'all', result)
+    const account = accounts.get(result.account) ?? { lost: 0n, dearestCall: 0n }
+    account.lost += lossOf(result)
+    if (result.billed > account.dearestCall) account.dearestCall = result.billed
+    accounts.set(result.account, account)
+  }
+  const sorted = [...rows].sort(([one], [other]) => (one < other ? -1 : 1))
+  const lines = sorted.map(([name, { calls, billed, charged, told, lost, lostAlone }]) =>
+    [
+      name.padEnd(56),
+      String(calls).padStart(6),
+      ...[billed, charged, told, lost].map(amount),
+      share(lost, billed),
+      amount(lostAlone),
+    ].join(' '),
+  )
+  const names = ['billed', 'charged', 'told', 'lost', 'lost, of bill', 'losses alone']
+  const head = ['exit'.padEnd(56), ' calls', ...names.map((name) => name.padStart(14))]
+  return {
+    text: [head.join(' '), ...lines].join('\n'),
+    total: rows.get('all') ?? emptyRow(),
+    accounts: [...accounts].map(([account, figures]) => ({ account, ...figures })),
+  }
+}
+
+function emptyRow(): Row {
+  return { calls: 0, billed: 0n, charged: 0n, told: 0n, lost: 0n, lostAlone: 0n }
+}
+
+function add(rows: Map<string, Row>, name: string, result: ExitResult): void {
+  const { billed, charged, told } = result
+  const lost = lossOf(result)
+  const row = rows.get(name) ?? emptyRow()
+  row.calls += 1
+  row.billed += billed
+  row.charged += charged
+  row.told += told
+  row.lost += lost
+  if (lost > 0n) row.lostAlone += lost
+  rows.set(name, row)
+}
+
+function amount(nanoDollars: bigint): string {
+  const sign = nanoDollars < 0n ? '-' : ''
+  return `${sign}${formatDollars(nanoDollars < 0n ? -nanoDollars : nanoDollars)}`.padStart(14)
+}
+
+function share(lost: bigint, billed: bigint): string {
+  return (billed === 0n ? '' : `${((Number(lost) / Number(billed)) * 100).toFixed(2)} %`).padStart(14)
+}

@@ -1,0 +1,172 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/core/events.ts'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { rawPost } from '../support/raw-caller.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
+import { type AnsweringVendor, answeringVendor, json } from './answering-vendor.ts'
+
+const CHAT = '/v1/chat/completions'
+const CREDIT = 100_000_000_000n
+const TOKENS = 900
+const POLICIES: readonly (readonly [string, Partial<GatewayOptions>])[] = [
+  ['without a policy', {}],
+  ['under cancel', { disconnect: 'cancel' }],
+  ['under drain', { disconnect: 'drain' }],
+]
+
+let started: StartedGateway
+let vendor: AnsweringVendor
+
+afterEach(async () => {
+  await started.close()
+  await vendor.close()
+})
+
+function completion(usage?: object): object {
+  const message = { role: 'assistant', content: 'The quiet harbour wakes.', refusal: null }
+  const choices = [{ index: 0, message, finish_reason: 'stop', logprobs: null }]
+  return { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, ...(usage && { usage }) }
+}
+
+async function start(answer: (response: ServerResponse) => void, options: Partial<GatewayOptions>): Promise<void> {
+  vendor = await answeringVendor(answer)
+  started = await startGateway({ vendors: [openai({ apiKey: 'key', baseURL: vendor.origin })], ...options })
+}
+
+function toldUsage(): GatewayEvent[] {
+  return started.events.filter(({ type }) => type === 'unbilled-usage')
+}
+
+describe('a whole answer whose caller leaves while it is made', () => {
+  test.each(POLICIES)(
+    'is read to its end and charged as reported (%s: 0 output tokens before, now 900)',
+    async (_policy, options) => {
+      let answer = (): void => undefined
+      const usage = { prompt_tokens: 20, completion_tokens: TOKENS, total_tokens: 20 + TOKENS }
+      await start((response) => {
+        answer = () => json(response, completion(usage))
+      }, options)
+      const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+      await expect.poll(() => vendor.calls).toBe(1)
+      const ending = started.nextEnded()
+      caller.leave()
+      setTimeout(() => answer(), 50)
+      const ended = await ending
+
+      expect(ended).toMatchObject({ ending: 'completed', usage: { inputTokens: 20, outputTokens: TOKENS } })
+      expect(ended.costNanoDollars).toBe(20n * 1_000n + BigInt(TOKENS) * 4_000n)
+      expect(vendor.aborted).toBe(0)
+    },
+  )
+
+  test('is given up after ten seconds and charged as it was held for (0 output tokens before, now 2,000)', async () => {
+    const clock = fakeClock()
+    await start(() => undefined, { clock })
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+    await caller.closed
+    await started.gateway.accounts.get('acct_test')
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return vendor.aborted
+      })
+      .toBe(1)
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', usage: { outputTokens: 2_000 } })
+    expect((await started.account()).held).toBe(0n)
+  })
+
+  test('that fails at the vendor is asked of no other one, and a refused one is free', async () => {
+    let answer = (): void => undefined
+    await start(
+      (response) => {
+        answer = () => json(response, { error: { message: 'overloaded', type: 'server_error' } }, 503)
+      },
+      {
+        models: [
+          { ...TEST_MODELS[0], fallbacks: ['chat-qwen'] },
+          { ...TEST_MODELS[0], id: 'chat-qwen' },
+        ],
+      },
+    )
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+    setTimeout(() => answer(), 50)
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', costNanoDollars: 0n })
+    expect(vendor.calls).toBe(1)
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  test('is stopped at once where nothing is charged', async () => {
+    await start(() => undefined, { billing: 'off' })
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello'))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+
+    expect((await ending).ending).toBe('abandoned')
+    await expect.poll(() => vendor.aborted).toBe(1)
+  })
+})
+
+test('reasoning that nobody sees and nobody reports is charged as it was held for, whole and streamed (6 tokens before, now 2,000)', async () => {
+  await start((response) => json(response, completion()), { models: [{ ...TEST_MODELS[0], reasonsUnseen: true }] })
+  const response = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+  const { usage } = (await response.json()) as { usage?: object }
+
+  expect((await started.ended(response)).usage).toMatchObject({ outputTokens: 2_000 })
+  expect(usage ?? { completion_tokens: 2_000 }).toMatchObject({ completion_tokens: 2_000 })
+})
+
+test('an answer that its vendor cuts is told with what it may bill, and the second one alone is charged (no event before)', async () => {
+  const usage = { prompt_tokens: 20, completion_tokens: TOKENS, total_tokens: 20 + TOKENS }
+  const body = JSON.stringify(completion(usage)).padEnd(4_000)
+  await start((response) => {
+    if (vendor.calls > 1) return json(response, completion(usage))
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
+    response.write(body.slice(0, 100), () => response.destroy())
+  }, {})
+  const response = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+  await response.text()
+
+  expect((await started.ended(response)).usage).toMatchObject({ outputTokens: TOKENS })
+  expect(toldUsage()).toEqual([
+    expect.objectContaining({
+      vendor: 'openai',
+      model: 'chat-relayed',
+      isEstimated: true,
+      // The length that the vendor had announced.
+      usage: { inputTokens: expect.any(Number), outputTokens: 1_000 },
+    }),
+  ])
+})
+
+test('a model with fewer bytes for a token is charged by what its reports have told (25 tokens for 100 bytes before, now 40)', async () => {
+  const text = 'x'.repeat(5_000)
+  let reported = true
+  const answer = (response: ServerResponse): void => {
+    const message = { role: 'assistant', content: reported ? text : 'y'.repeat(100), refusal: null }
+    const choices = [{ index: 0, message, finish_reason: 'stop', logprobs: null }]
+    const usage = reported ? { usage: { prompt_tokens: 20, completion_tokens: 2_000, total_tokens: 2_020 } } : {}
+    json(response, { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, ...usage })
+  }
+  await start(answer, {})
+  const used: (number | undefined)[] = []
+  for (const isReported of [false, true, false]) {
+    reported = isReported
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+    await response.text()
+    used.push((await started.ended(response)).usage?.outputTokens)
+  }
+
+  expect(used).toEqual([25, 2_000, 40])
+})
