@@ -32,6 +32,24 @@ export interface ContinuationRequest {
   readonly isStored: boolean
 }
 
+/** A request's use of something that the vendor may charge for, and whose price a price list of tokens does not tell. */
+export interface ExtraFeature {
+  /** The price field that names it: `server_tool`, `beta`. */
+  readonly field: string
+  /** Which one: `translate_20270101`. */
+  readonly value: string
+  /** Where the request has it: `tools[0].type`. */
+  readonly param: string
+}
+
+/** Another model of the vendor's that may work within a call, at its own price. */
+export interface InnerModel {
+  /** The vendor's id of it, or a public one. */
+  readonly model: string
+  /** Where the request names it: `tools[0].model`. */
+  readonly param: string
+}
+
 /** How callers bound the length of an answer. */
 export interface OutputBound<Request> {
   /** The request's own bound of one answer, in tokens; undefined: it names none. */
@@ -121,6 +139,19 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly priceFieldNames?: readonly string[]
   /** Names of price fields for which a vendor charges extra: a call that has one needs a price row that names it. */
   readonly surcharges?: readonly string[]
+  /** The place in a request of what sets a price field, for errors; absent, and undefined: the name of the field. */
+  priceFieldParam?(field: string, request: Request): string | undefined
+  /**
+   * What the request asks of a vendor beyond what is known to cost tokens only. While billing is on it is refused, unless a price
+   * row or the option `unpricedFeatures` names it. Absent: nothing.
+   */
+  extraFeatures?(request: Request, header: (name: string) => string | undefined): readonly ExtraFeature[]
+  /** Price fields of `extraFeatures`. */
+  readonly extraFields?: readonly string[]
+  /** Can a vendor be asked for the extra features and inner models of this endpoint? Absent: yes. */
+  reachesExtras?(vendor: Offers): boolean
+  /** Other models that may work within the call. Absent: none. */
+  innerModels?(request: Request): readonly InnerModel[]
   /** Those of the price fields that reach a vendor; absent: all. Fields that a translation drops are not charged. */
   priceFieldsAt?(fields: BillingFields, vendor: Offers): BillingFields
 

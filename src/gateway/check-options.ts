@@ -13,6 +13,7 @@ const KNOWN: readonly string[] = [
   'prices',
   'billing',
   'chargePartialBatches',
+  'unpricedFeatures',
   'store',
   'keys',
   'authenticate',
@@ -68,6 +69,12 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.authenticate !== undefined && options.keys !== undefined) {
     throw new TypeError('createGateway: keys has no effect beside authenticate; give one of them')
   }
+  const { unpricedFeatures = [] } = options
+  if (
+    !Array.isArray(unpricedFeatures) ||
+    !unpricedFeatures.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name)))
+  )
+    throw new TypeError('createGateway: unpricedFeatures must be a list of names such as "web_search" or "beta=*"')
   const accounts = new Map<string, string>()
   for (const { key, account } of options.keys ?? []) {
     if (typeof key !== 'string' || key === '')

@@ -62,6 +62,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
+    unpricedFeatures: new Set(options.unpricedFeatures),
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},

@@ -38,6 +38,12 @@ export interface GatewayOptions {
   /** `'off'`: nothing is held or charged; balances are ignored. */
   readonly billing?: 'off'
   /**
+   * What callers may use although no price names it, while billing is on: a surcharge (`web_search`), or an unknown feature
+   * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for it. Default: nothing; such
+   * requests are refused with 400, which names the field.
+   */
+  readonly unpricedFeatures?: readonly string[]
+  /**
    * Charges for the parts of a batch of embeddings that the vendor answered before another part failed; the caller reads the
    * error all the same. Default false: they are told by the event `unbilled-usage`.
    */

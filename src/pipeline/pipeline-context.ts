@@ -67,6 +67,8 @@ export interface PipelineContext {
   readonly chargePartialBatches: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
+  /** Names of what passes without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */
+  readonly unpricedFeatures: ReadonlySet<string>
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
   /** For everything that a key does not limit itself. */

@@ -5,7 +5,7 @@ import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
-import { CHAT_SURCHARGES, chatSurcharges } from './chat-surcharges.ts'
+import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSurcharges } from './chat-surcharges.ts'
 import { remoteImages } from './remote-images.ts'
 
 /** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
@@ -30,6 +30,11 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   },
   priceFields: chatSurcharges,
   surcharges: CHAT_SURCHARGES,
+  priceFieldParam: chatFieldParam,
+  extraFeatures: chatExtras,
+  extraFields: ['server_tool'],
+  // A translation has no words for them.
+  reachesExtras: ({ chat }) => chat?.passThrough !== undefined,
   priceFieldsAt(fields, { chat }) {
     const leftOut = chat?.leavesOut
     if (leftOut === undefined) return fields

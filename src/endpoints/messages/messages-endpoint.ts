@@ -3,9 +3,10 @@ import { checkRequest } from '../request-field.ts'
 import { MessagesConversation } from './messages-conversation.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
+import { advisorsOf, messagesExtras } from './messages-extras.ts'
 import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
 import { countTokensSchema, type MessagesRequest, messagesSchema } from './messages-request.ts'
-import { MESSAGES_SURCHARGES, messagesSurcharges } from './messages-surcharges.ts'
+import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
 import { remotePictures } from './remote-pictures.ts'
 
 /** What both endpoints of the dialect share. */
@@ -33,6 +34,12 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   outputBound: { of: (request) => request.max_tokens, member: 'max_tokens' },
   priceFields: messagesSurcharges,
   surcharges: MESSAGES_SURCHARGES,
+  priceFieldParam: messagesFieldParam,
+  extraFeatures: messagesExtras,
+  extraFields: ['server_tool', 'beta', 'fallbacks'],
+  innerModels: advisorsOf,
+  // A translation into chat asks for none of them.
+  reachesExtras: ({ messages }) => messages !== undefined,
   // A translation into chat loses all of them.
   priceFieldsAt: (fields, { messages }) => (messages === undefined ? {} : fields),
   createOperation: createMessagesOperation,

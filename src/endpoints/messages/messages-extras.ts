@@ -1,0 +1,100 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ExtraFeature, InnerModel } from '../endpoint.ts'
+import type { MessagesRequest } from './messages-request.ts'
+import { isServerTool } from './messages-surcharges.ts'
+
+/**
+ * Tools whose use is billed as tokens only, or by a price field or model of their own, by the type without its date
+ * (Anthropic, "Tool reference" and "Pricing"). Tools that callers run themselves are among them.
+ */
+const KNOWN_TOOLS: ReadonlySet<string> = new Set([
+  ...['custom', 'bash', 'computer', 'memory', 'text_editor', 'mcp_toolset'],
+  ...['tool_search_tool_regex', 'tool_search_tool_bm25', 'web_fetch'],
+  ...['web_search', 'code_execution', 'advisor'],
+])
+
+/**
+ * Beta features that are billed as tokens only, or by a price field of their own, without their dates (Anthropic, "Beta headers",
+ * and recorded requests of coding clients).
+ */
+const KNOWN_BETAS: ReadonlySet<string> = new Set([
+  ...['advanced-tool-use', 'advisor-tool', 'afk-mode', 'cache-diagnosis', 'claude-code', 'code-execution', 'compact'],
+  ...['computer-use', 'context-1m', 'context-management', 'dangerous-tool-use', 'dev-full-thinking', 'effort'],
+  ...['extended-cache-ttl', 'fast-mode', 'files-api', 'fine-grained-tool-streaming', 'inline-tools'],
+  ...['interleaved-thinking', 'max-tokens-3-5-sonnet', 'mcp-client', 'message-threads', 'mid-conversation-system'],
+  ...['mid-conversation-tool-changes', 'model-context-window-exceeded', 'oauth', 'output-128k', 'pdfs'],
+  ...['per-turn-control', 'prompt-caching', 'prompt-caching-scope', 'redact-thinking', 'search-results', 'skills'],
+  ...['structured-outputs', 'summarize-connector-text', 'task-budgets', 'thinking-display-updates'],
+  ...['thinking-token-count', 'token-counting', 'token-efficient-tools', 'tool-examples', 'tool-search-tool'],
+  ...['user-profiles', 'web-fetch', 'web-search'],
+])
+
+const DATE = /[-_]\d{4}-?\d{2}-?\d{2}$/
+
+/** What a Messages request asks of the vendor beyond tokens and known features. */
+export function messagesExtras(
+  request: MessagesRequest,
+  header: (name: string) => string | undefined,
+): readonly ExtraFeature[] {
+  const extras: ExtraFeature[] = []
+  for (const [index, { type }] of (request.tools ?? []).entries()) {
+    if (type === undefined || type === null) continue
+    const name = String(type)
+    if (!KNOWN_TOOLS.has(name.replace(DATE, '')))
+      extras.push({ field: 'server_tool', value: name, param: `tools[${index}].type` })
+  }
+  for (const value of (header('anthropic-beta') ?? '').split(',')) addBeta(extras, value, 'anthropic-beta')
+  const { betas, fallbacks } = request
+  if (Array.isArray(betas)) for (const [index, value] of betas.entries()) addBeta(extras, value, `betas[${index}]`)
+  // Another model answers then, at its own price.
+  if (Array.isArray(fallbacks) && fallbacks.length > 0)
+    extras.push({ field: 'fallbacks', value: 'true', param: 'fallbacks' })
+  return extras
+}
+
+function addBeta(extras: ExtraFeature[], beta: unknown, param: string): void {
+  const value = String(beta).trim()
+  if (value !== '' && !KNOWN_BETAS.has(value.replace(DATE, ''))) extras.push({ field: 'beta', value, param })
+}
+
+/** Advisors that a Messages request lets its model ask, each billed at its own price (Anthropic, "Advisor tool"). */
+export function advisorsOf({ tools }: MessagesRequest): readonly InnerModel[] {
+  const advisors: InnerModel[] = []
+  for (const [index, tool] of (tools ?? []).entries()) {
+    if (isServerTool(tool, 'advisor_')) advisors.push({ model: String(tool['model']), param: `tools[${index}].model` })
+  }
+  return advisors
+}
+
+/** Uses of a tool that sets no end to them. */
+const ASSUMED_USES = 3
+/** Longest advice without a bound of its own: about twice of what the vendor calls usual, thoughts included. */
+const ASSUMED_ADVICE_TOKENS = 4_096
+
+/** How often each advisor may be asked, and for how many tokens of output each time. */
+export function adviceBounds({ tools }: MessagesRequest): readonly { model: string; uses: number; tokens: number }[] {
+  return (tools ?? [])
+    .filter((tool) => isServerTool(tool, 'advisor_'))
+    .map(({ model, max_uses, max_tokens }) => ({
+      model: String(model),
+      uses: positive(max_uses) ?? ASSUMED_USES,
+      tokens: positive(max_tokens) ?? ASSUMED_ADVICE_TOKENS,
+    }))
+}
+
+/** Input tokens from which the vendor summarises a conversation, by its documentation; undefined: it does not. */
+export function compactionTrigger({ context_management: management }: MessagesRequest): number | undefined {
+  if (!isJsonObject(management) || !Array.isArray(management['edits'])) return undefined
+  for (const edit of management['edits']) {
+    if (!isJsonObject(edit) || !String(edit['type']).startsWith('compact_')) continue
+    const { trigger } = edit
+    return (isJsonObject(trigger) ? positive(trigger['value']) : undefined) ?? DEFAULT_COMPACTION_TRIGGER
+  }
+  return undefined
+}
+
+const DEFAULT_COMPACTION_TRIGGER = 150_000
+
+function positive(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
+}
