@@ -63,6 +63,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
     unpricedFeatures: new Set(options.unpricedFeatures),
+    unknownInputTokens: options.unknownInputTokens ?? {},
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},

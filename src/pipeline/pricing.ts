@@ -8,7 +8,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { extrasOf, rateOfRequest, type UnpricedPart } from './request-rate.ts'
+import { rateOfRequest, type UnpricedPart } from './request-rate.ts'
 import { chargeableUsage, estimatedUsage, estimateFor } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
@@ -34,9 +34,8 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
   const rates: Rate[] = []
   const estimates: Usage[] = []
   let amount = 0n
-  const extras = extrasOf(parsed)
   for (const [index, model] of parsed.chain.entries()) {
-    const rate = rateOfRequest(context, prices, parsed, { model, extras })
+    const rate = rateOfRequest(context, prices, parsed, model)
     const expected = (index === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
     const cost = rate === undefined || 'param' in rate ? undefined : highestCharge(rate, expected)
     if (rate === undefined || 'param' in rate || cost === undefined) {

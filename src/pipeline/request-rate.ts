@@ -5,19 +5,21 @@ import type { Parsed } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /** The parts of a request that need a price of their own. */
-export interface Extras {
+interface Extras {
   readonly features: readonly ExtraFeature[]
   readonly innerModels: readonly InnerModel[]
 }
 
 const NO_EXTRAS: Extras = { features: [], innerModels: [] }
 
-/** Reads a request's parts, once for all models of its chain. */
-export function extrasOf({ endpoint, body, request }: Parsed): Extras {
+/** What a request asks of the vendors of a model, whichever of them will answer. */
+function extrasOf(context: PipelineContext, { endpoint, body, request }: Parsed, model: CatalogModel): Extras {
   if (endpoint.extraFeatures === undefined && endpoint.innerModels === undefined) return NO_EXTRAS
+  const header = (name: string): string | undefined => request.header(name)
+  const vendors = (model.routes ?? [model]).flatMap(({ vendor }) => context.vendors.get(vendor) ?? [])
   return {
-    features: endpoint.extraFeatures?.(body, (name) => request.header(name)) ?? [],
-    innerModels: endpoint.innerModels?.(body) ?? [],
+    features: vendors.flatMap((vendor) => endpoint.extraFeatures?.(body, vendor, header) ?? []),
+    innerModels: vendors.flatMap((vendor) => endpoint.innerModels?.(body, vendor) ?? []),
   }
 }
 
@@ -32,13 +34,13 @@ export function rateOfRequest(
   context: PipelineContext,
   prices: Prices,
   parsed: Parsed,
-  { model, extras }: { readonly model: CatalogModel; readonly extras: Extras },
+  model: CatalogModel,
 ): Rate | UnpricedPart | undefined {
   const { endpoint, body } = parsed
-  const reached = reachesExtras(context, parsed, model) ? extras : NO_EXTRAS
+  const { features, innerModels } = extrasOf(context, parsed, model)
   const charged = chargedFields(context, parsed, model)
   const listed = prices.quote(model.id, charged, endpoint.surcharges)
-  if (listed !== undefined && reached.features.length === 0 && reached.innerModels.length === 0) return listed
+  if (listed !== undefined && features.length === 0 && innerModels.length === 0) return listed
   // What has no price at all is told as such.
   if (prices.quote(model.id, charged) === undefined) return undefined
   const fields: Record<string, string> = { ...charged }
@@ -49,7 +51,7 @@ export function rateOfRequest(
       return { field: name, value, param: endpoint.priceFieldParam?.(name, body) ?? name }
     delete fields[name]
   }
-  for (const { field, value, param } of reached.features) {
+  for (const { field, value, param } of features) {
     if (isAllowed(context, field, value)) continue
     const isPriced = prices.quote(model.id, { ...fields, [field]: value }, [field]) !== undefined
     // A row for each of two is no price for both of them.
@@ -57,23 +59,15 @@ export function rateOfRequest(
     fields[field] = value
   }
   const rate = prices.quote(model.id, fields, endpoint.surcharges)
-  if (rate === undefined || reached.innerModels.length === 0) return rate
+  if (rate === undefined || innerModels.length === 0) return rate
   const otherModels = new Map<string, Rate>()
-  for (const inner of reached.innerModels) {
+  for (const inner of innerModels) {
     const id = context.catalog.find(inner.model)?.id
     const price = id === undefined ? undefined : prices.quote(id, {})
     if (price === undefined) return { field: 'model', value: inner.model, param: inner.param }
     otherModels.set(inner.model, price)
   }
   return { ...rate, otherModels }
-}
-
-function reachesExtras(context: PipelineContext, { endpoint }: Pick<Parsed, 'endpoint'>, model: CatalogModel): boolean {
-  if (endpoint.reachesExtras === undefined) return true
-  return (model.routes ?? [model]).some(({ vendor: id }) => {
-    const vendor = context.vendors.get(id)
-    return vendor !== undefined && endpoint.reachesExtras?.(vendor) === true
-  })
 }
 
 /** Does the operator let it pass without a price? */

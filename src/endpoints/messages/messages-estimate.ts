@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
-import { adviceBounds, compactionTrigger } from './messages-extras.ts'
+import { adviceBounds, compactionTrigger } from './inner-samplings.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { messagesSearches } from './messages-surcharges.ts'
 
