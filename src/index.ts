@@ -48,7 +48,7 @@ export type { Ids } from './core/ids.ts'
 export { type Logger, silentLogger } from './core/logger.ts'
 export type { MaybePromise } from './core/maybe-promise.ts'
 export { formatDollars, parseDollars } from './core/money.ts'
-export type { Usage } from './core/usage.ts'
+export type { ModelUsage, Usage } from './core/usage.ts'
 export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
@@ -66,6 +66,8 @@ export {
   type ContinuationRequest,
   defineEndpoint,
   type Endpoint,
+  type ExtraFeature,
+  type InnerModel,
   type RemoteMedia,
 } from './endpoints/endpoint.ts'
 export { type ErrorDialect, openaiErrors } from './endpoints/error-dialect.ts'
@@ -77,6 +79,14 @@ export type {
 } from './endpoints/images/interactions/interaction-request.ts'
 export type { MultimodalBlock, MultimodalImageRequest } from './endpoints/images/multimodal/multimodal-image-request.ts'
 export type { OpenAIImageRequest } from './endpoints/images/openai/openai-image-request.ts'
+export type {
+  MediaFacts,
+  MediaInput,
+  MediaKind,
+  MediaRules,
+  UnknownInputBounds,
+  UnknownInputTokens,
+} from './endpoints/media-input.ts'
 export { type Operation, passThrough } from './endpoints/operation.ts'
 export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-transform.ts'
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'

@@ -30,7 +30,16 @@ export interface Usage {
   readonly characters?: number
   /** Web searches by the vendor. */
   readonly webSearches?: number
+  /** Work of other models within the call, such as an advisor's. It is in none of the counts above. */
+  readonly otherModels?: readonly ModelUsage[]
 }
 
-/** A field of {@link Usage}. */
-export type UsageField = keyof Usage
+/** What another model than the called one consumed within a call. */
+export interface ModelUsage {
+  /** The vendor's own id of the model. */
+  readonly model: string
+  readonly usage: Omit<Usage, 'otherModels'>
+}
+
+/** A count of {@link Usage}. */
+export type UsageField = Exclude<keyof Usage, 'otherModels'>

@@ -7,6 +7,7 @@ import type { InteractionStore } from '../stores/interaction-store.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { Form } from '../wire/multipart.ts'
 import type { ErrorDialect } from './error-dialect.ts'
+import type { MediaInput } from './media-input.ts'
 import type { Operation, VendorCall } from './operation.ts'
 import type { TaskBehaviour } from './task.ts'
 
@@ -30,6 +31,24 @@ export interface ContinuationRequest {
   readonly previousId: string | undefined
   /** Shall the answer be continued later? */
   readonly isStored: boolean
+}
+
+/** A request's use of something that the vendor may charge for, and whose price a price list of tokens does not tell. */
+export interface ExtraFeature {
+  /** The price field that names it: `server_tool`, `beta`. */
+  readonly field: string
+  /** Which one: `translate_20270101`. */
+  readonly value: string
+  /** Where the request has it: `tools[0].type`. */
+  readonly param: string
+}
+
+/** Another model of the vendor's that may work within a call, at its own price. */
+export interface InnerModel {
+  /** The vendor's id of it, or a public one. */
+  readonly model: string
+  /** Where the request names it: `tools[0].model`. */
+  readonly param: string
 }
 
 /** How callers bound the length of an answer. */
@@ -106,10 +125,12 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   /** Addresses that the vendor will fetch from; those that are private by their text are refused. */
   callerUrls?(request: Request): readonly CallerUrl[]
 
-  /** Bytes of text in the request, for the token estimate; absent: the whole body. */
+  /** Inputs that are no text, such as pictures and stored conversations, for the token estimate. Absent: none. */
+  media?(request: Request): readonly MediaInput[]
+  /** Bytes of text in the request, for the token estimate; absent: the whole body without its media. */
   textBytes?(request: Request): number
   /**
-   * An upper estimate of what the request will use, given the tokens of its text; money and tokens are reserved by it.
+   * An upper estimate of what the request will use, given the tokens of its text and media; money and tokens are reserved by it.
    * It names every field of usage that may have a price.
    */
   estimate(request: Request, inputTokens: number, model: ModelFacts): Usage
@@ -121,6 +142,21 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly priceFieldNames?: readonly string[]
   /** Names of price fields for which a vendor charges extra: a call that has one needs a price row that names it. */
   readonly surcharges?: readonly string[]
+  /** The place in a request of what sets a price field, for errors; absent, and undefined: the name of the field. */
+  priceFieldParam?(field: string, request: Request): string | undefined
+  /**
+   * What the request asks of this vendor beyond what is known to cost tokens only. While billing is on it is refused, unless a price
+   * row or the option `unpricedFeatures` names it. Absent: nothing.
+   */
+  extraFeatures?(
+    request: Request,
+    vendor: Offers,
+    header: (name: string) => string | undefined,
+  ): readonly ExtraFeature[]
+  /** Price fields of `extraFeatures`. */
+  readonly extraFields?: readonly string[]
+  /** Other models of this vendor that may work within the call. Absent: none. */
+  innerModels?(request: Request, vendor: Offers): readonly InnerModel[]
   /** Those of the price fields that reach a vendor; absent: all. Fields that a translation drops are not charged. */
   priceFieldsAt?(fields: BillingFields, vendor: Offers): BillingFields
 

@@ -1,3 +1,4 @@
+import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
@@ -13,6 +14,7 @@ const KNOWN: readonly string[] = [
   'prices',
   'billing',
   'chargePartialBatches',
+  'unpricedFeatures',
   'store',
   'keys',
   'authenticate',
@@ -29,6 +31,7 @@ const KNOWN: readonly string[] = [
   'defaultMaxOutputTokens',
   'balanceSharePerCall',
   'showBalanceInErrors',
+  'unknownInputTokens',
   'estimateTokens',
   'webhookSecret',
   'taskDeadlineMs',
@@ -68,6 +71,12 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.authenticate !== undefined && options.keys !== undefined) {
     throw new TypeError('createGateway: keys has no effect beside authenticate; give one of them')
   }
+  const { unpricedFeatures = [] } = options
+  if (
+    !Array.isArray(unpricedFeatures) ||
+    !unpricedFeatures.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name)))
+  )
+    throw new TypeError('createGateway: unpricedFeatures must be a list of names such as "web_search" or "beta=*"')
   const accounts = new Map<string, string>()
   for (const { key, account } of options.keys ?? []) {
     if (typeof key !== 'string' || key === '')
@@ -91,6 +100,7 @@ export function checkOptions(options: GatewayOptions): void {
     throw new TypeError(`createGateway: defaultMaxOutputTokens must be a whole number from ${FEWEST_FITTED_TOKENS} on`)
   if (!(share > 0 && share <= 1))
     throw new TypeError('createGateway: balanceSharePerCall must be above 0 and at most 1')
+  checkUnknownInputs(options.unknownInputTokens ?? {})
   positive('drainMs', options.drainMs)
   positive('taskDeadlineMs', options.taskDeadlineMs)
   positive('taskPollIntervalMs', options.taskPollIntervalMs)
@@ -141,6 +151,22 @@ export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strat
     throw new TypeError('createGateway: routing.fallback must be on-failure, never, or { statuses }')
   if (!Array.isArray(statuses) || !statuses.every((status) => Number.isInteger(status)))
     throw new TypeError('createGateway: routing.fallback.statuses must be a list of HTTP statuses')
+}
+
+function checkUnknownInputs({ models = {}, ...bounds }: NonNullable<GatewayOptions['unknownInputTokens']>): void {
+  for (const [at, byKind] of [
+    ['', bounds] as const,
+    ...Object.entries(models).map(([id, own]) => [`models.${id}.`, own] as const),
+  ]) {
+    for (const [kind, tokens] of Object.entries(byKind)) {
+      if (!MEDIA_KINDS.some((known) => known === kind))
+        throw new TypeError(
+          `createGateway: unknownInputTokens.${at}${kind} is unknown; the kinds are ${MEDIA_KINDS.join(', ')}`,
+        )
+      if (!(Number.isSafeInteger(tokens) && tokens >= 0))
+        throw new TypeError(`createGateway: unknownInputTokens.${at}${kind} must be a whole number from 0 on`)
+    }
+  }
 }
 
 function secret(text: string): void {

@@ -63,6 +63,8 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
+    unpricedFeatures: new Set(options.unpricedFeatures),
+    unknownInputTokens: options.unknownInputTokens ?? {},
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},

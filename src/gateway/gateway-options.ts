@@ -5,6 +5,7 @@ import type { EventListener } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { DisconnectPolicies } from '../pipeline/abort-scope.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
@@ -37,6 +38,12 @@ export interface GatewayOptions {
   readonly prices?: PriceFile | Prices
   /** `'off'`: nothing is held or charged; balances are ignored. */
   readonly billing?: 'off'
+  /**
+   * What callers may use although no price names it, while billing is on: a surcharge (`web_search`), or an unknown feature
+   * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for it. Default: nothing; such
+   * requests are refused with 400, which names the field.
+   */
+  readonly unpricedFeatures?: readonly string[]
   /**
    * Charges for the parts of a batch of embeddings that the vendor answered before another part failed; the caller reads the
    * error all the same. Default false: they are told by the event `unbilled-usage`.
@@ -89,6 +96,13 @@ export interface GatewayOptions {
   readonly balanceSharePerCall?: number
   /** Do callers read in a 402 how much a request needs, and how much there is? Default true. */
   readonly showBalanceInErrors?: boolean
+  /**
+   * Tokens that a call is held for where only the vendor knows the size of an input: a picture, sound, video or document by URL or
+   * file id, and a conversation that the vendor keeps. By kind, and by public model id for some: `{ document: 50_000, models: {
+   * 'cl-opus-4-7': { document: 20_000 } } }`. Default: the vendor's largest picture; the model's context window for everything else
+   * (`limits.contextTokens`, else what the vendor publishes, else 200,000).
+   */
+  readonly unknownInputTokens?: UnknownInputTokens
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
   /**

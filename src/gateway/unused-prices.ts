@@ -64,8 +64,9 @@ function endpointsOf({ kinds, protocol }: CatalogModel, { all }: EndpointTable):
 
 /** Undefined: not known. */
 function namesOf(endpoint: Endpoint): readonly string[] | undefined {
-  const { priceFields, priceFieldNames, surcharges } = endpoint
-  return priceFieldNames ?? surcharges ?? (priceFields === undefined ? NO_NAMES : undefined)
+  const { priceFields, priceFieldNames, surcharges, extraFields = NO_NAMES } = endpoint
+  const names = priceFieldNames ?? surcharges ?? (priceFields === undefined ? NO_NAMES : undefined)
+  return names === undefined ? undefined : [...names, ...extraFields]
 }
 
 const NO_NAMES: readonly string[] = []

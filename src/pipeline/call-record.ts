@@ -3,6 +3,7 @@ import type { BillingFields, Rate } from '../catalog/prices/prices.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { MediaFacts } from '../endpoints/media-input.ts'
 import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
@@ -56,6 +57,10 @@ export interface ParsedRequest {
    * files are in the body.
    */
   readonly bytes: Uint8Array | undefined
+  /** Bytes of what the model reads as text. */
+  readonly textBytes: number
+  /** What the model reads besides. */
+  readonly media: readonly MediaFacts[]
   readonly isStream: boolean
   /** The requested model, then its fallbacks; only models with a configured vendor. Never empty. */
   readonly chain: readonly CatalogModel[]
@@ -166,6 +171,8 @@ export class CallRecord implements Reserved {
   endpoint!: Endpoint
   body!: { readonly model: string }
   bytes: Uint8Array | undefined
+  textBytes = 0
+  media: readonly MediaFacts[] = []
   isStream!: boolean
   chain!: readonly CatalogModel[]
   billingFields!: BillingFields
@@ -205,9 +212,11 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  parsed({ body, bytes, isStream, chain, billingFields, claim }: ParsedRequest): Parsed {
+  parsed({ body, bytes, textBytes, media, isStream, chain, billingFields, claim }: ParsedRequest): Parsed {
     this.body = body
     this.bytes = bytes
+    this.textBytes = textBytes
+    this.media = media
     this.isStream = isStream
     this.chain = chain
     this.billingFields = billingFields

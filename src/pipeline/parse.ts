@@ -12,6 +12,7 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import type { Form } from '../wire/multipart.ts'
 import { readForm } from '../wire/read-form.ts'
 import type { Authenticated, Parsed, Shaped } from './call-record.ts'
+import { measureInput } from './media-estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
@@ -50,6 +51,7 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
   return shaped.parsed({
     body,
     bytes,
+    ...measureInput(endpoint, { body, bytes }),
     isStream: endpoint.isStream(body),
     chain: modelChain(context, shaped, { model, isShaped: called.shapes !== undefined }),
     billingFields: endpoint.priceFields?.(body, model) ?? NO_FIELDS,

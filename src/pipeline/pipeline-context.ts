@@ -5,6 +5,7 @@ import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Logger } from '../core/logger.ts'
+import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
 import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { RouteTable } from '../routing/route-table.ts'
@@ -68,6 +69,9 @@ export interface PipelineContext {
   readonly chargePartialBatches: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
+  /** Names of what passes without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */
+  readonly unpricedFeatures: ReadonlySet<string>
+  readonly unknownInputTokens: UnknownInputTokens
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
   /** For everything that a key does not limit itself. */

@@ -8,6 +8,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
+import { rateOfRequest, type UnpricedPart } from './request-rate.ts'
 import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
@@ -24,7 +25,7 @@ export interface PricedRequest extends Omit<Hold, 'id'> {
  * Prices a request at the dearest model that could answer; undefined where nothing is charged: billing is off, or the endpoint
  * is free.
  * @param estimate That of the first model of the chain, where it is known already.
- * @throws GatewayError `model_not_priced`.
+ * @throws GatewayError `model_not_priced`, and `unsupported_parameter` naming the part of the request that has no price.
  */
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
@@ -34,11 +35,12 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
   const estimates: Usage[] = []
   let amount = 0n
   for (const [index, model] of parsed.chain.entries()) {
-    const rate = quote(prices, parsed, model.id, chargedFields(context, parsed, model))
+    const rate = rateOfRequest(context, prices, parsed, model)
     const expected = (index === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
-    const cost = rate === undefined ? undefined : highestCharge(rate, expected)
-    if (rate === undefined || cost === undefined) {
-      if (isAskedFor(model, parsed)) throw notPriced(model)
+    const cost = rate === undefined || 'param' in rate ? undefined : highestCharge(rate, expected)
+    if (rate === undefined || 'param' in rate || cost === undefined) {
+      const fault = rate !== undefined && 'param' in rate ? unpricedPart(rate) : notPriced(model)
+      if (isAskedFor(model, parsed)) throw fault
       context.warnings.warn(
         unpricedFallback(model.id, context.catalog.find(parsed.body.model)?.id ?? parsed.body.model),
       )
@@ -67,29 +69,21 @@ function quote(prices: Prices, { endpoint }: Billed, model: string, fields: Bill
   return prices.quote(model, fields, endpoint.surcharges)
 }
 
+const LONGEST_VALUE_SHOWN = 100
+
+function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
+  const shown = JSON.stringify(value.slice(0, LONGEST_VALUE_SHOWN))
+  return new GatewayError('unsupported_parameter', {
+    message: `${param}: this gateway has no price for it (${field}: ${shown}).`,
+    param,
+  })
+}
+
 function notPriced(model: CatalogModel): GatewayError {
   return new GatewayError('model_not_priced', {
     message: `There is no price for this use of the model ${JSON.stringify(model.id)}, and billing is on.`,
     param: 'model',
   })
-}
-
-/**
- * What a model's price depends on: a surcharge that no vendor of its routes is asked for is not charged. One that some of them is
- * asked for is, because nobody knows yet which of them will answer.
- */
-export function chargedFields(context: PipelineContext, billed: Billed, model: CatalogModel): BillingFields {
-  const { billingFields, endpoint } = billed
-  if (endpoint.priceFieldsAt === undefined) return billingFields
-  let charged: BillingFields | undefined
-  for (const { vendor: id } of model.routes ?? [model]) {
-    const vendor = context.vendors.get(id)
-    if (vendor === undefined) continue
-    const asked = endpoint.priceFieldsAt(billingFields, vendor)
-    if (asked === billingFields) return billingFields
-    charged = { ...charged, ...asked }
-  }
-  return charged ?? billingFields
 }
 
 /** What the estimate of a request costs at a candidate: by what the operator pays at the vendor (`vendor/upstream`) where the price list says so, else by the model's price. */

@@ -5,6 +5,7 @@ import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Parsed, Reserved } from './call-record.ts'
+import { mediaTokens } from './media-estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
@@ -12,12 +13,13 @@ import type { PipelineContext } from './pipeline-context.ts'
  * `defaultMaxOutputTokens`, whichever is less.
  */
 export function estimateFor(context: PipelineContext, parsed: Parsed, model: CatalogModel): Usage {
-  const { endpoint, bytes } = parsed
+  const { endpoint, textBytes } = parsed
   const assumed = assumedOutputTokens(context, parsed, model)
   const body = assumed === undefined ? parsed.body : withMember(parsed, assumed)
-  const textBytes = endpoint.textBytes === undefined ? (bytes?.byteLength ?? 0) : endpoint.textBytes(body)
-  const inputTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
-  return endpoint.estimate(body, inputTokens, model)
+  const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
+  const { total, parts } = mediaTokens(context, parsed.media, model)
+  const usage = endpoint.estimate(body, textTokens + total, model)
+  return total === 0 ? usage : { ...parts, ...usage }
 }
 
 /** Tokens of one answer that a request is held for because it sets no bound; undefined: it sets one, or can set none. */
@@ -66,11 +68,16 @@ export function estimatedUsage(
   { outputBytes, isUnseen }: UnreportedOutput,
 ): Usage {
   if (isMedia(estimate)) return estimate
-  if (isUnseen && estimate.outputTokens !== undefined)
-    return { inputTokens: estimate.inputTokens ?? 0, outputTokens: estimate.outputTokens }
+  const { inputTokens = 0, inputAudioTokens, inputImageTokens } = estimate
+  const input = {
+    inputTokens,
+    ...(inputImageTokens === undefined ? {} : { inputImageTokens }),
+    ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
+  }
+  if (isUnseen && estimate.outputTokens !== undefined) return { ...input, outputTokens: estimate.outputTokens }
   const outputTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   return {
-    inputTokens: estimate.inputTokens ?? 0,
+    ...input,
     outputTokens: Math.min(outputTokens, estimate.outputTokens ?? outputTokens),
   }
 }
@@ -154,10 +161,15 @@ function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
   for (const field in estimated) {
     const name = field as UsageField
     if (reported[name] !== undefined || estimated[name] === 0) continue
+    // A vendor that tells a prompt's total, and no part of it, sells the whole at one price.
+    if (PARTS.has(name) && reported.inputTokens !== undefined && !isMedia(estimated)) continue
     missing ??= []
     missing.push(name)
   }
-  return missing === undefined ? { usage: reported, missing: NONE } : { usage: { ...estimated, ...reported }, missing }
+  if (missing === undefined) return { usage: reported, missing: NONE }
+  const filled = Object.fromEntries(missing.map((name) => [name, estimated[name]]))
+  return { usage: { ...reported, ...filled }, missing }
 }
 
 const NONE: readonly UsageField[] = []
+const PARTS: ReadonlySet<UsageField> = new Set(['inputImageTokens', 'inputAudioTokens'])

@@ -1,11 +1,14 @@
 import type { ModelDefinition } from '../catalog/model.ts'
+import type { MediaRules } from '../endpoints/media-input.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 
 export type { ChatOperation } from '../endpoints/chat/chat-operation.ts'
 export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-operation.ts'
+export type { ExtraFeature } from '../endpoints/endpoint.ts'
 export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'
+export type { MediaFacts, MediaRules } from '../endpoints/media-input.ts'
 export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
 export type {
   AcceptedTask,
@@ -55,6 +58,8 @@ export interface Vendor extends VendorOffers {
    * goes to this vendor first where several serve its model. Absent: never.
    */
   ownsReasoning?(request: { readonly model: string }): boolean
+  /** How it counts inputs that are no text, for holds. Absent: as the gateway counts for vendors that publish no rule. */
+  readonly media?: MediaRules
   /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */
   errorFrom(answer: WireAnswer, nowMs: number): VendorFailure
 }

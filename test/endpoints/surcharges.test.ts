@@ -107,19 +107,94 @@ describe('a request for what the price list does not name', () => {
     tools: [{ type: 'web_search_20250305', name: 'web_search' }],
   }
 
-  test.each([
-    ['/v1/chat/completions', { model: 'chat-relayed', messages, service_tier: 'priority' }],
-    ['/v1/chat/completions', { model: 'chat-relayed', messages, web_search_options: {} }],
-    ['/v1/messages', SEARCH],
-    ['/v1/messages', { model: 'cl-sonnet-4-6', max_tokens: 9, messages, speed: 'fast' }],
-  ])('reaches no vendor: %s %j', async (path, body) => {
-    started = await startGateway()
-    const answer = await started.post(path, body)
+  const UNKNOWN_TOOL = { type: 'translate_20270101', name: 'translate' }
 
-    expect(answer.status).toBe(503)
-    expect(await answer.text()).toContain('no price for this use')
+  // Before: the searches of `search_parameters` and of tools, unknown tools and unknown betas went through, and were free.
+  test.each<[string, Record<string, unknown>, Record<string, string>, string]>([
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, service_tier: 'priority' }, {}, 'service_tier'],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, web_search_options: {} }, {}, 'web_search_options'],
+    ['/v1/chat/completions', { model: 'chat-qwen', messages, enable_search: true }, {}, 'enable_search'],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, search_parameters: {} }, {}, 'search_parameters'],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, google_search: {} }, {}, 'google_search'],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, tools: [{ type: 'web_search' }] }, {}, 'tools[0]'],
+    [
+      '/v1/chat/completions',
+      { model: 'chat-relayed', messages, tools: [{ type: 'code_interpreter' }] },
+      {},
+      'tools[0]',
+    ],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, plugins: [{ id: 'web' }] }, {}, 'plugins[0]'],
+    ['/v1/messages', SEARCH, {}, 'tools[0].type'],
+    ['/v1/messages', { ...SEARCH, tools: [UNKNOWN_TOOL] }, {}, 'tools[0].type'],
+    ['/v1/messages', { ...SEARCH, tools: [], speed: 'fast' }, {}, 'speed'],
+    [
+      '/v1/messages',
+      { ...SEARCH, tools: [] },
+      { 'anthropic-beta': 'effort-2025-11-24, teleport-2027-01-01' },
+      'anthropic-beta',
+    ],
+    ['/v1/messages', { ...SEARCH, tools: [], betas: ['teleport-2027-01-01'] }, {}, 'betas[0]'],
+    ['/v1/messages', { ...SEARCH, tools: [], fallbacks: ['claude-opus-4-7'] }, {}, 'fallbacks'],
+    [
+      '/v1/messages',
+      { ...SEARCH, tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-unpriced' }] },
+      {},
+      'tools[0].model',
+    ],
+  ])('reaches no vendor: %s %j %j', async (path, body, headers, param) => {
+    started = await startGateway()
+    const answer = await started.post(path, body, headers)
+
+    expect(answer.status).toBe(400)
+    expect(await answer.text()).toContain(`${param}: this gateway has no price for it`)
     expect(started.sandbox.requests).toHaveLength(0)
-    expect(started.events).toMatchObject([{ type: 'request-refused', code: 'model_not_priced' }])
+    expect(started.events).toMatchObject([{ type: 'request-refused', code: 'unsupported_parameter' }])
+  })
+
+  test.each([
+    [{ 'anthropic-beta': 'teleport-2027-01-01' }, {}, ['beta=teleport-2027-01-01']],
+    [{ 'anthropic-beta': 'teleport-2027-01-01,more-2027-01-01' }, {}, ['beta=*']],
+    [{}, { tools: [UNKNOWN_TOOL] }, ['server_tool=translate_20270101']],
+    [{}, { tools: [UNKNOWN_TOOL] }, ['server_tool']],
+    [{}, { tools: SEARCH.tools }, ['web_search']],
+  ])('goes through where an option names it: %j %j %j', async (headers, body, unpricedFeatures) => {
+    started = await startGateway({ unpricedFeatures })
+    const answer = await started.post('/v1/messages', { ...SEARCH, tools: [], ...body }, headers)
+
+    // The stand-in refuses what it does not know, as the vendor would; that it was asked is what counts.
+    expect(started.sandbox.requests, await answer.text()).toHaveLength(1)
+  })
+
+  test('goes through where a price row names it, at the price of the row', async () => {
+    const when = { server_tool: 'translate_20270101' }
+    const row = { model: 'cl-sonnet-4-6', meter: 'request', amount: '0.05', when } as const
+    const free = { model: 'cl-sonnet-4-6', meter: 'request', amount: '0' } as const
+    started = await startGateway({ prices: { ...testPrices, prices: [...testPrices.prices, row, free] } })
+    const principal = { accountId: 'acct_test', keyId: 'key_1', tier: 'paid' } as const
+    const costs: number[] = []
+    for (const tools of [[], [UNKNOWN_TOOL]]) {
+      const body = { ...SEARCH, tools: [{ name: 'own', input_schema: { type: 'object' } }, ...tools] }
+      const { cost } = await started.gateway.estimate(principal, { endpoint: 'messages', body })
+      costs.push(Number(cost))
+    }
+
+    expect(costs[0]).toBeLessThan(0.05)
+    expect(costs[1]).toBeGreaterThan(0.05)
+    expect(started.events.filter((event) => event.type === 'configuration-warning')).toEqual([])
+  })
+
+  test.each([
+    ['claude-code-20250219,interleaved-thinking-2025-05-14,thinking-token-count-2026-05-13'],
+    ['context-management-2025-06-27,prompt-caching-scope-2026-01-05,mid-conversation-system-2026-04-07'],
+    ['per-turn-control-2026-07-01,mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15'],
+    ['advisor-tool-2026-03-01,advanced-tool-use-2025-11-20,effort-2025-11-24,extended-cache-ttl-2025-04-11'],
+    ['dangerous-tool-use-2026-09-03,thinking-display-updates-2026-08-18,message-threads-2026-08-12'],
+  ])('is none of the betas that coding clients send: %s', async (betas) => {
+    started = await startGateway()
+    const answer = await started.post('/v1/messages', { ...SEARCH, tools: [] }, { 'anthropic-beta': betas })
+
+    expect(await answer.text()).not.toContain('no price')
+    expect(started.sandbox.requests).toHaveLength(1)
   })
 
   test('goes through where the list names it, for what the row says', async () => {

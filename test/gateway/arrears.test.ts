@@ -46,9 +46,19 @@ async function billingVendor(callsAtOnce: number): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-async function startOn(store: GatewayStore, events: GatewayEvent[]): Promise<Gateway> {
+/** Options of a test. */
+interface Drill {
+  readonly events?: GatewayEvent[]
+  readonly callsAtOnce?: number
+  readonly balance?: string
+  /** Tokens that a document of unknown size is held for. */
+  readonly document?: number
+}
+
+async function startOn(store: GatewayStore, drill: Drill = {}): Promise<Gateway> {
+  const { events = [], callsAtOnce = 1, balance = '0.05', document } = drill
   const gateway = createGateway({
-    vendors: [openai({ apiKey: 'vendor-key', baseURL: await billingVendor(CALLS) })],
+    vendors: [openai({ apiKey: 'vendor-key', baseURL: await billingVendor(callsAtOnce) })],
     models: [{ id: 'reader', kind: 'chat', vendor: 'openai', upstream: 'reader', limits: { maxOutputTokens: 10 } }],
     prices: {
       currency: 'USD',
@@ -58,18 +68,21 @@ async function startOn(store: GatewayStore, events: GatewayEvent[]): Promise<Gat
       ],
     },
     store,
+    ...(document === undefined ? {} : { unknownInputTokens: { document } }),
     keys: [{ key: KEY, account: ACCOUNT }],
     onEvent: (event) => events.push(event),
   })
   await gateway.start()
   cleanUp.push(() => gateway.close())
-  await gateway.accounts.credit(ACCOUNT, '0.05')
+  await gateway.accounts.credit(ACCOUNT, balance)
   return gateway
 }
 
 async function ask(gateway: Gateway): Promise<Response> {
-  const url = 'https://cdn.example.net/large.pdf'
-  const content = [{ type: 'text', text: `Read ${url}` }]
+  const content = [
+    { type: 'text', text: 'Read it.' },
+    { type: 'file', file: { file_id: 'file-large' } },
+  ]
   return gateway.fetch(
     new Request('http://gateway.invalid/v1/chat/completions', {
       method: 'POST',
@@ -79,15 +92,46 @@ async function ask(gateway: Gateway): Promise<Response> {
   )
 }
 
+const askAll = (gateway: Gateway): Promise<Response[]> => Promise.all(Array.from({ length: CALLS }, () => ask(gateway)))
+
+/** What the vendor billed for the calls that were answered, and what of it nobody has paid. */
+async function lossOf(gateway: Gateway, answers: readonly Response[]): Promise<{ bill: bigint; loss: bigint }> {
+  const bill = CALL_COST * BigInt(answers.filter(({ status }) => status === 200).length)
+  return { bill, loss: (await gateway.accounts.get(ACCOUNT))?.owed ?? 0n }
+}
+
 describe.each([
   ['memory', () => memoryStore()],
   ['SQLite', () => sqliteStore({ path: ':memory:' })],
 ])('60 documents at once on a balance of 5 cents, on %s', (_name, openStore) => {
+  // Before: 60 answers, a bill of $23.40, and a loss of $23.35, on any balance above $0.0001.
+  test.each([
+    ['0.05', 0],
+    ['0.60', 1],
+    ['1.20', 2],
+  ])('are held for the context of the model, so that a balance of $%s pays for %i of them', async (balance, count) => {
+    const gateway = await startOn(openStore(), { balance, callsAtOnce: count })
+
+    const answers = await askAll(gateway)
+
+    expect(answers.filter(({ status }) => status === 402)).toHaveLength(CALLS - count)
+    expect(await lossOf(gateway, answers)).toEqual({ bill: BigInt(count) * CALL_COST, loss: 0n })
+  })
+
+  test('lose less than one call where the operator bounds documents below what they turn out to be', async () => {
+    const gateway = await startOn(openStore(), { document: 15_000 })
+
+    const answers = await askAll(gateway)
+
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(await lossOf(gateway, answers)).toEqual({ bill: CALL_COST, loss: CALL_COST - parseDollars('0.05') })
+  })
+
   test('are charged and owed to the nano-dollar, and the account must pay before its next request', async () => {
     const events: GatewayEvent[] = []
-    const gateway = await startOn(openStore(), events)
+    const gateway = await startOn(openStore(), { events, callsAtOnce: CALLS, document: 1 })
 
-    const answers = await Promise.all(Array.from({ length: CALLS }, () => ask(gateway)))
+    const answers = await askAll(gateway)
     const account = await gateway.accounts.get(ACCOUNT)
     const shortfalls = events.flatMap((event) => (event.type === 'charge-shortfall' ? [event] : []))
     const bill = BigInt(CALLS) * CALL_COST

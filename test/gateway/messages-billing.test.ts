@@ -245,6 +245,88 @@ describe("what a vendor charges extra, at a model whose own vendor is never aske
   test('is refused without a price', async () => {
     await startRouted([])
 
-    expect((await started!.post('/v1/messages', request({ speed: 'fast' }))).status).toBe(503)
+    expect((await started!.post('/v1/messages', request({ speed: 'fast' }))).status).toBe(400)
   })
+})
+
+const COMPACTED = {
+  input_tokens: 23_000,
+  output_tokens: 1_000,
+  iterations: [
+    { type: 'compaction', input_tokens: 180_000, output_tokens: 3_500 },
+    { type: 'message', input_tokens: 23_000, output_tokens: 1_000 },
+  ],
+}
+const ADVISED = {
+  input_tokens: 412,
+  output_tokens: 531,
+  iterations: [
+    { type: 'message', input_tokens: 412, output_tokens: 89 },
+    { type: 'advisor_message', model: 'claude-opus-4-7', input_tokens: 823, output_tokens: 1_612 },
+    { type: 'message', input_tokens: 1_348, cache_read_input_tokens: 412, output_tokens: 442 },
+  ],
+}
+const ADVISOR = { type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-4-7', max_uses: 1 }
+const ADVISOR_PRICES: readonly PriceRow[] = [
+  { model: 'cl-opus-4-7', meter: 'input_token', amount: '5.00', per: 1_000_000 },
+  { model: 'cl-opus-4-7', meter: 'output_token', amount: '25.00', per: 1_000_000 },
+]
+
+describe.each([false, true])('a call of several samplings (streamed: %s)', (stream) => {
+  beforeEach(() => start(ADVISOR_PRICES))
+
+  const chat = { model: MODEL, max_tokens: 100, messages: [{ role: 'user', content: TEXT }], stream }
+  const report = (usage: Record<string, unknown>): void => {
+    vendor.usage = stream ? { input_tokens: usage['input_tokens'], output_tokens: 1 } : usage
+    vendor.lastUsage = usage
+  }
+
+  test('is charged for the summary of the conversation too', async () => {
+    report(COMPACTED)
+    const { charged } = await billed(request({}), stream)
+
+    // Before: $0.084, the last sampling alone.
+    expect(charged).toBe(parseDollars('0.6765'))
+  })
+
+  test('is charged the same in a chat, whose caller reads the same tokens', async () => {
+    report(COMPACTED)
+    const before = await started!.account()
+    const answer = await started!.post('/v1/chat/completions', { ...chat, stream_options: { include_usage: true } })
+    const text = await answer.text()
+    await started!.ended(answer)
+    const after = await started!.account()
+
+    expect(before.balance - after.balance).toBe(parseDollars('0.6765'))
+    expect(text).toContain('"prompt_tokens":203000')
+  })
+
+  test("is charged for an advisor at the advisor's price, and held for it", async () => {
+    report(ADVISED)
+    const { charged, held } = await billed(request({ tools: [ADVISOR] }), stream)
+    const plain = await started!.gateway.estimate(PRINCIPAL, { endpoint: 'messages', body: request({}) })
+
+    // 1,760 fresh and 412 cached tokens in and 531 out of its own, 823 in and 1,612 out of the advisor's. Before: $0.009201.
+    expect(charged).toBe(parseDollars('0.0133686') + parseDollars('0.044415'))
+    expect(held - parseDollars(plain.cost ?? '')).toBeGreaterThan(parseDollars('0.044415'))
+  })
+
+  test('is charged at its own price for a model that the request does not name', async () => {
+    report({ ...ADVISED, iterations: [{ ...ADVISED.iterations[1], model: 'claude-unheard-of' }] })
+    const { charged } = await billed(request({}), stream)
+
+    expect(charged).toBe(parseDollars('0.009201') + parseDollars('0.026649'))
+  })
+})
+
+test('a request that the vendor may summarise is held for the summary', async () => {
+  await start([])
+  const long = { messages: [{ role: 'user', content: 'word '.repeat(200_000) }] }
+  const edits = [{ type: 'compact_20260112' }]
+  const held = async (body: Record<string, unknown>): Promise<number> =>
+    Number((await started!.gateway.estimate(PRINCIPAL, { endpoint: 'messages', body })).cost)
+  const plain = await held(request(long))
+
+  expect(await held(request({ ...long, context_management: { edits } }))).toBeCloseTo(2 * plain, 2)
+  expect(await held(request({ context_management: { edits } }))).toBeLessThan(plain / 10)
 })

@@ -1,4 +1,4 @@
-import type { Usage, UsageField } from '../../core/usage.ts'
+import type { ModelUsage, Usage, UsageField } from '../../core/usage.ts'
 import type { ModelLimits } from '../model.ts'
 
 /** What a vendor's report is checked against. */
@@ -53,7 +53,7 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
   if (typeof reported !== 'object' || reported === null || Array.isArray(reported)) {
     return { usage: bounds.hold, implausible: ['usage'] }
   }
-  const usage: { -readonly [Field in UsageField]?: number } = {}
+  const usage: Mutable = {}
   const implausible: string[] = []
   for (const field of FIELD_NAMES) {
     let value: unknown = (reported as Record<string, unknown>)[field]
@@ -68,8 +68,19 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
     const total = totalName === undefined ? undefined : usage[totalName]
     usage[field] = Math.min(value as number, total ?? Number.POSITIVE_INFINITY)
   }
+  const { otherModels } = reported as Usage
+  if (otherModels !== undefined) {
+    usage.otherModels = otherModels.map((other): ModelUsage => {
+      const hold = bounds.hold.otherModels?.find(({ model }) => model === other.model)?.usage ?? {}
+      const checked = plausibleUsage(other.usage, { hold, limits: {} })
+      if (checked.implausible.length > 0) implausible.push('otherModels')
+      return { model: other.model, usage: checked.usage }
+    })
+  }
   return { usage, implausible }
 }
+
+type Mutable = { -readonly [Name in keyof Usage]?: Usage[Name] }
 
 function isPlausible(field: UsageField, value: unknown, bounds: UsageBounds): boolean {
   if (typeof value !== 'number' || !(value >= 0)) return false

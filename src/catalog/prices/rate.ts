@@ -48,6 +48,8 @@ export interface Rate {
   readonly pricesTokens: boolean
   /** Prices that hold in place of these above a number of input tokens, the highest number first. */
   readonly tiers: readonly RateTier[]
+  /** Rates of models that may work within the call, by the vendor's id of the model. Absent: none may. */
+  readonly otherModels?: ReadonlyMap<string, Rate>
 }
 
 /** Prices of calls with more than so many input tokens. */
@@ -116,7 +118,27 @@ function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly 
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
   const totalInput = totalInputOf(usage)
   const tier = rate.tiers.find(({ inputTokensAbove }) => totalInput > inputTokensAbove)
-  return chargeFlat(tier?.rate ?? rate, usage)
+  return withOtherModels(rate, usage, chargeFlat(tier?.rate ?? rate, usage), charge)
+}
+
+/**
+ * Adds what other models used within the call, each at its own rate, and one that nobody expected at the rate of the call: it
+ * must not be free.
+ */
+function withOtherModels(
+  rate: Rate,
+  { otherModels }: Usage,
+  own: bigint | undefined,
+  chargeOne: (rate: Rate, usage: Usage) => bigint | undefined,
+): bigint | undefined {
+  if (otherModels === undefined || own === undefined) return own
+  let sum = own
+  for (const { model, usage } of otherModels) {
+    const amount = chargeOne(rate.otherModels?.get(model) ?? rate, usage)
+    if (amount === undefined) return undefined
+    sum += amount
+  }
+  return sum
 }
 
 function totalInputOf(usage: Usage): number {
@@ -192,6 +214,10 @@ function chargeFlat(rate: Rate, usage: Usage): bigint | undefined {
  * a lower tier. Undefined as {@link charge} is.
  */
 export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
+  return withOtherModels(rate, estimate, highestOwnCharge(rate, estimate), highestCharge)
+}
+
+function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {
   if (estimate.cacheWriteTokens === undefined && estimate.inputAudioTokens === undefined && rate.tiers.length === 0)
     return chargeFlat(rate, estimate)
   const totalInput = totalInputOf(estimate)

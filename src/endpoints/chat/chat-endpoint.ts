@@ -2,10 +2,11 @@ import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { checkRequest } from '../request-field.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
+import { chatMedia } from './chat-media.ts'
 import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
-import { CHAT_SURCHARGES, chatSurcharges } from './chat-surcharges.ts'
+import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSurcharges } from './chat-surcharges.ts'
 import { remoteImages } from './remote-images.ts'
 
 /** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
@@ -18,6 +19,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   isSticky: true,
   parse: (body) => checkRequest<ChatRequest>(chatSchema, body),
   isStream: (request) => request.stream === true,
+  media: chatMedia,
   estimate(request, inputTokens, { limits }) {
     const perChoice =
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
@@ -30,6 +32,10 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   },
   priceFields: chatSurcharges,
   surcharges: CHAT_SURCHARGES,
+  priceFieldParam: chatFieldParam,
+  // A translation has no words for them.
+  extraFeatures: (request, { chat }) => (chat?.passThrough === undefined ? [] : chatExtras(request)),
+  extraFields: ['server_tool'],
   priceFieldsAt(fields, { chat }) {
     const leftOut = chat?.leavesOut
     if (leftOut === undefined) return fields

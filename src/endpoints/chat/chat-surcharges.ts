@@ -1,4 +1,6 @@
 import type { BillingFields } from '../../catalog/prices/prices.ts'
+import { isJsonObject } from '../../core/json.ts'
+import type { ExtraFeature } from '../endpoint.ts'
 
 /** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
 export const CHAT_SURCHARGES = ['service_tier', 'web_search', 'output_audio'] as const
@@ -10,10 +12,9 @@ const ORDINARY_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', '
 
 /** The surcharges of a chat request beyond the token price (OpenAI API reference, "Create chat completion"). */
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
-  const { service_tier, web_search_options, enable_search, modalities } = request
+  const { service_tier, modalities } = request
   const isTiered = !ORDINARY_TIERS.has(service_tier)
-  // Two names for one thing: vendors of this dialect have their own fields beside OpenAI's.
-  const searches = (web_search_options !== undefined && web_search_options !== null) || enable_search === true
+  const searches = searchParam(request) !== undefined
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
   if (!isTiered && !searches && !speaks) return NO_FIELDS
   return {
@@ -21,4 +22,74 @@ export function chatSurcharges(request: Readonly<Record<string, unknown>>): Bill
     ...(searches ? { web_search: 'true' } : {}),
     ...(speaks ? { output_audio: 'true' } : {}),
   }
+}
+
+/**
+ * Fields by which vendors of this dialect search, besides OpenAI's own: their API references say that searches are billed by the
+ * piece. Some take an object, others a switch.
+ */
+const SEARCH_FIELDS = [
+  ...['web_search_options', 'enable_search', 'enable_web_search', 'search_options', 'search_parameters'],
+  ...['web_search', 'google_search', 'google_search_retrieval', 'googleSearch', 'search', 'live_search'],
+] as const
+
+/** Tools that search, by their type or the name of one that is built in; dated types begin with it. */
+const SEARCH_TOOLS = [
+  'web_search',
+  'google_search',
+  'googleSearch',
+  'x_search',
+  'browser_search',
+  '$web_search',
+] as const
+
+/** Where a chat asks for searches; undefined: it does not. */
+function searchParam(request: Readonly<Record<string, unknown>>): string | undefined {
+  const field = SEARCH_FIELDS.find((name) => isOn(request[name]))
+  if (field !== undefined) return field
+  const index = toolsOf(request).findIndex((tool) => isSearch(nameOf(tool)))
+  return index === -1 ? undefined : `tools[${index}]`
+}
+
+function isSearch(name: string): boolean {
+  return SEARCH_TOOLS.some((search) => name.startsWith(search))
+}
+
+/** What a tool at the vendor is called: its type, or the name of one that is built in. */
+function nameOf({ type, function: called }: Readonly<Record<string, unknown>>): string {
+  return String(type === 'builtin_function' && isJsonObject(called) ? called['name'] : type)
+}
+
+function isOn(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== false && value !== 'none' && value !== 'disabled'
+}
+
+function toolsOf({ tools }: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(tools) ? tools.filter(isJsonObject) : []
+}
+
+/** Where a chat sets a price field; undefined: in the member of the same name. */
+export function chatFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
+  if (field === 'web_search') return searchParam(request)
+  return field === 'output_audio' ? 'modalities' : undefined
+}
+
+/** Tools that the caller runs. */
+const CALLERS_TOOLS: ReadonlySet<string> = new Set(['function', 'custom'])
+
+/** What a chat asks of the vendor beyond tokens and known surcharges: tools that the vendor runs, and its plug-ins. */
+export function chatExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
+  const extras: ExtraFeature[] = []
+  for (const [index, tool] of toolsOf(request).entries()) {
+    const value = nameOf(tool)
+    if (!CALLERS_TOOLS.has(value) && !isSearch(value))
+      extras.push({ field: 'server_tool', value, param: `tools[${index}]` })
+  }
+  const { plugins } = request
+  if (!Array.isArray(plugins)) return extras
+  for (const [index, plugin] of plugins.entries()) {
+    const value = String(isJsonObject(plugin) ? plugin['id'] : plugin)
+    extras.push({ field: 'server_tool', value, param: `plugins[${index}]` })
+  }
+  return extras
 }

@@ -1,11 +1,13 @@
 import { defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { checkRequest } from '../request-field.ts'
+import { advisorsOf } from './inner-samplings.ts'
 import { MessagesConversation } from './messages-conversation.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
+import { messagesMedia } from './messages-media.ts'
 import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
 import { countTokensSchema, type MessagesRequest, messagesSchema } from './messages-request.ts'
-import { MESSAGES_SURCHARGES, messagesSurcharges } from './messages-surcharges.ts'
+import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
 import { remotePictures } from './remote-pictures.ts'
 
 /** What both endpoints of the dialect share. */
@@ -29,10 +31,16 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   canHedge: true,
   parse: (body) => checkRequest<MessagesRequest>(messagesSchema, body),
   isStream: (request) => request.stream === true,
+  media: messagesMedia,
   estimate: messagesEstimate,
   outputBound: { of: (request) => request.max_tokens, member: 'max_tokens' },
   priceFields: messagesSurcharges,
   surcharges: MESSAGES_SURCHARGES,
+  priceFieldParam: messagesFieldParam,
+  // A translation into chat asks for none of them.
+  extraFeatures: (request, { messages }, header) => messages?.extraFeatures?.(request, header) ?? [],
+  extraFields: ['server_tool', 'beta', 'fallbacks'],
+  innerModels: (request, { messages }) => (messages === undefined ? [] : advisorsOf(request)),
   // A translation into chat loses all of them.
   priceFieldsAt: (fields, { messages }) => (messages === undefined ? {} : fields),
   createOperation: createMessagesOperation,

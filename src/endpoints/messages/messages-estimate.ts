@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
+import { adviceBounds, compactionTrigger } from './inner-samplings.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { messagesSearches } from './messages-surcharges.ts'
 
@@ -10,19 +11,27 @@ type CacheTime = 'none' | 'minutes' | 'hour'
 
 /**
  * An upper estimate of a message's usage. If any part of a prompt is cached, all of it may be written to the cache.
- * Searches count as often as the request allows them.
+ * Searches count as often as the request allows them. A conversation that the vendor summarises is read and written twice.
  */
-export function messagesEstimate(request: MessagesRequest, inputTokens: number): Usage {
-  const outputTokens = request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS
+export function messagesEstimate(request: MessagesRequest, promptTokens: number): Usage {
+  const trigger = compactionTrigger(request)
+  const readings = trigger !== undefined && promptTokens >= trigger ? 2 : 1
+  const inputTokens = readings * promptTokens
+  const outputTokens = readings * (request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS)
   const time = cacheTimeOf(request)
   const webSearches = messagesSearches(request)
-  if (time === 'none' && webSearches === undefined) return { inputTokens, outputTokens }
+  // An advisor reads the conversation and what the model has written so far.
+  const otherModels = adviceBounds(request).map(({ model, uses, tokens }) => ({
+    model,
+    usage: { inputTokens: uses * (inputTokens + outputTokens), outputTokens: uses * tokens },
+  }))
   return {
     inputTokens,
     outputTokens,
     ...(time === 'none' ? {} : { cacheWriteTokens: inputTokens }),
     ...(time === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
     ...(webSearches === undefined ? {} : { webSearches }),
+    ...(otherModels.length === 0 ? {} : { otherModels }),
   }
 }
 

@@ -2,6 +2,7 @@ import { joinChunks } from '../../wire/join-chunks.ts'
 import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import type { ExtraFeature } from '../endpoint.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -23,6 +24,8 @@ import { MessagesStreamWriter, TranslatedMessagesStream } from './messages-strea
 
 /** Messages at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
 export interface MessagesOperation extends PassThroughOperation<MessagesRequest> {
+  /** What a request asks of the vendor beyond what is known to cost tokens only. Absent: nothing. */
+  extraFeatures?(request: MessagesRequest, header: (name: string) => string | undefined): readonly ExtraFeature[]
   /** The same for the count of a request's tokens. */
   readonly tokenCount: PassThroughOperation<MessagesRequest>
 }

@@ -44,11 +44,18 @@ export function messagesSearches({ tools }: Readonly<Record<string, unknown>>): 
   return searches
 }
 
+/** Where a Messages request sets a price field; undefined: in the member of the same name. */
+export function messagesFieldParam(field: string, { tools }: Readonly<Record<string, unknown>>): string | undefined {
+  if (field !== 'web_search' && field !== 'code_execution') return undefined
+  const index = Array.isArray(tools) ? tools.findIndex((tool) => isServerTool(tool, `${field}_`)) : -1
+  return index === -1 ? undefined : `tools[${index}].type`
+}
+
 function hasServerTool(tools: unknown, prefix: string): boolean {
   return Array.isArray(tools) && tools.some((tool) => isServerTool(tool, prefix))
 }
 
 /** Tools that run at the vendor have a dated type: `web_search_20250305`. */
-function isServerTool(tool: unknown, prefix: string): tool is Record<string, unknown> {
+export function isServerTool(tool: unknown, prefix: string): tool is Record<string, unknown> {
   return isJsonObject(tool) && typeof tool['type'] === 'string' && tool['type'].startsWith(prefix)
 }

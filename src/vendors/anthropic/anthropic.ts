@@ -5,6 +5,7 @@ import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
+import { anthropicMedia } from './media-tokens.ts'
 import { messagesOperation } from './messages-operation.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinksUnseen } from './reasoning.ts'
@@ -43,6 +44,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
       reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),
     },
     messages: messagesOperation(address, apiKeys),
+    media: anthropicMedia,
     ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }

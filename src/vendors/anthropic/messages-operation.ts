@@ -9,6 +9,7 @@ import type { AnswerBody, MessagesOperation, VendorCall, WireRequest } from '../
 import { blockTextBytes } from './block-text-bytes.ts'
 import type { MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
+import { extraFeatures } from './extra-features.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { thinksUnseen } from './reasoning.ts'
@@ -23,6 +24,7 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
   return {
     toWire: (call) => messagesToWire(call, address),
     fromWire: passMessage,
+    extraFeatures,
     reasonsUnseen: ({ model, request }) =>
       thinksUnseen(
         modelAbilities(model.upstream),

@@ -23,6 +23,10 @@ export interface ModelAbilities {
   readonly systemInPlace: boolean
   /** Most output tokens of one answer, reasoning included. */
   readonly maxOutputTokens: number
+  /** Most input tokens of a call. */
+  readonly contextTokens: number
+  /** Tokens of its largest picture; a larger one is made smaller first. */
+  readonly maxImageTokens: number
 }
 
 const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
@@ -39,6 +43,8 @@ const GENERATION_5_5: ModelAbilities = {
   structuredOutput: true,
   systemInPlace: true,
   maxOutputTokens: 128_000,
+  contextTokens: 1_000_000,
+  maxImageTokens: 4_784,
 }
 
 // Anthropic, migration guide and "Model deprecations".
@@ -48,6 +54,7 @@ const GENERATION_4_6: ModelAbilities = {
   ...GENERATION_5,
   sampling: 'either',
   hidesThinking: false,
+  maxImageTokens: 1_600,
   efforts: ['low', 'medium', 'high', 'max'],
   forcedToolChoice: 'without_thinking',
   systemInPlace: false,
@@ -60,6 +67,7 @@ const GENERATION_4_5: ModelAbilities = {
   efforts: [],
   prefill: true,
   maxOutputTokens: 64_000,
+  contextTokens: 200_000,
 }
 
 // Retired at the vendor, still served by some hosts of its models.

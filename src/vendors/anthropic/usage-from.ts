@@ -1,8 +1,15 @@
 import { isJsonObject } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import type { ModelUsage, Usage } from '../../core/usage.ts'
 
 /** Usage as Anthropic counts it: `input_tokens` excludes tokens read from or written to the cache. */
-interface MessagesUsage {
+interface MessagesUsage extends MessagesCounts {
+  readonly webSearches: number | undefined
+  /** The samplings that the call is made of; undefined: one, with the counts above. */
+  readonly iterations: readonly Iteration[] | undefined
+}
+
+/** Tokens of one sampling, or of a whole call. */
+interface MessagesCounts {
   readonly inputTokens: number | undefined
   readonly cacheWriteTokens: number | undefined
   /** The part of `cacheWriteTokens` that was written for an hour. The last event of a stream does not repeat it. */
@@ -10,15 +17,32 @@ interface MessagesUsage {
   readonly cacheReadTokens: number | undefined
   readonly outputTokens: number | undefined
   readonly thinkingTokens: number | undefined
-  readonly webSearches: number | undefined
+}
+
+/** One sampling of a call. */
+interface Iteration {
+  /** Is it left out of the counts of the call, as summaries of the conversation are? */
+  readonly isExtra: boolean
+  /** The vendor's id of the model; undefined: the called one. */
+  readonly model: string | undefined
+  readonly counts: MessagesCounts
 }
 
 /** Reads a `usage` object. What is absent, null or no number stays undefined; zero is kept. */
 export function readMessagesUsage(value: unknown): MessagesUsage {
   const usage = isJsonObject(value) ? value : {}
+  const tools = usage['server_tool_use']
+  return {
+    ...readCounts(usage),
+    // The vendor writes null if none of its own tools was used (Anthropic, API reference, "Usage").
+    webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
+    iterations: readIterations(usage['iterations']),
+  }
+}
+
+function readCounts(usage: Readonly<Record<string, unknown>>): MessagesCounts {
   const details = isJsonObject(usage['output_tokens_details']) ? usage['output_tokens_details'] : {}
   const written = isJsonObject(usage['cache_creation']) ? usage['cache_creation'] : {}
-  const tools = usage['server_tool_use']
   return {
     inputTokens: count(usage['input_tokens']),
     cacheWriteTokens: count(usage['cache_creation_input_tokens']),
@@ -26,9 +50,24 @@ export function readMessagesUsage(value: unknown): MessagesUsage {
     cacheReadTokens: count(usage['cache_read_input_tokens']),
     outputTokens: count(usage['output_tokens']),
     thinkingTokens: count(details['thinking_tokens']),
-    // The vendor writes null if none of its own tools was used (Anthropic, API reference, "Usage").
-    webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
   }
+}
+
+/**
+ * Reads `usage.iterations` (Anthropic, "Compaction" and "Advisor tool"). The counts of the call leave out summaries, and what an
+ * advisor consumed, which is billed at the advisor's price.
+ */
+function readIterations(value: unknown): readonly Iteration[] | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined
+  return value.filter(isJsonObject).map((iteration) => {
+    const { type, model } = iteration
+    const ofAnother = type !== 'message' && type !== 'compaction' && typeof model === 'string' && model !== ''
+    return {
+      isExtra: type !== undefined && type !== 'message',
+      model: ofAnother ? model : undefined,
+      counts: readCounts(iteration),
+    }
+  })
 }
 
 /**
@@ -44,6 +83,7 @@ export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): Messa
     outputTokens: later.outputTokens ?? earlier.outputTokens,
     thinkingTokens: later.thinkingTokens ?? earlier.thinkingTokens,
     webSearches: later.webSearches ?? earlier.webSearches,
+    iterations: later.iterations ?? earlier.iterations,
   }
 }
 
@@ -57,11 +97,22 @@ function hourPart(earlier: MessagesUsage, total: number | undefined): number | u
 
 /**
  * Turns Anthropic's counts into totals that include their parts (Anthropic, "Prompt caching": total input is the sum of fresh,
- * cache-written and cache-read tokens). Undefined when the vendor gave no count at all.
+ * cache-written and cache-read tokens), over all samplings of the call. Undefined when the vendor gave no count at all.
  */
 export function normalisedUsage(counts: MessagesUsage): Usage | undefined {
-  const { inputTokens, cacheWriteTokens, cacheWrite1hTokens, cacheReadTokens } = counts
-  const { outputTokens, thinkingTokens, webSearches } = counts
+  const { webSearches, iterations } = counts
+  const totals = totalsOf(iterations === undefined ? counts : allSamplings(counts, iterations))
+  if (totals === undefined) return undefined
+  const otherModels = iterations === undefined ? [] : otherModelsOf(iterations)
+  return {
+    ...totals,
+    ...(webSearches === undefined ? {} : { webSearches }),
+    ...(otherModels.length === 0 ? {} : { otherModels }),
+  }
+}
+
+function totalsOf(counts: MessagesCounts): Usage | undefined {
+  const { inputTokens, cacheWriteTokens, cacheWrite1hTokens, cacheReadTokens, outputTokens, thinkingTokens } = counts
   const hasInput = inputTokens !== undefined || cacheWriteTokens !== undefined || cacheReadTokens !== undefined
   if (!hasInput && outputTokens === undefined) return undefined
   return {
@@ -71,8 +122,44 @@ export function normalisedUsage(counts: MessagesUsage): Usage | undefined {
     ...(cacheWrite1hTokens === undefined ? {} : { cacheWrite1hTokens }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
     ...(thinkingTokens === undefined ? {} : { reasoningTokens: thinkingTokens }),
-    ...(webSearches === undefined ? {} : { webSearches }),
   }
+}
+
+const COUNTS = [
+  'inputTokens',
+  'cacheWriteTokens',
+  'cacheWrite1hTokens',
+  'cacheReadTokens',
+  'outputTokens',
+  'thinkingTokens',
+] as const satisfies (keyof MessagesCounts)[]
+
+/**
+ * All that the called model consumed. Of some counts the vendor gives the first sampling only beside the list, of others the
+ * sum, so the larger one is what was billed; summaries are never in it.
+ */
+function allSamplings(counts: MessagesCounts, iterations: readonly Iteration[]): MessagesCounts {
+  const own = iterations.filter(({ model }) => model === undefined)
+  const listed = own.filter(({ isExtra }) => !isExtra)
+  const extra = own.filter(({ isExtra }) => isExtra)
+  const totals: { -readonly [Name in keyof MessagesCounts]: number | undefined } = { ...counts }
+  for (const name of COUNTS) {
+    const most = Math.max(counts[name] ?? 0, sumOf(listed, name))
+    const added = sumOf(extra, name)
+    if (counts[name] !== undefined || most + added > 0) totals[name] = most + added
+  }
+  return totals
+}
+
+function sumOf(iterations: readonly Iteration[], name: keyof MessagesCounts): number {
+  return iterations.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
+}
+
+function otherModelsOf(iterations: readonly Iteration[]): ModelUsage[] {
+  return iterations.flatMap(({ model, counts }) => {
+    const usage = totalsOf(counts)
+    return model === undefined || usage === undefined ? [] : [{ model, usage }]
+  })
 }
 
 /** Reads a `usage` object of a whole answer. */

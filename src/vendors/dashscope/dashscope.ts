@@ -6,6 +6,7 @@ import { type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
 import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES, toolCallRepair } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
+import { dashscopeMedia } from './media-tokens.ts'
 import { multimodalImages } from './multimodal-images.ts'
 import { speechOperation } from './speech-operation.ts'
 import { videoOperation } from './video-operation.ts'
@@ -69,6 +70,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
     videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),
     speech: speechOperation(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`, errors),
+    media: dashscopeMedia,
     errorFrom: dashscopeFailure(errors),
   }
 }

@@ -14,6 +14,7 @@ import { generatedImageToWire } from './interactions/generated-image-to-wire.ts'
 import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
+import { geminiMedia } from './media-tokens.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinks } from './reasoning.ts'
 
@@ -73,6 +74,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     images: {
       interactions: imagesBy === 'generateContent' ? generatedImages(basePath) : interactions(basePath),
     },
+    media: geminiMedia,
     ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }

@@ -5,6 +5,7 @@ import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, Vendor } from '../vendor.ts'
+import { openaiMedia } from './media-tokens.ts'
 import { DEFAULT_TOKEN_LIMIT_FIELD, OPENAI_RULES, type TokenLimitField, tokenLimitField } from './openai-field-rules.ts'
 import { reasonsUnseen } from './reasons-unseen.ts'
 
@@ -61,6 +62,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       }),
     },
     imageEdits: openaiImageEdits({ path: `${prefix}${API_PATH}/images/edits`, streamFailure: errors.fromStream }),
+    media: openaiMedia,
     errorFrom: errors.fromAnswer,
   }
 }

@@ -1,5 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import type { Usage, UsageField } from '../../core/usage.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
 import type { AnswerBody, VendorFailure } from '../vendor.ts'
@@ -110,9 +110,9 @@ function openaiImageUsage(value: unknown): Usage {
 
 /** Adds the usage of one more picture of the same request. A field that only one of them names keeps its value. */
 function addedUsage(sum: Usage, more: Usage): Usage {
-  const total: { -readonly [Field in keyof Usage]: Usage[Field] } = { ...sum }
+  const total: { -readonly [Field in UsageField]?: number } = { ...sum }
   for (const field in more) {
-    const name = field as keyof Usage
+    const name = field as UsageField
     total[name] = (total[name] ?? 0) + (more[name] ?? 0)
   }
   return total

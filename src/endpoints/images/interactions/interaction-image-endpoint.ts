@@ -31,6 +31,8 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
     return request
   },
   isStream: (request) => request.stream === true,
+  // The history that the vendor keeps is read again. Pictures of the request are in the estimate.
+  media: ({ previous_interaction_id: previous }) => (previous === undefined ? [] : [{ kind: 'conversation' }]),
   textBytes,
   estimate: estimateInteraction,
   priceFields(request, model) {

@@ -1,0 +1,79 @@
+import { isJsonObject } from '../../core/json.ts'
+import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
+import type { ChatRequest } from './chat-request.ts'
+
+type Part = Readonly<Record<string, unknown>>
+
+/** Longest spoken answer that a conversation may refer to, in tokens (OpenAI, models with sound: longest answer). */
+const SPOKEN_ANSWER_TOKENS = 16_384
+
+/** Inputs of a chat that are no text: pictures, sound, video and files, with vendors' own types of parts. */
+export function chatMedia({ messages }: ChatRequest): readonly MediaInput[] {
+  let media: MediaInput[] | undefined
+  for (const { content, ...message } of messages) {
+    const { audio } = message as Part
+    const found = Array.isArray(content) ? content.flatMap((part) => partMedia(part as Part)) : []
+    if (isJsonObject(audio) && typeof audio['id'] === 'string')
+      found.push({ kind: 'audio', maxTokens: SPOKEN_ANSWER_TOKENS })
+    if (found.length > 0) media = media === undefined ? found : [...media, ...found]
+  }
+  return media ?? NONE
+}
+
+const NONE: readonly MediaInput[] = []
+
+function partMedia(part: Part): MediaInput[] {
+  const { type } = part
+  switch (type) {
+    case 'text':
+    case 'refusal':
+      return []
+    case 'image_url': {
+      const image = asObject(part['image_url'])
+      const detail = image['detail'] ?? part['detail']
+      return [{ ...located('image', image['url']), ...(typeof detail === 'string' ? { detail } : {}) }]
+    }
+    case 'input_audio': {
+      const { data, format } = asObject(part['input_audio'])
+      const sound = located('audio', data)
+      const isTyped = typeof format === 'string' && sound.data !== undefined && !/^data:/i.test(sound.data)
+      return [isTyped ? { ...sound, mediaType: `audio/${format.toLowerCase()}` } : sound]
+    }
+    case 'file': {
+      const { file_data: data } = asObject(part['file'])
+      return [located('document', data)]
+    }
+    default:
+      return otherMedia(part, kindOf(String(type)))
+  }
+}
+
+function kindOf(type: string): MediaKind {
+  return (['image', 'audio', 'video'] as const).find((kind) => type.includes(kind)) ?? 'document'
+}
+
+/** Parts of other vendors: `video_url`, `document_url`, `input_file`, lists of frames. Their texts are read as text. */
+function otherMedia(part: Part, kind: MediaKind): MediaInput[] {
+  return Object.entries(part).flatMap(([name, value]): MediaInput[] => {
+    if (typeof value === 'string') {
+      if (/(?:^|_)(?:file_id|file_uri)$/.test(name)) return [{ kind }]
+      return /^[a-z][a-z0-9+.-]*:\/\/|^data:/i.test(value.slice(0, 32)) ? [located(kind, value)] : []
+    }
+    if (Array.isArray(value)) return value.flatMap((item) => otherMedia(asItem(item), kind))
+    return isJsonObject(value) ? otherMedia(value, kind) : []
+  })
+}
+
+function asItem(value: unknown): Part {
+  return typeof value === 'string' ? { item: value } : asObject(value)
+}
+
+/** A `data:` URL or base64 is there, an address or an id is not. */
+function located(kind: MediaKind, data: unknown): MediaInput {
+  return typeof data === 'string' && data !== '' && isInline(data) ? { kind, data } : { kind }
+}
+
+function asObject(value: unknown): Part {
+  // Some vendors take the address alone where others take an object with it.
+  return isJsonObject(value) ? value : { url: value, data: value }
+}

@@ -1,0 +1,46 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { InnerModel } from '../endpoint.ts'
+import type { MessagesRequest } from './messages-request.ts'
+import { isServerTool } from './messages-surcharges.ts'
+
+/** Advisors that a Messages request lets its model ask, each billed at its own price (Anthropic, "Advisor tool"). */
+export function advisorsOf({ tools }: MessagesRequest): readonly InnerModel[] {
+  const advisors: InnerModel[] = []
+  for (const [index, tool] of (tools ?? []).entries()) {
+    if (isServerTool(tool, 'advisor_')) advisors.push({ model: String(tool['model']), param: `tools[${index}].model` })
+  }
+  return advisors
+}
+
+/** Uses of a tool that sets no end to them. */
+const ASSUMED_USES = 3
+/** Longest advice without a bound of its own: about twice of what the vendor calls usual, thoughts included. */
+const ASSUMED_ADVICE_TOKENS = 4_096
+
+/** How often each advisor may be asked, and for how many tokens of output each time. */
+export function adviceBounds({ tools }: MessagesRequest): readonly { model: string; uses: number; tokens: number }[] {
+  return (tools ?? [])
+    .filter((tool) => isServerTool(tool, 'advisor_'))
+    .map(({ model, max_uses, max_tokens }) => ({
+      model: String(model),
+      uses: positive(max_uses) ?? ASSUMED_USES,
+      tokens: positive(max_tokens) ?? ASSUMED_ADVICE_TOKENS,
+    }))
+}
+
+/** Input tokens from which the vendor summarises a conversation, by its documentation; undefined: it does not. */
+export function compactionTrigger({ context_management: management }: MessagesRequest): number | undefined {
+  if (!isJsonObject(management) || !Array.isArray(management['edits'])) return undefined
+  for (const edit of management['edits']) {
+    if (!isJsonObject(edit) || !String(edit['type']).startsWith('compact_')) continue
+    const { trigger } = edit
+    return (isJsonObject(trigger) ? positive(trigger['value']) : undefined) ?? DEFAULT_COMPACTION_TRIGGER
+  }
+  return undefined
+}
+
+const DEFAULT_COMPACTION_TRIGGER = 150_000
+
+function positive(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
+}

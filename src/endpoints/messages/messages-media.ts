@@ -1,0 +1,46 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { MediaInput, MediaKind } from '../media-input.ts'
+import type { MessagesRequest } from './messages-request.ts'
+import { isServerTool } from './messages-surcharges.ts'
+
+/** Inputs of a message that are no text: pictures and documents in any block, fetched pages, and stored turns. */
+export function messagesMedia(request: MessagesRequest): readonly MediaInput[] {
+  const { messages, system, tools, thread } = request
+  const media: MediaInput[] = []
+  addBlocks(media, system)
+  for (const { content } of messages) addBlocks(media, content)
+  for (const tool of tools ?? []) if (isServerTool(tool, 'web_fetch_')) media.push(fetchedPages(tool))
+  if (thread !== undefined && thread !== null) media.push({ kind: 'conversation' })
+  return media
+}
+
+function addBlocks(media: MediaInput[], blocks: unknown): void {
+  if (!Array.isArray(blocks)) return
+  for (const block of blocks) {
+    if (!isJsonObject(block)) continue
+    const { type, source, content } = block
+    if (type === 'image' || type === 'document') addSource(media, type, source)
+    // Results of tools hold blocks, and so do the results of the vendor's own tools.
+    else if (Array.isArray(content)) addBlocks(media, content)
+    else if (isJsonObject(content)) addBlocks(media, [content])
+  }
+}
+
+function addSource(media: MediaInput[], kind: MediaKind, source: unknown): void {
+  if (!isJsonObject(source)) return
+  const { type, data, media_type: mediaType } = source
+  if (type === 'base64' && typeof data === 'string')
+    media.push({ kind, data, ...(typeof mediaType === 'string' ? { mediaType: mediaType.toLowerCase() } : {}) })
+  else if (type === 'content') addBlocks(media, source['content'])
+  else if (type !== 'text') media.push({ kind })
+}
+
+/** Pages that the vendor fetches into the prompt (Anthropic, "Web fetch tool"). */
+function fetchedPages({ max_uses: uses, max_content_tokens: tokens }: Readonly<Record<string, unknown>>): MediaInput {
+  const isBounded = isCount(uses) && isCount(tokens)
+  return isBounded ? { kind: 'document', maxTokens: uses * tokens } : { kind: 'document' }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0
+}

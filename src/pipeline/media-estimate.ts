@@ -1,0 +1,129 @@
+import { Buffer } from 'node:buffer'
+import type { CatalogModel } from '../catalog/model.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import { type MediaFacts, type MediaInput, type MediaKind, mediaFacts } from '../endpoints/media-input.ts'
+import { ESTIMATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import type { ParsedRequest } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/** What a request gives the model to read. */
+export type RequestInput = Pick<ParsedRequest, 'textBytes' | 'media'>
+
+/** Measures a checked request: its text without its media, and what the headers of the media tell. */
+export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedRequest, 'body' | 'bytes'>): RequestInput {
+  const inputs = endpoint.media?.(body) ?? NO_INPUTS
+  const media = inputs.length === 0 ? NO_MEDIA : inputs.map(mediaFacts)
+  if (endpoint.textBytes !== undefined) return { textBytes: endpoint.textBytes(body), media }
+  return { textBytes: textBytesBeside(inputs, body) ?? bytes?.byteLength ?? 0, media }
+}
+
+const NO_INPUTS: readonly MediaInput[] = []
+const NO_MEDIA: readonly MediaFacts[] = []
+
+/** Bytes of a body without the strings that hold media; undefined: none of them does. */
+function textBytesBeside(inputs: readonly MediaInput[], body: object): number | undefined {
+  const held = new Set<unknown>()
+  for (const { data } of inputs) if (data !== undefined) held.add(data)
+  if (held.size === 0) return undefined
+  return Buffer.byteLength(JSON.stringify(body, (_name, value: unknown) => (held.has(value) ? '' : value)))
+}
+
+/** Tokens of the media of a request, from above. */
+export interface MediaTokens {
+  readonly total: number
+  /** The parts that may have a price of their own; absent: none. */
+  readonly parts: { readonly inputImageTokens?: number; readonly inputAudioTokens?: number }
+}
+
+const NO_TOKENS: MediaTokens = { total: 0, parts: {} }
+
+/**
+ * Tokens of the media of a request at a model: by the rules of its vendors, the dearest of them where several serve the model. No
+ * call reads more than its model's context holds.
+ */
+export function mediaTokens(context: PipelineContext, media: readonly MediaFacts[], model: CatalogModel): MediaTokens {
+  if (media.length === 0) return NO_TOKENS
+  const routes = model.routes ?? [model]
+  const window = contextTokens(context, routes, model)
+  const sums = new Map<MediaKind, number>()
+  let total = 0
+  for (const input of media) {
+    const tokens = Math.min(window - total, tokensOf(context, input, { routes, model, window }))
+    total += tokens
+    sums.set(input.kind, (sums.get(input.kind) ?? 0) + tokens)
+  }
+  const [image, audio] = [sums.get('image'), sums.get('audio')]
+  return {
+    total,
+    parts: {
+      ...(image === undefined ? {} : { inputImageTokens: image }),
+      ...(audio === undefined ? {} : { inputAudioTokens: audio }),
+    },
+  }
+}
+
+/** A route as far as counting needs it. */
+interface CountedRoute {
+  readonly vendor: string
+  readonly upstream?: string | undefined
+}
+
+/** Where neither the model's row nor its vendor tells. */
+const ASSUMED_CONTEXT_TOKENS = 200_000
+
+function contextTokens(
+  { vendors }: PipelineContext,
+  routes: readonly CountedRoute[],
+  { upstream, limits }: CatalogModel,
+): number {
+  const known = routes.flatMap(
+    (route) => vendors.get(route.vendor)?.media?.contextTokens(route.upstream ?? upstream) ?? [],
+  )
+  return limits.contextTokens ?? (known.length === 0 ? ASSUMED_CONTEXT_TOKENS : Math.max(...known))
+}
+
+interface Counting {
+  readonly routes: readonly CountedRoute[]
+  readonly model: CatalogModel
+  readonly window: number
+}
+
+function tokensOf(context: PipelineContext, input: MediaFacts, { routes, model, window }: Counting): number {
+  if (input.byteLength === undefined) {
+    const { models, ...bounds } = context.unknownInputTokens
+    const stated = models?.[model.id]?.[input.kind] ?? bounds[input.kind]
+    if (stated !== undefined) return Math.min(stated, input.maxTokens ?? stated)
+  }
+  let most = 0
+  for (const { vendor: id, upstream = model.upstream } of routes) {
+    const tokens = tokensAt(context.vendors.get(id), input, upstream) ?? generalTokens(input) ?? window
+    most = Math.max(most, tokens)
+  }
+  return Math.ceil(Math.min(most, input.maxTokens ?? most))
+}
+
+function tokensAt(vendor: Vendor | undefined, input: MediaFacts, upstream: string): number | undefined {
+  return vendor?.media?.tokens(input, upstream)
+}
+
+// Above what published models of many vendors take: a token for 28 × 28 pixels and 16,384 a picture, 50 for a second of sound, a
+// picture and a page of dense text for a page.
+const PIXELS_PER_TOKEN_SIDE = 28
+const FEWEST_IMAGE_TOKENS = 1_600
+const MOST_IMAGE_TOKENS = 16_384
+const TOKENS_PER_SECOND = 50
+const TOKENS_PER_PAGE = 4_600
+
+/** For vendors without a rule of their own. Undefined: an input of unknown size, or of a kind that has no size. */
+function generalTokens({ kind, byteLength, width, height, seconds, pages }: MediaFacts): number | undefined {
+  if (kind === 'image') {
+    if (width === undefined || height === undefined) return MOST_IMAGE_TOKENS
+    const patches = Math.ceil(width / PIXELS_PER_TOKEN_SIDE) * Math.ceil(height / PIXELS_PER_TOKEN_SIDE)
+    return Math.min(MOST_IMAGE_TOKENS, Math.max(FEWEST_IMAGE_TOKENS, patches))
+  }
+  if (seconds !== undefined) return seconds * TOKENS_PER_SECOND
+  if (pages !== undefined) return pages * TOKENS_PER_PAGE
+  // Other files are read as text.
+  return kind === 'document' && byteLength !== undefined ? byteLength / ESTIMATED_BYTES_PER_TOKEN : undefined
+}

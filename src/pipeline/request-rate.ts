@@ -1,0 +1,98 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import type { BillingFields, Prices, Rate } from '../catalog/prices/prices.ts'
+import type { ExtraFeature, InnerModel } from '../endpoints/endpoint.ts'
+import type { Parsed } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/** The parts of a request that need a price of their own. */
+interface Extras {
+  readonly features: readonly ExtraFeature[]
+  readonly innerModels: readonly InnerModel[]
+}
+
+const NO_EXTRAS: Extras = { features: [], innerModels: [] }
+
+/** What a request asks of the vendors of a model, whichever of them will answer. */
+function extrasOf(context: PipelineContext, { endpoint, body, request }: Parsed, model: CatalogModel): Extras {
+  if (endpoint.extraFeatures === undefined && endpoint.innerModels === undefined) return NO_EXTRAS
+  const header = (name: string): string | undefined => request.header(name)
+  const vendors = (model.routes ?? [model]).flatMap(({ vendor }) => context.vendors.get(vendor) ?? [])
+  return {
+    features: vendors.flatMap((vendor) => endpoint.extraFeatures?.(body, vendor, header) ?? []),
+    innerModels: vendors.flatMap((vendor) => endpoint.innerModels?.(body, vendor) ?? []),
+  }
+}
+
+/** A part of a request without a price. */
+export interface UnpricedPart extends ExtraFeature {}
+
+/**
+ * The rate of a call at a model, with the rates of other models that may work within it. Undefined: the model has no price;
+ * or the part of the request that has none.
+ */
+export function rateOfRequest(
+  context: PipelineContext,
+  prices: Prices,
+  parsed: Parsed,
+  model: CatalogModel,
+): Rate | UnpricedPart | undefined {
+  const { endpoint, body } = parsed
+  const { features, innerModels } = extrasOf(context, parsed, model)
+  const charged = chargedFields(context, parsed, model)
+  const listed = prices.quote(model.id, charged, endpoint.surcharges)
+  if (listed !== undefined && features.length === 0 && innerModels.length === 0) return listed
+  // What has no price at all is told as such.
+  if (prices.quote(model.id, charged) === undefined) return undefined
+  const fields: Record<string, string> = { ...charged }
+  for (const name of endpoint.surcharges ?? []) {
+    const value = fields[name]
+    if (value === undefined || prices.quote(model.id, charged, [name]) !== undefined) continue
+    if (!isAllowed(context, name, value))
+      return { field: name, value, param: endpoint.priceFieldParam?.(name, body) ?? name }
+    delete fields[name]
+  }
+  for (const { field, value, param } of features) {
+    if (isAllowed(context, field, value)) continue
+    const isPriced = prices.quote(model.id, { ...fields, [field]: value }, [field]) !== undefined
+    // A row for each of two is no price for both of them.
+    if (!isPriced || (fields[field] ?? value) !== value) return { field, value, param }
+    fields[field] = value
+  }
+  const rate = prices.quote(model.id, fields, endpoint.surcharges)
+  if (rate === undefined || innerModels.length === 0) return rate
+  const otherModels = new Map<string, Rate>()
+  for (const inner of innerModels) {
+    const id = context.catalog.find(inner.model)?.id
+    const price = id === undefined ? undefined : prices.quote(id, {})
+    if (price === undefined) return { field: 'model', value: inner.model, param: inner.param }
+    otherModels.set(inner.model, price)
+  }
+  return { ...rate, otherModels }
+}
+
+/** Does the operator let it pass without a price? */
+function isAllowed({ unpricedFeatures }: PipelineContext, field: string, value: string): boolean {
+  return unpricedFeatures.has(field) || unpricedFeatures.has(`${field}=*`) || unpricedFeatures.has(`${field}=${value}`)
+}
+
+/**
+ * What a model's price depends on: a surcharge that no vendor of its routes is asked for is not charged. One that some of them is
+ * asked for is, because nobody knows yet which of them will answer.
+ */
+export function chargedFields(
+  context: PipelineContext,
+  billed: Pick<Parsed, 'endpoint' | 'billingFields'>,
+  model: CatalogModel,
+): BillingFields {
+  const { billingFields, endpoint } = billed
+  if (endpoint.priceFieldsAt === undefined) return billingFields
+  let charged: BillingFields | undefined
+  for (const { vendor: id } of model.routes ?? [model]) {
+    const vendor = context.vendors.get(id)
+    if (vendor === undefined) continue
+    const asked = endpoint.priceFieldsAt(billingFields, vendor)
+    if (asked === billingFields) return billingFields
+    charged = { ...charged, ...asked }
+  }
+  return charged ?? billingFields
+}

@@ -1,0 +1,56 @@
+import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import type { ExtraFeature } from '../vendor.ts'
+
+/**
+ * Tools whose use is billed as tokens only, or by a price field or model of their own, by the type without its date
+ * (Anthropic, "Tool reference" and "Pricing"). Tools that callers run themselves are among them.
+ */
+const KNOWN_TOOLS: ReadonlySet<string> = new Set([
+  ...['custom', 'bash', 'computer', 'memory', 'text_editor', 'mcp_toolset'],
+  ...['tool_search_tool_regex', 'tool_search_tool_bm25', 'web_fetch'],
+  ...['web_search', 'code_execution', 'advisor'],
+])
+
+/**
+ * Beta features that are billed as tokens only, or by a price field of their own, without their dates (Anthropic, "Beta headers",
+ * and recorded requests of coding clients).
+ */
+const KNOWN_BETAS: ReadonlySet<string> = new Set([
+  ...['advanced-tool-use', 'advisor-tool', 'afk-mode', 'cache-diagnosis', 'claude-code', 'code-execution', 'compact'],
+  ...['computer-use', 'context-1m', 'context-management', 'dangerous-tool-use', 'dev-full-thinking', 'effort'],
+  ...['extended-cache-ttl', 'fast-mode', 'files-api', 'fine-grained-tool-streaming', 'inline-tools'],
+  ...['interleaved-thinking', 'max-tokens-3-5-sonnet', 'mcp-client', 'message-threads', 'mid-conversation-system'],
+  ...['mid-conversation-tool-changes', 'model-context-window-exceeded', 'oauth', 'output-128k', 'pdfs'],
+  ...['per-turn-control', 'prompt-caching', 'prompt-caching-scope', 'redact-thinking', 'search-results', 'skills'],
+  ...['structured-outputs', 'summarize-connector-text', 'task-budgets', 'thinking-display-updates'],
+  ...['thinking-token-count', 'token-counting', 'token-efficient-tools', 'tool-examples', 'tool-search-tool'],
+  ...['user-profiles', 'web-fetch', 'web-search'],
+])
+
+const DATE = /[-_]\d{4}-?\d{2}-?\d{2}$/
+
+/** What a Messages request asks of the vendor beyond tokens and known features. */
+export function extraFeatures(
+  request: MessagesRequest,
+  header: (name: string) => string | undefined,
+): readonly ExtraFeature[] {
+  const extras: ExtraFeature[] = []
+  for (const [index, { type }] of (request.tools ?? []).entries()) {
+    if (type === undefined || type === null) continue
+    const name = String(type)
+    if (!KNOWN_TOOLS.has(name.replace(DATE, '')))
+      extras.push({ field: 'server_tool', value: name, param: `tools[${index}].type` })
+  }
+  for (const value of (header('anthropic-beta') ?? '').split(',')) addBeta(extras, value, 'anthropic-beta')
+  const { betas, fallbacks } = request
+  if (Array.isArray(betas)) for (const [index, value] of betas.entries()) addBeta(extras, value, `betas[${index}]`)
+  // Another model answers then, at its own price.
+  if (Array.isArray(fallbacks) && fallbacks.length > 0)
+    extras.push({ field: 'fallbacks', value: 'true', param: 'fallbacks' })
+  return extras
+}
+
+function addBeta(extras: ExtraFeature[], beta: unknown, param: string): void {
+  const value = String(beta).trim()
+  if (value !== '' && !KNOWN_BETAS.has(value.replace(DATE, ''))) extras.push({ field: 'beta', value, param })
+}

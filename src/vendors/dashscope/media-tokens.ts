@@ -1,0 +1,24 @@
+import type { MediaRules } from '../vendor.ts'
+
+// Model Studio, "Visual understanding", tokens of pictures: one for 28 × 28 pixels (32 × 32 for newer models) and two marks, and
+// 16,384 at most with high resolution.
+const PATCH_SIDE = 28
+const MARKS = 2
+const FEWEST_PATCHES = 4
+const MOST_PATCHES = 16_384
+
+/** Model Studio, "Audio understanding": 25 tokens a second, and at least one second. */
+const AUDIO_TOKENS_PER_SECOND = 25
+
+/** DashScope's rules for pictures and sound. */
+export const dashscopeMedia: MediaRules = {
+  tokens({ kind, width, height, seconds }) {
+    if (kind === 'image') {
+      if (width === undefined || height === undefined) return MOST_PATCHES + MARKS
+      const patches = Math.ceil(width / PATCH_SIDE) * Math.ceil(height / PATCH_SIDE)
+      return Math.min(MOST_PATCHES, Math.max(FEWEST_PATCHES, patches)) + MARKS
+    }
+    return kind === 'audio' && seconds !== undefined ? Math.max(1, seconds) * AUDIO_TOKENS_PER_SECOND : undefined
+  },
+  contextTokens: () => undefined,
+}

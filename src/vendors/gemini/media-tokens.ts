@@ -1,0 +1,37 @@
+import type { MediaFacts, MediaRules } from '../vendor.ts'
+
+// Gemini API, "Understand and count tokens".
+const TILE_TOKENS = 258
+const SMALL_SIDE = 384
+const TILE_SIDES = { min: 256, max: 768 } as const
+const AUDIO_TOKENS_PER_SECOND = 32
+const PAGE_TOKENS = 258
+/** For pictures of unknown size: 3,840 × 2,160 pixels. */
+const UNKNOWN_IMAGE_TOKENS = 5 * 3 * TILE_TOKENS
+
+// Gemini API, "Media resolution": from version 3 on a picture or page has a fixed number of tokens, at the highest default.
+const FIXED_IMAGE_TOKENS = 1_120
+const FIXED_PAGE_TOKENS = 1_120
+
+const CONTEXT_TOKENS = 1_048_576
+
+/** Gemini's rules for pictures, sound and PDF files. */
+export const geminiMedia: MediaRules = {
+  tokens(media, upstream) {
+    const { kind, seconds, pages } = media
+    const isFixed = Number(/^gemini-(\d+)/.exec(upstream)?.[1] ?? 3) >= 3
+    if (kind === 'image') return isFixed ? FIXED_IMAGE_TOKENS : tiledTokens(media)
+    if (kind === 'audio' && seconds !== undefined) return seconds * AUDIO_TOKENS_PER_SECOND
+    return pages === undefined ? undefined : pages * (isFixed ? FIXED_PAGE_TOKENS : PAGE_TOKENS)
+  },
+  contextTokens: (upstream) =>
+    upstream.startsWith('gemini-') && !upstream.includes('-image') ? CONTEXT_TOKENS : undefined,
+}
+
+/** A picture is cut into tiles whose side is two thirds of its shorter one, within bounds. */
+function tiledTokens({ width, height }: MediaFacts): number {
+  if (width === undefined || height === undefined) return UNKNOWN_IMAGE_TOKENS
+  if (width <= SMALL_SIDE && height <= SMALL_SIDE) return TILE_TOKENS
+  const side = Math.min(TILE_SIDES.max, Math.max(TILE_SIDES.min, Math.floor(Math.min(width, height) / 1.5)))
+  return Math.ceil(width / side) * Math.ceil(height / side) * TILE_TOKENS
+}

@@ -1,0 +1,24 @@
+import { Buffer } from 'node:buffer'
+
+/** Bytes that are given as base64, decoded only where they are read. */
+export class Base64Bytes {
+  /** How many bytes the text stands for; line breaks in it count as data. */
+  readonly byteLength: number
+  readonly #text: string
+
+  /** @param text Standard or URL-safe base64, with or without padding. */
+  constructor(text: string) {
+    this.#text = text
+    const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
+    this.byteLength = Math.max(0, Math.floor((text.length * 3) / 4) - padding)
+  }
+
+  /** At most `length` bytes from `offset`; fewer at the end, none behind it. */
+  read(offset: number, length: number): Buffer {
+    const group = Math.floor(offset / 3)
+    const skipped = offset - group * 3
+    const groups = Math.ceil((skipped + length) / 3)
+    const decoded = Buffer.from(this.#text.slice(group * 4, (group + groups) * 4), 'base64')
+    return decoded.subarray(skipped, skipped + length)
+  }
+}
