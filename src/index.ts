@@ -107,6 +107,8 @@ export type { KeyRecord, KeyStore } from './stores/key-store.ts'
 export type {
   Account,
   AccountChange,
+  AccountFreeze,
+  BillingMode,
   Ledger,
   LedgerEntry,
   NewAccount,
@@ -114,7 +116,6 @@ export type {
   ReserveResult,
   Resolution,
   Settlement,
-  SpendingLimit,
 } from './stores/ledger.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
 export type { Authenticate, Credentials, KeyScopes, Principal, SpendingCap, Tier } from './stores/principal.ts'

@@ -2,6 +2,7 @@ import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
+import { billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
@@ -59,10 +60,11 @@ export function checkOptions(options: GatewayOptions): void {
       throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} needs one of keyWeights for each key`)
     for (const weight of keyWeights ?? []) positive(`keyWeights of the vendor ${JSON.stringify(id)}`, weight)
   }
-  if (options.prices === undefined && options.billing !== 'off') {
+  const mode = billingModeOf(options.billing)
+  if (options.prices === undefined && mode !== 'off') {
     throw new TypeError("createGateway: give prices, or billing: 'off' to charge nothing")
   }
-  if (options.prices !== undefined && options.billing === 'off') {
+  if (options.prices !== undefined && mode === 'off') {
     throw new TypeError("createGateway: prices and billing: 'off' contradict each other")
   }
   if (options.authenticate !== undefined && options.keys !== undefined) {
@@ -113,7 +115,7 @@ function mayDrain(disconnect: GatewayOptions['disconnect'] = 'cancel'): boolean 
 
 /** A hold that expires under its call gives the money back while the call is still spending it. */
 function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: GatewayOptions): void {
-  if (holdTtlMs === undefined || billing === 'off') return
+  if (holdTtlMs === undefined || billingModeOf(billing) === 'off') return
   const longestMs =
     (timeouts?.totalMs ?? DEFAULT_TIMEOUTS.totalMs) + (mayDrain(disconnect) ? (drainMs ?? DEFAULT_DRAIN_MS) : 0)
   if (holdTtlMs > longestMs) return

@@ -22,6 +22,7 @@ import { memoryStore } from '../stores/memory/memory-store.ts'
 import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
+import { billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
@@ -62,6 +63,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
+    billing: billingModeOf(options.billing) === 'metered' ? 'metered' : 'prepaid',
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},

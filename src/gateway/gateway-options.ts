@@ -14,6 +14,7 @@ import type { Authenticate, Tier } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { BillingOption } from './billing-mode.ts'
 
 /** A key that the host fixes in its configuration. */
 export interface FixedKey {
@@ -33,10 +34,14 @@ export interface GatewayOptions {
   readonly endpoints?: readonly Endpoint[]
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[]
-  /** Prices per model and meter. Required unless `billing` is `'off'`. */
+  /** Prices per model and meter. Required unless billing is off. */
   readonly prices?: PriceFile | Prices
-  /** `'off'`: nothing is held or charged; balances are ignored. */
-  readonly billing?: 'off'
+  /**
+   * When accounts pay that do not say so themselves. `prepaid`, the default: a call needs a balance, which holds its money.
+   * `metered`: charges are written without a balance check and owed, up to the account's `creditLimit`. `off`: nothing is held
+   * or charged; balances are ignored.
+   */
+  readonly billing?: BillingOption
   /**
    * Charges for the parts of a batch of embeddings that the vendor answered before another part failed; the caller reads the
    * error all the same. Default false: they are told by the event `unbilled-usage`.

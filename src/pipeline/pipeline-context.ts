@@ -10,6 +10,7 @@ import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { BillingMode } from '../stores/ledger.ts'
 import type { Authenticate } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
@@ -67,6 +68,8 @@ export interface PipelineContext {
   readonly chargePartialBatches: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
+  /** When accounts pay that do not say so themselves. */
+  readonly billing: BillingMode
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
   /** For everything that a key does not limit itself. */

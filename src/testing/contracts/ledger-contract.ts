@@ -1,5 +1,7 @@
 import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
-import { describeLedgerClaims, describeLedgerSpending } from './ledger-limits-contract.ts'
+import { describeLedgerBilling } from './ledger-billing-contract.ts'
+import { describeLedgerClaims } from './ledger-limits-contract.ts'
+import { describeLedgerSpending } from './ledger-spending-contract.ts'
 import {
   ACCOUNT_ID,
   EXAMPLE_NOW_MS,
@@ -278,6 +280,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
 
   describeLedgerClaims(runner, subject)
   describeLedgerSpending(runner, subject)
+  describeLedgerBilling(runner, subject)
 }
 
 const LARGEST = 2n ** 63n - 1n
@@ -303,8 +306,14 @@ export function describeLedgerAccounts(
         balance: 0n,
         held: 0n,
         owed: 0n,
+        creditHeld: 0n,
         tier: 'free',
         spendingCap: undefined,
+        name: undefined,
+        plan: undefined,
+        billing: undefined,
+        creditLimit: undefined,
+        frozen: undefined,
         createdAtMs: EXAMPLE_NOW_MS,
       }
       expect(made).toEqual(expected)
@@ -332,6 +341,26 @@ export function describeLedgerAccounts(
       expect({ tier: freed?.tier, spendingCap: freed?.spendingCap }).toEqual({ tier: 'free', spendingCap })
       expect(await store.ledger.account(ACCOUNT_ID)).toEqual(freed)
     })
+
+    check(
+      'keeps name, plan, billing, credit limit and freeze of an account, and takes them away',
+      async ({ ledger }) => {
+        const facts = { name: 'Acme', plan: 'pro', billing: 'metered' as const, creditLimit: 9_007_199_254_740_993n }
+        const made = await ledger.createAccount({ id: ACCOUNT_ID, ...facts }, EXAMPLE_NOW_MS)
+        const frozen = { reason: 'unpaid', atMs: EXAMPLE_NOW_MS }
+        expect(await ledger.updateAccount(ACCOUNT_ID, { frozen })).toEqual({ ...made, ...facts, frozen })
+        expect(await ledger.account(ACCOUNT_ID)).toEqual({ ...made, ...facts, frozen })
+        const none = { name: null, plan: null, billing: null, creditLimit: null, frozen: null }
+        const absent = {
+          name: undefined,
+          plan: undefined,
+          billing: undefined,
+          creditLimit: undefined,
+          frozen: undefined,
+        }
+        expect(await ledger.updateAccount(ACCOUNT_ID, none)).toEqual({ ...made, ...absent })
+      },
+    )
 
     check('takes the cap of an account away', async ({ ledger }) => {
       await ledger.createAccount({ id: ACCOUNT_ID, spendingCap: { amount: 500n, period: 'day' } }, EXAMPLE_NOW_MS)
