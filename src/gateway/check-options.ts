@@ -5,7 +5,9 @@ import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { limitSetOf, planLimitsOf } from './limit-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
+import { spendingThresholdsOf } from './spending-thresholds.ts'
 
 const KNOWN: readonly string[] = [
   'vendors',
@@ -18,6 +20,7 @@ const KNOWN: readonly string[] = [
   'keys',
   'authenticate',
   'limits',
+  'plans',
   'rateLimiter',
   'concurrencyLimiter',
   'timeouts',
@@ -30,6 +33,7 @@ const KNOWN: readonly string[] = [
   'defaultMaxOutputTokens',
   'balanceSharePerCall',
   'showBalanceInErrors',
+  'spendingThresholds',
   'estimateTokens',
   'webhookSecret',
   'taskDeadlineMs',
@@ -104,7 +108,8 @@ export function checkOptions(options: GatewayOptions): void {
     )
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
-  for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
+  spendingThresholdsOf(options.spendingThresholds)
+  planLimitsOf(options.plans, limitSetOf(options.limits, 'limits'))
   checkHoldTtl(options)
 }
 

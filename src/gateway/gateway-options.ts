@@ -12,9 +12,11 @@ import type { RoutingOptions } from '../routing/routing-options.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, Tier } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
+import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { BillingOption } from './billing-mode.ts'
+import type { LimitOptions, Plan } from './limit-options.ts'
 
 /** A key that the host fixes in its configuration. */
 export interface FixedKey {
@@ -24,6 +26,8 @@ export interface FixedKey {
   readonly account: string
   readonly tier?: Tier
   readonly limits?: RateLimits
+  /** May requests with this key name their end user? Default false. */
+  readonly namesEndUsers?: boolean
 }
 
 /** Options of `createGateway`. */
@@ -53,8 +57,10 @@ export interface GatewayOptions {
   readonly keys?: readonly FixedKey[]
   /** Replaces key look-up completely: the host identifies the caller. */
   readonly authenticate?: Authenticate
-  /** Limits for every key that does not set them itself. Default: none. */
-  readonly limits?: RateLimits
+  /** Limits per key, account and end user, for what keys and plans do not set. Limits alone are those per key. Default: none. */
+  readonly limits?: LimitOptions
+  /** Plans by name, which accounts have: `{ free: { limits: { perAccount: { requestsPerMinute: 10 } } } }`. */
+  readonly plans?: Readonly<Record<string, Plan>>
   readonly rateLimiter?: RateLimiter
   readonly concurrencyLimiter?: ConcurrencyLimiter
   /** Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
@@ -93,6 +99,11 @@ export interface GatewayOptions {
   readonly balanceSharePerCall?: number
   /** Do callers read in a 402 how much a request needs, and how much there is? Default true. */
   readonly showBalanceInErrors?: boolean
+  /**
+   * At which shares, in percent, the events `cap-reached` (of `caps`) and `balance-low` (of `balance`: the balance after the latest
+   * credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
+   */
+  readonly spendingThresholds?: Partial<SpendingThresholds>
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
   /**
