@@ -147,7 +147,7 @@ export function describeLedgerBilling(
       const tomorrow = EXAMPLE_NOW_MS + 24 * 60 * 60 * 1000
       const late = exampleReservation({ holdId: 'hold_3', amount: 60n })
       await store.ledger.reserve(late, EXAMPLE_NOW_MS)
-      await store.ledger.reserve({ ...late, holdId: 'hold_4', amount: 1n }, tomorrow)
+      await store.ledger.reserve({ ...late, holdId: 'hold_4', keyId: 'key_2', amount: 1n }, tomorrow)
       const settlement = { holdId: 'hold_3', amount: 60n, description: 'chat', thresholds: THRESHOLDS }
       const { crossings } = await store.ledger.settle(settlement, tomorrow)
       expect(crossings).toEqual([{ of: 'key_cap', period: 'month', percent: 100, bound: 500n, used: 500n }])
