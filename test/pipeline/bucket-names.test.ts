@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { bucketNames, MAX_KEPT_NAMES } from '../../src/pipeline/bucket-names.ts'
+import { bucketKey } from '../../src/stores/redis/redis-scripts.ts'
 
 test('the names of a key are made once', () => {
   expect(bucketNames('acct_1', 'key', 'key_1')).toBe(bucketNames('acct_1', 'key', 'key_1'))
@@ -30,4 +31,18 @@ test('accounts, keys and users of the same name have names of their own', () => 
   ].map(({ requests }) => requests)
 
   expect(new Set(names).size).toBe(names.length)
+})
+
+test('all names of an account are on one node of a cluster, so that one script takes from all of them', () => {
+  const owners = [
+    ['key', 'key_1'] as const,
+    ['key', 'key_2'] as const,
+    ['account', 'a/b}c'] as const,
+    ['user', 'u'] as const,
+  ]
+  const tags = owners
+    .flatMap(([owner, id]) => Object.values(bucketNames('a/b}c', owner, id)))
+    .map((name: string) => /\{([^}]*)\}/.exec(bucketKey('signalbox:', name))?.[1])
+
+  expect(new Set(tags)).toEqual(new Set(['a%2Fbc']))
 })
