@@ -92,10 +92,12 @@ export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-tra
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
 export type { VideoRequest } from './endpoints/videos/video-request.ts'
-export type { Accounts } from './gateway/accounts.ts'
+export type { Accounts, AccountUpdate } from './gateway/accounts.ts'
+export type { BillingOption } from './gateway/billing-mode.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions } from './gateway/gateway-options.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
+export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
 export type { Webhooks } from './gateway/webhooks.ts'
@@ -117,6 +119,8 @@ export type { KeyRecord, KeyStore } from './stores/key-store.ts'
 export type {
   Account,
   AccountChange,
+  AccountFreeze,
+  BillingMode,
   Ledger,
   LedgerEntry,
   NewAccount,
@@ -124,7 +128,6 @@ export type {
   ReserveResult,
   Resolution,
   Settlement,
-  SpendingLimit,
 } from './stores/ledger.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
 export type { Authenticate, Credentials, KeyScopes, Principal, SpendingCap, Tier } from './stores/principal.ts'
@@ -137,6 +140,7 @@ export type {
   RateLimits,
   RateTake,
 } from './stores/rate-limiter.ts'
+export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
 export type {
   DueQuery,
   TaskChange,

@@ -68,6 +68,7 @@ export async function clientError(
   const text = await response.text()
   return errorOf(parse(text) ?? { message: foreignMessage(response, text) }, {
     status: response.status,
+    codeHeader: response.headers.get('x-signalbox-error-code'),
     requestId: requestIdOf(response),
     retryAfterSeconds: retryAfterSeconds(response.headers.get('retry-after'), nowMs),
     shouldRetry: SHOULD_RETRY.get(response.headers.get('x-should-retry')),
@@ -78,6 +79,8 @@ export async function clientError(
 /** What is known of an error beside its body. */
 interface ErrorFacts {
   readonly status: number
+  /** The code by the gateway's header, for bodies that have no place for it. */
+  readonly codeHeader?: string | null
   readonly requestId: string | undefined
   readonly retryAfterSeconds?: number | undefined
   /** The gateway's retry header; undefined: the error table decides. */
@@ -94,7 +97,7 @@ export function errorOf(body: unknown, facts: ErrorFacts): ClientError {
   const code = inner['code'] ?? outer['code']
   const param = textOf(inner['param'])
   const type = textOf(inner['type'])
-  const known = knownCode(code)
+  const known = knownCode(facts.codeHeader) ?? knownCode(code)
   // A proxy's 503 is not proof: some proxies send it on their own timeout while the job continues.
   const isRefusal = known !== undefined || facts.status < 500
   const isOpen = facts.isPaidJob === true && (facts.hasBegun === true || !isRefusal)

@@ -158,6 +158,43 @@ export type GatewayEvent =
       readonly owedNanoDollars: bigint
     }
   | {
+      /** A charge has passed a share of a spending cap. Each share is told once a period, whichever process charged. */
+      readonly type: 'cap-reached'
+      readonly requestId: string
+      readonly accountId: string
+      readonly keyId: string
+      /** Whose cap it is. */
+      readonly owner: 'account' | 'key'
+      readonly period: 'day' | 'month'
+      readonly thresholdPercent: number
+      readonly capNanoDollars: bigint
+      /** Charged in the period so far. */
+      readonly chargedNanoDollars: bigint
+    }
+  | {
+      /**
+       * A charge has passed a share of what there was to spend: of the balance after the latest credit, or of the credit limit of a
+       * metered account. Each share is told once, whichever process charged.
+       */
+      readonly type: 'balance-low'
+      readonly requestId: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly of: 'balance' | 'credit_limit'
+      /** How much of it is used. */
+      readonly thresholdPercent: number
+      /** What there was to spend. */
+      readonly totalNanoDollars: bigint
+      /** What is left of it, holds included; 0 where more is owed than the limit. */
+      readonly remainingNanoDollars: bigint
+    }
+  | {
+      /** The operator has frozen an account: its calls are refused with `account_frozen`. */
+      readonly type: 'account-frozen'
+      readonly accountId: string
+      readonly reason: string
+    }
+  | {
       readonly type: 'task-submitted'
       readonly requestId: string
       readonly taskId: string

@@ -10,8 +10,19 @@ import { administer, checkArgument, checkSpendingCap, noSuchAccount } from './ad
 export interface Accounts {
   /** Makes an account, or gives the existing one of that id. */
   create(account?: Partial<NewAccount>): Promise<Account>
-  /** Changes tier or spending cap; undefined when there is no such account. In force everywhere within 5 seconds. */
-  update(accountId: string, change: AccountChange): Promise<Account | undefined>
+  /**
+   * Changes tier, cap, name, plan, billing or credit limit; `null` takes a value away. Undefined when there is no such account. In
+   * force everywhere within 5 seconds.
+   * @throws GatewayError `invalid_request` for a plan that `createGateway` does not have, or an amount that no store can keep.
+   */
+  update(accountId: string, change: AccountUpdate): Promise<Account | undefined>
+  /**
+   * Refuses the account's calls from now on with 403 `account_frozen`, without billing within 5 seconds; calls in progress end and
+   * are charged. Freezing again changes the reason, and keeps the time. Undefined when there is no such account.
+   */
+  freeze(accountId: string, options: { readonly reason: string }): Promise<Account | undefined>
+  /** Accepts the account's calls again, everywhere within 5 seconds. Undefined when there is no such account. */
+  unfreeze(accountId: string): Promise<Account | undefined>
   get(accountId: string): Promise<Account | undefined>
   /**
    * Adds money.
@@ -29,21 +40,55 @@ export interface Accounts {
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>
 }
 
+/** What `update` may change. */
+export type AccountUpdate = Omit<AccountChange, 'frozen'>
+
+/** What the gateway knows about accounts besides its store. */
+export interface AccountsSetting {
+  /** Names of the plans; undefined: unknown here, so that every name is accepted. */
+  readonly plans?: Pick<ReadonlySet<string>, 'has'>
+  readonly onFrozen?: (accountId: string, reason: string) => void
+}
+
 /** Makes the administration of a store's accounts. `ready` resolves once the store can be used. */
-export function accountsOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () => Promise<void>): Accounts {
+export function accountsOf(
+  store: GatewayStore,
+  clock: Clock,
+  ids: Ids,
+  ready: () => Promise<void>,
+  { plans, onFrozen }: AccountsSetting = {},
+): Accounts {
+  const check = ({ spendingCap, creditLimit, plan }: Pick<AccountUpdate, 'spendingCap' | 'creditLimit' | 'plan'>) => {
+    checkSpendingCap(spendingCap)
+    if (creditLimit != null) checkArgument('creditLimit', () => assertAmount(creditLimit))
+    if (plan == null || plans === undefined || plans.has(plan)) return
+    const message = `there is no plan ${JSON.stringify(plan)} in createGateway({ plans })`
+    throw new GatewayError('invalid_request', { message, param: 'plan' })
+  }
   return {
     create(account = {}) {
       return administer(ready, () => {
-        checkSpendingCap(account.spendingCap)
+        check(account)
         return store.ledger.createAccount({ ...account, id: account.id ?? ids.next('acct') }, clock.now())
       })
     },
     update(accountId, change) {
       return administer(ready, () => {
-        checkSpendingCap(change.spendingCap)
-        return store.ledger.updateAccount(accountId, change)
+        check(change)
+        const { tier, spendingCap, name, plan, billing, creditLimit } = change
+        return store.ledger.updateAccount(accountId, { tier, spendingCap, name, plan, billing, creditLimit })
       })
     },
+    freeze(accountId, { reason }) {
+      return administer(ready, async () => {
+        const frozen = (await store.ledger.account(accountId))?.frozen
+        const atMs = frozen?.atMs ?? clock.now()
+        const account = await store.ledger.updateAccount(accountId, { frozen: { reason, atMs } })
+        if (account !== undefined && frozen === undefined) onFrozen?.(accountId, reason)
+        return account
+      })
+    },
+    unfreeze: (accountId) => administer(ready, () => store.ledger.updateAccount(accountId, { frozen: null })),
     get: (accountId) => administer(ready, () => store.ledger.account(accountId)),
     credit(accountId, amount, { creditId = ids.next('credit'), description = 'credit' } = {}) {
       return administer(ready, async () => {

@@ -3,9 +3,12 @@ import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
 import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
+import { billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { limitSetOf, planLimitsOf } from './limit-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
+import { spendingThresholdsOf } from './spending-thresholds.ts'
 
 const KNOWN: readonly string[] = [
   'vendors',
@@ -19,6 +22,7 @@ const KNOWN: readonly string[] = [
   'keys',
   'authenticate',
   'limits',
+  'plans',
   'rateLimiter',
   'concurrencyLimiter',
   'timeouts',
@@ -32,6 +36,7 @@ const KNOWN: readonly string[] = [
   'balanceSharePerCall',
   'showBalanceInErrors',
   'unknownInputTokens',
+  'spendingThresholds',
   'estimateTokens',
   'webhookSecret',
   'taskDeadlineMs',
@@ -62,10 +67,11 @@ export function checkOptions(options: GatewayOptions): void {
       throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} needs one of keyWeights for each key`)
     for (const weight of keyWeights ?? []) positive(`keyWeights of the vendor ${JSON.stringify(id)}`, weight)
   }
-  if (options.prices === undefined && options.billing !== 'off') {
+  const mode = billingModeOf(options.billing)
+  if (options.prices === undefined && mode !== 'off') {
     throw new TypeError("createGateway: give prices, or billing: 'off' to charge nothing")
   }
-  if (options.prices !== undefined && options.billing === 'off') {
+  if (options.prices !== undefined && mode === 'off') {
     throw new TypeError("createGateway: prices and billing: 'off' contradict each other")
   }
   if (options.authenticate !== undefined && options.keys !== undefined) {
@@ -112,7 +118,8 @@ export function checkOptions(options: GatewayOptions): void {
     )
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
-  for (const [name, value] of Object.entries(options.limits ?? {})) positive(`limits.${name}`, value)
+  spendingThresholdsOf(options.spendingThresholds)
+  planLimitsOf(options.plans, limitSetOf(options.limits, 'limits'))
   checkHoldTtl(options)
 }
 
@@ -123,7 +130,7 @@ function mayDrain(disconnect: GatewayOptions['disconnect'] = 'cancel'): boolean 
 
 /** A hold that expires under its call gives the money back while the call is still spending it. */
 function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: GatewayOptions): void {
-  if (holdTtlMs === undefined || billing === 'off') return
+  if (holdTtlMs === undefined || billingModeOf(billing) === 'off') return
   const longestMs =
     (timeouts?.totalMs ?? DEFAULT_TIMEOUTS.totalMs) + (mayDrain(disconnect) ? (drainMs ?? DEFAULT_DRAIN_MS) : 0)
   if (holdTtlMs > longestMs) return

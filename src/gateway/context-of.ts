@@ -8,6 +8,7 @@ import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../endpoints/token-estimate.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
+import { AccountPlans } from '../pipeline/account-plans.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
@@ -23,9 +24,12 @@ import { memoryStore } from '../stores/memory/memory-store.ts'
 import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
+import { billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
+import { limitSetOf, planLimitsOf } from './limit-options.ts'
+import { spendingThresholdsOf } from './spending-thresholds.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_BALANCE_SHARE = 0.5
@@ -50,6 +54,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     ...options.vendors.flatMap((vendor) => vendor.models),
     ...(options.models ?? []),
   ])
+  const limits = limitSetOf(options.limits, 'limits')
   const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
   checkKinds(catalog, endpoints)
   return {
@@ -65,9 +70,12 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     prices: options.prices === undefined ? undefined : pricesOf(options.prices),
     unpricedFeatures: new Set(options.unpricedFeatures),
     unknownInputTokens: options.unknownInputTokens ?? {},
+    billing: billingModeOf(options.billing) === 'metered' ? 'metered' : 'prepaid',
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
-    limits: options.limits ?? {},
+    limits,
+    plans: planLimitsOf(options.plans, limits),
+    accountPlans: new AccountPlans(store.ledger, clock),
     retryBudget: new RetryBudget(),
     routes: new RouteTable(options.vendors),
     routing: { strategy, fallback, hedge, retryAfterTimeout },
@@ -85,6 +93,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     tokenSizes: new TokenSizes(),
     estimateTokens: options.estimateTokens ?? estimateTokens,
     settlementRetries: new SettlementRetries(clock, logger),
+    spendingThresholds: spendingThresholdsOf(options.spendingThresholds),
     webhookSecret: options.webhookSecret,
     allowPrivateUrls: allowPrivate,
     taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,

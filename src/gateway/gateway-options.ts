@@ -13,8 +13,11 @@ import type { RoutingOptions } from '../routing/routing-options.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, Tier } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
+import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { BillingOption } from './billing-mode.ts'
+import type { LimitOptions, Plan } from './limit-options.ts'
 
 /** A key that the host fixes in its configuration. */
 export interface FixedKey {
@@ -24,6 +27,8 @@ export interface FixedKey {
   readonly account: string
   readonly tier?: Tier
   readonly limits?: RateLimits
+  /** May requests with this key name their end user? Default false. */
+  readonly namesEndUsers?: boolean
 }
 
 /** Options of `createGateway`. */
@@ -34,10 +39,14 @@ export interface GatewayOptions {
   readonly endpoints?: readonly Endpoint[]
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[]
-  /** Prices per model and meter. Required unless `billing` is `'off'`. */
+  /** Prices per model and meter. Required unless billing is off. */
   readonly prices?: PriceFile | Prices
-  /** `'off'`: nothing is held or charged; balances are ignored. */
-  readonly billing?: 'off'
+  /**
+   * When accounts pay that do not say so themselves. `prepaid`, the default: a call needs a balance, which holds its money.
+   * `metered`: charges are written without a balance check and owed, up to the account's `creditLimit`. `off`: nothing is held
+   * or charged; balances are ignored.
+   */
+  readonly billing?: BillingOption
   /**
    * What callers may use although no price names it, while billing is on: a surcharge (`web_search`), or an unknown feature
    * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for it. Default: nothing; such
@@ -55,8 +64,10 @@ export interface GatewayOptions {
   readonly keys?: readonly FixedKey[]
   /** Replaces key look-up completely: the host identifies the caller. */
   readonly authenticate?: Authenticate
-  /** Limits for every key that does not set them itself. Default: none. */
-  readonly limits?: RateLimits
+  /** Limits per key, account and end user, for what keys and plans do not set. Limits alone are those per key. Default: none. */
+  readonly limits?: LimitOptions
+  /** Plans by name, which accounts have: `{ free: { limits: { perAccount: { requestsPerMinute: 10 } } } }`. */
+  readonly plans?: Readonly<Record<string, Plan>>
   readonly rateLimiter?: RateLimiter
   readonly concurrencyLimiter?: ConcurrencyLimiter
   /** Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
@@ -103,6 +114,11 @@ export interface GatewayOptions {
    * (`limits.contextTokens`, else what the vendor publishes, else 200,000).
    */
   readonly unknownInputTokens?: UnknownInputTokens
+  /**
+   * At which shares, in percent, the events `cap-reached` (of `caps`) and `balance-low` (of `balance`: the balance after the latest
+   * credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
+   */
+  readonly spendingThresholds?: Partial<SpendingThresholds>
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
   /**

@@ -6,7 +6,7 @@ import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
 import { identify } from '../pipeline/authenticate.ts'
-import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
@@ -170,7 +170,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     catalog: context.catalog,
     models: () => modelList(context.catalog.list(), context.vendors).data,
     routes: () => routeReport(context),
-    accounts: accountsOf(context.store, context.clock, context.ids, ready),
+    accounts: accountsOf(context.store, context.clock, context.ids, ready, {
+      plans: context.plans,
+      onFrozen: (accountId, reason) => emit(context, { type: 'account-frozen', accountId, reason }),
+    }),
     keys: keysOf(context.store, context.clock, context.ids, ready),
     webhooks: webhooksOf(context.store, context.clock, ready, wakeWebhooks),
     start: ready,
@@ -197,9 +200,9 @@ async function open(context: PipelineContext, options: GatewayOptions): Promise<
   try {
     await context.store.start()
     const nowMs = context.clock.now()
-    for (const { key, account, tier, limits } of options.keys ?? []) {
+    for (const { key, account, tier, limits, namesEndUsers = false } of options.keys ?? []) {
       await context.store.ledger.createAccount({ id: account, ...(tier === undefined ? {} : { tier }) }, nowMs)
-      await configureKey(context.store, { key, account, limits }, nowMs)
+      await configureKey(context.store, { key, account, limits, namesEndUsers }, nowMs)
     }
   } catch (cause) {
     if (cause instanceof TypeError) throw cause

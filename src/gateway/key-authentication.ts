@@ -45,6 +45,9 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
       tier: account.tier,
       scopes: record.scopes,
       limits: record.limits,
+      plan: account.plan ?? null,
+      namesEndUsers: record.namesEndUsers,
+      isFrozen: account.frozen !== undefined,
       accountSpendingCap: account.spendingCap,
       keySpendingCap: record.spendingCap,
     }

@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { KeyRecord } from '../stores/key-store.ts'
+import type { KeyChange, KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes, SpendingCap } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './administer.ts'
@@ -17,6 +17,8 @@ export interface NewKey {
   readonly scopes?: KeyScopes
   readonly limits?: RateLimits
   readonly spendingCap?: SpendingCap
+  /** May requests with this key name their end user, for limits per end user? Default false. */
+  readonly namesEndUsers?: boolean
   /** Unix milliseconds. */
   readonly expiresAtMs?: number
 }
@@ -28,6 +30,12 @@ export interface Keys {
    * @throws GatewayError `invalid_request` when the account does not exist, or no store can keep the amount of the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
+  /**
+   * Changes limits, cap and trust of a key; `null` takes limits or cap away. In force everywhere within 5 seconds, and what the
+   * key has spent counts against a new cap. False when there is no such key.
+   * @throws GatewayError `invalid_request` when no store can keep the amount of the cap.
+   */
+  update(keyId: string, change: Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>): Promise<boolean>
   /** Keys of one account, or of all. */
   list(accountId?: string): Promise<readonly KeyRecord[]>
   /** Ends a key; every process refuses it within 5 seconds. False when there is no such key. */
@@ -60,6 +68,12 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
         return { key, record }
       })
     },
+    update(keyId, { limits, spendingCap, namesEndUsers }) {
+      return administer(ready, () => {
+        checkSpendingCap(spendingCap)
+        return store.keys.update(keyId, { limits, spendingCap, namesEndUsers })
+      })
+    },
     list: (accountId) => administer(ready, () => store.keys.list(accountId)),
     revoke: (keyId) => administer(ready, () => store.keys.revoke(keyId, clock.now())),
     rotate(keyId, { overlapMs = DEFAULT_OVERLAP_MS } = {}) {
@@ -89,6 +103,8 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
   }
 }
 
+type ConfiguredKey = Pick<FixedKey, 'key' | 'account' | 'namesEndUsers'> & { readonly limits: RateLimits | undefined }
+
 /**
  * Until when a key was to live before it was rotated. Rotation shortens the expiry of the old key only, so that the newest key of
  * its line still has it: a key may be rotated twice, or again while it overlaps with its successor.
@@ -110,13 +126,13 @@ function lifetimeOf(key: KeyRecord, all: readonly KeyRecord[]): number | undefin
  */
 export async function configureKey(
   store: GatewayStore,
-  { key, account, limits }: Pick<FixedKey, 'key' | 'account'> & { readonly limits: RateLimits | undefined },
+  { key, account, limits, namesEndUsers = false }: ConfiguredKey,
   nowMs: number,
 ): Promise<void> {
   const id = `key_${hashApiKey(key).slice(0, 24)}`
-  const facts = { id, accountId: account, label: 'configured', createdAtMs: nowMs }
+  const facts = { id, accountId: account, label: 'configured', createdAtMs: nowMs, namesEndUsers }
   await store.keys.insert(newKeyRecord(key, limits === undefined ? facts : { ...facts, limits }))
-  if (await store.keys.update(id, { accountId: account, limits: limits ?? null })) return
+  if (await store.keys.update(id, { accountId: account, limits: limits ?? null, namesEndUsers })) return
   // The store has it by another id, so it was not made by a configuration.
   const stored = await store.keys.findByHash(hashApiKey(key))
   if (stored === undefined || stored.accountId === account) return
@@ -138,6 +154,7 @@ export function newKeyRecord(
     scopes: facts.scopes ?? {},
     limits: facts.limits,
     spendingCap: facts.spendingCap,
+    ...(facts.namesEndUsers === true ? { namesEndUsers: true } : {}),
     createdAtMs: facts.createdAtMs,
     expiresAtMs: facts.expiresAtMs,
     revokedAtMs: undefined,

@@ -89,10 +89,11 @@ export interface ContinuedRequest {
 export interface Admission {
   /** Upper estimate for the requested model. */
   readonly estimate: Usage
-  readonly lease: Lease | undefined
-  /** Tokens taken from the token limit, corrected at the end. */
-  readonly tokenTake: RateTake | undefined
-  /** States of the caller's limits, for response headers. */
+  /** Of key, account and end user, where they have a limit. */
+  readonly leases: readonly Lease[]
+  /** Tokens taken from the token limits, corrected at the end. */
+  readonly tokenTakes: readonly RateTake[]
+  /** States of the limits that the caller meets first, for response headers. */
   readonly requestBucket: BucketState | undefined
   readonly tokenBucket: BucketState | undefined
 }
@@ -180,8 +181,8 @@ export class CallRecord implements Reserved {
   continued: ContinuedRequest | undefined
   estimate!: Usage
   fittedOutputTokens: number | undefined
-  lease: Lease | undefined
-  tokenTake: RateTake | undefined
+  leases: readonly Lease[] = []
+  tokenTakes: readonly RateTake[] = []
   requestBucket: BucketState | undefined
   tokenBucket: BucketState | undefined
   hold: Hold | undefined
@@ -229,10 +230,10 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  admitted({ estimate, lease, tokenTake, requestBucket, tokenBucket }: Admission): Admitted {
+  admitted({ estimate, leases, tokenTakes, requestBucket, tokenBucket }: Admission): Admitted {
     this.estimate = estimate
-    this.lease = lease
-    this.tokenTake = tokenTake
+    this.leases = leases
+    this.tokenTakes = tokenTakes
     this.requestBucket = requestBucket
     this.tokenBucket = tokenBucket
     return this

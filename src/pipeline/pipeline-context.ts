@@ -11,15 +11,19 @@ import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { BillingMode } from '../stores/ledger.ts'
 import type { Authenticate } from '../stores/principal.ts'
-import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
+import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
+import type { SpendingThresholds } from '../stores/spending.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Disconnects } from './abort-scope.ts'
+import type { AccountPlans } from './account-plans.ts'
 import type { ConfigurationWarnings } from './configuration-warnings.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
+import type { LimitSet } from './limit-set.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
 import type { TokenSizes } from './token-sizes.ts'
 
@@ -72,10 +76,15 @@ export interface PipelineContext {
   /** Names of what passes without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */
   readonly unpricedFeatures: ReadonlySet<string>
   readonly unknownInputTokens: UnknownInputTokens
+  /** When accounts pay that do not say so themselves. */
+  readonly billing: BillingMode
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
-  /** For everything that a key does not limit itself. */
-  readonly limits: RateLimits
+  /** For everything that neither a key nor a plan limits. */
+  readonly limits: LimitSet
+  /** Limits by name of plan, with the gateway's for what a plan leaves open. */
+  readonly plans: ReadonlyMap<string, LimitSet>
+  readonly accountPlans: AccountPlans
   readonly retryBudget: RetryBudget
   /** Every vendor and key, with circuits, load and latencies. */
   readonly routes: RouteTable
@@ -94,6 +103,8 @@ export interface PipelineContext {
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
   readonly settlementRetries: SettlementRetries
+  /** At which shares of caps, balance and credit limit the operator is told. */
+  readonly spendingThresholds: SpendingThresholds
   /** Signs webhooks of accounts that have no secret of their own; undefined: such accounts can have none. */
   readonly webhookSecret: string | undefined
   /** May addresses that callers chose be private? For tests on one machine only. */

@@ -2,8 +2,8 @@ import { GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
-import { MAX_AMOUNT, type Reservation, type ReserveResult, type SpendingLimit } from '../stores/ledger.ts'
-import type { Principal, SpendingCap } from '../stores/principal.ts'
+import { type Account, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
+import type { Principal } from '../stores/principal.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Reserved } from './call-record.ts'
 import { fitToBalance } from './fit-to-balance.ts'
@@ -32,26 +32,26 @@ export interface TaskPlan {
 
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
- * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `spending_cap_reached`, `idempotency_in_flight`,
- *   `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
+ * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
+ *   `spending_cap_reached`, `idempotency_in_flight`, `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export async function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): Promise<ReserveOutcome> {
   const priced = priceRequest(context, admitted, admitted.estimate)
   const attempt = { id: admitted.requestId, priced, plan }
   const result = await reserveOnce(context, admitted, attempt)
-  if (result.status !== 'insufficient_balance' || priced === undefined) return outcomeOf(admitted, attempt, result)
-  const balance = await balanceOf(context, admitted)
-  const fitted = fitToBalance(context, admitted, priced, balance)
+  if (!LACKS_MONEY.has(result.status) || priced === undefined) return outcomeOf(admitted, attempt, result)
+  const available = await availableOf(context, admitted)
+  const fitted = fitToBalance(context, admitted, priced, available)
   if (fitted !== undefined && 'fit' in fitted) {
     const bounded = admitted.fitted(fitted.fit)
     // A store gives the same outcome to the same id, and this is another reservation.
     const again = { id: `${admitted.requestId}_fitted`, priced: fitted.priced, plan }
     const second = await reserveOnce(context, bounded, again)
-    if (second.status !== 'insufficient_balance') return outcomeOf(bounded, again, second)
+    if (!LACKS_MONEY.has(second.status)) return outcomeOf(bounded, again, second)
   }
   const needed =
     fitted === undefined ? priced.amount : 'fit' in fitted ? fitted.priced.amount : fitted.neededNanoDollars
-  throw balanceError(context, admitted, { needed, balance })
+  throw balanceError(context, admitted, { status: result.status, needed, available })
 }
 
 /** One reservation. */
@@ -81,12 +81,23 @@ async function reserveOnce(
   }
 }
 
-async function balanceOf(context: PipelineContext, { principal }: Admitted): Promise<bigint> {
+/** Outcomes that a shorter answer may turn. */
+const LACKS_MONEY: ReadonlySet<string> = new Set<ReserveResult['status']>(['insufficient_balance', 'credit_limit'])
+
+/** What a call may cost at most: the free balance, or what a metered account may still owe. */
+async function availableOf(context: PipelineContext, { principal }: Admitted): Promise<bigint> {
   try {
-    return (await context.store.ledger.account(principal.accountId))?.balance ?? 0n
+    const account = await context.store.ledger.account(principal.accountId)
+    return account === undefined ? 0n : availableMoney(account, account.billing ?? context.billing)
   } catch (cause) {
     throw new GatewayError('store_unavailable', { cause })
   }
+}
+
+function availableMoney({ balance, owed, creditHeld, creditLimit }: Account, billing: Account['billing']): bigint {
+  if (billing !== 'metered' || creditLimit === undefined) return balance
+  const free = creditLimit + balance - owed - creditHeld
+  return free > 0n ? free : 0n
 }
 
 function outcomeOf(
@@ -100,6 +111,10 @@ function outcomeOf(
       return admitted.reserved(priced && { id, amount: priced.amount, rates: priced.rates }, priced?.chain)
     case 'replay':
       return new StoredReplay(result.answer)
+    case 'account_frozen':
+      throw new GatewayError('account_frozen')
+    case 'credit_limit':
+      throw new GatewayError('credit_limit_reached')
     case 'in_arrears':
       throw new GatewayError('account_in_arrears')
     case 'insufficient_balance':
@@ -119,14 +134,15 @@ function outcomeOf(
 function balanceError(
   { outputBounds }: PipelineContext,
   { endpoint }: Admitted,
-  { needed, balance }: { readonly needed: bigint; readonly balance: bigint },
+  { status, needed, available }: { readonly status: string; readonly needed: bigint; readonly available: bigint },
 ): GatewayError {
   const remedy =
     endpoint.outputBound === undefined ? 'add credit' : `lower ${endpoint.outputBound.member} or add credit`
   const lacking = outputBounds.showBalanceInErrors
-    ? `This request needs $${formatDollars(needed)}, available $${formatDollars(balance)}`
+    ? `This request needs $${formatDollars(needed)}, available $${formatDollars(available)}`
     : 'The balance is too low for this request'
-  return new GatewayError('insufficient_balance', { message: `${lacking}; ${remedy}.` })
+  const code = status === 'credit_limit' ? 'credit_limit_reached' : 'insufficient_balance'
+  return new GatewayError(code, { message: `${lacking}; ${remedy}.` })
 }
 
 /** Beyond so many that wait, the sweep ends holds that may have been placed: charges must find a place in the queue. */
@@ -169,39 +185,15 @@ function claim(
     amount: priced.amount,
     expiresAtMs: plan?.holdExpiresAtMs ?? nowMs + context.holdTtlMs,
     claim,
-    spendingLimits: spendingLimitsOf(principal, nowMs),
+    billing: context.billing,
+    ...capsOf(principal),
     ...(plan === undefined ? {} : { task: plan.task }),
   }
   return context.store.ledger.reserve(reservation, nowMs)
 }
 
-/** How long a counter is kept after its period, so that requests that began in it can still be settled against it. */
-const COUNTER_GRACE_MS = 24 * 60 * 60 * 1000
-
-/** The counters that a caller's request counts against: one for the account's cap, one for the key's. */
-export function spendingLimitsOf(principal: Principal, nowMs: number): readonly SpendingLimit[] | undefined {
-  const { accountSpendingCap, keySpendingCap } = principal
-  if (accountSpendingCap === undefined && keySpendingCap === undefined) return undefined
-  const limits: SpendingLimit[] = []
-  if (accountSpendingCap !== undefined)
-    limits.push(spendingLimit(`account:${principal.accountId}`, accountSpendingCap, nowMs))
-  if (keySpendingCap !== undefined) limits.push(spendingLimit(`key:${principal.keyId}`, keySpendingCap, nowMs))
-  return limits
-}
-
-function spendingLimit(owner: string, cap: SpendingCap, nowMs: number): SpendingLimit {
-  const { name, endMs } = calendarPeriod(cap.period, nowMs)
-  return { counter: `${owner}:${name}`, limit: cap.amount, expiresAtMs: endMs + COUNTER_GRACE_MS }
-}
-
-/** The UTC day or month that a moment lies in: `2026-11-20` or `2026-11`, and when it ends. */
-export function calendarPeriod(
-  period: SpendingCap['period'],
-  nowMs: number,
-): { readonly name: string; readonly endMs: number } {
-  const now = new Date(nowMs)
-  const date = now.toISOString()
-  if (period === 'day')
-    return { name: date.slice(0, 10), endMs: Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1) }
-  return { name: date.slice(0, 7), endMs: Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) }
+/** Caps that the caller brings along; the store adds those that it has. */
+function capsOf({ accountSpendingCap, keySpendingCap }: Principal): Pick<Reservation, 'caps'> {
+  if (accountSpendingCap === undefined && keySpendingCap === undefined) return {}
+  return { caps: { account: accountSpendingCap, key: keySpendingCap } }
 }

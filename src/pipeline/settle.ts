@@ -9,6 +9,7 @@ import type { Candidate, Hold, Reserved } from './call-record.ts'
 import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
+import { emitCrossings } from './spending-events.ts'
 import { emitUnbilledUsage } from './unbilled-usage.ts'
 import { chargeableUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
@@ -91,8 +92,10 @@ function noteResolution(
 ): void {
   if (resolution === undefined) return
   const hold = unsettled(reserved, input, usage)
-  if (resolution.resolved) emitShortfall(context, hold, resolution)
-  else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n)
+  if (resolution.resolved) {
+    emitShortfall(context, hold, resolution)
+    emitCrossings(context, hold, resolution.crossings)
+  } else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n)
     emitGivenUp(context, hold, 'hold-ended', undefined)
 }
 
@@ -183,7 +186,9 @@ function resolveHold(
   const amount = amountOf(reserved, hold, input, usage)
   if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
-  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
+  const { spendingThresholds } = context
+  const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
+  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer, thresholds }, nowMs)
 }
 
 async function resolveClaim(

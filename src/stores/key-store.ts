@@ -12,6 +12,8 @@ export interface KeyRecord {
   readonly scopes: KeyScopes
   readonly limits: RateLimits | undefined
   readonly spendingCap: SpendingCap | undefined
+  /** May requests with this key name their end user, for limits per end user? Absent: no. */
+  readonly namesEndUsers?: boolean | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
   readonly expiresAtMs: number | undefined
@@ -20,10 +22,12 @@ export interface KeyRecord {
   readonly replaces?: string | undefined
 }
 
-/** What may be changed about a key; absent fields stay. `null` takes limits away. */
+/** What may be changed about a key; absent fields stay. `null` takes limits or cap away. */
 export interface KeyChange {
   readonly accountId?: string | undefined
   readonly limits?: RateLimits | null | undefined
+  readonly spendingCap?: SpendingCap | null | undefined
+  readonly namesEndUsers?: boolean | undefined
 }
 
 /** API keys. */
@@ -32,7 +36,7 @@ export interface KeyStore {
   findByHash(hash: string): MaybePromise<KeyRecord | undefined>
   /** Idempotent by hash: an existing record stays unchanged. */
   insert(record: KeyRecord): MaybePromise<void>
-  /** Changes a key; its scopes, cap and times stay. False when there is no such key. */
+  /** Changes a key; its scopes and times stay. False when there is no such key. */
   update(keyId: string, change: KeyChange): MaybePromise<boolean>
   /** Keys of one account, or of all, oldest first. */
   list(accountId?: string): MaybePromise<readonly KeyRecord[]>

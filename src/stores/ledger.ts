@@ -1,7 +1,14 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { SpendingCap, Tier } from './principal.ts'
+import type { SpendingThresholds, ThresholdCrossing } from './spending.ts'
 import type { TaskRecord } from './task-store.ts'
+
+/**
+ * When an account pays. `prepaid`: money is held before a call, and a call needs it. `metered`: charges are written without a
+ * balance check and owed, up to the account's credit limit.
+ */
+export type BillingMode = 'prepaid' | 'metered'
 
 /** An account to make. */
 export interface NewAccount {
@@ -9,12 +16,32 @@ export interface NewAccount {
   /** Default `paid`. */
   readonly tier?: Tier | undefined
   readonly spendingCap?: SpendingCap | undefined
+  /** For people. */
+  readonly name?: string | undefined
+  /** Name of a plan of `createGateway`; the gateway's own limits when absent. */
+  readonly plan?: string | undefined
+  /** When the account pays; as the gateway says when absent. */
+  readonly billing?: BillingMode | undefined
+  /** Most that the account may owe while it is metered, nano-dollars; unlimited when absent. */
+  readonly creditLimit?: bigint | undefined
 }
 
-/** What may be changed about an account; absent fields stay. `null` takes the cap away. */
+/** Why and since when an account is frozen. */
+export interface AccountFreeze {
+  readonly reason: string
+  /** Unix milliseconds. */
+  readonly atMs: number
+}
+
+/** What may be changed about an account; absent fields stay. `null` takes a value away. */
 export interface AccountChange {
   readonly tier?: Tier | undefined
   readonly spendingCap?: SpendingCap | null | undefined
+  readonly name?: string | null | undefined
+  readonly plan?: string | null | undefined
+  readonly billing?: BillingMode | null | undefined
+  readonly creditLimit?: bigint | null | undefined
+  readonly frozen?: AccountFreeze | null | undefined
 }
 
 /** An account: who pays. Amounts in nano-dollars. */
@@ -26,21 +53,19 @@ export interface Account {
   readonly held: bigint
   /** What was used beyond the balance and is not paid yet. Never negative; while it is above zero, `balance` is zero. */
   readonly owed: bigint
+  /** Held on credit by requests under way, of a metered account. Never negative, and no part of `held`. */
+  readonly creditHeld: bigint
   readonly tier: Tier
   /** Undefined: no cap. */
   readonly spendingCap: SpendingCap | undefined
+  readonly name: string | undefined
+  readonly plan: string | undefined
+  readonly billing: BillingMode | undefined
+  readonly creditLimit: bigint | undefined
+  /** Undefined: not frozen. */
+  readonly frozen: AccountFreeze | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
-}
-
-/** A bound on what is spent in a period, such as a key's 50 dollars a month. */
-export interface SpendingLimit {
-  /** Names the counter: whose money and which period, such as `key:key_1:2026-11`. */
-  readonly counter: string
-  /** Most that the counter may reach, in nano-dollars: charged and held money of the period together. */
-  readonly limit: bigint
-  /** Unix milliseconds after which the counter may be purged. */
-  readonly expiresAtMs: number
 }
 
 /** A hold to place before a request is sent to a vendor. */
@@ -55,16 +80,26 @@ export interface Reservation {
   readonly expiresAtMs: number
   /** Claimed in the same transaction when given. */
   readonly claim?: IdempotencyClaim | undefined
-  /** Checked and counted in the same transaction. The hold counts at once; settling corrects it to what was charged. */
-  readonly spendingLimits?: readonly SpendingLimit[] | undefined
+  /** When an account pays that does not say so itself; `prepaid` when absent. */
+  readonly billing?: BillingMode | undefined
+  /**
+   * Caps of the caller in addition to those that account and key have in the store. All are checked in the same transaction,
+   * by all that account and key have spent. The hold counts at once; settling corrects it to what was charged.
+   */
+  readonly caps?: { readonly account?: SpendingCap | undefined; readonly key?: SpendingCap | undefined } | undefined
   /** A task whose price this is; written down in the same transaction when the money is held. */
   readonly task?: TaskRecord | undefined
 }
 
-/** Outcome of a reservation. All but `held` leave the balance as it was. `in_arrears`: the account owes money. */
+/**
+ * Outcome of a reservation. All but `held` leave the balance as it was. `in_arrears`: the account is prepaid and owes money.
+ * `credit_limit`: the account is metered, and would owe too much. `counter` names the cap: `key:key_1:2026-11`.
+ */
 export type ReserveResult =
   | { readonly status: 'held' }
+  | { readonly status: 'account_frozen' }
   | { readonly status: 'in_arrears' }
+  | { readonly status: 'credit_limit' }
   | { readonly status: 'insufficient_balance' }
   | { readonly status: 'unknown_account' }
   | { readonly status: 'spending_limit'; readonly counter: string }
@@ -79,15 +114,19 @@ export interface Settlement {
   readonly description: string
   /** Completes the reservation's claim in the same transaction; when absent, the claim is freed in it. */
   readonly answer?: StoredAnswer | undefined
+  /** Shares of caps, balance and credit limit that are told when the charge passes them; none when absent. */
+  readonly thresholds?: SpendingThresholds | undefined
 }
 
 /** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
 export interface Resolution {
   readonly resolved: boolean
-  /** Charged by this call, nano-dollars. */
+  /** Charged by this call, nano-dollars: to the balance, or to the credit of a metered account. */
   readonly charged: bigint
-  /** What the balance lacked, nano-dollars: the account owes it from now on. */
+  /** What the balance of a prepaid account lacked, nano-dollars: the account owes it from now on. */
   readonly shortfall: bigint
+  /** The thresholds of the settlement that this charge has passed; absent when it has passed none. */
+  readonly crossings?: readonly ThresholdCrossing[] | undefined
   /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
 }
@@ -114,11 +153,11 @@ export interface LedgerEntry {
   readonly createdAtMs: number
 }
 
-/** Prepaid balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
+/** Balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
 export interface Ledger {
   /** Makes an account if it does not exist; gives it as it is either way. */
   createAccount(account: NewAccount, nowMs: number): MaybePromise<Account>
-  /** Changes tier or cap; gives the account as it is then, undefined when there is none. */
+  /** Changes an account; gives it as it is then, undefined when there is none. */
   updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
   account(accountId: string): MaybePromise<Account | undefined>
   /**
@@ -134,6 +173,7 @@ export interface Ledger {
     },
     nowMs: number,
   ): MaybePromise<boolean>
+  /** A frozen account comes first, then a key that is taken, so that an answer is replayed on an empty balance too. */
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
   /**
    * Ends a hold with a charge. A hold that has expired is charged too, against the balance, once: the work was done. Then no

@@ -26,11 +26,19 @@ export interface Principal {
   readonly keyId: string
   readonly tier: Tier
   readonly scopes?: KeyScopes | undefined
-  /** Limits of this key; the gateway's own for each that is absent. */
+  /** Limits of this key; those of the plan, then the gateway's own, for each that is absent. */
   readonly limits?: RateLimits | undefined
-  /** Cap of the account as a whole. */
+  /** The account's plan; null: none. Looked up in the store when absent, if `createGateway` has plans. */
+  readonly plan?: string | null | undefined
+  /** Whom the caller serves, unique within the account; for limits per end user. */
+  readonly endUser?: string | undefined
+  /** May requests name their end user (`safety_identifier`, `user`, `metadata.user_id`)? Default false. */
+  readonly namesEndUsers?: boolean | undefined
+  /** Refuses every call that a model would answer. With billing on, the store knows it too. */
+  readonly isFrozen?: boolean | undefined
+  /** Cap of the account as a whole, in addition to the one in the store. */
   readonly accountSpendingCap?: SpendingCap | undefined
-  /** Cap of this key only. */
+  /** Cap of this key only, in addition to the one in the store. */
   readonly keySpendingCap?: SpendingCap | undefined
 }
 

@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
-/** Limits of one key. For an absent field the gateway's own limit holds, where it has one. */
+/** Limits of a key, an account or an end user. For an absent field the gateway's own limit holds, where it has one. */
 export interface RateLimits {
   readonly requestsPerMinute?: number | undefined
   /** Input and output tokens together. */

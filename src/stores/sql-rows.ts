@@ -1,7 +1,7 @@
 import type { StoredAnswer } from './idempotency-store.ts'
 import type { InteractionRecord } from './interaction-store.ts'
 import type { KeyRecord } from './key-store.ts'
-import type { Account, LedgerEntry } from './ledger.ts'
+import type { Account, AccountChange, LedgerEntry, NewAccount } from './ledger.ts'
 import type { SpendingCap } from './principal.ts'
 import type { TaskDetails, TaskRecord, TaskState } from './task-store.ts'
 import type { DeliveryAttempt, DeliveryState, WebhookDelivery } from './webhook-store.ts'
@@ -12,11 +12,11 @@ export type SqlRow = Readonly<Record<string, unknown>>
 /** Makes a parameter of Unix milliseconds. Clocks may give fractions; the columns hold whole numbers. */
 type ToTime<Time> = (timeMs: number) => Time
 
-export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, created_at_ms'
+export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, name, plan, billing, credit_limit, created_at_ms'
 export const INTERACTION_COLUMNS =
   'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
 export const KEY_COLUMNS = `id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
-  created_at_ms, expires_at_ms, revoked_at_ms, replaces`
+  names_end_users, created_at_ms, expires_at_ms, revoked_at_ms, replaces`
 export const TASK_COLUMNS = `id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
   created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details`
 
@@ -26,10 +26,52 @@ export function accountOf(row: SqlRow): Account {
     balance: BigInt(row['balance'] as string),
     held: BigInt(row['held'] as string),
     owed: BigInt(row['owed'] as string),
+    creditHeld: BigInt(row['credit_held'] as string),
     tier: row['tier'] as Account['tier'],
     spendingCap: capOf(row),
+    name: (row['name'] as string | null) ?? undefined,
+    plan: (row['plan'] as string | null) ?? undefined,
+    billing: (row['billing'] as Account['billing'] | null) ?? undefined,
+    creditLimit: optionalAmountOf(row['credit_limit']),
+    frozen:
+      row['frozen_at_ms'] === null
+        ? undefined
+        : { reason: row['frozen_reason'] as string, atMs: Number(row['frozen_at_ms']) },
     createdAtMs: Number(row['created_at_ms']),
   }
+}
+
+/** Values of {@link ACCOUNT_COLUMNS}. */
+export function accountValues<Time>(account: NewAccount, createdAtMs: Time): (string | null | Time)[] {
+  const { id, tier = 'paid', spendingCap, name, plan, billing, creditLimit } = account
+  return [
+    id,
+    tier,
+    ...capValues(spendingCap),
+    name ?? null,
+    plan ?? null,
+    billing ?? null,
+    creditLimit === undefined ? null : String(creditLimit),
+    createdAtMs,
+  ]
+}
+
+/** The columns that a change sets, with their values. */
+export function accountChanges<Time>(change: AccountChange, toTime: ToTime<Time>): [string, string | null | Time][] {
+  const { tier, spendingCap, name, plan, billing, creditLimit, frozen } = change
+  const changes: [string, string | null | Time][] = []
+  if (tier !== undefined) changes.push(['tier', tier])
+  if (spendingCap !== undefined) {
+    const [amount, period] = capValues(spendingCap)
+    changes.push(['cap_amount', amount], ['cap_period', period])
+  }
+  if (name !== undefined) changes.push(['name', name])
+  if (plan !== undefined) changes.push(['plan', plan])
+  if (billing !== undefined) changes.push(['billing', billing])
+  if (creditLimit !== undefined) changes.push(['credit_limit', creditLimit === null ? null : String(creditLimit)])
+  if (frozen !== undefined)
+    changes.push(['frozen_at_ms', frozen && toTime(frozen.atMs)], ['frozen_reason', frozen?.reason ?? null])
+  return changes
 }
 
 export function entryOf(row: SqlRow): LedgerEntry {
@@ -61,6 +103,7 @@ export function keyOf(row: SqlRow): KeyRecord {
     scopes: JSON.parse(row['scopes'] as string) as KeyRecord['scopes'],
     limits: row['limits'] === null ? undefined : (JSON.parse(row['limits'] as string) as KeyRecord['limits']),
     spendingCap: capOf(row),
+    ...(Number(row['names_end_users']) === 1 ? { namesEndUsers: true } : {}),
     createdAtMs: Number(row['created_at_ms']),
     expiresAtMs: optionalTimeOf(row['expires_at_ms']),
     revokedAtMs: optionalTimeOf(row['revoked_at_ms']),
@@ -74,7 +117,7 @@ export function limitsValue(limits: KeyRecord['limits'] | null): string | null {
 }
 
 /** Values of {@link KEY_COLUMNS}. */
-export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (string | null | Time)[] {
+export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (string | number | null | Time)[] {
   const { scopes, limits, expiresAtMs, revokedAtMs } = record
   return [
     record.id,
@@ -84,6 +127,7 @@ export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (strin
     JSON.stringify(scopes),
     limitsValue(limits),
     ...capValues(record.spendingCap),
+    record.namesEndUsers === true ? 1 : 0,
     toTime(record.createdAtMs),
     expiresAtMs === undefined ? null : toTime(expiresAtMs),
     revokedAtMs === undefined ? null : toTime(revokedAtMs),
@@ -184,9 +228,14 @@ export function optionalTimeOf(column: unknown): number | undefined {
   return column === null ? undefined : Number(column)
 }
 
-function capOf(row: SqlRow): SpendingCap | undefined {
+export function optionalAmountOf(column: unknown): bigint | undefined {
+  return column == null ? undefined : BigInt(column as string)
+}
+
+/** The cap in the columns `cap_amount` and `cap_period`. */
+export function capOf(row: SqlRow): SpendingCap | undefined {
   const amount = row['cap_amount']
-  return amount === null
+  return amount == null
     ? undefined
     : { amount: BigInt(amount as string), period: row['cap_period'] as SpendingCap['period'] }
 }

@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TaskBehaviour } from '../endpoints/task.ts'
+import { limitsOf } from '../pipeline/limits.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { respondJson } from '../pipeline/respond.ts'
 import type { Principal } from '../stores/principal.ts'
@@ -61,8 +62,9 @@ const TASK_REQUESTS_PER_REQUEST = 10
  * use generation quota, but is still limited. A key without a request limit has none here either.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
  */
-async function countTaskRequest(context: PipelineContext, { keyId, limits }: Principal): Promise<void> {
-  const requestsPerMinute = limits?.requestsPerMinute ?? context.limits.requestsPerMinute
+async function countTaskRequest(context: PipelineContext, principal: Principal): Promise<void> {
+  const { keyId } = principal
+  const { requestsPerMinute } = (await limitsOf(context, principal)).perKey
   if (requestsPerMinute === undefined) return
   const take = { bucket: `tasks:${keyId}`, amount: 1, perMinute: requestsPerMinute * TASK_REQUESTS_PER_REQUEST }
   const decision = await context.rateLimiter.take([take], context.clock.now())

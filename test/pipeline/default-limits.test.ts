@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { withDefaultLimits } from '../../src/pipeline/authenticate.ts'
+import { systemClock } from '../../src/core/clock.ts'
+import { AccountPlans } from '../../src/pipeline/account-plans.ts'
+import { withDefaults } from '../../src/pipeline/limit-set.ts'
+import { limitsOf } from '../../src/pipeline/limits.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import type { Principal } from '../../src/stores/principal.ts'
 import { startGateway } from '../support/start-gateway.ts'
 
@@ -8,24 +12,25 @@ const DEFAULTS = { requestsPerMinute: 600, tokensPerMinute: 1000 }
 describe("the gateway's own limits", () => {
   const caller: Principal = { accountId: 'acct_1', keyId: 'key_1', tier: 'paid' }
 
-  test('hold one by one, for whatever a key does not limit itself', () => {
-    const limits = (own: Principal['limits']): Principal['limits'] =>
-      withDefaultLimits({ ...caller, limits: own }, DEFAULTS).limits
+  const SET = { perKey: DEFAULTS, perAccount: {}, perEndUser: {} }
+  const settings = {
+    limits: SET,
+    plans: new Map(),
+    accountPlans: new AccountPlans(memoryStore().ledger, systemClock),
+  }
 
-    expect(limits({ requestsPerMinute: 1 })).toEqual({ ...DEFAULTS, requestsPerMinute: 1 })
-    expect(limits({ concurrency: 5 })).toEqual({ ...DEFAULTS, concurrency: 5 })
-    expect(limits({ tokensPerMinute: 2000, requestsPerMinute: undefined })).toEqual({
+  test('hold one by one, for whatever a key does not limit itself', () => {
+    expect(withDefaults({ requestsPerMinute: 1 }, DEFAULTS)).toEqual({ ...DEFAULTS, requestsPerMinute: 1 })
+    expect(withDefaults({ concurrency: 5 }, DEFAULTS)).toEqual({ ...DEFAULTS, concurrency: 5 })
+    expect(withDefaults({ tokensPerMinute: 2000, requestsPerMinute: undefined }, DEFAULTS)).toEqual({
       requestsPerMinute: 600,
       tokensPerMinute: 2000,
     })
-    expect(limits({})).toEqual(DEFAULTS)
+    expect(withDefaults({}, DEFAULTS)).toEqual(DEFAULTS)
   })
 
-  test('cost nothing where a key sets all, or none', () => {
-    const complete = { ...caller, limits: { requestsPerMinute: 1, tokensPerMinute: 1, concurrency: 1 } }
-
-    expect(withDefaultLimits(caller, DEFAULTS)).toBe(caller)
-    expect(withDefaultLimits(complete, DEFAULTS)).toBe(complete)
+  test('cost nothing where a key sets none', () => {
+    expect(limitsOf(settings, caller)).toBe(SET)
   })
 
   test('bind a key that sets another limit, which may be above them', async () => {

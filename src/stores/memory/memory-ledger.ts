@@ -10,11 +10,12 @@ import {
   type Reservation,
   type ReserveResult,
   type Resolution,
-  type SpendingLimit,
 } from '../ledger.ts'
-import { MapCursor } from './map-scans.ts'
+import type { SpendingCap } from '../principal.ts'
+import { crossingsOf, exceededCap, NOTHING_SPENT, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryJournal } from './memory-journal.ts'
+import { KeySpending, type Spending } from './memory-key-spending.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** How much a memory ledger remembers. */
@@ -23,37 +24,43 @@ export interface MemoryLedgerOptions {
   readonly claims?: MemoryClaims | undefined
   /** Give the task store's, so that hold and task are one step; a table of its own when absent. */
   readonly tasks?: MemoryTaskTable | undefined
+  /** Caps of keys by their ids; none when absent. */
+  readonly keyCap?: ((keyId: string) => SpendingCap | undefined) | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
   /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
   readonly maxOutcomes?: number | undefined
 }
 
-interface MutableAccount {
-  readonly id: string
-  balance: bigint
-  held: bigint
-  owed: bigint
-  tier: Account['tier']
-  spendingCap: Account['spendingCap']
-  readonly createdAtMs: number
+type Mutable<Type> = { -readonly [Member in keyof Type]: Type[Member] }
+
+interface MutableAccount extends Mutable<Account> {
+  /** Balance and held money after the latest credit. */
+  funded: bigint
+  readonly spending: Spending
   readonly journal: MemoryJournal
 }
 
 /** Of a reservation what its end needs: a task stays open for hours, and its reservation need not stay with it. */
 interface OpenHold {
   readonly amount: bigint
+  readonly isMetered: boolean
   readonly expiresAtMs: number
   readonly claim: Reservation['claim']
   readonly taskId: string | undefined
   readonly account: MutableAccount
-  readonly counters: readonly SpendingCounter[]
+  readonly keyId: string
+  readonly keySpending: Spending
+  /** The day that it counts in. */
+  readonly period: number
 }
 
 const HELD: ReserveResult = { status: 'held' }
 // The same outcome of reserving; which object it is tells how the hold has ended.
 const HELD_AND_SETTLED: ReserveResult = { status: 'held' }
 const HELD_AND_VOIDED: ReserveResult = { status: 'held' }
+const ACCOUNT_FROZEN: ReserveResult = { status: 'account_frozen' }
+const CREDIT_LIMIT: ReserveResult = { status: 'credit_limit' }
 const IN_ARREARS: ReserveResult = { status: 'in_arrears' }
 const INSUFFICIENT_BALANCE: ReserveResult = { status: 'insufficient_balance' }
 const UNKNOWN_ACCOUNT: ReserveResult = { status: 'unknown_account' }
@@ -70,6 +77,7 @@ const EXPIRED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
 export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const claims = options.claims ?? new MemoryClaims()
   const tasks = options.tasks ?? new MemoryTaskTable()
+  const keyCap = options.keyCap ?? (() => undefined)
   const maxJournalLines = options.maxJournalLines ?? 10_000
   const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
@@ -82,7 +90,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   let olderExpired = new Map<string, OpenHold>()
   /** Account by id of credit. */
   const credits = new Map<string, string>()
-  const spending = new MemorySpending()
+  const keySpending = new KeySpending()
   let lineCount = 0
 
   function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
@@ -93,21 +101,34 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   function decide(reservation: Reservation, nowMs: number): ReserveResult {
     const account = accounts.get(reservation.accountId)
     if (account === undefined) return UNKNOWN_ACCOUNT
+    if (account.frozen !== undefined) return ACCOUNT_FROZEN
     if (reservation.claim !== undefined) {
       const found = claims.peek(reservation.claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    const { amount, expiresAtMs, claim, spendingLimits = [] } = reservation
-    if (account.owed > 0n) return IN_ARREARS
-    if (account.balance < amount) return INSUFFICIENT_BALANCE
-    const counter = spending.exceeded(spendingLimits, amount, nowMs)
-    if (counter !== undefined) return { status: 'spending_limit', counter }
-    if (reservation.claim !== undefined) claims.claim(reservation.claim, nowMs)
-    account.balance -= amount
-    account.held += amount
-    const counters = spending.count(spendingLimits, amount, nowMs)
+    const { amount, keyId, expiresAtMs, claim, caps } = reservation
+    const isMetered = (account.billing ?? reservation.billing) === 'metered'
+    const refusal = isMetered ? creditRefusal(account, amount) : balanceRefusal(account, amount)
+    if (refusal !== undefined) return refusal
+    const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
+    const period = Math.max(account.spending.counts.period, spentByKey.counts.period)
+    account.spending.counts = spendingAt(account.spending.counts, period)
+    spentByKey.counts = spendingAt(spentByKey.counts, period)
+    const { counts } = account.spending
+    const exceeded = exceededCap(
+      [
+        { owner: 'account', id: account.id, counts, caps: [account.spendingCap, caps?.account] },
+        { owner: 'key', id: keyId, counts: spentByKey.counts, caps: [keyCap(keyId), caps?.key] },
+      ],
+      amount,
+    )
+    if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
+    if (claim !== undefined) claims.claim(claim, nowMs)
     const taskId = reservation.task?.id
-    openHolds.set(reservation.holdId, { amount, expiresAtMs, claim, taskId, account, counters })
+    const hold = { amount, isMetered, expiresAtMs, claim, taskId, account, keyId, keySpending: spentByKey }
+    const counted = { ...hold, period }
+    moveHeld(counted, amount)
+    openHolds.set(reservation.holdId, counted)
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
   }
@@ -121,12 +142,29 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     outcomes = new Map()
   }
 
-  /** Gives a hold back to the balance, with its place under the spending limits. */
-  function giveBack(holdId: string, { account, amount, counters }: OpenHold): void {
+  /** Holds an amount, or gives a negative one back, with its place under the caps. */
+  function moveHeld(hold: OpenHold, amount: bigint): void {
+    const { account } = hold
+    if (hold.isMetered) account.creditHeld += amount
+    else {
+      account.balance -= amount
+      account.held += amount
+    }
+    countSpending(hold, { charged: 0n, held: amount })
+  }
+
+  function countSpending(
+    { account, keySpending, period }: OpenHold,
+    change: { readonly charged: bigint; readonly held: bigint },
+  ): void {
+    for (const spending of [account.spending, keySpending])
+      spending.counts = spendingChanged(spending.counts, period, change)
+  }
+
+  /** Gives a hold back. */
+  function giveBack(holdId: string, hold: OpenHold): void {
     openHolds.delete(holdId)
-    account.held -= amount
-    account.balance += amount
-    for (const counter of counters) counter.spent -= amount
+    moveHeld(hold, -hold.amount)
   }
 
   function voidHold(holdId: string, nowMs: number): Resolution {
@@ -167,6 +205,14 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     return outcome === HELD_AND_VOIDED ? VOIDED_BEFORE : UNRESOLVED
   }
 
+  function factsOf({ account, isMetered, period, keyId, keySpending }: OpenHold, amount: bigint, paid: bigint) {
+    const { balance, held, funded, owed, creditLimit, spendingCap: cap } = account
+    const { counts } = account.spending
+    const key = { cap: keyCap(keyId), counts: keySpending.counts }
+    const money = balance + held
+    return { amount, paid, period, isMetered, account: { cap, counts }, key, money, funded, owed, creditLimit }
+  }
+
   /** Pays what an account owes from its balance, as far as that goes. */
   function repay(account: MutableAccount, nowMs: number): void {
     const paid = lesserOf(account.owed, account.balance)
@@ -178,21 +224,30 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   return {
-    createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
+    createAccount({ id, tier = 'paid', spendingCap, name, plan, billing, creditLimit }, nowMs) {
       const existing = accounts.get(id)
       if (existing !== undefined) return snapshot(existing)
+      if (creditLimit !== undefined) assertAmount(creditLimit)
+      const facts = { id, tier, spendingCap, name, plan, billing, creditLimit, frozen: undefined, createdAtMs: nowMs }
+      const money = { balance: 0n, held: 0n, owed: 0n, creditHeld: 0n, funded: 0n }
       const journal = new MemoryJournal(id, maxJournalLines)
-      const money = { balance: 0n, held: 0n, owed: 0n }
-      const account: MutableAccount = { id, ...money, tier, spendingCap, createdAtMs: nowMs, journal }
+      const account = { ...money, ...facts, spending: { counts: NOTHING_SPENT }, journal }
       accounts.set(id, account)
       return snapshot(account)
     },
 
-    updateAccount(accountId, { tier, spendingCap }) {
+    updateAccount(accountId, change) {
       const account = accounts.get(accountId)
       if (account === undefined) return undefined
+      const { tier, spendingCap, name, plan, billing, creditLimit, frozen } = change
+      if (creditLimit != null) assertAmount(creditLimit)
       if (tier !== undefined) account.tier = tier
       if (spendingCap !== undefined) account.spendingCap = spendingCap ?? undefined
+      if (name !== undefined) account.name = name ?? undefined
+      if (plan !== undefined) account.plan = plan ?? undefined
+      if (billing !== undefined) account.billing = billing ?? undefined
+      if (creditLimit !== undefined) account.creditLimit = creditLimit ?? undefined
+      if (frozen !== undefined) account.frozen = frozen ?? undefined
       return snapshot(account)
     },
 
@@ -216,6 +271,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       account.balance += amount
       write(account, { kind: 'credit', amount, owed: 0n, holdId: undefined, description, createdAtMs: nowMs })
       repay(account, nowMs)
+      account.funded = account.balance + account.held
       return true
     },
 
@@ -229,26 +285,28 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return outcome
     },
 
-    settle({ holdId, amount, description, answer }, nowMs) {
+    settle({ holdId, amount, description, answer, thresholds }, nowMs) {
       assertAmount(amount)
       const hold = takeForCharge(holdId)
       if (hold === undefined) return endedBefore(holdId)
-      const { account, counters, claim } = hold
-      const charged = lesserOf(amount, account.balance)
-      const shortfall = amount - charged
-      account.balance -= charged
-      account.owed += shortfall
-      for (const counter of counters) counter.spent += amount
+      const { account, claim, isMetered } = hold
+      const paid = lesserOf(amount, account.balance)
+      const owed = amount - paid
+      account.balance -= paid
+      account.owed += owed
+      countSpending(hold, { charged: amount, held: 0n })
+      const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
       remember(holdId, HELD_AND_SETTLED)
       const line = { holdId, description, createdAtMs: nowMs }
-      write(account, { kind: 'charge', amount: -charged, owed: 0n, ...line })
-      if (shortfall > 0n) write(account, { kind: 'owed', amount: 0n, owed: shortfall, ...line })
+      write(account, { kind: 'charge', amount: -paid, owed: 0n, ...line })
+      if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, ...line })
       repay(account, nowMs)
       if (claim !== undefined) {
         if (answer === undefined) claims.release(claim)
         else claims.complete(claim, answer)
       }
-      return { resolved: true, charged, shortfall }
+      const covered = isMetered ? { charged: amount, shortfall: 0n } : { charged: paid, shortfall: owed }
+      return { resolved: true, ...covered, ...(crossings === undefined ? {} : { crossings }) }
     },
 
     void: (holdId, nowMs) => voidHold(holdId, nowMs),
@@ -269,56 +327,18 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 }
 
-function snapshot({ id, balance, held, owed, tier, spendingCap, createdAtMs }: MutableAccount): Account {
-  return { id, balance, held, owed, tier, spendingCap, createdAtMs }
+/** Why a metered account is refused. */
+function creditRefusal(account: MutableAccount, amount: bigint): ReserveResult | undefined {
+  const { creditLimit, balance, owed, creditHeld } = account
+  return creditLimit !== undefined && owed + creditHeld + amount > creditLimit + balance ? CREDIT_LIMIT : undefined
 }
 
-/** What was charged and is held in one period. A hold keeps the counters it counts in, to correct them when it ends. */
-interface SpendingCounter {
-  spent: bigint
-  expiresAtMs: number
+/** Why a prepaid account is refused. */
+function balanceRefusal(account: MutableAccount, amount: bigint): ReserveResult | undefined {
+  if (account.owed > 0n) return IN_ARREARS
+  return account.balance < amount ? INSUFFICIENT_BALANCE : undefined
 }
 
-const SWEPT_PER_COUNT = 2
-
-/** Counters of spending limits in this process. */
-class MemorySpending {
-  readonly #counters = new Map<string, SpendingCounter>()
-  readonly #cursor = new MapCursor(this.#counters)
-
-  /** Name of the first counter that an amount would take beyond its limit. Nothing is counted. Zero always fits. */
-  exceeded(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): string | undefined {
-    if (amount === 0n) return undefined
-    return limits.find(({ counter, limit }) => this.#spent(counter, nowMs) + amount > limit)?.counter
-  }
-
-  /** Counts an amount in all of the counters, and gives them. */
-  count(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): readonly SpendingCounter[] {
-    const counters = limits.map(({ counter: name, expiresAtMs }) => {
-      const counter = this.#live(name, expiresAtMs, nowMs)
-      counter.spent += amount
-      counter.expiresAtMs = Math.max(counter.expiresAtMs, expiresAtMs)
-      return counter
-    })
-    for (let step = 0; step < SWEPT_PER_COUNT; step++) {
-      const next = this.#cursor.next()
-      if (next !== undefined && next[1].expiresAtMs <= nowMs) this.#counters.delete(next[0])
-    }
-    return counters
-  }
-
-  #spent(name: string, nowMs: number): bigint {
-    const counter = this.#counters.get(name)
-    return counter === undefined || counter.expiresAtMs <= nowMs ? 0n : counter.spent
-  }
-
-  #live(name: string, expiresAtMs: number, nowMs: number): SpendingCounter {
-    const existing = this.#counters.get(name)
-    if (existing !== undefined && existing.expiresAtMs > nowMs) return existing
-    // A new object: a hold of the expired counter must not correct this one.
-    const counter = { spent: 0n, expiresAtMs }
-    this.#counters.delete(name)
-    this.#counters.set(name, counter)
-    return counter
-  }
+function snapshot({ funded: _, spending: __, journal: ___, ...account }: MutableAccount): Account {
+  return account
 }

@@ -1,6 +1,7 @@
 import type { GatewayStore } from '../gateway-store.ts'
 import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
 import type { KeyRecord, KeyStore } from '../key-store.ts'
+import type { SpendingCap } from '../principal.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
@@ -20,7 +21,7 @@ export interface MemoryStoreOptions
     MemoryInteractionsOptions,
     MemoryTasksOptions,
     MemoryWebhooksOptions,
-    Omit<MemoryLedgerOptions, 'claims' | 'tasks'> {}
+    Omit<MemoryLedgerOptions, 'claims' | 'tasks' | 'keyCap'> {}
 
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
@@ -30,10 +31,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const claims = new MemoryClaims(options)
   const table = new MemoryTaskTable(options)
   const webhooks = memoryWebhooks(options)
-  const ledger = memoryLedger({ ...options, claims, tasks: table })
+  const keys = memoryKeys()
+  const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf })
   return {
     ledger,
-    keys: memoryKeys(),
+    keys,
     idempotency: {
       claim: (claim, nowMs) => claims.claim(claim, nowMs),
       complete: (claim, answer) => claims.complete(claim, answer),
@@ -48,28 +50,32 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
 }
 
 /** API keys in this process; answers at once. */
-function memoryKeys(): KeyStore {
+function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefined } {
   const byHash = new Map<string, KeyRecord>()
+  const hashById = new Map<string, string>()
 
   function change(keyId: string, changed: (record: KeyRecord) => KeyRecord): boolean {
-    for (const record of byHash.values()) {
-      if (record.id !== keyId) continue
-      byHash.set(record.hash, changed(record))
-      return true
-    }
-    return false
+    const record = byHash.get(hashById.get(keyId) ?? '')
+    if (record === undefined) return false
+    byHash.set(record.hash, changed(record))
+    return true
   }
 
   return {
     findByHash: (hash) => byHash.get(hash),
+    capOf: (keyId) => byHash.get(hashById.get(keyId) ?? '')?.spendingCap,
     insert(record) {
-      if (!byHash.has(record.hash)) byHash.set(record.hash, record)
+      if (byHash.has(record.hash)) return
+      byHash.set(record.hash, record)
+      hashById.set(record.id, record.hash)
     },
-    update: (keyId, { accountId, limits }) =>
+    update: (keyId, { accountId, limits, spendingCap, namesEndUsers }) =>
       change(keyId, (record) => ({
         ...record,
         accountId: accountId ?? record.accountId,
         limits: limits === undefined ? record.limits : (limits ?? undefined),
+        spendingCap: spendingCap === undefined ? record.spendingCap : (spendingCap ?? undefined),
+        namesEndUsers: namesEndUsers ?? record.namesEndUsers,
       })),
     list: (accountId) =>
       [...byHash.values()]

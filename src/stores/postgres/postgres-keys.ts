@@ -1,11 +1,11 @@
 import type { KeyStore } from '../key-store.ts'
 import { assertAmount } from '../ledger.ts'
-import { KEY_COLUMNS, keyOf, keyValues, limitsValue } from '../sql-rows.ts'
+import { capValues, KEY_COLUMNS, keyOf, keyValues, limitsValue } from '../sql-rows.ts'
 import { timeParameter } from './column-values.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 
 /** Columns of a key, 64-bit integers as text. */
-const SELECTED = `hash, id, account_id, label, scopes, limits, cap_amount::text, cap_period,
+const SELECTED = `hash, id, account_id, label, scopes, limits, cap_amount::text, cap_period, names_end_users,
   created_at_ms::text, expires_at_ms::text, revoked_at_ms::text, replaces`
 
 /** API keys in PostgreSQL. */
@@ -20,7 +20,7 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
       if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
       await run(
         `INSERT INTO ${schema}.keys (${KEY_COLUMNS})
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (hash) DO NOTHING`,
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (hash) DO NOTHING`,
         keyValues(record, timeParameter),
       )
     },
@@ -34,11 +34,22 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
       return rows.map(keyOf)
     },
 
-    async update(keyId, { accountId, limits }) {
+    async update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
+      if (spendingCap != null) assertAmount(spendingCap.amount)
       const rows = await run(
-        `UPDATE ${schema}.keys SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END
+        `UPDATE ${schema}.keys SET account_id = coalesce($2, account_id), limits = CASE WHEN $3 THEN $4 ELSE limits END,
+          cap_amount = CASE WHEN $5 THEN $6 ELSE cap_amount END, cap_period = CASE WHEN $5 THEN $7 ELSE cap_period END,
+          names_end_users = coalesce($8, names_end_users)
         WHERE id = $1 RETURNING id`,
-        [keyId, accountId ?? null, limits !== undefined, limitsValue(limits)],
+        [
+          keyId,
+          accountId ?? null,
+          limits !== undefined,
+          limitsValue(limits),
+          spendingCap !== undefined,
+          ...capValues(spendingCap),
+          namesEndUsers === undefined ? null : Number(namesEndUsers),
+        ],
       )
       return rows.length > 0
     },

@@ -9,7 +9,24 @@ import {
   type ReserveResult,
   type Resolution,
 } from '../ledger.ts'
-import { ACCOUNT_COLUMNS, accountOf, capValues, entryOf } from '../sql-rows.ts'
+import {
+  type ChargeFacts,
+  crossingsOf,
+  NOTHING_SPENT,
+  oldestKept,
+  type SpendingCounts,
+  spendingPeriod,
+} from '../spending.ts'
+import {
+  ACCOUNT_COLUMNS,
+  accountChanges,
+  accountOf,
+  accountValues,
+  capOf,
+  entryOf,
+  optionalAmountOf,
+  type SqlRow,
+} from '../sql-rows.ts'
 import { answerParameters, OUTCOME_COLUMNS, reserveResultOf, timeParameter } from './column-values.ts'
 import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
@@ -24,7 +41,8 @@ const MAX_PURGE_ROUNDS = 25
 /** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
 const OUT_OF_RANGE = '22003'
 /** Columns of an account, 64-bit integers as text: a host may have told its client library to read them as floats. */
-const SELECTED = 'id, balance::text, held::text, owed::text, tier, cap_amount::text, cap_period, created_at_ms::text'
+const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, tier, cap_amount::text, cap_period, name, plan,
+  billing, credit_limit::text, frozen_at_ms::text, frozen_reason, created_at_ms::text`
 
 /**
  * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip; the functions it
@@ -55,34 +73,36 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
   }
 
   async function purge(now: string): Promise<void> {
-    const values = [now, REFUSAL_RETENTION_MS, END_RETENTION_MS, PURGED_PER_ROUND]
+    const oldestPeriod = oldestKept(spendingPeriod(Number(now)))
+    const values = [now, REFUSAL_RETENTION_MS, END_RETENTION_MS, oldestPeriod, PURGED_PER_ROUND]
     for (let round = 0; round < MAX_PURGE_ROUNDS; round++) {
-      const [row] = await run(`SELECT ${schema}.forget($1, $2, $3, $4) AS count`, values)
+      const [row] = await run(`SELECT ${schema}.forget($1, $2, $3, $4, $5) AS count`, values)
       if (row!['count'] !== PURGED_PER_ROUND) return
     }
   }
 
   return {
-    async createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
-      if (spendingCap !== undefined) assertAmount(spendingCap.amount)
+    async createAccount(wanted, nowMs) {
+      if (wanted.spendingCap !== undefined) assertAmount(wanted.spendingCap.amount)
+      if (wanted.creditLimit !== undefined) assertAmount(wanted.creditLimit)
       const [row] = await run(
-        `INSERT INTO ${schema}.accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3, $4, $5)
+        `INSERT INTO ${schema}.accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         ON CONFLICT (id) DO NOTHING RETURNING ${SELECTED}`,
-        [id, tier, ...capValues(spendingCap), timeParameter(nowMs)],
+        accountValues(wanted, timeParameter(nowMs)),
       )
-      return row === undefined ? (await account(id))! : accountOf(row)
+      return row === undefined ? (await account(wanted.id))! : accountOf(row)
     },
 
-    async updateAccount(accountId, { tier, spendingCap }) {
-      if (spendingCap !== undefined && spendingCap !== null) assertAmount(spendingCap.amount)
-      const [row] = await run(
-        `UPDATE ${schema}.accounts SET
-          tier = coalesce($2, tier),
-          cap_amount = CASE WHEN $3 THEN $4 ELSE cap_amount END,
-          cap_period = CASE WHEN $3 THEN $5 ELSE cap_period END
-        WHERE id = $1 RETURNING ${SELECTED}`,
-        [accountId, tier ?? null, spendingCap !== undefined, ...capValues(spendingCap)],
-      )
+    async updateAccount(accountId, change) {
+      if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
+      if (change.creditLimit != null) assertAmount(change.creditLimit)
+      const changes = accountChanges(change, timeParameter)
+      if (changes.length === 0) return account(accountId)
+      const set = changes.map(([column], index) => `${column} = $${index + 2}`).join(', ')
+      const [row] = await run(`UPDATE ${schema}.accounts SET ${set} WHERE id = $1 RETURNING ${SELECTED}`, [
+        accountId,
+        ...changes.map(([, value]) => value),
+      ])
       return row === undefined ? undefined : accountOf(row)
     },
 
@@ -106,21 +126,31 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
     async reserve(reservation, nowMs) {
       // Here, before others share the round trip: a wrong amount is the problem of the one who sent it.
       assertAmount(reservation.amount)
-      for (const { limit } of reservation.spendingLimits ?? []) assertAmount(limit)
+      for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
       return reserve(reservation, nowMs)
     },
 
-    async settle({ holdId, amount, description, answer }, nowMs) {
+    async settle({ holdId, amount, description, answer, thresholds }, nowMs) {
       assertAmount(amount)
       const [row] = await run(
-        `SELECT s.charged::text, s.shortfall::text, s.ended_by FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7) AS s`,
-        [holdId, String(amount), description, timeParameter(nowMs), ...answerParameters(answer)],
+        `SELECT s.charged::text, s.shortfall::text, s.ended_by, s.facts::text FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8) AS s`,
+        [
+          holdId,
+          String(amount),
+          description,
+          timeParameter(nowMs),
+          ...answerParameters(answer),
+          thresholds !== undefined,
+        ],
       )
       if (row!['charged'] === null) return endedBefore(row!['ended_by'])
+      const crossings =
+        thresholds && crossingsOf(chargeFactsOf(JSON.parse(row!['facts'] as string) as ChargeRow, amount), thresholds)
       return {
         resolved: true,
         charged: BigInt(row!['charged'] as string),
         shortfall: BigInt(row!['shortfall'] as string),
+        ...(crossings === undefined ? {} : { crossings }),
       }
     },
 
@@ -154,7 +184,7 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
 
 /** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
 function requestOf(
-  { holdId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task }: Reservation,
+  { holdId, keyId, amount, expiresAtMs, claim, billing, caps, task }: Reservation,
   clock: 'database' | 'caller',
   nowMs: number,
 ): object {
@@ -164,11 +194,10 @@ function requestOf(
     amount: String(amount),
     expires: timeParameter(expiresAtMs),
     lives: clock === 'database' ? timeParameter(expiresAtMs - nowMs) : undefined,
-    limits: spendingLimits.map((limit) => ({
-      counter: limit.counter,
-      most: String(limit.limit),
-      expires: timeParameter(limit.expiresAtMs),
-    })),
+    billing,
+    caps: Object.entries(caps ?? {}).flatMap(([owner, cap]) =>
+      cap === undefined ? [] : [{ owner, amount: String(cap.amount), period: cap.period }],
+    ),
     // Members that are undefined are left out of JSON text.
     claim_account: claim?.accountId,
     claim_key: claim?.key,
@@ -176,6 +205,35 @@ function requestOf(
     claim_expires: claim && timeParameter(claim.expiresAtMs),
     task: task && taskRequestOf(task),
   }
+}
+
+/** What `settle` tells of account and key; amounts are text. */
+interface ChargeRow extends SqlRow {
+  /** Period, charged in the day and in the month. */
+  readonly account: readonly [string, string, string]
+  readonly key: readonly [string, string, string]
+}
+
+function chargeFactsOf(row: ChargeRow, amount: bigint): ChargeFacts {
+  const [period, day, month] = row.account
+  const [keyPeriod, keyDay, keyMonth] = row.key
+  const keyCap = { cap_amount: row['key_cap_amount'], cap_period: row['key_cap_period'] }
+  return {
+    amount,
+    paid: BigInt(row['paid'] as string),
+    period: row['period'] as number,
+    isMetered: row['metered'] === true,
+    account: { cap: capOf(row), counts: countsOf(period, day, month) },
+    key: { cap: capOf(keyCap), counts: countsOf(keyPeriod, keyDay, keyMonth) },
+    money: BigInt(row['money'] as string),
+    funded: BigInt(row['funded'] as string),
+    owed: BigInt(row['owed'] as string),
+    creditLimit: optionalAmountOf(row['credit_limit']),
+  }
+}
+
+function countsOf(period: string, day: string, month: string): SpendingCounts {
+  return { ...NOTHING_SPENT, period: Number(period), chargedDay: BigInt(day), chargedMonth: BigInt(month) }
 }
 
 function endedBefore(status: unknown): Resolution {

@@ -137,8 +137,8 @@ export const RELEASE = script(`return redis.call('ZREM', KEYS[1], ARGV[1])`)
 export const PROBE = script(`redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1`)
 
 /**
- * Name of the server's key for a bucket. In a cluster, buckets with the same text after their first colon
- * (`requests:key_1`, `tokens:key_1`) are on one node, so that one script can take from all of them.
+ * Name of the server's key for a bucket. In a cluster, buckets with the same text between their first colon and the next slash
+ * (`requests:acct_1/key:key_1`, `tokens:acct_1/account`) are on one node, so that one script can take from all of them.
  */
 export function bucketKey(prefix: string, bucket: string): string {
   return `${prefix}{${hashTag(bucket)}}:${bucket}`
@@ -146,5 +146,6 @@ export function bucketKey(prefix: string, bucket: string): string {
 
 /** What the server hashes to choose a node: never empty, and without the brace that would end it. */
 function hashTag(bucket: string): string {
-  return bucket.slice(bucket.indexOf(':') + 1).replaceAll('}', '') || '-'
+  const [tag = ''] = bucket.slice(bucket.indexOf(':') + 1).split('/', 1)
+  return tag.replaceAll('}', '') || '-'
 }

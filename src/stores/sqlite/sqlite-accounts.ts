@@ -2,7 +2,9 @@ import type { KeyStore } from '../key-store.ts'
 import { type Account, assertAmount, assertCreditOf, type Ledger, lesserOf, MAX_AMOUNT, REPAYMENT } from '../ledger.ts'
 import {
   ACCOUNT_COLUMNS,
+  accountChanges,
   accountOf,
+  accountValues,
   capValues,
   entryOf,
   KEY_COLUMNS,
@@ -22,14 +24,14 @@ export type SqliteAccounts = Synchronous<
 export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
   const select = prepareExact(
     database,
-    `SELECT balance, held, owed, ${ACCOUNT_COLUMNS} FROM signalbox_accounts WHERE id = ?`,
+    `SELECT balance, held, owed, credit_held, frozen_at_ms, frozen_reason, ${ACCOUNT_COLUMNS} FROM signalbox_accounts WHERE id = ?`,
   )
   const insert = database.prepare(
-    `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (${listOf('?', 9)}) ON CONFLICT (id) DO NOTHING`,
   )
-  const setTier = database.prepare('UPDATE signalbox_accounts SET tier = ? WHERE id = ?')
-  const setCap = database.prepare('UPDATE signalbox_accounts SET cap_amount = ?, cap_period = ? WHERE id = ?')
-  const addMoney = database.prepare('UPDATE signalbox_accounts SET balance = balance + ?, owed = owed - ? WHERE id = ?')
+  const addMoney = database.prepare(
+    'UPDATE signalbox_accounts SET balance = ?, owed = ?, funded = ? + held WHERE id = ?',
+  )
   const selectCredit = database.prepare('SELECT account_id FROM signalbox_entries WHERE credit_id = ?')
   const insertCredit = database.prepare(
     `INSERT INTO signalbox_entries (account_id, kind, amount, credit_id, description, created_at_ms)
@@ -53,13 +55,18 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
 
   return {
     account,
-    createAccount({ id, tier = 'paid', spendingCap }, nowMs) {
-      insert.run(id, tier, ...capValues(spendingCap), wholeMilliseconds(nowMs))
-      return account(id)!
+    createAccount(wanted, nowMs) {
+      insert.run(...accountValues(wanted, wholeMilliseconds(nowMs)))
+      return account(wanted.id)!
     },
-    updateAccount(accountId, { tier, spendingCap }) {
-      if (tier !== undefined) setTier.run(tier, accountId)
-      if (spendingCap !== undefined) setCap.run(...capValues(spendingCap), accountId)
+    updateAccount(accountId, change) {
+      const changes = accountChanges(change, wholeMilliseconds)
+      if (changes.length > 0) {
+        const set = changes.map(([column]) => `${column} = ?`).join(', ')
+        database
+          .prepare(`UPDATE signalbox_accounts SET ${set} WHERE id = ?`)
+          .run(...changes.map(([, value]) => value), accountId)
+      }
       return account(accountId)
     },
     credit({ creditId, accountId, amount, description }, nowMs) {
@@ -76,7 +83,8 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
       const paid = lesserOf(found.owed, amount)
       const createdAtMs = wholeMilliseconds(nowMs)
-      addMoney.run(amount - paid, paid, accountId)
+      const balance = found.balance + amount - paid
+      addMoney.run(balance, found.owed - paid, balance, accountId)
       insertCredit.run(accountId, amount, creditId, description, createdAtMs)
       if (paid > 0n) insertRepayment.run(accountId, -paid, -paid, REPAYMENT, createdAtMs)
       return true
@@ -97,10 +105,12 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, rowid',
   )
   const insert = database.prepare(
-    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 12)}) ON CONFLICT (hash) DO NOTHING`,
+    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 13)}) ON CONFLICT (hash) DO NOTHING`,
   )
   const update = database.prepare(
-    'UPDATE signalbox_keys SET account_id = ifnull(?, account_id), limits = iif(?, ?, limits) WHERE id = ?',
+    `UPDATE signalbox_keys SET account_id = ifnull(?, account_id), limits = iif(?, ?, limits),
+       cap_amount = iif(?, ?, cap_amount), cap_period = iif(?, ?, cap_period),
+       names_end_users = ifnull(?, names_end_users) WHERE id = ?`,
   )
   const revoke = database.prepare('UPDATE signalbox_keys SET revoked_at_ms = ifnull(revoked_at_ms, ?) WHERE id = ?')
   const expire = database.prepare(
@@ -117,8 +127,20 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
       const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
       return (rows as SqlRow[]).map(keyOf)
     },
-    update(keyId, { accountId, limits }) {
-      const { changes } = update.run(accountId ?? null, limits === undefined ? 0 : 1, limitsValue(limits), keyId)
+    update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {
+      const setsCap = spendingCap === undefined ? 0 : 1
+      const [capAmount, capPeriod] = capValues(spendingCap)
+      const { changes } = update.run(
+        accountId ?? null,
+        limits === undefined ? 0 : 1,
+        limitsValue(limits),
+        setsCap,
+        capAmount,
+        setsCap,
+        capPeriod,
+        namesEndUsers === undefined ? null : Number(namesEndUsers),
+        keyId,
+      )
       return Number(changes) > 0
     },
     revoke: (keyId, nowMs) => Number(revoke.run(wholeMilliseconds(nowMs), keyId).changes) > 0,

@@ -1,6 +1,6 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
-import type { SpendingLimit } from '../ledger.ts'
+import { oldestKept, spendingPeriod } from '../spending.ts'
 import {
   answerOf,
   answerValues,
@@ -61,54 +61,6 @@ export function sqliteClaims(database: SqliteDatabase) {
   }
 }
 
-/** Counters of spending caps, inside the caller's transaction. */
-export type SqliteSpending = ReturnType<typeof sqliteSpending>
-
-/** Prepares the statements of {@link SqliteSpending}. */
-export function sqliteSpending(database: SqliteDatabase) {
-  const selectSpent = prepareExact(
-    database,
-    'SELECT spent FROM signalbox_counters WHERE name = ? AND expires_at_ms > ?',
-  )
-  const purge = database.prepare('DELETE FROM signalbox_counters WHERE name = ? AND expires_at_ms <= ?')
-  const add = prepareExact(
-    database,
-    `INSERT INTO signalbox_counters (name, spent, expires_at_ms) VALUES (?, ?, ?)
-     ON CONFLICT (name) DO UPDATE SET spent = spent + excluded.spent,
-       expires_at_ms = max(expires_at_ms, excluded.expires_at_ms)
-     RETURNING id`,
-  )
-  const link = database.prepare('INSERT OR IGNORE INTO signalbox_hold_counters (hold_id, counter_id) VALUES (?, ?)')
-  const correct = database.prepare(
-    `UPDATE signalbox_counters SET spent = spent + ?
-     WHERE id IN (SELECT counter_id FROM signalbox_hold_counters WHERE hold_id = ?)`,
-  )
-
-  return {
-    /** Name of the first counter that an amount would take beyond its limit. Nothing is counted. Zero always fits. */
-    exceeded(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): string | undefined {
-      if (amount === 0n) return undefined
-      return limits.find(({ counter, limit }) => {
-        const row = selectSpent.get(counter, nowMs) as { readonly spent: bigint } | undefined
-        return (row?.spent ?? 0n) + amount > limit
-      })?.counter
-    },
-    /** Counts a hold in all of the counters. */
-    count(holdId: string, limits: readonly SpendingLimit[], amount: bigint, nowMs: number): void {
-      const counters = new Map(limits.map((limit) => [limit.counter, limit.expiresAtMs]))
-      for (const [counter, expiresAtMs] of counters) {
-        purge.run(counter, nowMs)
-        const row = add.get(counter, amount, wholeMilliseconds(expiresAtMs)) as { readonly id: bigint }
-        link.run(holdId, row.id)
-      }
-    },
-    /** Corrects the counters of a hold that ends by the difference between charge and hold. */
-    correct(holdId: string, difference: bigint): void {
-      if (difference !== 0n) correct.run(difference, holdId)
-    },
-  }
-}
-
 const PURGED_PER_SAVE = 2
 
 /** Owners of conversations, inside the caller's transaction. */
@@ -155,7 +107,7 @@ export function sqlitePurge(database: SqliteDatabase): (nowMs: number) => boolea
   const byKey = [
     ['signalbox_holds', 'id', 'ended_at_ms IS NOT NULL AND expires_at_ms <= ?'],
     ['signalbox_refusals', 'hold_id', 'expires_at_ms <= ?'],
-    ['signalbox_counters', 'rowid', 'expires_at_ms <= ?'],
+    ['signalbox_key_spending', 'key_id', 'period < ?'],
     ['signalbox_idempotency', 'rowid', 'expires_at_ms <= ?'],
   ].map(([table, key, condition]) =>
     database.prepare(
@@ -164,8 +116,8 @@ export function sqlitePurge(database: SqliteDatabase): (nowMs: number) => boolea
   )
   return (nowMs) => {
     const outcomesUntilMs = nowMs - OUTCOME_RETENTION_MS
-    const untilMs = [outcomesUntilMs, outcomesUntilMs, nowMs, nowMs]
-    const deleted = byKey.map((statement, index) => Number(statement.run(untilMs[index]!).changes))
+    const until = [outcomesUntilMs, outcomesUntilMs, oldestKept(spendingPeriod(nowMs)), nowMs]
+    const deleted = byKey.map((statement, index) => Number(statement.run(until[index]!).changes))
     return deleted.every((count) => count < ROWS_PER_STEP)
   }
 }

@@ -7,6 +7,7 @@ import {
   type Resolution,
   type Settlement,
 } from '../ledger.ts'
+import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
 import type { WriteBuffer } from './group-commit.ts'
 import {
@@ -18,37 +19,26 @@ import {
   type SqlValue,
   wholeMilliseconds,
 } from './sqlite-database.ts'
-import type { SqliteClaims, SqliteSpending } from './sqlite-expiring.ts'
-
-/** What the buffered operations do to one account. */
-interface AccountChange {
-  /** What the database has, once it was read; null: no such account. */
-  stored: StoredMoney | null | undefined
-  addedBalance: bigint
-  addedHeld: bigint
-  addedOwed: bigint
-}
-
-interface StoredMoney {
-  readonly balance: bigint
-  readonly owed: bigint
-}
+import type { SqliteClaims } from './sqlite-expiring.ts'
+import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
 
 type HoldEnd = NonNullable<Resolution['endedBy']>
 
 interface HoldRow {
   readonly account_id: string
+  readonly key_id: string
   readonly amount: bigint
-  readonly has_parts: bigint
+  readonly is_metered: bigint
+  readonly period: bigint
+  readonly has_claim: bigint
 }
 
 interface EndedRow extends HoldRow {
   readonly ended_by: HoldEnd | null
 }
 
-interface HoldPartsRow {
-  readonly is_counted: bigint
-  readonly claim_account_id: string | null
+interface HoldClaimRow {
+  readonly claim_account_id: string
   readonly claim_key: string
   readonly claim_fingerprint: string
 }
@@ -62,12 +52,13 @@ interface KnownRow {
 /** What a reservation writes besides the hold. */
 export interface SqliteHoldsParts {
   readonly claims: SqliteClaims
-  readonly spending: SqliteSpending
+  readonly money: SqliteMoney
   readonly insertTask: (task: TaskRecord) => void
   /** The time by which holds expire, when a caller's clock says `callerMs`. */
   readonly timeOf: (callerMs: number) => number
 }
 
+const HOLD_COLUMNS = 'account_id, key_id, amount, is_metered, period, claim_key IS NOT NULL AS has_claim'
 const HOLD_ENDS: readonly HoldEnd[] = ['settled', 'voided', 'expired']
 const HELD: ReserveResult = { status: 'held' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
@@ -84,15 +75,12 @@ export class SqliteHolds implements WriteBuffer {
   readonly #linkClaim: SqliteStatement
   readonly #insertRefusal: SqliteStatement
   readonly #selectOpen: SqliteStatement
-  readonly #selectParts: SqliteStatement
+  readonly #selectClaim: SqliteStatement
   readonly #selectEnded: SqliteStatement
   readonly #setEnd: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
   readonly #insertEntries: ReturnType<typeof prepareRows>
-  readonly #selectMoney: SqliteStatement
-  readonly #changeAccount: SqliteStatement
-  readonly #accounts = new Map<string, AccountChange>()
   readonly #ended: Readonly<Record<HoldEnd, Set<string>>> = {
     settled: new Set(),
     voided: new Set(),
@@ -113,8 +101,8 @@ export class SqliteHolds implements WriteBuffer {
     // rows, or from a SELECT, may have to be undone alone, so SQLite copies each page it touches, and random ids touch one
     // each. Measured, 64 reservations took 0.7 ms by one row a call and 1.04 ms by sixteen.
     this.#insertHold = database.prepare(
-      `INSERT OR IGNORE INTO signalbox_holds (id, account_id, key_id, amount, is_counted, created_at_ms, expires_at_ms)
-       VALUES (iif(EXISTS (SELECT 1 FROM signalbox_refusals WHERE hold_id = ?), NULL, ?), ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR IGNORE INTO signalbox_holds (id, account_id, key_id, amount, is_metered, period, created_at_ms, expires_at_ms)
+       VALUES (iif(EXISTS (SELECT 1 FROM signalbox_refusals WHERE hold_id = ?), NULL, ?), ?, ?, ?, ?, ?, ?, ?)`,
     )
     this.#linkClaim = database.prepare(
       'UPDATE signalbox_holds SET claim_account_id = ?, claim_key = ?, claim_fingerprint = ? WHERE id = ?',
@@ -122,20 +110,16 @@ export class SqliteHolds implements WriteBuffer {
     this.#insertRefusal = database.prepare(
       'INSERT INTO signalbox_refusals (hold_id, status, counter, expires_at_ms) VALUES (?, ?, ?, ?)',
     )
-    // Few columns, because every settlement reads them; the others are read when there is anything in them.
+    // Few columns, because every settlement reads them; those of a claim are read when there is one.
     this.#selectOpen = prepareExact(
       database,
-      `SELECT account_id, amount, is_counted OR claim_key IS NOT NULL AS has_parts FROM signalbox_holds
-       WHERE id = ? AND ended_at_ms IS NULL`,
+      `SELECT ${HOLD_COLUMNS} FROM signalbox_holds WHERE id = ? AND ended_at_ms IS NULL`,
     )
-    this.#selectParts = prepareExact(
+    this.#selectClaim = prepareExact(
       database,
-      'SELECT is_counted, claim_account_id, claim_key, claim_fingerprint FROM signalbox_holds WHERE id = ?',
+      'SELECT claim_account_id, claim_key, claim_fingerprint FROM signalbox_holds WHERE id = ?',
     )
-    this.#selectEnded = prepareExact(
-      database,
-      'SELECT account_id, amount, is_counted AS has_parts, ended_by FROM signalbox_holds WHERE id = ?',
-    )
+    this.#selectEnded = prepareExact(database, `SELECT ${HOLD_COLUMNS}, ended_by FROM signalbox_holds WHERE id = ?`)
     this.#setEnd = database.prepare('UPDATE signalbox_holds SET ended_by = ? WHERE id = ?')
     // The hold of an open task ends with its task, however long that takes.
     this.#selectExpired = database.prepare(
@@ -154,23 +138,23 @@ export class SqliteHolds implements WriteBuffer {
         `INSERT INTO signalbox_entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
          VALUES ${listOf('(?, ?, ?, ?, ?, ?, ?)', rowCount)}`,
     )
-    this.#selectMoney = prepareExact(database, 'SELECT balance, owed FROM signalbox_accounts WHERE id = ?')
-    this.#changeAccount = database.prepare(
-      'UPDATE signalbox_accounts SET balance = balance + ?, held = held + ?, owed = owed + ? WHERE id = ?',
-    )
   }
 
   reserve(reservation: Reservation, nowMs: number): ReserveResult {
-    const { holdId, accountId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task } = reservation
+    const { holdId, accountId, keyId, amount, expiresAtMs, claim, task } = reservation
     const result = this.#judge(reservation, nowMs)
     if (result.status !== 'held') return this.#knownResult(holdId) ?? this.#refuse(reservation, result)
+    const { money } = this.#parts
+    const isMetered = isMeteredFor(reservation, money.account(accountId)!) ? 1n : 0n
+    const period = this.#periodOf(reservation, nowMs)
     const { changes } = this.#insertHold.run(
       holdId,
       holdId,
       accountId,
       keyId,
       amount,
-      spendingLimits.length > 0 ? 1 : 0,
+      isMetered,
+      period,
       wholeMilliseconds(nowMs),
       wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs)),
     )
@@ -179,36 +163,47 @@ export class SqliteHolds implements WriteBuffer {
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
-    this.#changeMoney(accountId, { balance: -amount, held: amount })
+    for (const owner of [money.changing(accountId), money.changingKey(keyId)])
+      owner.counts = spendingAt(owner.counts, period)
+    const hold = { account_id: accountId, key_id: keyId, is_metered: isMetered, period: BigInt(period) }
+    this.#moveHeld(hold, amount)
     if (claim !== undefined) {
       this.#parts.claims.claim(claim, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
     }
-    if (spendingLimits.length > 0) this.#parts.spending.count(holdId, spendingLimits, amount, nowMs)
     if (task !== undefined) this.#parts.insertTask(task)
     return result
   }
 
-  settle({ holdId, amount, description, answer }: Settlement, nowMs: number): Resolution {
+  settle({ holdId, amount, description, answer, thresholds }: Settlement, nowMs: number): Resolution {
     const open = this.#findOpen(holdId)
-    const late = open === undefined ? this.#findExpired(holdId) : undefined
-    const hold = open ?? late
+    const hold = open ?? this.#findExpired(holdId)
     if (hold === undefined) return this.#endedBefore(holdId)
-    const accountId = hold.account_id
     const endedAtMs = wholeMilliseconds(nowMs)
-    const held = open === undefined ? 0n : hold.amount
-    const available = amount <= held ? amount : this.#moneyOf(accountId)!.balance + held
-    const charged = lesserOf(amount, available)
-    const shortfall = amount - charged
     if (open === undefined) this.#setEnd.run('settled', holdId)
-    else this.#end(holdId, 'settled', endedAtMs)
-    this.#changeMoney(accountId, { balance: held - charged, held: -held, owed: shortfall })
-    this.#endParts(holdId, hold, amount - held, open === undefined ? 'keep' : answer)
-    this.#entries.push([accountId, 'charge', -charged, 0n, holdId, description, endedAtMs])
+    else {
+      this.#end(holdId, 'settled', endedAtMs)
+      this.#moveHeld(hold, -hold.amount)
+      this.#endClaim(holdId, hold, answer)
+    }
+    const { account_id: accountId, key_id: keyId } = hold
+    const account = this.#parts.money.changing(accountId)
+    const paid = lesserOf(amount, account.balance)
+    const owed = amount - paid
+    account.balance -= paid
+    account.owed += owed
+    this.#countSpending(hold, { charged: amount, held: 0n })
+    const isMetered = hold.is_metered === 1n
+    const key = this.#parts.money.key(keyId)
+    const charge = { amount, paid, period: Number(hold.period), isMetered, account, key }
+    const money = account.balance + account.held
+    const crossings = thresholds && crossingsOf({ ...account, ...charge, money }, thresholds)
+    this.#entries.push([accountId, 'charge', -paid, 0n, holdId, description, endedAtMs])
     // The kinds are those of old, because the column takes no new ones; what they are, the change of what is owed tells.
-    if (shortfall > 0n) this.#entries.push([accountId, 'shortfall', 0n, shortfall, holdId, description, endedAtMs])
+    if (owed > 0n) this.#entries.push([accountId, 'shortfall', 0n, owed, holdId, description, endedAtMs])
     this.#repay(accountId, endedAtMs)
-    return { resolved: true, charged, shortfall }
+    const covered = isMetered ? { charged: amount, shortfall: 0n } : { charged: paid, shortfall: owed }
+    return { resolved: true, ...covered, ...(crossings === undefined ? {} : { crossings }) }
   }
 
   void(holdId: string, nowMs: number): Resolution {
@@ -226,31 +221,57 @@ export class SqliteHolds implements WriteBuffer {
   flush(): void {
     this.#flushEnds()
     if (this.#entries.length > 0) this.#insertEntries(this.#entries)
-    for (const [accountId, { addedBalance, addedHeld, addedOwed }] of this.#accounts) {
-      if (addedBalance !== 0n || addedHeld !== 0n || addedOwed !== 0n)
-        this.#changeAccount.run(addedBalance, addedHeld, addedOwed, accountId)
-    }
+    this.#parts.money.flush()
     this.discard()
   }
 
   discard(): void {
     for (const ids of Object.values(this.#ended)) ids.clear()
     this.#entries = []
-    this.#accounts.clear()
+    this.#parts.money.discard()
   }
 
   /** The result of a reservation whose id is new. */
-  #judge({ accountId, amount, claim, spendingLimits = [] }: Reservation, nowMs: number): ReserveResult {
-    const money = this.#moneyOf(accountId)
-    if (money === undefined) return { status: 'unknown_account' }
+  #judge(reservation: Reservation, nowMs: number): ReserveResult {
+    const { accountId, keyId, amount, claim, caps } = reservation
+    const { money, claims } = this.#parts
+    const account = money.account(accountId)
+    if (account === undefined) return { status: 'unknown_account' }
+    if (account.isFrozen) return { status: 'account_frozen' }
     if (claim !== undefined) {
-      const found = this.#parts.claims.peek(claim, nowMs)
+      const found = claims.peek(claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    if (money.owed > 0n) return { status: 'in_arrears' }
-    if (money.balance < amount) return { status: 'insufficient_balance' }
-    const counter = this.#parts.spending.exceeded(spendingLimits, amount, nowMs)
+    if (isMeteredFor(reservation, account)) {
+      const { creditLimit, balance, owed, creditHeld } = account
+      if (creditLimit !== undefined && owed + creditHeld + amount > creditLimit + balance)
+        return { status: 'credit_limit' }
+    } else {
+      if (account.owed > 0n) return { status: 'in_arrears' }
+      if (account.balance < amount) return { status: 'insufficient_balance' }
+    }
+    const key = money.key(keyId)
+    const period = this.#periodOf(reservation, nowMs)
+    const counter = exceededCap(
+      [
+        {
+          owner: 'account',
+          id: accountId,
+          counts: spendingAt(account.counts, period),
+          caps: [account.cap, caps?.account],
+        },
+        { owner: 'key', id: keyId, counts: spendingAt(key.counts, period), caps: [key.cap, caps?.key] },
+      ],
+      amount,
+    )
     return counter === undefined ? HELD : { status: 'spending_limit', counter }
+  }
+
+  /** The day that a reservation counts in: today, or a later one that is counted already. */
+  #periodOf({ accountId, keyId }: Reservation, nowMs: number): number {
+    const { money, timeOf } = this.#parts
+    const counted = Math.max(money.account(accountId)!.counts.period, money.key(keyId).counts.period)
+    return Math.max(counted, spendingPeriod(timeOf(nowMs)))
   }
 
   /** The first result of an id that was reserved before. */
@@ -295,8 +316,8 @@ export class SqliteHolds implements WriteBuffer {
     if (hold === undefined) return this.#endedBefore(holdId)
     const endedAtMs = wholeMilliseconds(nowMs)
     this.#end(holdId, end, endedAtMs)
-    this.#changeMoney(hold.account_id, { balance: hold.amount, held: -hold.amount })
-    this.#endParts(holdId, hold, -hold.amount)
+    this.#moveHeld(hold, -hold.amount)
+    this.#endClaim(holdId, hold)
     this.#repay(hold.account_id, endedAtMs)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
@@ -312,16 +333,12 @@ export class SqliteHolds implements WriteBuffer {
     this.#ended[end].add(holdId)
   }
 
-  /** Corrects the counters of a hold by what it was charged above it, and ends its claim; `keep`: it has none any more. */
-  #endParts(holdId: string, hold: HoldRow, difference: bigint, answer?: StoredAnswer | 'keep'): void {
-    if (hold.has_parts === 0n) return
-    const { claims, spending } = this.#parts
-    const parts = this.#selectParts.get(holdId) as HoldPartsRow
-    if (parts.is_counted !== 0n) spending.correct(holdId, difference)
-    if (parts.claim_account_id === null || answer === 'keep') return
-    const claim = { accountId: parts.claim_account_id, key: parts.claim_key, fingerprint: parts.claim_fingerprint }
-    if (answer === undefined) claims.release(claim)
-    else claims.complete(claim, answer)
+  #endClaim(holdId: string, { has_claim: hasClaim }: HoldRow, answer?: StoredAnswer): void {
+    if (hasClaim === 0n) return
+    const row = this.#selectClaim.get(holdId) as HoldClaimRow
+    const claim = { accountId: row.claim_account_id, key: row.claim_key, fingerprint: row.claim_fingerprint }
+    if (answer === undefined) this.#parts.claims.release(claim)
+    else this.#parts.claims.complete(claim, answer)
   }
 
   #flushEnds(): void {
@@ -336,35 +353,35 @@ export class SqliteHolds implements WriteBuffer {
 
   /** Pays what an account owes from its balance, as far as that goes. */
   #repay(accountId: string, nowMs: number): void {
-    const { balance, owed } = this.#moneyOf(accountId)!
-    const paid = lesserOf(owed, balance)
+    const account = this.#parts.money.changing(accountId)
+    const paid = lesserOf(account.owed, account.balance)
     if (paid === 0n) return
-    this.#changeMoney(accountId, { balance: -paid, owed: -paid })
+    account.balance -= paid
+    account.owed -= paid
     this.#entries.push([accountId, 'charge', -paid, -paid, null, REPAYMENT, nowMs])
   }
 
-  /** Balance and debt after what is buffered; undefined for an unknown account. */
-  #moneyOf(accountId: string): StoredMoney | undefined {
-    const change = this.#changeOf(accountId)
-    if (change.stored === undefined)
-      change.stored = (this.#selectMoney.get(accountId) as StoredMoney | undefined) ?? null
-    if (change.stored === null) return undefined
-    return { balance: change.stored.balance + change.addedBalance, owed: change.stored.owed + change.addedOwed }
-  }
-
-  #changeMoney(accountId: string, added: { balance: bigint; held?: bigint; owed?: bigint }): void {
-    const change = this.#changeOf(accountId)
-    change.addedBalance += added.balance
-    change.addedHeld += added.held ?? 0n
-    change.addedOwed += added.owed ?? 0n
-  }
-
-  #changeOf(accountId: string): AccountChange {
-    let change = this.#accounts.get(accountId)
-    if (change === undefined) {
-      change = { stored: undefined, addedBalance: 0n, addedHeld: 0n, addedOwed: 0n }
-      this.#accounts.set(accountId, change)
+  /** Holds an amount, or gives a negative one back, with its place under the caps. */
+  #moveHeld(hold: CountedHold, amount: bigint): void {
+    const account = this.#parts.money.changing(hold.account_id)
+    if (hold.is_metered === 1n) account.creditHeld += amount
+    else {
+      account.balance -= amount
+      account.held += amount
     }
-    return change
+    this.#countSpending(hold, { charged: 0n, held: amount })
   }
+
+  #countSpending(hold: CountedHold, change: { readonly charged: bigint; readonly held: bigint }): void {
+    const { money } = this.#parts
+    for (const owner of [money.changing(hold.account_id), money.changingKey(hold.key_id)])
+      owner.counts = spendingChanged(owner.counts, Number(hold.period), change)
+  }
+}
+
+/** Of a hold what its counting needs. */
+type CountedHold = Pick<HoldRow, 'account_id' | 'key_id' | 'is_metered' | 'period'>
+
+function isMeteredFor({ billing }: Reservation, account: Readonly<BufferedAccount>): boolean {
+  return (account.billing ?? billing) === 'metered'
 }

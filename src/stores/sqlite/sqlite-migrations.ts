@@ -89,6 +89,42 @@ ALTER TABLE signalbox_holds ADD COLUMN ended_by TEXT CHECK (ended_by IN ('settle
 `
 
 /**
+ * What accounts and keys have spent: charges and open holds of a day (20261122) and of its month, also of keys that the host
+ * authenticates itself. Metered and frozen accounts, plans, and keys that name end users. Holds from before count in no day.
+ */
+const SPENDING_MIGRATION = `
+ALTER TABLE signalbox_accounts ADD COLUMN name TEXT;
+ALTER TABLE signalbox_accounts ADD COLUMN plan TEXT;
+ALTER TABLE signalbox_accounts ADD COLUMN billing TEXT CHECK (billing IN ('prepaid', 'metered'));
+ALTER TABLE signalbox_accounts ADD COLUMN credit_limit INTEGER CHECK (credit_limit >= 0);
+ALTER TABLE signalbox_accounts ADD COLUMN credit_held INTEGER NOT NULL DEFAULT 0 CHECK (credit_held >= 0);
+ALTER TABLE signalbox_accounts ADD COLUMN funded INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN frozen_at_ms INTEGER;
+ALTER TABLE signalbox_accounts ADD COLUMN frozen_reason TEXT CHECK ((frozen_at_ms IS NULL) = (frozen_reason IS NULL));
+ALTER TABLE signalbox_accounts ADD COLUMN period INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN charged_day INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN charged_month INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN held_day INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN held_month INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE signalbox_key_spending (
+  key_id        TEXT PRIMARY KEY,
+  period        INTEGER NOT NULL,
+  charged_day   INTEGER NOT NULL,
+  charged_month INTEGER NOT NULL,
+  held_day      INTEGER NOT NULL,
+  held_month    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX signalbox_key_spending_by_period ON signalbox_key_spending (period);
+DROP TABLE signalbox_hold_counters;
+DROP TABLE signalbox_counters;
+ALTER TABLE signalbox_holds DROP COLUMN is_counted;
+ALTER TABLE signalbox_holds ADD COLUMN is_metered INTEGER NOT NULL DEFAULT 0 CHECK (is_metered IN (0, 1));
+ALTER TABLE signalbox_holds ADD COLUMN period INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_keys ADD COLUMN replaces TEXT;
+ALTER TABLE signalbox_keys ADD COLUMN names_end_users INTEGER NOT NULL DEFAULT 0 CHECK (names_end_users IN (0, 1));
+`
+
+/**
  * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
  * Every name begins with `signalbox_`, since the database may hold the host's own tables too. Times are Unix milliseconds,
  * amounts nano-dollars.
@@ -174,7 +210,6 @@ CREATE TABLE signalbox_keys (
   created_at_ms INTEGER NOT NULL,
   expires_at_ms INTEGER,
   revoked_at_ms INTEGER,
-  replaces      TEXT,
   CHECK ((cap_amount IS NULL) = (cap_period IS NULL))
 ) STRICT;
 CREATE INDEX signalbox_keys_by_account ON signalbox_keys (account_id, created_at_ms);
@@ -194,6 +229,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   TASK_MIGRATION,
   RETENTION_MIGRATION,
   ARREARS_MIGRATION,
+  SPENDING_MIGRATION,
 ]
 
 /**

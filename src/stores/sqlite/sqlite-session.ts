@@ -11,9 +11,9 @@ import {
   sqliteClaims,
   sqliteInteractions,
   sqlitePurge,
-  sqliteSpending,
 } from './sqlite-expiring.ts'
 import { SqliteHolds } from './sqlite-holds.ts'
+import { SqliteMoney } from './sqlite-money.ts'
 import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
 
@@ -56,7 +56,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   const webhooks = sqliteWebhooks(database)
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
-  const holds = new SqliteHolds(database, { claims, spending: sqliteSpending(database), insertTask, timeOf })
+  const holds = new SqliteHolds(database, { claims, money: new SqliteMoney(database), insertTask, timeOf })
   const purge = sqlitePurge(database)
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
@@ -92,7 +92,10 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
         return session().write(({ keys }) => keys.insert(record))
       },
       list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
-      update: async (keyId, change) => session().write(({ keys }) => keys.update(keyId, change)),
+      async update(keyId, change) {
+        if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
+        return session().write(({ keys }) => keys.update(keyId, change))
+      },
       revoke: async (keyId, nowMs) => session().write(({ keys }) => keys.revoke(keyId, nowMs)),
       expire: async (keyId, expiresAtMs) => session().write(({ keys }) => keys.expire(keyId, expiresAtMs)),
     },
@@ -115,10 +118,12 @@ function ledgerOn(session: () => SqliteSession): Ledger {
   return {
     async createAccount(account, nowMs) {
       if (account.spendingCap !== undefined) assertAmount(account.spendingCap.amount)
+      if (account.creditLimit !== undefined) assertAmount(account.creditLimit)
       return session().write(({ accounts }) => accounts.createAccount(account, nowMs))
     },
     async updateAccount(accountId, change) {
       if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
+      if (change.creditLimit != null) assertAmount(change.creditLimit)
       return session().write(({ accounts }) => accounts.updateAccount(accountId, change))
     },
     account: async (accountId) => session().read(({ accounts }) => accounts.account(accountId)),

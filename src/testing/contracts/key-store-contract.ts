@@ -11,6 +11,7 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
         scopes: { endpoints: ['chat'], models: ['gmn-2.5-pro'] },
         limits: { requestsPerMinute: 60, tokensPerMinute: 1000, concurrency: 5 },
         spendingCap: { amount: 9_007_199_254_740_993n, period: 'month' },
+        namesEndUsers: true,
         expiresAtMs: 1_900_000_000_000,
       })
       await keys.insert(record)
@@ -41,6 +42,18 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       expect(await keys.update('key_1', { limits: null })).toEqual(true)
       expect(await keys.findByHash(record.hash)).toEqual({ ...record, accountId: 'account_2', limits: undefined })
       expect(await keys.update('key_2', { accountId: 'account_2' })).toEqual(false)
+    })
+
+    check('changes the cap of a key, and whether it names end users', async (keys) => {
+      const record = keyRecord('1', { limits: { requestsPerMinute: 60 } })
+      const spendingCap = { amount: 500n, period: 'day' as const }
+      await keys.insert(record)
+      expect(await keys.update('key_1', { spendingCap, namesEndUsers: true })).toEqual(true)
+      expect(await keys.findByHash(record.hash)).toEqual({ ...record, spendingCap, namesEndUsers: true })
+      await keys.update('key_1', { accountId: 'account_2' })
+      expect((await keys.findByHash(record.hash))?.spendingCap).toEqual(spendingCap)
+      expect(await keys.update('key_1', { spendingCap: null })).toEqual(true)
+      expect((await keys.findByHash(record.hash))?.spendingCap).toEqual(undefined)
     })
 
     check('lists the keys of one account only', async (keys) => {

@@ -1,17 +1,35 @@
 import type { GatewayStore } from '../../stores/gateway-store.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
+import type { KeyRecord } from '../../stores/key-store.ts'
 import type { Reservation } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import type { NewDelivery } from '../../stores/webhook-store.ts'
 
 /** The parts of a driver that the ledger's suite needs. */
-export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency'>
+export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency' | 'keys'>
 
 /** The parts of a driver that the suite of the tasks needs. */
 export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webhooks'>
 
 export const EXAMPLE_NOW_MS = 1_750_000_000_000
 export const ACCOUNT_ID = 'account_1'
+
+/** A key of the example account. */
+export function exampleKey(overrides: Partial<KeyRecord> = {}): KeyRecord {
+  return {
+    id: 'key_1',
+    accountId: ACCOUNT_ID,
+    hash: '1'.repeat(64),
+    label: '',
+    scopes: {},
+    limits: undefined,
+    spendingCap: undefined,
+    createdAtMs: EXAMPLE_NOW_MS,
+    expiresAtMs: undefined,
+    revokedAtMs: undefined,
+    ...overrides,
+  }
+}
 
 /** Makes the example account and credits it. */
 export async function fundedLedger({ ledger }: LedgerStore, amount: bigint): Promise<void> {

@@ -31,11 +31,13 @@ export function fileKeys(path: string): KeyStore {
         .filter((record) => accountId === undefined || record.accountId === accountId)
         .sort((one, other) => one.createdAtMs - other.createdAtMs)
     },
-    update: (keyId, { accountId, limits }) =>
+    update: (keyId, { accountId, limits, spendingCap, namesEndUsers }) =>
       change((records) =>
         replace(records, keyId, (record) => ({
           accountId: accountId ?? record.accountId,
           limits: limits === undefined ? record.limits : (limits ?? undefined),
+          spendingCap: spendingCap === undefined ? record.spendingCap : (spendingCap ?? undefined),
+          namesEndUsers: namesEndUsers ?? record.namesEndUsers,
         })),
       ),
     revoke: (keyId, nowMs) =>

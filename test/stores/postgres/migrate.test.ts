@@ -38,7 +38,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await schemas.dispose(store)
   })
 
-  test.each([1, 2, 3])('a schema of version %i is brought up to date and keeps its money', async (version) => {
+  test.each([1, 2, 3, 4])('a schema of version %i is brought up to date and keeps its money', async (version) => {
     const schema = freshSchemaName()
     const client = await schemas.pool.connect()
     await client.query('BEGIN')

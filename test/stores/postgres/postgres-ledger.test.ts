@@ -125,14 +125,12 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     expect(right).toEqual({ status: 'fulfilled', value: { status: 'held' } })
   })
 
-  test('reservations, settlements and sweeps with counters in common all end, and count exactly', async () => {
+  test('reservations, settlements and sweeps with keys in common all end, and count exactly', async () => {
     await Promise.all(['account_1', 'account_2', 'account_3'].map((id) => fund(store, 100_000n, id)))
-    const counters = ['a', 'b', 'c'].map((counter) => ({ counter, limit: 10n ** 12n, expiresAtMs: NOW_MS + DAY_MS }))
     const life = async (index: number): Promise<void> => {
       const holdId = `hold_${index}`
       const accountId = `account_${(index % 3) + 1}`
-      const spendingLimits = index % 2 === 0 ? counters : [...counters].reverse()
-      await store.ledger.reserve(reservation({ holdId, accountId, spendingLimits }), NOW_MS)
+      await store.ledger.reserve(reservation({ holdId, accountId, keyId: `key_${index % 2}` }), NOW_MS)
       if (index % 5 === 0) await store.ledger.expire(NOW_MS + 90_000, 3)
       else await store.ledger.settle({ holdId, amount: 40n, description: 'chat' }, NOW_MS)
     }
@@ -140,11 +138,14 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     await Promise.all(Array.from({ length: 200 }, (_, index) => life(index)))
     await store.ledger.expire(NOW_MS + 90_000, 1_000)
 
-    const { rows } = await schemas.pool.query(`SELECT DISTINCT spent::text FROM ${schema}.counters`)
+    const spent = `sum((s.spending).charged_month)::text AS charged, sum((s.spending).held_month)::text AS held`
+    const byKeys = await schemas.pool.query(`SELECT ${spent} FROM ${schema}.key_spending s`)
+    const byAccounts = await schemas.pool.query(`SELECT ${spent} FROM ${schema}.accounts s`)
     const charged = await schemas.pool.query(
       `SELECT (-sum(amount))::text AS sum FROM ${schema}.entries WHERE amount < 0`,
     )
-    expect(rows).toEqual([{ spent: charged.rows[0].sum }])
+    expect(byKeys.rows).toEqual([{ charged: charged.rows[0].sum, held: '0' }])
+    expect(byAccounts.rows).toEqual(byKeys.rows)
   })
 
   test('money stays exact for a host that reads 64-bit integers as floats', async () => {
@@ -177,20 +178,21 @@ describe.skipIf(server.missing !== undefined)('ledger on PostgreSQL', () => {
     expect(outcome).toEqual({ status: 'held' })
   })
 
-  test('sweeping forgets refusals after an hour, holds that ended after a day, and expired keys and counters', async () => {
+  test('sweeping forgets refusals after an hour, holds that ended after a day, expired keys, and what keys spent in months that are over', async () => {
     const claim = { accountId: 'account_1', key: 'order-17', fingerprint: 'f', expiresAtMs: NOW_MS + DAY_MS }
-    const spendingLimits = [{ counter: 'key:key_1:2026-09', limit: 1_000n, expiresAtMs: NOW_MS + DAY_MS }]
     await fund(store, 1_000n)
-    await store.ledger.reserve(reservation({ claim, spendingLimits }), NOW_MS)
+    await store.ledger.reserve(reservation({ claim }), NOW_MS)
     await store.ledger.settle({ holdId: 'hold_1', amount: 10n, description: 'chat' }, NOW_MS)
     await store.ledger.reserve(reservation({ holdId: 'hold_2', amount: 5_000n }), NOW_MS)
-    await store.ledger.reserve(reservation({ holdId: 'hold_3', expiresAtMs: NOW_MS + 9 * DAY_MS }), NOW_MS)
+    await store.ledger.reserve(reservation({ holdId: 'hold_3', expiresAtMs: NOW_MS + 90 * DAY_MS }), NOW_MS)
     await store.idempotency.claim(claim, NOW_MS)
 
     await store.ledger.expire(NOW_MS + HOUR_MS + 61_000, 10)
-    expect([await count('holds'), await count('claims'), await count('counters')]).toEqual([2, 1, 1])
+    expect([await count('holds'), await count('claims'), await count('key_spending')]).toEqual([2, 1, 1])
     await store.ledger.expire(NOW_MS + DAY_MS + 61_000, 10)
-    expect([await count('holds'), await count('claims'), await count('counters')]).toEqual([1, 0, 0])
+    expect([await count('holds'), await count('claims'), await count('key_spending')]).toEqual([1, 0, 1])
+    await store.ledger.expire(NOW_MS + 62 * DAY_MS, 10)
+    expect(await count('key_spending')).toBe(0)
     expect((await store.ledger.account('account_1'))?.held).toBe(100n)
   })
 })

@@ -24,10 +24,10 @@ test('money is held and charged at times with a fraction, as some clocks give th
   await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
   await store.ledger.credit({ creditId: 'c', accountId: 'account_1', amount: 1_000n, description: 'gift' }, NOW_MS)
   const claim = { ...exampleClaim(), expiresAtMs: NOW_MS + 1_000 }
-  const spendingLimits = [{ counter: 'account:account_1:2026', limit: 900n, expiresAtMs: NOW_MS + 1_000 }]
+  const caps = { account: { amount: 900n, period: 'month' as const } }
   const times = { expiresAtMs: NOW_MS + 60_000, amount: 100n }
   const plain = exampleReservation({ ...times, holdId: 'plain' })
-  const counted = exampleReservation({ ...times, holdId: 'counted', claim, spendingLimits })
+  const counted = exampleReservation({ ...times, holdId: 'counted', claim, caps })
   const refused = exampleReservation({ ...times, holdId: 'refused', amount: 5_000n })
 
   const held = await Promise.all([plain, counted, refused].map((hold) => store.ledger.reserve(hold, NOW_MS)))

@@ -66,8 +66,8 @@ function reserveStep(given: ReserveArguments): Step {
 }
 
 function limitedStep(given: ReserveArguments): Step {
-  const spendingLimits = [{ counter: 'c', limit: 300n, expiresAtMs: NOW_MS + 600_000 }]
-  return (ledger) => ledger.reserve({ ...reservation(given), spendingLimits }, given[3])
+  const caps = { key: { amount: 300n, period: 'day' as const } }
+  return (ledger) => ledger.reserve({ ...reservation(given), keyId: `key_of_${given[1]}`, caps }, given[3])
 }
 
 function claimedStep(given: ReserveArguments): Step {
@@ -139,7 +139,7 @@ for (const engine of testEngines) {
       isLong ? 900_000 : 60_000,
     )
 
-    it('writes 64 reservations by little more than a call each, and their settlements by a few calls, a read each and one of the account', async () => {
+    it('writes 64 reservations by little more than a call each, and their settlements by a few calls, a read each and one of account and key', async () => {
       await withStore(async ({ ledger }, database) => {
         const holds = Array.from({ length: 64 }, (_, index) => `hold_${index}`)
         database.calls.clear()
@@ -148,8 +148,8 @@ for (const engine of testEngines) {
         database.calls.clear()
         await Promise.all(holds.map((holdId) => ledger.settle({ holdId, amount: 4n, description: 'chat' }, NOW_MS)))
 
-        expect(reserving).toEqual({ BEGIN: 1, SELECT: 1, INSERT: 64, UPDATE: 1, COMMIT: 1 })
-        expect(Object.fromEntries(database.calls)).toEqual({ BEGIN: 1, SELECT: 65, UPDATE: 5, INSERT: 4, COMMIT: 1 })
+        expect(reserving).toEqual({ BEGIN: 1, SELECT: 2, INSERT: 65, UPDATE: 1, COMMIT: 1 })
+        expect(Object.fromEntries(database.calls)).toEqual({ BEGIN: 1, SELECT: 66, UPDATE: 5, INSERT: 5, COMMIT: 1 })
         expect(await ledger.account('account_1')).toMatchObject({ balance: 1_000n - 64n * 4n, held: 0n })
       })
     })

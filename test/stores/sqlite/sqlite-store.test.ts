@@ -109,19 +109,19 @@ describe('sqlite store', () => {
   it('keeps everything over a restart', async () => {
     const path = newPath()
     const first = await started(sqliteStore({ path, clock: 'caller' }))
-    await first.ledger.createAccount({ id: 'account_1', spendingCap: { amount: 5n, period: 'day' } }, NOW_MS)
+    await first.ledger.createAccount({ id: 'account_1', spendingCap: { amount: 5_000n, period: 'day' } }, NOW_MS)
     await first.ledger.credit(CREDIT, NOW_MS)
     await first.ledger.reserve(HOLD, NOW_MS)
     await first.close()
     const second = await started(sqliteStore({ path, clock: 'caller' }))
 
-    expect(await second.ledger.account('account_1')).toEqual({
+    expect(await second.ledger.account('account_1')).toMatchObject({
       id: 'account_1',
       balance: 600n,
       held: 400n,
       owed: 0n,
       tier: 'paid',
-      spendingCap: { amount: 5n, period: 'day' },
+      spendingCap: { amount: 5_000n, period: 'day' },
       createdAtMs: NOW_MS,
     })
     expect(await second.ledger.credit(CREDIT, NOW_MS)).toBe(false)
@@ -188,26 +188,26 @@ describe('sqlite store', () => {
     database.close()
   })
 
-  it('forgets ended holds, refusals, counters and keys once their time is over', async () => {
+  it('forgets ended holds, refusals, Idempotency-Keys and what keys have spent once their time is over', async () => {
     const database = defaultEngine.open(newPath())
     const store = await started(sqliteStore({ database, clock: 'caller' }))
     const claim = { accountId: 'account_1', key: 'k', fingerprint: 'f', expiresAtMs: NOW_MS + 1_000 }
-    const spendingLimits = [{ counter: 'c', limit: 500n, expiresAtMs: NOW_MS + 1_000 }]
+    const caps = { key: { amount: 500n, period: 'day' as const } }
     await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
     await store.ledger.credit(CREDIT, NOW_MS)
-    await store.ledger.reserve({ ...HOLD, claim, spendingLimits }, NOW_MS)
-    await store.ledger.reserve({ ...HOLD, holdId: 'hold_2', spendingLimits }, NOW_MS)
+    await store.ledger.reserve({ ...HOLD, claim, caps }, NOW_MS)
+    await store.ledger.reserve({ ...HOLD, holdId: 'hold_2', caps }, NOW_MS)
     const answer = { status: 200, headers: [], body: new Uint8Array(1) }
     await store.ledger.settle({ holdId: 'hold_1', amount: 1n, description: 'chat', answer }, NOW_MS)
-    const twoDaysLaterMs = NOW_MS + 2 * 86_400_000
+    const twoMonthsLaterMs = NOW_MS + 62 * 86_400_000
     const count = (table: string) =>
       Number((database.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n)
-    const tables = ['holds', 'refusals', 'counters', 'hold_counters', 'idempotency'].map((name) => `signalbox_${name}`)
+    const tables = ['holds', 'refusals', 'key_spending', 'idempotency'].map((name) => `signalbox_${name}`)
     const before = tables.map(count)
-    await store.ledger.expire(twoDaysLaterMs, 10)
+    await store.ledger.expire(twoMonthsLaterMs, 10)
 
-    expect(before).toEqual([1, 1, 1, 1, 1])
-    expect(tables.map(count)).toEqual([0, 0, 0, 0, 0])
+    expect(before).toEqual([1, 1, 1, 1])
+    expect(tables.map(count)).toEqual([0, 0, 0, 0])
     expect(count('signalbox_entries')).toBe(2)
     await store.close()
     database.close()

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { type Ledger, lesserOf, type SpendingLimit } from '../../../src/stores/ledger.ts'
+import { type Ledger, lesserOf } from '../../../src/stores/ledger.ts'
 
 const ACCOUNT_ID = 'account_1'
 const START_MS = 1_000
-const SPENDING_LIMIT: SpendingLimit = { counter: 'key:key_1:1970-01', limit: 4n * 10n ** 12n, expiresAtMs: 10 ** 12 }
+/** Of the keys that a limited reservation uses: `key_2`. */
+const CAP = { amount: 4n * 10n ** 12n, period: 'month' } as const
 
 /** One step of a random history. */
 export type LedgerOperation =
@@ -97,7 +98,7 @@ class LedgerModel {
   #outcome({ amount, isLimited }: ModelHold): string {
     if (this.owed > 0n) return 'in_arrears'
     if (amount > this.balance) return 'insufficient_balance'
-    const isOver = isLimited && amount > 0n && this.counted + amount > SPENDING_LIMIT.limit
+    const isOver = isLimited && amount > 0n && this.counted + amount > CAP.amount
     return isOver ? 'spending_limit' : 'held'
   }
 
@@ -152,9 +153,9 @@ async function apply(operation: LedgerOperation, ledger: Ledger, model: LedgerMo
     case 'reserve': {
       const { id, amount, ttlMs, isLimited } = operation
       const expiresAtMs = nowMs + ttlMs
-      const reservation = { holdId: `${id}`, accountId: ACCOUNT_ID, keyId: 'key_1', amount, expiresAtMs }
-      const spendingLimits = isLimited ? [SPENDING_LIMIT] : undefined
-      const outcome = await ledger.reserve({ ...reservation, spendingLimits }, nowMs)
+      const keyId = isLimited ? 'key_2' : 'key_1'
+      const reservation = { holdId: `${id}`, accountId: ACCOUNT_ID, keyId, amount, expiresAtMs }
+      const outcome = await ledger.reserve({ ...reservation, caps: isLimited ? { key: CAP } : undefined }, nowMs)
       expect(outcome.status).toBe(model.reserve(id, { amount, expiresAtMs, isLimited }))
       return
     }

@@ -1,81 +1,98 @@
 import { REPAYMENT } from '../../ledger.ts'
 
-/**
- * Reserving. Locks are taken in one order everywhere, so that no two transactions wait for each other: holds, then
- * accounts by id, then counters by name, then claims.
- */
-export const RESERVE_FUNCTIONS: readonly string[] = [
+/** What accounts and keys have spent. */
+const SPENDING_FUNCTIONS: readonly string[] = [
   // The clock that all processes share. Not that of the transaction, which may have waited for a lock.
   `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
   $$`,
 
-  // Locks the counters named in a batch, made or set to zero where needed, and gives them by name.
-  `CREATE FUNCTION lock_counters(p_requests jsonb, p_now bigint) RETURNS SETOF counters
+  // The UTC day of a time: 20261122.
+  `CREATE FUNCTION period_of(p_ms bigint) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT to_char(to_timestamp(p_ms / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')::integer
+  $$`,
+
+  // As of a day: zero for what is over. An earlier day changes nothing, because clocks of processes may differ.
+  `CREATE FUNCTION spending_at(s spending, p_period integer) RETURNS spending
+  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+    SELECT CASE
+      WHEN p_period <= (s).period THEN s
+      WHEN p_period / 100 = (s).period / 100 THEN ROW(p_period, 0, (s).charged_month, 0, (s).held_month)::spending
+      ELSE ROW(p_period, 0, 0, 0, 0)::spending
+    END
+  $$`,
+
+  // After a change by a hold of a day; what belongs to a day or month that is over is counted no more.
+  `CREATE FUNCTION spending_changed(s spending, p_period integer, p_charged bigint, p_held bigint) RETURNS spending
+  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+    SELECT CASE
+      WHEN p_period / 100 <> (s).period / 100 THEN s
+      ELSE ROW((s).period,
+        (s).charged_day + CASE WHEN p_period = (s).period THEN p_charged ELSE 0 END, (s).charged_month + p_charged,
+        (s).held_day + CASE WHEN p_period = (s).period THEN p_held ELSE 0 END, (s).held_month + p_held)::spending
+    END
+  $$`,
+
+  // Would an amount pass a cap?
+  `CREATE FUNCTION passes_cap(s spending, p_amount bigint, p_cap bigint, p_cap_period text) RETURNS boolean
+  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+    SELECT p_amount > 0 AND p_amount > p_cap - CASE p_cap_period
+      WHEN 'day' THEN (s).charged_day + (s).held_day ELSE (s).charged_month + (s).held_month END
+  $$`,
+
+  // Locks what keys have spent, made where needed, in the order of their ids.
+  `CREATE FUNCTION lock_keys(p_keys text[]) RETURNS SETOF key_spending
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
-    v_names text[];
-    v_expiries bigint[];
     v_count integer;
   BEGIN
-    SELECT array_agg(w.counter ORDER BY w.counter), array_agg(w.expires ORDER BY w.counter)
-    INTO v_names, v_expiries
-    FROM (
-      SELECT l.counter, max(l.expires) AS expires
-      FROM jsonb_array_elements(p_requests) r, jsonb_to_recordset(r -> 'limits') AS l(counter text, expires bigint)
-      GROUP BY l.counter
-    ) w;
-    IF v_names IS NULL THEN
-      RETURN;
-    END IF;
     LOOP
-      INSERT INTO counters (name, spent, expires_at_ms)
-      SELECT w.name, 0, w.expires FROM unnest(v_names, v_expiries) AS w(name, expires) ORDER BY w.name
-      ON CONFLICT (name) DO NOTHING;
-      PERFORM 1 FROM counters WHERE name = ANY (v_names) ORDER BY name FOR UPDATE;
+      PERFORM 1 FROM key_spending s WHERE s.key_id = ANY (p_keys) ORDER BY s.key_id FOR UPDATE;
       GET DIAGNOSTICS v_count = ROW_COUNT;
-      -- Fewer when one was forgotten in between.
-      EXIT WHEN v_count = cardinality(v_names);
+      EXIT WHEN v_count = cardinality(p_keys);
+      INSERT INTO key_spending (key_id) SELECT k FROM unnest(p_keys) k ORDER BY k ON CONFLICT (key_id) DO NOTHING;
     END LOOP;
-    -- A new id, so that holds of the expired period do not correct the new one.
-    UPDATE counters c SET spent = 0, id = nextval(pg_get_serial_sequence('counters', 'id')), expires_at_ms = w.expires
-    FROM unnest(v_names, v_expiries) AS w(name, expires)
-    WHERE c.name = w.name AND c.expires_at_ms <= p_now;
-    UPDATE counters c SET expires_at_ms = w.expires
-    FROM unnest(v_names, v_expiries) AS w(name, expires)
-    WHERE c.name = w.name AND c.expires_at_ms < w.expires;
-    RETURN QUERY SELECT * FROM counters WHERE name = ANY (v_names) ORDER BY name;
+    RETURN QUERY SELECT * FROM key_spending s WHERE s.key_id = ANY (p_keys) ORDER BY s.key_id;
   END $$`,
+]
+
+/**
+ * Reserving. Locks are taken in one order everywhere, so that no two transactions wait for each other: holds, then
+ * accounts by id, then the spending of keys by id, then claims.
+ */
+export const RESERVE_FUNCTIONS: readonly string[] = [
+  ...SPENDING_FUNCTIONS,
 
   // Judges reservations of one account in their order, each as if it came alone. One outcome for each. A request that says how
-  // long its hold lives has it expire by this clock.
+  // long its hold lives has it expire, and counts it, by the clock of the server.
   `CREATE FUNCTION reserve(p_account_id text, p_requests jsonb, p_now bigint) RETURNS SETOF outcome
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
-    v_balance bigint;
-    v_owed bigint;
+    v_account accounts;
     v_time bigint := now_ms();
+    v_period integer;
     v_total bigint := 0;
-    v_names text[];
-    v_ids bigint[];
-    v_spent bigint[];
-    v_places integer[];
+    v_keys text[];
+    v_counts spending[];
+    v_key_count spending;
+    v_place integer;
     v_request record;
+    v_is_metered boolean;
     v_outcome outcome;
     v_claim outcome;
-    v_place integer;
   BEGIN
-    SELECT a.balance, a.owed INTO v_balance, v_owed FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
-    IF FOUND AND jsonb_path_exists(p_requests, '$[*].limits[*]') THEN
-      SELECT array_agg(c.name), array_agg(c.id), array_agg(c.spent) INTO v_names, v_ids, v_spent
-      FROM lock_counters(p_requests, p_now) c;
+    SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
+    IF FOUND THEN
+      v_keys := ARRAY(SELECT DISTINCT r ->> 'key' AS key FROM jsonb_array_elements(p_requests) r ORDER BY key);
+      SELECT array_agg(k.spending ORDER BY k.key_id), array_agg(k.key_id ORDER BY k.key_id)
+      INTO v_counts, v_keys FROM lock_keys(v_keys) k;
     END IF;
 
     FOR v_request IN
-      SELECT * FROM ROWS FROM (jsonb_to_recordset(p_requests) AS (
-        hold text, key text, amount bigint, expires bigint, lives bigint, limits jsonb,
+      SELECT r.*, k.cap_amount, k.cap_period FROM ROWS FROM (jsonb_to_recordset(p_requests) AS (
+        hold text, key text, amount bigint, expires bigint, lives bigint, billing text, caps jsonb,
         claim_account text, claim_key text, claim_fingerprint text, claim_expires bigint
-      )) WITH ORDINALITY AS r ORDER BY r.ordinality
+      )) WITH ORDINALITY AS r LEFT JOIN keys k ON k.id = r.key ORDER BY r.ordinality
     LOOP
       v_outcome := NULL;
       SELECT CASE h.status WHEN 'refused' THEN h.refusal ELSE 'held' END, h.refused_by
@@ -85,20 +102,40 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
         CONTINUE;
       END IF;
 
-      v_places := '{}';
-      IF v_balance IS NULL THEN
+      v_is_metered := coalesce(v_account.billing, v_request.billing, 'prepaid') = 'metered';
+      v_period := 0;
+      IF v_account.id IS NULL THEN
         v_outcome.status := 'unknown_account';
+      ELSIF v_account.frozen_at_ms IS NOT NULL THEN
+        v_outcome.status := 'account_frozen';
       ELSE
-        v_outcome.status := CASE WHEN v_owed > 0 THEN 'in_arrears'
-          WHEN v_balance < v_request.amount THEN 'insufficient_balance' ELSE 'held' END;
-        IF v_names IS NOT NULL AND v_outcome.status = 'held' THEN
-          SELECT coalesce(array_agg(DISTINCT array_position(v_names, l.counter)), '{}') INTO v_places
-          FROM jsonb_to_recordset(v_request.limits) AS l(counter text);
-          SELECT 'spending_limit', l.counter INTO v_outcome.status, v_outcome.counter
-          FROM ROWS FROM (jsonb_to_recordset(v_request.limits) AS (counter text, most bigint))
-            WITH ORDINALITY AS l
-          WHERE v_request.amount > 0 AND v_request.amount > l.most - v_spent[array_position(v_names, l.counter)]
-          ORDER BY l.ordinality LIMIT 1;
+        v_outcome.status := CASE
+          WHEN v_is_metered THEN CASE
+            WHEN v_request.amount > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
+              THEN 'credit_limit' ELSE 'held' END
+          WHEN v_account.owed > 0 THEN 'in_arrears'
+          WHEN v_account.balance < v_request.amount THEN 'insufficient_balance'
+          ELSE 'held' END;
+        IF v_outcome.status = 'held' THEN
+          v_place := array_position(v_keys, v_request.key);
+          v_key_count := v_counts[v_place];
+          v_period := greatest(period_of(CASE WHEN v_request.lives IS NULL THEN p_now ELSE v_time END),
+            (v_account.spending).period, v_key_count.period);
+          v_account.spending := spending_at(v_account.spending, v_period);
+          v_key_count := spending_at(v_key_count, v_period);
+          SELECT 'spending_limit', format('%s:%s:%s', c.owner, c.id, to_char(to_date(v_period::text, 'YYYYMMDD'),
+            CASE c.period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END))
+          INTO v_outcome.status, v_outcome.counter
+          FROM (
+            SELECT 1 AS place, 'account' AS owner, p_account_id AS id, v_account.cap_amount AS amount, v_account.cap_period AS period
+            UNION ALL SELECT 3, 'key', v_request.key, v_request.cap_amount, v_request.cap_period
+            UNION ALL SELECT CASE g.owner WHEN 'account' THEN 2 ELSE 4 END, g.owner,
+              CASE g.owner WHEN 'account' THEN p_account_id ELSE v_request.key END, g.amount, g.period
+            FROM jsonb_to_recordset(coalesce(v_request.caps, '[]')) AS g(owner text, amount bigint, period text)
+          ) c
+          WHERE passes_cap(CASE c.owner WHEN 'account' THEN v_account.spending ELSE v_key_count END,
+            v_request.amount, c.amount, c.period)
+          ORDER BY c.place LIMIT 1;
           IF NOT FOUND THEN
             v_outcome := ('held', NULL, NULL, NULL, NULL);
           END IF;
@@ -118,11 +155,15 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
       END IF;
 
       IF v_outcome.status = 'held' THEN
-        v_balance := v_balance - v_request.amount;
+        IF v_is_metered THEN
+          v_account.credit_held := v_account.credit_held + v_request.amount;
+        ELSE
+          v_account.balance := v_account.balance - v_request.amount;
+          v_account.held := v_account.held + v_request.amount;
+        END IF;
         v_total := v_total + v_request.amount;
-        FOREACH v_place IN ARRAY v_places LOOP
-          v_spent[v_place] := v_spent[v_place] + v_request.amount;
-        END LOOP;
+        v_account.spending := spending_changed(v_account.spending, v_period, 0, v_request.amount);
+        v_counts[v_place] := spending_changed(v_key_count, v_period, 0, v_request.amount);
       END IF;
       -- A replay is found again through its key.
       IF v_outcome.status <> 'replay' THEN
@@ -130,9 +171,8 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
           v_request.hold, p_account_id, v_request.key, v_request.amount,
           CASE v_outcome.status WHEN 'held' THEN 'held' ELSE 'refused' END,
           nullif(v_outcome.status, 'held'), v_outcome.counter,
-          ARRAY(SELECT v_ids[p] FROM unnest(v_places) p),
           v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
-          coalesce(v_time + v_request.lives, v_request.expires)
+          coalesce(v_time + v_request.lives, v_request.expires), v_is_metered, v_period
         ) ON CONFLICT (id) DO NOTHING;
         IF NOT FOUND THEN
           RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
@@ -142,11 +182,12 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
     END LOOP;
 
     IF v_total > 0 THEN
-      UPDATE accounts a SET balance = v_balance, held = a.held + v_total WHERE a.id = p_account_id;
-      IF v_names IS NOT NULL THEN
-        UPDATE counters c SET spent = n.spent FROM unnest(v_ids, v_spent) AS n(id, spent)
-        WHERE c.id = n.id AND c.spent <> n.spent;
-      END IF;
+      UPDATE accounts a SET balance = v_account.balance, held = v_account.held, credit_held = v_account.credit_held,
+        spending = v_account.spending WHERE a.id = p_account_id;
+      UPDATE key_spending s SET spending = m.spending, period = n.period
+      FROM unnest(v_keys, v_counts) AS n(key_id, period, charged_day, charged_month, held_day, held_month),
+        LATERAL (SELECT ROW(n.period, n.charged_day, n.charged_month, n.held_day, n.held_month)::spending) AS m(spending)
+      WHERE s.key_id = n.key_id;
     END IF;
   END $$`,
 ]
@@ -167,17 +208,20 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     SELECT r.id, 'repayment', -r.paid, -r.paid, '${REPAYMENT}', p_now FROM repaid r
   $$`,
 
-  // What the balance lacks is owed, and a hold that has expired is charged too, against the balance, once.
-  // `ended_by`: how a hold that is not charged had ended.
+  // What the balance lacks is owed, and a hold that has expired is charged too, against the balance, once. `ended_by`: how a
+  // hold that is not charged had ended. `facts`: account and key as the charge has left them.
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
-    p_status integer, p_headers text, p_body bytea, OUT charged bigint, OUT shortfall bigint, OUT ended_by text
+    p_status integer, p_headers text, p_body bytea, p_wants_facts boolean DEFAULT false,
+    OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
+    v_account accounts;
     v_held bigint;
-    v_available bigint;
+    v_paid bigint;
     v_owed bigint;
+    v_key_count spending;
   BEGIN
     UPDATE holds SET status = 'settled' WHERE id = p_hold AND status = 'held' RETURNING * INTO v_hold;
     v_held := v_hold.amount;
@@ -191,21 +235,38 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       v_held := 0;
       v_hold.claim_key := NULL;
     END IF;
-    SELECT a.balance + v_held, a.owed INTO STRICT v_available, v_owed FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
-    charged := least(p_amount, v_available);
+    SELECT * INTO STRICT v_account FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
+    PERFORM lock_keys(ARRAY[v_hold.key_id]);
+    v_paid := least(p_amount, v_account.balance + CASE WHEN v_hold.is_metered THEN 0 ELSE v_held END);
+    v_owed := p_amount - v_paid;
+    UPDATE accounts a SET
+      balance = a.balance + CASE WHEN v_hold.is_metered THEN 0 ELSE v_held END - v_paid,
+      held = a.held - CASE WHEN v_hold.is_metered THEN 0 ELSE v_held END,
+      credit_held = a.credit_held - CASE WHEN v_hold.is_metered THEN v_held ELSE 0 END,
+      owed = a.owed + v_owed,
+      spending = spending_changed(a.spending, v_hold.period, p_amount, -v_held)
+    WHERE a.id = v_hold.account_id RETURNING * INTO v_account;
+    UPDATE key_spending s SET spending = spending_changed(s.spending, v_hold.period, p_amount, -v_held)
+    WHERE s.key_id = v_hold.key_id RETURNING (s.spending).* INTO v_key_count;
+    charged := CASE WHEN v_hold.is_metered THEN p_amount ELSE v_paid END;
     shortfall := p_amount - charged;
-    UPDATE accounts a SET balance = v_available - charged, held = a.held - v_held, owed = a.owed + shortfall
-    WHERE a.id = v_hold.account_id;
-    IF p_amount <> v_held AND v_hold.counter_ids <> '{}' THEN
-      PERFORM 1 FROM counters c WHERE c.id = ANY (v_hold.counter_ids) ORDER BY c.name FOR UPDATE;
-      UPDATE counters c SET spent = c.spent - v_held + p_amount WHERE c.id = ANY (v_hold.counter_ids);
+    IF p_wants_facts THEN
+      SELECT jsonb_build_object('paid', v_paid::text, 'period', v_hold.period, 'metered', v_hold.is_metered,
+        'cap_amount', v_account.cap_amount::text, 'cap_period', v_account.cap_period,
+        'key_cap_amount', k.cap_amount::text, 'key_cap_period', k.cap_period,
+        'account', to_jsonb(ARRAY[(v_account.spending).period, (v_account.spending).charged_day,
+          (v_account.spending).charged_month]::text[]),
+        'key', to_jsonb(ARRAY[v_key_count.period, v_key_count.charged_day, v_key_count.charged_month]::text[]),
+        'money', (v_account.balance + v_account.held)::text, 'funded', v_account.funded::text,
+        'owed', v_account.owed::text, 'credit_limit', v_account.credit_limit::text)
+      INTO facts FROM (SELECT 1) one LEFT JOIN keys k ON k.id = v_hold.key_id;
     END IF;
     INSERT INTO entries (account_id, kind, amount, hold_id, description, created_at_ms)
-    VALUES (v_hold.account_id, 'charge', -charged, p_hold, p_description, p_now);
-    IF shortfall > 0 THEN
+    VALUES (v_hold.account_id, 'charge', -v_paid, p_hold, p_description, p_now);
+    IF v_owed > 0 THEN
       INSERT INTO entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
-      VALUES (v_hold.account_id, 'owed', 0, shortfall, p_hold, p_description, p_now);
-    ELSIF v_owed > 0 THEN
+      VALUES (v_hold.account_id, 'owed', 0, v_owed, p_hold, p_description, p_now);
+    ELSIF v_account.owed > 0 THEN
       PERFORM repay(ARRAY[v_hold.account_id], p_now);
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
@@ -223,6 +284,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_holds holds[];
+    v_hold holds;
   BEGIN
     WITH ended AS (UPDATE holds SET status = p_status WHERE id = ANY (p_ids) AND status = 'held' RETURNING *)
     SELECT array_agg(ROW(ended.*)::holds) INTO v_holds FROM ended;
@@ -230,17 +292,18 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       RETURN 0;
     END IF;
     PERFORM 1 FROM accounts a WHERE a.id IN (SELECT h.account_id FROM unnest(v_holds) h) ORDER BY a.id FOR UPDATE;
-    PERFORM 1 FROM counters c WHERE c.id IN (SELECT i FROM unnest(v_holds) h, unnest(h.counter_ids) i)
-      ORDER BY c.name FOR UPDATE;
-    UPDATE accounts a SET balance = a.balance + f.amount, held = a.held - f.amount
-    FROM (SELECT h.account_id, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h GROUP BY h.account_id) f
-    WHERE a.id = f.account_id;
+    PERFORM lock_keys(ARRAY(SELECT DISTINCT h.key_id FROM unnest(v_holds) h));
+    FOREACH v_hold IN ARRAY v_holds LOOP
+      UPDATE accounts a SET
+        balance = a.balance + CASE WHEN v_hold.is_metered THEN 0 ELSE v_hold.amount END,
+        held = a.held - CASE WHEN v_hold.is_metered THEN 0 ELSE v_hold.amount END,
+        credit_held = a.credit_held - CASE WHEN v_hold.is_metered THEN v_hold.amount ELSE 0 END,
+        spending = spending_changed(a.spending, v_hold.period, 0, -v_hold.amount)
+      WHERE a.id = v_hold.account_id;
+      UPDATE key_spending s SET spending = spending_changed(s.spending, v_hold.period, 0, -v_hold.amount)
+      WHERE s.key_id = v_hold.key_id;
+    END LOOP;
     PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), now_ms());
-    UPDATE counters c SET spent = c.spent - f.amount
-    FROM (
-      SELECT i AS id, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h, unnest(h.counter_ids) i GROUP BY i
-    ) f
-    WHERE c.id = f.id;
     PERFORM release_claim(h.claim_account_id, h.claim_key, h.claim_fingerprint)
     FROM unnest(v_holds) h WHERE h.claim_key IS NOT NULL;
     RETURN cardinality(v_holds);
@@ -262,6 +325,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     -- Adding the held money makes the sum overflow here, not when a hold comes back.
     UPDATE accounts a SET balance = a.balance + a.held + p_amount - a.held WHERE a.id = p_account_id;
     PERFORM repay(ARRAY[p_account_id], p_now);
+    UPDATE accounts a SET funded = a.balance + a.held WHERE a.id = p_account_id;
     RETURN true;
   END $$`,
 
@@ -270,9 +334,12 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     SELECT e.account_id FROM entries e WHERE e.credit_id = p_credit
   $$`,
 
-  // Drops what nobody will ask for any more: outcomes some time after the deadline of the hold, expired keys and counters.
+  // Drops what nobody will ask for any more: outcomes some time after the deadline of the hold, expired
+  // Idempotency-Keys, and what keys spent in months that are over.
   // Gives the largest number of rows dropped from one table: p_limit when there may be more.
-  `CREATE FUNCTION forget(p_now bigint, p_refusals_kept bigint, p_ends_kept bigint, p_limit integer) RETURNS integer
+  `CREATE FUNCTION forget(
+    p_now bigint, p_refusals_kept bigint, p_ends_kept bigint, p_oldest_period integer, p_limit integer
+  ) RETURNS integer
   LANGUAGE sql SET search_path FROM CURRENT AS $$
     WITH refusals AS (
       DELETE FROM holds WHERE id IN (
@@ -290,15 +357,15 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
         SELECT account_id, key FROM claims WHERE expires_at_ms <= p_now
         ORDER BY expires_at_ms LIMIT p_limit FOR UPDATE SKIP LOCKED
       ) RETURNING 1
-    ), expired_counters AS (
-      DELETE FROM counters WHERE id IN (
-        SELECT id FROM counters WHERE expires_at_ms <= p_now
-        ORDER BY expires_at_ms LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), unused_keys AS (
+      DELETE FROM key_spending WHERE key_id IN (
+        SELECT key_id FROM key_spending WHERE period < p_oldest_period
+        ORDER BY period LIMIT p_limit FOR UPDATE SKIP LOCKED
       ) RETURNING 1
     )
     SELECT greatest(
       (SELECT count(*) FROM refusals), (SELECT count(*) FROM ends),
-      (SELECT count(*) FROM expired_claims), (SELECT count(*) FROM expired_counters)
+      (SELECT count(*) FROM expired_claims), (SELECT count(*) FROM unused_keys)
     )::integer
   $$`,
 ]

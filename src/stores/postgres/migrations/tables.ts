@@ -102,7 +102,6 @@ export const TABLES: readonly string[] = [
     created_at_ms bigint NOT NULL,
     expires_at_ms bigint,
     revoked_at_ms bigint,
-    replaces text,
     CHECK ((cap_amount IS NULL) = (cap_period IS NULL))
   )`,
   `CREATE INDEX keys_by_account ON keys (account_id, created_at_ms)`,
@@ -199,4 +198,37 @@ export const ARREARS: readonly string[] = [
     WHEN 'shortfall' THEN amount = 0 AND owed = 0 AND missing > 0 AND credit_id IS NULL AND hold_id IS NOT NULL
     ELSE false
   END) NOT VALID`,
+]
+
+/** Spending of accounts and keys, metered and frozen accounts, and plans. Holds from before count in no day. */
+export const SPENDING: readonly string[] = [
+  // What an account or a key has spent: charges and open holds of a day (20261122) and of its month.
+  `CREATE TYPE spending AS (
+    period integer, charged_day bigint, charged_month bigint, held_day bigint, held_month bigint
+  )`,
+  `ALTER TABLE accounts
+    ADD COLUMN credit_held bigint NOT NULL DEFAULT 0 CHECK (credit_held >= 0),
+    ADD COLUMN funded bigint NOT NULL DEFAULT 0,
+    ADD COLUMN spending spending NOT NULL DEFAULT ROW(0, 0, 0, 0, 0),
+    ADD COLUMN name text,
+    ADD COLUMN plan text,
+    ADD COLUMN billing text CHECK (billing IN ('prepaid', 'metered')),
+    ADD COLUMN credit_limit bigint CHECK (credit_limit >= 0),
+    ADD COLUMN frozen_at_ms bigint,
+    ADD COLUMN frozen_reason text,
+    ADD CHECK ((frozen_at_ms IS NULL) = (frozen_reason IS NULL))`,
+  // Of keys that the host authenticates itself too.
+  `CREATE TABLE key_spending (
+    key_id text PRIMARY KEY,
+    period integer NOT NULL DEFAULT 0,
+    spending spending NOT NULL DEFAULT ROW(0, 0, 0, 0, 0)
+  ) WITH (fillfactor = 50)`,
+  `CREATE INDEX key_spending_by_period ON key_spending (period)`,
+  `ALTER TABLE holds
+    DROP COLUMN counter_ids,
+    ADD COLUMN is_metered boolean NOT NULL DEFAULT false,
+    ADD COLUMN period integer NOT NULL DEFAULT 0`,
+  // With the function that locked it.
+  `DROP TABLE counters CASCADE`,
+  `ALTER TABLE keys ADD COLUMN names_end_users smallint NOT NULL DEFAULT 0, ADD COLUMN replaces text`,
 ]

@@ -59,7 +59,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
         -- The end of the hold frees a key without an answer, so the answer comes first; the locks keep their order.
         SELECT * INTO v_hold FROM holds h WHERE h.id = v_hold_id FOR UPDATE;
         PERFORM 1 FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
-        PERFORM 1 FROM counters c WHERE c.id = ANY (v_hold.counter_ids) ORDER BY c.name FOR UPDATE;
+        PERFORM lock_keys(ARRAY[v_hold.key_id]);
         PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body);
       END IF;
       PERFORM end_holds(ARRAY[v_hold_id], 'voided');

@@ -1,0 +1,35 @@
+import { GatewayError } from '../core/errors.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { Principal } from '../stores/principal.ts'
+import { type LimitSet, withDefaults } from './limit-set.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/**
+ * The limits of a caller: what its key sets itself, then its account's plan, then the gateway's.
+ * @throws GatewayError `plan_not_configured`, and `store_unavailable` when the plan cannot be looked up.
+ */
+export function limitsOf(
+  context: Pick<PipelineContext, 'limits' | 'plans' | 'accountPlans'>,
+  principal: Principal,
+): MaybePromise<LimitSet> {
+  const { limits, plans, accountPlans } = context
+  if (principal.plan === undefined && plans.size > 0) {
+    const plan = accountPlans.planOf(principal.accountId)
+    return isPending(plan)
+      ? plan.then((found) => withOwn(principal, planLimits(plans, found) ?? limits))
+      : withOwn(principal, planLimits(plans, plan) ?? limits)
+  }
+  return withOwn(principal, planLimits(plans, principal.plan ?? undefined) ?? limits)
+}
+
+function planLimits(plans: ReadonlyMap<string, LimitSet>, name: string | undefined): LimitSet | undefined {
+  if (name === undefined) return undefined
+  const plan = plans.get(name)
+  if (plan !== undefined) return plan
+  const cause = new Error(`createGateway({ plans }) has no plan ${JSON.stringify(name)}`)
+  throw new GatewayError('plan_not_configured', { cause })
+}
+
+function withOwn({ limits: own }: Principal, set: LimitSet): LimitSet {
+  return own === undefined ? set : { ...set, perKey: withDefaults(own, set.perKey) }
+}
