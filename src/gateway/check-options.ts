@@ -11,6 +11,7 @@ const KNOWN: readonly string[] = [
   'endpoints',
   'models',
   'prices',
+  'showPrices',
   'billing',
   'chargePartialBatches',
   'store',

@@ -1,6 +1,7 @@
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
+import { type ModelVendor, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
@@ -22,6 +23,7 @@ import { memoryStore } from '../stores/memory/memory-store.ts'
 import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
@@ -44,16 +46,16 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   })
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
   const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
-  const catalog = createCatalog([
-    ...BUILT_IN_MODELS,
-    ...options.vendors.flatMap((vendor) => vendor.models),
-    ...(options.models ?? []),
-  ])
   const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
+  const catalog = createCatalog(
+    [...BUILT_IN_MODELS, ...options.vendors.flatMap((vendor) => vendor.models), ...(options.models ?? [])],
+    new VendorModels(options.vendors.map((vendor) => modelVendor(vendor, endpoints))),
+  )
   checkKinds(catalog, endpoints)
+  const routed = catalogForRoutes(catalog, vendors, fallback)
   return {
     endpoints,
-    catalog: catalogForRoutes(catalog, vendors, fallback),
+    catalog: routed,
     vendors,
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
     publicTransport,
@@ -61,7 +63,8 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     store,
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     chargePartialBatches: options.chargePartialBatches ?? false,
-    prices: options.prices === undefined ? undefined : pricesOf(options.prices),
+    prices: options.prices === undefined ? undefined : pricesOf(options.prices, routed),
+    showPrices: options.showPrices ?? false,
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits: options.limits ?? {},
@@ -94,10 +97,21 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   }
 }
 
+/** What a vendor serves without rows. */
+function modelVendor(vendor: Vendor, endpoints: EndpointTable): ModelVendor {
+  const kinds = new Map<string, string | undefined>()
+  for (const { kind, servesUnlisted } of endpoints.all) {
+    const served = servesUnlisted?.(vendor) ?? false
+    if (served !== false) kinds.set(kind, served === true ? undefined : served)
+  }
+  const { id, catalogId, apiKeys, passUnknownModels = false } = vendor
+  return { id, catalogId, isConfigured: apiKeys.length > 0, kinds, passUnknownModels }
+}
+
 /** @throws TypeError for a model that no endpoint could serve. */
 function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
   const served = new Set<string>(endpoints.all.map(({ kind }) => kind))
-  for (const { id, kinds } of catalog.list()) {
+  for (const { id, kinds } of catalog.rows) {
     const unknown = kinds.find((kind) => !served.has(kind))
     if (unknown === undefined) continue
     const known = [...served].join(', ')
@@ -107,6 +121,7 @@ function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
   }
 }
 
-function pricesOf(prices: NonNullable<GatewayOptions['prices']>): Prices {
+function pricesOf(prices: NonNullable<GatewayOptions['prices']>, catalog: Catalog): Prices {
+  if ('forCatalog' in prices) return prices.forCatalog(catalog)
   return 'quote' in prices ? prices : definePrices(prices)
 }

@@ -67,6 +67,8 @@ export interface PipelineContext {
   readonly chargePartialBatches: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
+  /** Does the list of models say prices? */
+  readonly showPrices: boolean
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
   /** For everything that a key does not limit itself. */
