@@ -89,11 +89,11 @@ export function isPattern(id: string): boolean {
   return id.includes('*')
 }
 
-/** What the star of a pattern stands for in a name; undefined when the name does not match. */
+/** What the star of a pattern stands for in a name, which may be nothing; undefined when the name does not match. */
 export function starOf(pattern: string, name: string): string | undefined {
   const at = pattern.indexOf('*')
   const [before, after] = [pattern.slice(0, at), pattern.slice(at + 1)]
-  const isMatch = name.length > before.length + after.length && name.startsWith(before) && name.endsWith(after)
+  const isMatch = name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after)
   return isMatch ? name.slice(before.length, name.length - after.length) : undefined
 }
 
@@ -106,7 +106,7 @@ const LONGEST_MATCH = 200
 
 function matched(pattern: CatalogModel, name: string): CatalogModel | undefined {
   const star = name.length <= LONGEST_MATCH ? starOf(pattern.id, name) : undefined
-  if (star === undefined) return undefined
+  if (star === undefined || star === '') return undefined
   const { routes } = pattern
   const filled = (upstream: string): string => upstream.replace('*', () => star)
   return {

@@ -1,7 +1,7 @@
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
-import { type ModelVendor, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
@@ -23,10 +23,10 @@ import { memoryStore } from '../stores/memory/memory-store.ts'
 import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
-import type { Vendor } from '../vendors/vendor.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
+import { modelVendor } from './model-vendor.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_BALANCE_SHARE = 0.5
@@ -49,7 +49,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
   const catalog = createCatalog(
     [...BUILT_IN_MODELS, ...options.vendors.flatMap((vendor) => vendor.models), ...(options.models ?? [])],
-    new VendorModels(options.vendors.map((vendor) => modelVendor(vendor, endpoints))),
+    new VendorModels(options.vendors.map((vendor) => modelVendor(vendor, endpoints.all))),
   )
   checkKinds(catalog, endpoints)
   const routed = catalogForRoutes(catalog, vendors, fallback)
@@ -95,17 +95,6 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     warnings: new ConfigurationWarnings(logger, options.onEvent),
     onEvent: options.onEvent,
   }
-}
-
-/** What a vendor serves without rows. */
-function modelVendor(vendor: Vendor, endpoints: EndpointTable): ModelVendor {
-  const kinds = new Map<string, string | undefined>()
-  for (const { kind, servesUnlisted } of endpoints.all) {
-    const served = servesUnlisted?.(vendor) ?? false
-    if (served !== false) kinds.set(kind, served === true ? undefined : served)
-  }
-  const { id, catalogId, apiKeys, passUnknownModels = false } = vendor
-  return { id, catalogId, isConfigured: apiKeys.length > 0, kinds, passUnknownModels }
 }
 
 /** @throws TypeError for a model that no endpoint could serve. */

@@ -37,32 +37,39 @@ const TOKEN_METERS: Readonly<Record<keyof ListPrice, Meter>> = {
  * @throws TypeError for a markup that is no decimal string above zero, and for faulty prices.
  */
 export function listPrices({ markup = '1', prices }: ListPriceOptions = {}): CatalogPrices {
-  const factor = markupOf(markup)
+  const factor = checkMarkup(markup)
   const own = prices === undefined ? [] : checkPriceFile(prices).prices
   const ownModels = new Set(own.map(({ model }) => model))
   return {
     forCatalog(catalog) {
       const rows = catalog.list().flatMap((model) => {
         const facts = catalog.source.facts?.(model.vendor, model.upstream)
-        return facts === undefined || ownModels.has(model.id) ? [] : rowsOf(model, facts, factor)
+        return facts === undefined || ownModels.has(model.id) ? [] : listPriceRows(model, facts, factor)
       })
       return definePrices({ currency: 'USD', prices: [...own, ...rows] })
     },
   }
 }
 
-function markupOf(markup: string): string {
+/**
+ * Checks a markup, and gives it back.
+ * @throws TypeError when it is no decimal string above zero.
+ */
+export function checkMarkup(markup: string): string {
   try {
     if (parseDecimal(markup).numerator > 0n) return markup
   } catch {
     // Told below, in the words of the option.
   }
-  throw new TypeError(
-    `listPrices: markup must be a decimal string above zero, such as "1.2": ${JSON.stringify(markup)}`,
-  )
+  throw new TypeError(`a markup must be a decimal string above zero, such as "1.2": ${JSON.stringify(markup)}`)
 }
 
-function rowsOf({ id, kinds }: CatalogModel, { price, tiers }: VendorModel, factor: string): PriceRow[] {
+/** The price rows of one model; none where its vendor lists no price that can be charged by. */
+export function listPriceRows(
+  { id, kinds }: Pick<CatalogModel, 'id' | 'kinds'>,
+  { price, tiers }: VendorModel,
+  factor: string,
+): PriceRow[] {
   if (price === undefined) return []
   if (kinds.includes('speech')) {
     const { input } = price

@@ -2,38 +2,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
 
-/** Our vendors, and who they are at models.dev. */
-const PROVIDERS = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  gemini: 'google',
-  dashscope: 'alibaba',
-  azure: 'azure',
-  bedrock: 'amazon-bedrock',
-  vertex: 'google-vertex',
-  baseten: 'baseten',
-  cerebras: 'cerebras',
-  cloudflare: 'cloudflare-workers-ai',
-  cohere: 'cohere',
-  deepinfra: 'deepinfra',
-  deepseek: 'deepseek',
-  fireworks: 'fireworks-ai',
-  github: 'github-models',
-  groq: 'groq',
-  huggingface: 'huggingface',
-  minimax: 'minimax',
-  mistral: 'mistral',
-  moonshot: 'moonshotai',
-  nebius: 'nebius',
-  novita: 'novita-ai',
-  nvidia: 'nvidia',
-  openrouter: 'openrouter',
-  perplexity: 'perplexity',
-  siliconflow: 'siliconflow',
-  together: 'togetherai',
-  xai: 'xai',
-  zai: 'zai',
-}
+/** Vendors whose models are listed; who they are at models.dev, `built-in-models.ts` says. */
+const VENDORS =
+  `openai anthropic gemini dashscope azure bedrock vertex baseten cerebras cloudflare cohere deepinfra deepseek fireworks
+  github groq huggingface minimax mistral moonshot nebius novita nvidia openrouter perplexity siliconflow together xai zai`.split(
+    /\s+/,
+  )
 
 /** What models.dev leaves out, from the vendors' own lists of models and prices; the rows' format is that of vendor-model.ts. */
 const OTHERS = {
@@ -42,6 +16,8 @@ const OTHERS = {
     'gpt-4o-mini-transcribe||a|16000||ta|t||20250320|',
     'gpt-4o-transcribe||a|16000||ta|t||20250320|',
     'omni-moderation-latest||o|||ti|t||20240926|',
+    'tts-1|TTS-1|s|||t|a||20231106|15',
+    'tts-1-hd|TTS-1 HD|s|||t|a||20231106|30',
     'whisper-1|Whisper|a|||a|t||20230301|',
   ],
   voyage: [
@@ -62,7 +38,7 @@ if (path === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(date ?? '')) {
 const folder = import.meta.dirname
 const bundle = await build({
   stdin: {
-    contents: `export * from './from-models-dev.ts'; export * from './vendor-model.ts'`,
+    contents: `export * from './from-models-dev.ts'; export * from './vendor-model.ts'; export * from '../models/built-in-models.ts'`,
     resolveDir: folder,
     loader: 'ts',
   },
@@ -72,14 +48,15 @@ const bundle = await build({
   platform: 'node',
 })
 const code = `data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString('base64')}`
-const { modelsFromModelsDev, writeVendorModel } = await import(code)
+const { MODELS_DEV_PROVIDERS, modelsFromModelsDev, writeVendorModel } = await import(code)
 
 const catalog = JSON.parse(readFileSync(path, 'utf8'))
-const vendors = new Set([...Object.keys(PROVIDERS), ...Object.keys(OTHERS)])
+const vendors = new Set([...VENDORS, ...Object.keys(OTHERS)])
 const models = Object.fromEntries(
   [...vendors].sort().map((vendor) => {
-    const provider = PROVIDERS[vendor]
-    const listed = provider === undefined ? [] : modelsFromModelsDev(provider, catalog[provider]).map(writeVendorModel)
+    const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
+    const listed =
+      catalog[provider] === undefined ? [] : modelsFromModelsDev(provider, catalog[provider]).map(writeVendorModel)
     return [vendor, [...listed, ...(OTHERS[vendor] ?? [])].sort()]
   }),
 )

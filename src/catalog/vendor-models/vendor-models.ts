@@ -1,6 +1,6 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
-import { type CatalogModel, defineModel } from '../model.ts'
+import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
 import snapshot from './snapshot.json' with { type: 'json' }
 import { readVendorModel, type VendorModel } from './vendor-model.ts'
 
@@ -99,7 +99,8 @@ export class VendorModels implements ModelSource {
 
   #offered(vendor: ModelVendor, id: string): CatalogModel | undefined {
     const known = snapshotOf(vendor.catalogId ?? vendor.id).get(id)
-    return known === undefined ? undefined : catalogModel(known, vendor)
+    const definition = known === undefined ? undefined : definitionOf(known, vendor)
+    return definition === undefined ? undefined : defineModel(definition)
   }
 
   #passed(name: string): CatalogModel | undefined {
@@ -121,19 +122,20 @@ export class VendorModels implements ModelSource {
   }
 }
 
-/** Undefined: the vendor serves no such model here. */
-function catalogModel(known: VendorModel, vendor: ModelVendor): CatalogModel | undefined {
+/** The row of a public model; undefined where its vendor serves no such model here. */
+export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefinition | undefined {
   const kinds = known.kinds.filter((kind) => vendor.kinds.has(kind))
   const [kind] = kinds
   if (kind === undefined) return undefined
-  return defineModel({
+  const protocol = vendor.kinds.get(kind)
+  return {
     id: known.id,
     kind: kinds,
     vendor: vendor.id,
-    protocol: vendor.kinds.get(kind),
+    ...(protocol === undefined ? {} : { protocol }),
     limits: known.limits,
     aliases: [`${vendor.id}/${known.id}`],
     created: known.created,
     displayName: known.displayName,
-  })
+  }
 }
