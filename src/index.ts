@@ -25,6 +25,7 @@ export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
 export { parseModelDefinitions } from './catalog/parse-model-definitions.ts'
 export { importLitellmPrices } from './catalog/prices/import-litellm-prices.ts'
 export { importModelsDevPrices } from './catalog/prices/import-models-dev-prices.ts'
+export { type CatalogPrices, type ListPriceOptions, listPrices } from './catalog/prices/list-prices.ts'
 export type { ImportedPrices, ReportedPrice, SkippedEntry } from './catalog/prices/price-import.ts'
 export {
   definePrices,

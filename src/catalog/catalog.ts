@@ -1,21 +1,46 @@
 import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
+import type { VendorModel } from './vendor-models/vendor-model.ts'
 
-/** The models that callers may name. */
-export interface Catalog {
+/** Models by name. */
+export interface ModelSource {
   /** By public id or alias, exactly as written; undefined when there is no such model. */
   find(idOrAlias: string): CatalogModel | undefined
-  /** Every model once, in the order in which their ids were first defined. */
+  /** Every model once. */
   list(): readonly CatalogModel[]
+  /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
+  facts?(vendorId: string, upstream: string): VendorModel | undefined
 }
+
+/** The models that callers may name. */
+export interface Catalog extends ModelSource {
+  /** Those of rows, in the order in which their ids were first defined, patterns not among them; then those of the vendors. */
+  list(): readonly CatalogModel[]
+  /** The models of rows, then the patterns, the most specific first. */
+  readonly rows: readonly CatalogModel[]
+  /** The models that need no row. */
+  readonly source: ModelSource
+}
+
+/** Most ids that match patterns and are remembered; a caller may invent any number of them. */
+const MAX_MATCHES = 1_000
+
+const NO_SOURCE: ModelSource = { find: () => undefined, list: () => [] }
 
 /**
  * Builds a catalog from rows; of rows with the same id the last one counts. Such a row replaces the earlier one as a whole,
  * except that the earlier `protocol` is kept when the row names the same vendor and no protocol. An id always wins over an
  * alias, so a later row may take over a name that was an alias of an earlier one.
- * @throws TypeError when two models claim one alias, an alias is the id of an earlier row, or a fallback is unknown, is
- *   the model itself, or serves none of its kinds.
+ *
+ * A row whose id has one `*` stands for every id that matches it and has no row of its own; of several the one with the most
+ * other characters counts. A `*` in its `upstream` is what the star of the id stood for. Behind the rows come the models of
+ * `source`; a model of a row is also found as `vendor/upstream`.
+ * @throws TypeError when two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star,
+ *   or a fallback is unknown, is the model itself, or serves none of its kinds.
  */
-export function createCatalog(rows: readonly (ModelDefinition | CatalogModel)[]): Catalog {
+export function createCatalog(
+  rows: readonly (ModelDefinition | CatalogModel)[],
+  source: ModelSource = NO_SOURCE,
+): Catalog {
   const byId = new Map<string, CatalogModel>()
   const positions = new Map<string, number>()
   rows.forEach((row, position) => {
@@ -24,13 +49,81 @@ export function createCatalog(rows: readonly (ModelDefinition | CatalogModel)[])
     if (!positions.has(model.id)) positions.set(model.id, position)
   })
 
-  const models = [...byId.values()]
-  const byName = new Map(byId)
+  const patterns: CatalogModel[] = []
+  const models: CatalogModel[] = []
+  for (const model of byId.values()) (isPattern(model.id) ? patterns : models).push(model)
+  for (const { id } of patterns) checkPattern(id)
+  patterns.sort((one, other) => other.id.length - one.id.length)
+  const byName = new Map(models.map((model) => [model.id, model]))
   for (const model of models) {
     for (const alias of model.aliases) addAlias(byName, positions, alias, model)
   }
-  for (const model of models) checkFallbacks(byName, model)
-  return { find: (idOrAlias) => byName.get(idOrAlias), list: () => models }
+  const byUpstream = new Map(models.toReversed().map((model) => [`${model.vendor}/${model.upstream}`, model]))
+  const matches = new Map<string, CatalogModel>()
+  const match = (name: string): CatalogModel | undefined => {
+    const known = matches.get(name)
+    if (known !== undefined) return known
+    const found = patterns.map((pattern) => matched(pattern, name)).find((model) => model !== undefined)
+    if (found === undefined) return undefined
+    if (matches.size >= MAX_MATCHES) matches.clear()
+    matches.set(name, found)
+    return found
+  }
+  const find = (name: string): CatalogModel | undefined =>
+    byName.get(name) ?? byUpstream.get(name) ?? (patterns.length === 0 ? undefined : match(name)) ?? source.find(name)
+  for (const model of [...models, ...patterns]) checkFallbacks(find, model)
+  let listed: readonly CatalogModel[] | undefined
+  return {
+    find,
+    list() {
+      listed ??= [...models, ...source.list().filter((model) => find(model.id) === model)]
+      return listed
+    },
+    rows: [...models, ...patterns],
+    source,
+  }
+}
+
+/** Does the id of a row stand for many ids? */
+export function isPattern(id: string): boolean {
+  return id.includes('*')
+}
+
+/** What the star of a pattern stands for in a name, which may be nothing; undefined when the name does not match. */
+export function starOf(pattern: string, name: string): string | undefined {
+  const at = pattern.indexOf('*')
+  const [before, after] = [pattern.slice(0, at), pattern.slice(at + 1)]
+  const isMatch = name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after)
+  return isMatch ? name.slice(before.length, name.length - after.length) : undefined
+}
+
+function checkPattern(id: string): void {
+  if (id.indexOf('*') !== id.lastIndexOf('*'))
+    throw new TypeError(`model ${JSON.stringify(id)}: a pattern may have one star only`)
+}
+
+const LONGEST_MATCH = 200
+
+function matched(pattern: CatalogModel, name: string): CatalogModel | undefined {
+  const star = name.length <= LONGEST_MATCH ? starOf(pattern.id, name) : undefined
+  if (star === undefined || star === '') return undefined
+  const { routes } = pattern
+  const filled = (upstream: string): string => upstream.replace('*', () => star)
+  return {
+    ...pattern,
+    id: name,
+    upstream: filled(pattern.upstream),
+    ...(routes === undefined
+      ? {}
+      : {
+          routes: routes.map((route) =>
+            route.upstream === undefined ? route : { ...route, upstream: filled(route.upstream) },
+          ),
+        }),
+    aliases: [],
+    displayName: name,
+    isOpen: true,
+  }
 }
 
 function keepProtocol(model: CatalogModel, replaced: CatalogModel | undefined): CatalogModel {
@@ -55,9 +148,9 @@ function addAlias(
   byName.set(alias, model)
 }
 
-function checkFallbacks(byName: ReadonlyMap<string, CatalogModel>, model: CatalogModel): void {
+function checkFallbacks(find: ModelSource['find'], model: CatalogModel): void {
   for (const id of model.fallbacks) {
-    const fallback = byName.get(id)
+    const fallback = find(id)
     const fault = fallbackFault(fallback, model)
     if (fault !== undefined) {
       throw new TypeError(`model ${JSON.stringify(model.id)}: the fallback ${JSON.stringify(id)} ${fault}`)

@@ -38,13 +38,17 @@ export interface CatalogModel extends ModelFacts {
   readonly created: number
   /** Name for people. Default: the public id. */
   readonly displayName: string
+  /** Names of groups that it belongs to, for key scopes such as `group:cheap`. Absent: none. */
+  readonly groups?: readonly string[]
+  /** True for one of any number of ids: a match of a pattern, or an id that no catalog knows. Not listed. */
+  readonly isOpen?: boolean
 }
 
 /** The same members, each of which may be absent or undefined. */
 type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
 
 /** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
-export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor'>> {
+export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen'>> {
   readonly id: string
   readonly kind: AnyModelKind | readonly AnyModelKind[]
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */

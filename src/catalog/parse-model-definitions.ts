@@ -108,6 +108,7 @@ const definitions = z.array(
     fallbacks: z.array(name).exactOptional(),
     created: z.int().nonnegative().exactOptional(),
     displayName: z.string().min(1).max(200).exactOptional(),
+    groups: z.array(name).exactOptional(),
   } satisfies SchemasOf<ModelDefinition>),
 )
 

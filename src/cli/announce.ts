@@ -26,8 +26,8 @@ export async function announce(announcement: Announcement): Promise<void> {
   if (settings.redisUrl !== undefined) print(`limits    shared through ${describeUrl(settings.redisUrl)}`)
   print(
     settings.prices === undefined
-      ? 'billing   off: set SIGNALBOX_PRICES to a price file to charge for calls'
-      : `billing   on, by ${settings.prices.path} (SIGHUP reads it again)`,
+      ? 'billing   off: set SIGNALBOX_PRICES to a price file, or SIGNALBOX_LIST_PRICES=1, to charge for calls'
+      : `billing   on, by ${settings.prices.source} (SIGHUP reads it again)`,
   )
   await announceKeys(announcement)
   announceCall(announcement)

@@ -1,3 +1,4 @@
+import { isScopeRule } from '../catalog/model-scope.ts'
 import { systemClock } from '../core/clock.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import type { NewKey } from '../gateway/keys.ts'
@@ -109,10 +110,11 @@ function parseEndpoints(option: string, text: string): string[] {
   })
 }
 
-/** Scopes hold public ids, so aliases are replaced by them. */
+/** Scopes hold public ids, so aliases are replaced by them. Patterns and groups hold for models to come too. */
 function parseModels(option: string, text: string, terminal: Terminal): string[] {
   const catalog = configuredCatalog(terminal.environment)
   const ids = parseNames(option, text).map((name) => {
+    if (isScopeRule(name)) return name
     const model = catalog.find(name)
     if (model !== undefined) return model.id
     throw new SettingError(

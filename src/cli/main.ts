@@ -1,20 +1,21 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import type { ModelDefinition } from '../catalog/model.ts'
-import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { accountsCommand } from './accounts-command.ts'
+import { catalogCommand, modelsCommand } from './catalog-command.ts'
 import { commandArguments } from './command-arguments.ts'
 import { keysCommand } from './keys-command.ts'
 import { type RunningServer, serve } from './serve.ts'
 import { SettingError } from './setting-values.ts'
-import { consoleLogger, printRows, type Terminal } from './terminal.ts'
+import { consoleLogger, type Terminal } from './terminal.ts'
 import { webhooksCommand } from './webhooks-command.ts'
 
 const HELP = `signalbox: an AI gateway
 
 usage
   signalbox serve [--sandbox]             serve the gateway on http://127.0.0.1:8787
-  signalbox models                        list the models of the built-in catalog
+  signalbox models [--all]                list the models of the built-in catalog; with --all every vendor's too
+  signalbox catalog update                write newer models and prices of the configured vendors; show what changed
+      [--from FILE|URL] [--models FILE] [--prices FILE] [--markup 1.2] [--accept]
 
   signalbox accounts create               make an account
       [--id ID] [--tier paid|free] [--cap 50/month|5/day]
@@ -46,7 +47,7 @@ usage
 environment of serve, accounts, keys and webhooks
   SIGNALBOX_STORE       memory:, sqlite:PATH or postgres://user:password@host/database
                         (sqlite:signalbox.db; with --sandbox memory:, which keeps nothing)
-  SIGNALBOX_MODELS      path of a JSON list of models to add or override
+  SIGNALBOX_MODELS      paths of JSON lists of models to add or override, separated by commas
 
 environment of serve
   HOST, PORT            address to listen on (127.0.0.1, 8787)
@@ -54,6 +55,7 @@ environment of serve
                         (those of the store; one is made when there is none)
   SIGNALBOX_CREDIT      dollars credited once to each of them
   SIGNALBOX_PRICES      path of a price file; billing is off when unset; SIGHUP reads it again
+  SIGNALBOX_LIST_PRICES charges the vendors' list prices times this: 1, 1.2; rows of the price file go first
   SIGNALBOX_LIMITS      rpm=600,tpm=1000000,concurrency=50 (per key)
   REDIS_URL             redis://… to share the limits among several gateways
   SIGNALBOX_TIER        paid or free
@@ -103,8 +105,9 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
     case 'webhooks':
       return webhooksCommand(rest, terminal)
     case 'models':
-      commandArguments(rest, { options: [], flags: [], positionals: [] })
-      return printRows(terminal, BUILT_IN_MODELS.map(modelRow))
+      return modelsCommand(rest, terminal)
+    case 'catalog':
+      return catalogCommand(rest, terminal)
     default:
       throw new SettingError(`there is no command ${JSON.stringify(command)}; see signalbox --help`)
   }
@@ -163,11 +166,6 @@ function stopOnSignal(close: () => Promise<void>): void {
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-}
-
-/** Id, kinds, vendor, and the vendor's own id. */
-function modelRow({ id, kind, vendor, upstream }: ModelDefinition): string[] {
-  return [id, [kind].flat().join('+'), vendor, upstream ?? id]
 }
 
 function fail(error: unknown): never {

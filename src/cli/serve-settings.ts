@@ -3,13 +3,18 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
-import { type PriceFile, type ReloadablePrices, reloadablePrices } from '../catalog/prices/prices.ts'
+import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
+import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices/prices.ts'
+import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
+import { modelVendor } from '../gateway/model-vendor.ts'
 import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
+import { configuredVendors } from './configured-vendors.ts'
 import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
   checkDollars,
@@ -57,10 +62,16 @@ export interface ServeSettings {
   readonly allowPrivateUrls: boolean | undefined
 }
 
-/** The price list of a running gateway. */
+/** The prices of a running gateway. */
 export interface ServePrices {
-  readonly path: string
-  readonly prices: ReloadablePrices
+  /** What they come from, for people. */
+  readonly source: string
+  readonly prices: Prices | CatalogPrices
+  /**
+   * Reads the price file again.
+   * @throws SettingError naming the bad row; the last good prices stay in force then.
+   */
+  reload(): void
 }
 
 /**
@@ -84,7 +95,10 @@ export function readServeSettings(environment: Environment): ServeSettings {
     redisUrl,
     apiKeys: given('SIGNALBOX_API_KEYS', parseKeys) ?? [],
     credit: given('SIGNALBOX_CREDIT', checkDollars),
-    prices: given('SIGNALBOX_PRICES', (name, path) => ({ path, prices: reloadablePrices(readPriceFile(name, path)) })),
+    prices: servePrices(
+      read('SIGNALBOX_PRICES'),
+      given('SIGNALBOX_LIST_PRICES', (_name, markup) => checkMarkup(markup)),
+    ),
     models: given('SIGNALBOX_MODELS', readModels) ?? [],
     limits: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
     tier: given('SIGNALBOX_TIER', parseTier),
@@ -100,22 +114,60 @@ export function readServeSettings(environment: Environment): ServeSettings {
   }
 }
 
-/**
- * Reads the price file of a running gateway again.
- * @throws SettingError naming the bad row; the last good prices stay in force then.
- */
-export function reloadPrices({ path, prices }: ServePrices): void {
-  namingSetting('SIGNALBOX_PRICES', () => prices.reload(readPriceFile('SIGNALBOX_PRICES', path)))
+/** Prices of a file, list prices, or both; undefined: neither. */
+function servePrices(path: string | undefined, markup: string | undefined): ServePrices | undefined {
+  const name = 'SIGNALBOX_PRICES'
+  const file = (): PriceFile | undefined => (path === undefined ? undefined : readPriceFile(name, path))
+  if (markup !== undefined) {
+    const list = reloadableListPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
+    const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${path === undefined ? '' : ` and ${path}`}`
+    return { source, prices: list, reload: () => list.reload() }
+  }
+  if (path === undefined) return undefined
+  const prices = namingSetting(name, () => reloadablePrices(readPriceFile(name, path)))
+  return { source: path, prices, reload: () => namingSetting(name, () => prices.reload(readPriceFile(name, path))) }
+}
+
+/** List prices that are made again on request, for the catalog that they were first made for. */
+function reloadableListPrices(make: () => CatalogPrices): CatalogPrices & { reload(): void } {
+  let made = make()
+  let catalog: Catalog | undefined
+  let current: Required<Prices> | undefined
+  return {
+    forCatalog(given) {
+      catalog = given
+      current = made.forCatalog(given)
+      return {
+        quote: (model, fields, surcharges) => current?.quote(model, fields, surcharges),
+        rows: () => current?.rows() ?? [],
+      }
+    },
+    reload() {
+      const next = make()
+      if (catalog !== undefined) current = next.forCatalog(catalog)
+      made = next
+    },
+  }
 }
 
 /**
- * The built-in models, and those of `SIGNALBOX_MODELS`.
+ * The built-in models, those of the vendors, and those of `SIGNALBOX_MODELS`.
  * @throws SettingError naming the variable.
  */
 export function configuredCatalog(environment: Environment): Catalog {
   const name = 'SIGNALBOX_MODELS'
-  const path = environment[name]?.trim() ?? ''
-  return namingSetting(name, () => createCatalog([...BUILT_IN_MODELS, ...(path === '' ? [] : readModels(name, path))]))
+  const paths = environment[name]?.trim() ?? ''
+  const vendors = configuredVendors(environment, undefined).map(({ vendor }) => vendor)
+  return namingSetting(name, () =>
+    createCatalog(
+      [
+        ...BUILT_IN_MODELS,
+        ...vendors.flatMap((vendor) => vendor.models),
+        ...(paths === '' ? [] : readModels(name, paths)),
+      ],
+      new VendorModels(vendors.map((vendor) => modelVendor(vendor, ENDPOINTS))),
+    ),
+  )
 }
 
 /** Adds the variable's name to errors of shared code, which does not know about variables. */
@@ -184,8 +236,9 @@ function parseRedisUrl(name: string, text: string): string {
   return text
 }
 
-function readModels(name: string, path: string): readonly ModelDefinition[] {
-  return parseModelDefinitions(readJson(name, path))
+/** Files separated by commas; of rows with one id the last counts. */
+function readModels(name: string, paths: string): readonly ModelDefinition[] {
+  return paths.split(',').flatMap((path) => parseModelDefinitions(readJson(name, path.trim())))
 }
 
 /** The content is checked where it is used. */

@@ -11,7 +11,7 @@ import { configuredVendors } from './configured-vendors.ts'
 import { openRedisLimits } from './open-redis-limits.ts'
 import { DEFAULT_STORE, loadOptionalPackage, openStore, type StoreSetting, storeError } from './open-store.ts'
 import { fixedKeys, startKeys } from './serve-keys.ts'
-import { readServeSettings, reloadPrices, type ServeSettings } from './serve-settings.ts'
+import { readServeSettings, type ServeSettings } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
 import { consoleLogger, type Terminal } from './terminal.ts'
 
@@ -121,7 +121,7 @@ async function started(
   const { print, version } = options
   await announce({ print, version, url, vendors, gateway, settings, store: storeSetting, keys })
   const { prices } = settings
-  return { url, reloadPrices: prices === undefined ? undefined : () => reloadPrices(prices) }
+  return { url, reloadPrices: prices === undefined ? undefined : () => prices.reload() }
 }
 
 /** The SDK of the Model Context Protocol, an optional peer dependency. */

@@ -24,6 +24,15 @@ export function parseDecimal(text: string): Decimal {
   return { numerator: BigInt(`${match[1]}${fraction}`), denominator: 10n ** BigInt(fraction.length) }
 }
 
+/** Writes a decimal as text, without trailing zeros. Its denominator is a power of ten. */
+export function formatDecimal({ numerator, denominator }: Decimal): string {
+  const scale = String(denominator).length - 1
+  const digits = String(numerator).padStart(scale + 1, '0')
+  const fraction = digits.slice(digits.length - scale).replace(/0+$/, '')
+  const whole = digits.slice(0, digits.length - scale)
+  return scale === 0 || fraction === '' ? whole : `${whole}.${fraction}`
+}
+
 /**
  * Reads a dollar amount of at most nine decimals as nano-dollars.
  * @throws RangeError when the text is not such a decimal.

@@ -84,6 +84,11 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly path: string
   /** Kind of the models it serves. */
   readonly kind: AnyModelKind
+  /**
+   * Can a vendor serve models of this kind that have no row? Where the endpoint has shapes: the protocol of such models.
+   * Absent: no vendor can.
+   */
+  servesUnlisted?(vendor: Offers): boolean | string
   /** How its callers read errors. */
   readonly errors: ErrorDialect
   /** Where one path takes several shapes of request: the endpoint of each, by the model's protocol. */

@@ -53,6 +53,8 @@ export interface AnswerIds {
  * Used for one answer only.
  */
 export interface StreamTransform {
+  /** Is an answer of this media type a stream that it reads? Absent: server-sent events are. */
+  readonly takes?: ((mediaType: string) => boolean) | undefined
   /** Takes one network read; returns the caller's bytes for it, or undefined if there are none yet. */
   push(chunk: Uint8Array): Uint8Array | string | undefined
   /** The vendor's body ended without a network fault; returns the last bytes for the caller, if any. */

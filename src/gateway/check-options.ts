@@ -15,6 +15,7 @@ const KNOWN: readonly string[] = [
   'endpoints',
   'models',
   'prices',
+  'showPrices',
   'billing',
   'chargePartialBatches',
   'unpricedFeatures',

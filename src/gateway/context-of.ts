@@ -1,6 +1,7 @@
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
@@ -29,6 +30,7 @@ import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
 import { limitSetOf, planLimitsOf } from './limit-options.ts'
+import { modelVendor } from './model-vendor.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
@@ -49,17 +51,17 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   })
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
   const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
-  const catalog = createCatalog([
-    ...BUILT_IN_MODELS,
-    ...options.vendors.flatMap((vendor) => vendor.models),
-    ...(options.models ?? []),
-  ])
   const limits = limitSetOf(options.limits, 'limits')
   const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
+  const catalog = createCatalog(
+    [...BUILT_IN_MODELS, ...options.vendors.flatMap((vendor) => vendor.models), ...(options.models ?? [])],
+    new VendorModels(options.vendors.map((vendor) => modelVendor(vendor, endpoints.all))),
+  )
   checkKinds(catalog, endpoints)
+  const routed = catalogForRoutes(catalog, vendors, fallback)
   return {
     endpoints,
-    catalog: catalogForRoutes(catalog, vendors, fallback),
+    catalog: routed,
     vendors,
     transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
     publicTransport,
@@ -67,7 +69,8 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     store,
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     chargePartialBatches: options.chargePartialBatches ?? false,
-    prices: options.prices === undefined ? undefined : pricesOf(options.prices),
+    prices: options.prices === undefined ? undefined : pricesOf(options.prices, routed),
+    showPrices: options.showPrices ?? false,
     unpricedFeatures: new Set(options.unpricedFeatures),
     unknownInputTokens: options.unknownInputTokens ?? {},
     billing: billingModeOf(options.billing) === 'metered' ? 'metered' : 'prepaid',
@@ -110,7 +113,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
 /** @throws TypeError for a model that no endpoint could serve. */
 function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
   const served = new Set<string>(endpoints.all.map(({ kind }) => kind))
-  for (const { id, kinds } of catalog.list()) {
+  for (const { id, kinds } of catalog.rows) {
     const unknown = kinds.find((kind) => !served.has(kind))
     if (unknown === undefined) continue
     const known = [...served].join(', ')
@@ -120,6 +123,7 @@ function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
   }
 }
 
-function pricesOf(prices: NonNullable<GatewayOptions['prices']>): Prices {
+function pricesOf(prices: NonNullable<GatewayOptions['prices']>, catalog: Catalog): Prices {
+  if ('forCatalog' in prices) return prices.forCatalog(catalog)
   return 'quote' in prices ? prices : definePrices(prices)
 }

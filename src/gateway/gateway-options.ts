@@ -1,4 +1,5 @@
 import type { ModelDefinition } from '../catalog/model.ts'
+import type { CatalogPrices } from '../catalog/prices/list-prices.ts'
 import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
@@ -39,8 +40,10 @@ export interface GatewayOptions {
   readonly endpoints?: readonly Endpoint[]
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[]
-  /** Prices per model and meter. Required unless billing is off. */
-  readonly prices?: PriceFile | Prices
+  /** Prices per model and meter, or `listPrices()`. Required unless billing is off. */
+  readonly prices?: PriceFile | Prices | CatalogPrices
+  /** Does `GET /v1/models` say prices, where billing is on? Default false. */
+  readonly showPrices?: boolean
   /**
    * When accounts pay that do not say so themselves. `prepaid`, the default: a call needs a balance, which holds its money.
    * `metered`: charges are written without a balance check and owed, up to the account's `creditLimit`. `off`: nothing is held

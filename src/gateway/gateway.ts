@@ -168,7 +168,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     estimate: (principal, request) => estimateCost(context, principal, request),
     prices: () => (context.prices === undefined ? undefined : priceList(context.catalog, context.prices)),
     catalog: context.catalog,
-    models: () => modelList(context.catalog.list(), context.vendors).data,
+    models: () => modelList(context.catalog.list(), context).data,
     routes: () => routeReport(context),
     accounts: accountsOf(context.store, context.clock, context.ids, ready, {
       plans: context.plans,

@@ -1,5 +1,8 @@
 import type { CatalogModel } from '../catalog/model.ts'
-import type { Vendor } from '../vendors/vendor.ts'
+import type { Rate } from '../catalog/prices/prices.ts'
+import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import { formatDecimal, parseDecimal } from '../core/money.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
 export interface ListedModel {
@@ -14,6 +17,18 @@ export interface ListedModel {
   readonly created_at: string
   readonly max_input_tokens?: number
   readonly max_tokens?: number
+  /** The same as `max_input_tokens`, under OpenRouter's name. */
+  readonly context_length?: number
+  readonly top_provider?: { readonly max_completion_tokens: number }
+  /** What it reads and writes: `text`, `image`, `audio`, `video`, `pdf`. Absent, like all of these members: not known. */
+  readonly architecture?: {
+    readonly input_modalities: readonly string[]
+    readonly output_modalities: readonly string[]
+  }
+  /** Parameters of a chat that depend on the model. */
+  readonly supported_parameters?: readonly string[]
+  /** Dollars for one token, second, picture or request, as decimal strings; where the operator shows prices. */
+  readonly pricing?: Readonly<Record<string, string>>
   /** What the model does. */
   readonly kinds: readonly string[]
   /** False: its vendor is not configured here. */
@@ -29,26 +44,81 @@ export interface ModelList {
   readonly last_id: string | null
 }
 
+/** What the list is made from. */
+type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices'>
+
 /** Lists one model. */
-export function listedModel(model: CatalogModel, vendors: ReadonlyMap<string, Vendor>): ListedModel {
+export function listedModel(model: CatalogModel, context: ListContext): ListedModel {
   const { contextTokens, maxOutputTokens } = model.limits
+  const facts = context.catalog.source.facts?.(model.vendor, model.upstream)
+  const pricing = context.showPrices ? pricingOf(context.prices?.quote(model.id, {})) : undefined
+  const created = model.created === 0 ? (facts?.created ?? 0) : model.created
   return {
     id: model.id,
     object: 'model',
-    created: model.created,
+    created,
     owned_by: model.vendor,
     type: 'model',
     display_name: model.displayName,
-    created_at: new Date(model.created * 1000).toISOString(),
-    ...(contextTokens === undefined ? {} : { max_input_tokens: contextTokens }),
-    ...(maxOutputTokens === undefined ? {} : { max_tokens: maxOutputTokens }),
+    created_at: new Date(created * 1000).toISOString(),
+    ...(contextTokens === undefined ? {} : { max_input_tokens: contextTokens, context_length: contextTokens }),
+    ...(maxOutputTokens === undefined
+      ? {}
+      : { max_tokens: maxOutputTokens, top_provider: { max_completion_tokens: maxOutputTokens } }),
+    ...(facts === undefined
+      ? {}
+      : { architecture: { input_modalities: facts.inputModalities, output_modalities: facts.outputModalities } }),
+    ...(facts === undefined || !model.kinds.includes('chat') ? {} : { supported_parameters: parametersOf(facts) }),
+    ...(pricing === undefined ? {} : { pricing }),
     kinds: model.kinds,
-    available: (vendors.get(model.vendor)?.apiKeys.length ?? 0) > 0,
+    available: (context.vendors.get(model.vendor)?.apiKeys.length ?? 0) > 0,
   }
 }
 
 /** Lists all models; there is no paging, as with OpenAI, and Anthropic's paging members say so. */
-export function modelList(models: readonly CatalogModel[], vendors: ReadonlyMap<string, Vendor>): ModelList {
-  const data = models.map((model) => listedModel(model, vendors))
+export function modelList(models: readonly CatalogModel[], context: ListContext): ModelList {
+  const data = models.map((model) => listedModel(model, context))
   return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
+}
+
+/** Parameters by what a model can do; all models of chat take the first ones. */
+const PARAMETERS: Readonly<Record<Ability, readonly string[]>> = {
+  reasoning: ['reasoning_effort'],
+  tool_call: ['tools', 'tool_choice'],
+  structured_output: ['response_format'],
+  temperature: ['temperature', 'top_p'],
+}
+
+function parametersOf({ abilities }: VendorModel): readonly string[] {
+  return ['max_tokens', 'max_completion_tokens', 'stop', ...abilities.flatMap((ability) => PARAMETERS[ability])]
+}
+
+/** OpenRouter's names of meters. */
+const PRICING_NAMES: Readonly<Record<string, string>> = {
+  input_token: 'prompt',
+  output_token: 'completion',
+  cached_input_token: 'input_cache_read',
+  cache_write_token: 'input_cache_write',
+  reasoning_token: 'internal_reasoning',
+  input_audio_token: 'audio',
+  image: 'image',
+  request: 'request',
+}
+
+/** The prices that hold for a call without special fields; undefined when there is none. */
+function pricingOf(rate: Rate | undefined): Readonly<Record<string, string>> | undefined {
+  if (rate === undefined) return undefined
+  const pricing: Record<string, string> = {}
+  for (const { meter, amount, per, inputTokensAbove } of rate.prices) {
+    const perUnit = inputTokensAbove === undefined ? unitPrice(amount, per) : undefined
+    if (perUnit !== undefined) pricing[PRICING_NAMES[meter] ?? meter] = perUnit
+  }
+  return pricing
+}
+
+/** Undefined where no decimal says it: `per` is no power of ten. */
+function unitPrice(amount: string, per: number): string | undefined {
+  if (!/^10*$/.test(String(per))) return undefined
+  const { numerator, denominator } = parseDecimal(amount)
+  return formatDecimal({ numerator, denominator: denominator * BigInt(per) })
 }

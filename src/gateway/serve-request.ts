@@ -1,3 +1,4 @@
+import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
@@ -160,15 +161,19 @@ async function read(
       wakeWebhooks,
     })
   }
-  if (target.kind === 'models') return respondJson(sink, requestId, modelList(context.catalog.list(), context.vendors))
+  if (target.kind === 'models') {
+    const scope = principal.scopes?.models
+    const models = context.catalog.list().filter((model) => isInScope(scope, model))
+    return respondJson(sink, requestId, modelList(models, context))
+  }
   if (target.kind === 'model') {
     const model = context.catalog.find(target.modelId)
-    if (model === undefined)
+    if (model === undefined || !isInScope(principal.scopes?.models, model))
       throw new GatewayError('model_not_found', {
         message: `There is no model ${JSON.stringify(target.modelId)}.`,
         param: 'model',
       })
-    return respondJson(sink, requestId, listedModel(model, context.vendors))
+    return respondJson(sink, requestId, listedModel(model, context))
   }
   const account = await context.store.ledger.account(principal.accountId)
   respondJson(sink, requestId, {

@@ -1,4 +1,4 @@
-import type { Catalog } from '../catalog/catalog.ts'
+import { type Catalog, isPattern } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -19,7 +19,7 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineC
       warnings.warn({ code: 'price-unused', message: `prices[${index}] (${row.meter} of ${row.model}): ${reason}` })
   }
   const priced = new Set(rows.map(({ model }) => model))
-  for (const { id, fallbacks } of catalog.list()) {
+  for (const { id, fallbacks } of catalog.rows) {
     if (!priced.has(id)) continue
     for (const fallback of fallbacks)
       if (catalog.find(fallback) !== undefined && !priced.has(fallback)) warnings.warn(unpricedFallback(fallback, id))
@@ -28,9 +28,12 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineC
 
 /** Undefined: calls may be charged by the row. */
 function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): string | undefined {
+  // A pattern holds for models that nobody has named yet.
+  if (isPattern(row.model)) return undefined
   const model = catalog.find(row.model)
   // What the operator pays a vendor, by which routes are compared.
-  if (model === undefined) return isRoute(row.model, catalog) ? undefined : 'there is no such model'
+  if (model?.id !== row.model && isRoute(row.model, catalog)) return undefined
+  if (model === undefined) return 'there is no such model'
   if (model.id !== row.model)
     return `calls are charged by the id ${JSON.stringify(model.id)}, of which this is an alias`
   const resolution = row.when?.['resolution']
@@ -46,7 +49,7 @@ function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): s
 }
 
 function isRoute(id: string, catalog: Catalog): boolean {
-  return catalog.list().some(({ vendor, upstream, routes }) => {
+  return catalog.rows.some(({ vendor, upstream, routes }) => {
     if (`${vendor}/${upstream}` === id) return true
     return routes?.some((route) => `${route.vendor}/${route.upstream ?? upstream}` === id) === true
   })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
+import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { BodyFailure, GatewayRequest } from '../core/exchange.ts'
 import { readCallerJson } from '../core/json.ts'
@@ -154,7 +155,7 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   const { endpoint, principal } = shaped
   if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
   const allowed = principal.scopes?.models
-  if (allowed !== undefined && !allowed.includes(model.id)) {
+  if (!isInScope(allowed, model)) {
     throw new GatewayError('permission_denied', {
       message: `This API key may not use the model ${JSON.stringify(model.id)}.`,
       param: 'model',
@@ -164,7 +165,7 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   for (const id of model.fallbacks) {
     const fallback = context.catalog.find(id)
     if (fallback?.kinds.includes(endpoint.kind) !== true || (isShaped && fallback.protocol !== model.protocol)) continue
-    if (allowed === undefined || allowed.includes(fallback.id)) chain.push(fallback)
+    if (isInScope(allowed, fallback)) chain.push(fallback)
   }
   const usable = chain.filter((row) => (context.vendors.get(row.vendor)?.apiKeys.length ?? 0) > 0)
   if (usable.length === 0) throw notConfigured(context, model)

@@ -78,6 +78,8 @@ export interface PipelineContext {
   readonly unknownInputTokens: UnknownInputTokens
   /** When accounts pay that do not say so themselves. */
   readonly billing: BillingMode
+  /** Does the list of models say prices? */
+  readonly showPrices: boolean
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
   /** For everything that neither a key nor a plan limits. */

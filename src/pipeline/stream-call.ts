@@ -82,7 +82,7 @@ export class StreamCall implements TransportHandler {
   #isHoldBackOver = false
   #status = 0
   #headers: HeaderMap = {}
-  #isEventStream = false
+  #isStream = false
   #plainChunks: Uint8Array[] = []
   #plainByteLength = 0
   // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
@@ -104,7 +104,7 @@ export class StreamCall implements TransportHandler {
   begin(transport: Transport, request: TransportRequest, clock: Clock): void {
     this.#holdBack = clock.schedule(MAX_HOLD_BACK_MS, () => {
       this.#isHoldBackOver = true
-      if (this.#isEventStream) this.#open({ kind: 'open' })
+      if (this.#isStream) this.#open({ kind: 'open' })
     })
     this.#control = transport.send(request, this)
   }
@@ -141,9 +141,9 @@ export class StreamCall implements TransportHandler {
   }
 
   onHead(status: number, headers: HeaderMap): void {
-    this.#isEventStream =
-      status >= 200 && status < 300 && mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
-    if (this.#isEventStream) {
+    const type = mediaType(firstHeader(headers, 'content-type'))
+    this.#isStream = status >= 200 && status < 300 && (this.transform.takes?.(type) ?? type === 'text/event-stream')
+    if (this.#isStream) {
       if (this.#isHoldBackOver) this.#open({ kind: 'open' })
       return
     }
@@ -152,7 +152,7 @@ export class StreamCall implements TransportHandler {
   }
 
   onData(chunk: Uint8Array): void {
-    if (!this.#isEventStream) {
+    if (!this.#isStream) {
       this.#plainByteLength += chunk.byteLength
       if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)
       else this.#refuse(new Error(`a response without a stream is larger than ${MAX_ERROR_BYTES} bytes`))
@@ -170,7 +170,7 @@ export class StreamCall implements TransportHandler {
   }
 
   onEnd(): void {
-    if (!this.#isEventStream) {
+    if (!this.#isStream) {
       this.#answered({ status: this.#status, headers: this.#headers, chunks: this.#plainChunks })
       return
     }

@@ -12,12 +12,12 @@ export function catalogForRoutes(
   vendors: ReadonlyMap<string, Vendor>,
   fallback: FallbackPolicy,
 ): Catalog {
-  const models = catalog.list()
-  const fitted = models.map((model) => {
+  const { rows } = catalog
+  const fitted = rows.map((model) => {
     const served = servedBy(model, vendors)
     return fallback === 'never' && served.fallbacks.length > 0 ? { ...served, fallbacks: [] } : served
   })
-  return fitted.every((model, index) => model === models[index]) ? catalog : createCatalog(fitted)
+  return fitted.every((model, index) => model === rows[index]) ? catalog : createCatalog(fitted, catalog.source)
 }
 
 function servedBy(model: CatalogModel, vendors: ReadonlyMap<string, Vendor>): CatalogModel {

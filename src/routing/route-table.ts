@@ -20,10 +20,15 @@ interface ModelCandidates {
   readonly isConditional: boolean
 }
 
+/** Most models outside the catalog whose routes are kept. */
+export const MAX_OPEN_MODELS = 1_000
+
 /** Every vendor and key of the gateway, and the routes of each model. One per gateway. */
 export class RouteTable {
   readonly #vendors = new Map<string, RoutedVendor>()
   readonly #byModel = new Map<CatalogModel, ModelCandidates>()
+  /** Models of which callers may name any number, the oldest first. */
+  readonly #open = new Set<CatalogModel>()
   #turns = 0
 
   constructor(vendors: Iterable<Vendor>) {
@@ -72,7 +77,16 @@ export class RouteTable {
       isConditional: all.some(({ when }) => when !== undefined),
     }
     this.#byModel.set(model, candidates)
+    if (model.isOpen === true) this.#keepOpen(model)
     return candidates
+  }
+
+  #keepOpen(model: CatalogModel): void {
+    this.#open.add(model)
+    if (this.#open.size <= MAX_OPEN_MODELS) return
+    const [oldest] = this.#open
+    this.#open.delete(oldest!)
+    this.#byModel.delete(oldest!)
   }
 
   #candidatesOn(route: ModelRoute, model: CatalogModel): RouteCandidate[] {

@@ -37,6 +37,15 @@ export interface WeightedKey {
 /** The operator's keys at a vendor: one, or several that share the calls. Unset and blank ones do not count. */
 export type ApiKeys = string | readonly (string | WeightedKey)[] | undefined
 
+/** What every vendor's options have about models without a row. */
+export interface UnlistedModelOptions {
+  /**
+   * Are ids that no catalog knows sent to this vendor? False by default: they are answered by 404. Such a model has no price of its
+   * own, so it needs a price row, such as one for `openai/*`, while billing is on.
+   */
+  readonly passUnknownModels?: boolean | undefined
+}
+
 /** A model vendor. Built by a factory such as `openai({ apiKey })`; holds options and pure functions only. */
 export interface Vendor extends VendorOffers {
   /** Short lower-case id: `openai`. Catalog rows and events name it. */
@@ -53,6 +62,10 @@ export interface Vendor extends VendorOffers {
   readonly configuredBy: string
   /** Catalog rows that this vendor brings along. */
   readonly models: readonly ModelDefinition[]
+  /** Whose models in the public catalog it serves under their own ids: `gemini`. Absent: those listed under its `id`. */
+  readonly catalogId?: string
+  /** Are ids that no catalog knows sent to it? Absent: no, they are answered by 404. */
+  readonly passUnknownModels?: boolean
   /**
    * Does a request carry reasoning that only this vendor can read, such as a signed block of an earlier turn? Such a request
    * goes to this vendor first where several serve its model. Absent: never.

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { importsOf, type SourceTree } from './source-tree.ts'
 
 /** The folders of `src`, in order: each imports only from itself and from those before it. */
@@ -122,6 +123,8 @@ export function unresolvedImports(tree: SourceTree): string[] {
   const offences: string[] = []
   for (const [path, text] of tree) {
     for (const { specifier, target } of importsOf(path, text)) {
+      // Data is imported too, and stands in no tree of sources.
+      if (target?.endsWith('.json') === true && existsSync(`src/${target}`)) continue
       if (target !== undefined && !tree.has(target)) offences.push(`${path}: no such file: ${specifier}`)
     }
   }

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { createCatalog } from '../../src/catalog/catalog.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
-import { configuredCatalog, readServeSettings, reloadPrices } from '../../src/cli/serve-settings.ts'
+import { configuredCatalog, readServeSettings, type ServePrices } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import type { Environment } from '../../src/cli/terminal.ts'
 
@@ -69,7 +70,7 @@ describe('the environment of serve', () => {
       redisUrl: 'rediss://cache.example:6380/2',
       apiKeys: ['sk-first-key', 'sk-second-key'],
       credit: '25.50',
-      prices: { path: join(folder, 'prices.json'), prices: expect.anything() },
+      prices: { source: join(folder, 'prices.json'), prices: expect.anything(), reload: expect.any(Function) },
       models,
       limits: { requestsPerMinute: 600, tokensPerMinute: 1_000_000, concurrency: 50 },
       tier: 'free',
@@ -81,7 +82,7 @@ describe('the environment of serve', () => {
       operatorKey: 'operator-key-0123456789ab',
       expectedInstances: 4,
     })
-    expect(settings.prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('0.10')
+    expect(amountOf(settings.prices)).toBe('0.10')
   })
 
   test('may hold empty values, which count as unset', () => {
@@ -181,15 +182,51 @@ describe('the models of serve', () => {
   })
 })
 
+/** The first price of `our-chat`. */
+function amountOf(served: ServePrices | undefined): string | undefined {
+  const prices = served?.prices
+  if (prices === undefined) return undefined
+  const list = 'quote' in prices ? prices : prices.forCatalog(createCatalog([]))
+  return list.quote('our-chat', {})?.prices[0]?.amount
+}
+
+test('list prices keep the rows of the price file, and read them again', () => {
+  const path = fileWith('beside.json', pricesAt('1'))
+  const { prices } = readServeSettings({ SIGNALBOX_PRICES: path, SIGNALBOX_LIST_PRICES: '1.2' })
+  expect(prices?.source).toContain('list prices times 1.2')
+  expect(amountOf(prices)).toBe('1')
+  fileWith('beside.json', pricesAt('2'))
+
+  prices!.reload()
+
+  expect(amountOf(prices)).toBe('2')
+  expect(() => readServeSettings({ SIGNALBOX_LIST_PRICES: 'many' })).toThrow(
+    'SIGNALBOX_LIST_PRICES: a markup must be a decimal string above zero',
+  )
+})
+
+test('several files of models are read one after the other', () => {
+  const first = fileWith('first.json', [{ id: 'one', kind: 'chat', vendor: 'openai' }])
+  const second = fileWith('second.json', [
+    { id: 'one', kind: 'chat', vendor: 'anthropic' },
+    { id: 'two', kind: 'chat', vendor: 'openai' },
+  ])
+
+  const catalog = configuredCatalog({ SIGNALBOX_MODELS: `${first}, ${second}` })
+
+  expect(catalog.find('one')?.vendor).toBe('anthropic')
+  expect(catalog.find('two')?.vendor).toBe('openai')
+})
+
 describe('a price file that is read again', () => {
   test('replaces the prices', () => {
     const path = fileWith('reloaded.json', pricesAt('1'))
     const { prices } = readServeSettings({ SIGNALBOX_PRICES: path })
     fileWith('reloaded.json', pricesAt('2'))
 
-    reloadPrices(prices!)
+    prices!.reload()
 
-    expect(prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('2')
+    expect(amountOf(prices)).toBe('2')
   })
 
   test.each([
@@ -203,8 +240,8 @@ describe('a price file that is read again', () => {
     const { prices } = readServeSettings({ SIGNALBOX_PRICES: path })
     fileWith('spoiled.json', content)
 
-    expect(() => reloadPrices(prices!)).toThrow(message)
+    expect(() => prices!.reload()).toThrow(message)
 
-    expect(prices?.prices.quote('our-chat', {})?.prices[0]?.amount).toBe('1')
+    expect(amountOf(prices)).toBe('1')
   })
 })

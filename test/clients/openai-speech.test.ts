@@ -76,7 +76,7 @@ describe.each(OPENAI_VERSIONS)('%s', (name, OpenAI) => {
   })
 
   test.each([
-    [{ model: 'gpt-4o-mini-tts' }, 'endpoint_model_mismatch', 'model'],
+    [{ model: 'gpt-9-tts' }, 'endpoint_model_mismatch', 'model'],
     [{ voice: 'Xenia' }, 'invalid_voice', 'voice'],
     [{ input: '' }, 'invalid_request', 'input'],
     [{ response_format: 'opus' as const }, 'invalid_request', 'response_format'],

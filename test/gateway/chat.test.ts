@@ -90,24 +90,29 @@ function textOf(events: readonly string[]): string {
 
 test.each([
   ['relayed-alias', 'relayed'],
-  ['claude-sonnet-4-6', 'cl-sonnet-4-6'],
-  ['gemini-2.5-flash', 'gmn-2.5-flash'],
-])('the alias %s is answered with the id that it stands for, whole and streamed', async (alias, model) => {
-  const row = {
-    id: 'relayed',
-    kind: 'chat',
-    vendor: 'openai',
-    upstream: 'gpt-5.4',
-    aliases: ['relayed-alias'],
-  } as const
-  const own = await startGateway({ billing: 'off', models: [row] })
-  try {
-    const whole = await own.post('/v1/chat/completions', chatBody(alias, 'good morning'))
-    const streamed = await own.post('/v1/chat/completions', chatBody(alias, 'good morning', { stream: true }))
+  ['relayed', 'relayed'],
+  ['claude-sonnet-4-6', 'claude-sonnet-4-6'],
+  ['cl-sonnet-4-6', 'cl-sonnet-4-6'],
+  ['gemini-2.5-flash', 'gemini-2.5-flash'],
+])(
+  '%s is answered as %s, whole and streamed: the vendor keeps its own id, other aliases become the public one',
+  async (alias, model) => {
+    const row = {
+      id: 'relayed',
+      kind: 'chat',
+      vendor: 'openai',
+      upstream: 'gpt-5.4',
+      aliases: ['relayed-alias'],
+    } as const
+    const own = await startGateway({ billing: 'off', models: [row] })
+    try {
+      const whole = await own.post('/v1/chat/completions', chatBody(alias, 'good morning'))
+      const streamed = await own.post('/v1/chat/completions', chatBody(alias, 'good morning', { stream: true }))
 
-    expect(await whole.json()).toMatchObject({ model })
-    expect(new Set(chunksOf(await readEvents(streamed)).map((chunk) => chunk.model))).toEqual(new Set([model]))
-  } finally {
-    await own.close()
-  }
-})
+      expect(await whole.json()).toMatchObject({ model })
+      expect(new Set(chunksOf(await readEvents(streamed)).map((chunk) => chunk.model))).toEqual(new Set([model]))
+    } finally {
+      await own.close()
+    }
+  },
+)

@@ -109,7 +109,7 @@ describe('a body of the Interactions API', () => {
     const answer = await create({ model: UPSTREAM, input: 'a crane' })
 
     // Without a format the vendor answers with text as well, in a step of its own.
-    expect(answer.model).toBe(MODEL)
+    expect(answer.model).toBe(UPSTREAM)
     expect(answer.steps.map(({ type }) => type)).toEqual(['model_output', 'model_output'])
     expect(pictures(answer)).toHaveLength(1)
   })

@@ -35,6 +35,9 @@ describe('GET /v1/models', () => {
       display_name: 'Claude Opus 4.7',
       created_at: '2026-04-16T00:00:00.000Z',
       max_tokens: 128_000,
+      top_provider: { max_completion_tokens: 128_000 },
+      architecture: { input_modalities: ['text', 'image', 'pdf'], output_modalities: ['text'] },
+      supported_parameters: expect.arrayContaining(['max_tokens', 'reasoning_effort', 'tools', 'tool_choice']),
       kinds: ['chat'],
       available: true,
     })

@@ -35,6 +35,7 @@ test('price rows that can never match are told at start, where they were silent'
         { model: 'cl-sonnet-4-6', meter: 'request', amount: '0', when: { web_search: 'true' } },
         { model: 'openai/gpt-5.4', meter: 'input_token', amount: '1', per },
         { model: 'openai/gpt-5.5', meter: 'input_token', amount: '1', per },
+        { model: 'openai/gpt-9.9', meter: 'input_token', amount: '1', per },
         { model: 'wv2.7-t2v', meter: 'video_second', amount: '0.1', when: { resolution: '8k' } },
         { model: 'de-2', meter: 'image', amount: '0.1', when: { resolution: '720p' } },
         { model: 'alias-of-relayed', meter: 'request', amount: '1' },
@@ -47,10 +48,11 @@ test('price rows that can never match are told at start, where they were silent'
     'prices[0] (input_token of cl-sonnet-4-7): there is no such model',
     'prices[4] (output_token of cl-sonnet-4-6): no call of the model has all of its conditions: service_level',
     'prices[5] (input_token of cl-sonnet-4-6): no call of the model has all of its conditions: speed, service_tier',
-    'prices[8] (input_token of openai/gpt-5.5): there is no such model',
-    'prices[9] (video_second of wv2.7-t2v): the model has no resolution 8k',
-    'prices[10] (image of de-2): no call of the model has all of its conditions: resolution',
-    'prices[11] (request of alias-of-relayed): calls are charged by the id "chat-relayed", of which this is an alias',
+    'prices[8] (input_token of openai/gpt-5.5): calls are charged by the id "gpt-5.5", of which this is an alias',
+    'prices[9] (input_token of openai/gpt-9.9): there is no such model',
+    'prices[10] (video_second of wv2.7-t2v): the model has no resolution 8k',
+    'prices[11] (image of de-2): no call of the model has all of its conditions: resolution',
+    'prices[12] (request of alias-of-relayed): calls are charged by the id "chat-relayed", of which this is an alias',
   ])
 })
 

@@ -31,4 +31,12 @@ export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
 export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   gemini: ['google'],
   dashscope: ['alibaba'],
+  bedrock: ['amazon-bedrock'],
+  cloudflare: ['cloudflare-workers-ai'],
+  fireworks: ['fireworks-ai'],
+  github: ['github-models'],
+  moonshot: ['moonshotai'],
+  novita: ['novita-ai'],
+  together: ['togetherai'],
+  vertex: ['google-vertex'],
 }

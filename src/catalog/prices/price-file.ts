@@ -5,7 +5,7 @@ import { METERS, type Meter } from './rate.ts'
 
 /** One price. */
 export interface PriceRow {
-  /** Public id of the model. */
+  /** Public id of the model. With one `*` in it: every model whose id matches and that has no row of its own. */
   readonly model: string
   readonly meter: Meter
   /** Dollars for `per` units, as a decimal string: `"3.00"`. `"0"` is a price: free. */

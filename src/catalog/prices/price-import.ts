@@ -1,3 +1,4 @@
+import { formatDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
@@ -217,11 +218,10 @@ export function decimalAmount(dollars: number, fromDigits: number, perDigits: nu
 
 /** `numerator / 10^scale` without trailing zeros; undefined when it has too many digits. */
 function shiftedText(numerator: bigint, scale: number): string | undefined {
-  const digits = (scale < 0 ? numerator * 10n ** BigInt(-scale) : numerator).toString()
-  const fractionLength = Math.max(scale, 0)
-  const padded = digits.padStart(fractionLength + 1, '0')
-  const whole = padded.slice(0, padded.length - fractionLength)
-  const fraction = padded.slice(padded.length - fractionLength).replace(/0+$/, '')
-  if (whole.length > MOST_WHOLE_DIGITS || fraction.length > MOST_FRACTION_DIGITS) return undefined
-  return fraction === '' ? whole : `${whole}.${fraction}`
+  const text = formatDecimal({
+    numerator: scale < 0 ? numerator * 10n ** BigInt(-scale) : numerator,
+    denominator: 10n ** BigInt(Math.max(scale, 0)),
+  })
+  const [whole = '', fraction = ''] = text.split('.')
+  return whole.length > MOST_WHOLE_DIGITS || fraction.length > MOST_FRACTION_DIGITS ? undefined : text
 }

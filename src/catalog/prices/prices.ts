@@ -1,3 +1,4 @@
+import { isPattern, starOf } from '../catalog.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
@@ -48,12 +49,29 @@ export function definePrices(file: PriceFile): Required<Prices> {
     getOrAdd(rules, row.meter, () => []).push(priceRule(row, index))
   })
   const quotes = new Map<string, Quote>()
+  const patterns: (readonly [pattern: string, rules: readonly (readonly PriceRule[])[]])[] = []
   for (const [model, rules] of byModel) {
     for (const rulesOfMeter of rules.values()) checkRules(model, rulesOfMeter)
-    quotes.set(model, quoteOf(model, [...rules.values()]))
+    if (isPattern(model)) patterns.push([model, [...rules.values()]])
+    else quotes.set(model, quoteOf(model, [...rules.values()]))
+  }
+  patterns.sort(([one], [other]) => other.length - one.length)
+  const matched = new Map<string, Quote>()
+  const match = (model: string): Quote | undefined => {
+    const known = matched.get(model)
+    if (known !== undefined) return known
+    const found = patterns.find(([pattern]) => starOf(pattern, model) !== undefined)
+    if (found === undefined) return undefined
+    const quote = quoteOf(model, found[1])
+    if (matched.size >= MAX_RATES_KEPT) matched.clear()
+    matched.set(model, quote)
+    return quote
   }
   return {
-    quote: (model, billingFields, surcharges = NO_SURCHARGES) => quotes.get(model)?.(billingFields, surcharges),
+    quote: (model, billingFields, surcharges = NO_SURCHARGES) => {
+      const quote = quotes.get(model) ?? (patterns.length === 0 ? undefined : match(model))
+      return quote?.(billingFields, surcharges)
+    },
     rows: () => rows,
   }
 }

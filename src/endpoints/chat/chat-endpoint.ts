@@ -14,6 +14,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   id: 'chat',
   path: '/v1/chat/completions',
   kind: 'chat',
+  servesUnlisted: ({ chat }) => chat !== undefined,
   errors: openaiErrors,
   canHedge: true,
   isSticky: true,

@@ -9,6 +9,7 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   id: 'embeddings',
   path: '/v1/embeddings',
   kind: 'embedding',
+  servesUnlisted: ({ embeddings }) => embeddings !== undefined,
   errors: openaiErrors,
   canHedge: true,
   parse: (body) => checkRequest<EmbeddingsRequest>(embeddingsSchema, body),

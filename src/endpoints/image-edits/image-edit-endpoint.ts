@@ -28,6 +28,7 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
   id: 'image_edits',
   path: '/v1/images/edits',
   kind: 'image_edit',
+  servesUnlisted: ({ imageEdits }) => imageEdits !== undefined,
   errors: openaiErrors,
   isPaidJob: true,
   formBody: (form) => new ImageEditForm(form),

@@ -15,6 +15,7 @@ export const speechEndpoint = defineEndpoint<SpeechRequest, SpeechOffer>({
   id: 'speech',
   path: '/v1/audio/speech',
   kind: 'speech',
+  servesUnlisted: ({ speech }) => speech !== undefined,
   errors: openaiErrors,
   unknownModel: { status: 400, code: 'endpoint_model_mismatch' },
   isPaidJob: true,

@@ -12,6 +12,8 @@ import { splitSpeechText } from './split-speech-text.ts'
 export interface SpeechOperation {
   /** Samples per second of decoded sound. */
   readonly sampleRate: number
+  /** Is an answer of this media type one that the decoder reads? Absent: server-sent events are. */
+  takes?(mediaType: string): boolean
   /** Writes the call that speaks one part of the text. */
   toWire(call: VendorCall<SpeechRequest>, part: SpeechPart): WireRequest
   /** Reads the streamed 2xx answer to one part, and passes its samples on while they arrive. */
@@ -45,6 +47,7 @@ export function createSpeechOperation(operation: SpeechOperation, call: VendorCa
         decoder: (take) => operation.decoder(call, take),
         encoder: encoderFor(request.response_format, operation.sampleRate),
         isCpuBound: request.response_format === 'mp3',
+        takes: operation.takes,
         envelope: request.stream_format === 'sse' ? EVENT_ENVELOPE : PLAIN_ENVELOPE,
       }),
   }

@@ -26,6 +26,8 @@ export interface SpeechStreamOptions {
   readonly encoder: SoundEncoder | Promise<SoundEncoder>
   /** Does the encoder take long? Its work can then be spread over the turns of the event loop. */
   readonly isCpuBound: boolean
+  /** Which media types the decoder reads; undefined: server-sent events. */
+  readonly takes?: ((mediaType: string) => boolean) | undefined
   readonly envelope: SpeechEnvelope
 }
 
@@ -69,6 +71,10 @@ export class SpeechStream implements StreamTransform {
         this.#soundEncoder = encoder
       })
     }
+  }
+
+  get takes(): ((mediaType: string) => boolean) | undefined {
+    return this.#options.takes
   }
 
   /** The characters sent to the vendor, who charges for them whether they are heard or not. */

@@ -15,6 +15,7 @@ import { memoryTransport } from './memory-transport.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
+import { OPENAI_SPEECH } from './openai/openai-speech.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
@@ -36,6 +37,7 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   DASHSCOPE_IMAGES,
   OPENAI_IMAGES,
   OPENAI_IMAGE_EDITS,
+  OPENAI_SPEECH,
   PICTURE_FILES,
   SOUND_FILES,
 ]

@@ -1,6 +1,6 @@
 import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, Vendor } from '../vendor.ts'
+import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
@@ -11,7 +11,7 @@ import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinksUnseen } from './reasoning.ts'
 
 /** Options of {@link anthropic}. */
-export interface AnthropicOptions {
+export interface AnthropicOptions extends UnlistedModelOptions {
   /** One key or several; without one the vendor is not configured. */
   readonly apiKey?: ApiKeys
   /** Origin of the API, with a path prefix if need be; a trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
@@ -36,6 +36,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
     ...pool,
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
     models: [],
+    passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => chatToWire(call, address),
       leavesOut: SURCHARGES_LEFT_OUT,

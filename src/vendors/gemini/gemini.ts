@@ -1,7 +1,7 @@
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, ImageOperation, Vendor } from '../vendor.ts'
+import type { ApiKeys, ImageOperation, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
@@ -19,7 +19,7 @@ import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinks } from './reasoning.ts'
 
 /** Options of {@link gemini}. */
-export interface GeminiOptions {
+export interface GeminiOptions extends UnlistedModelOptions {
   /** One key, or several to take turns. Absent or empty: the vendor is not configured. */
   readonly apiKey?: ApiKeys
   /** Origin of the API, path prefix allowed. Default: `https://generativelanguage.googleapis.com`. */
@@ -56,6 +56,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     ...pool,
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
     models: [],
+    passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => chatToWire(call, basePath),
       leavesOut: SURCHARGES_LEFT_OUT,

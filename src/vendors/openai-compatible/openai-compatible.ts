@@ -6,10 +6,10 @@ import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, Vendor } from '../vendor.ts'
+import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
 
 /** Options of {@link openaiCompatible}. */
-export interface OpenAICompatibleOptions {
+export interface OpenAICompatibleOptions extends UnlistedModelOptions {
   /** Id of the vendor: lower-case letters, digits and dashes. */
   readonly id: string
   /** Name for people; the id by default. */
@@ -48,6 +48,7 @@ export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
     // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
+    passUnknownModels: options.passUnknownModels ?? false,
     models: options.models.map((model) => ({ ...model, vendor: options.id })),
     chat: openaiChat({
       path: `${prefix}/chat/completions`,

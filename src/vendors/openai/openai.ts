@@ -4,15 +4,16 @@ import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, Vendor } from '../vendor.ts'
+import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { openaiMedia } from './media-tokens.ts'
 import { DEFAULT_TOKEN_LIMIT_FIELD, OPENAI_RULES, type TokenLimitField, tokenLimitField } from './openai-field-rules.ts'
+import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 import { reasonsUnseen } from './reasons-unseen.ts'
 
 const API_PATH = '/v1'
 
 /** Options of {@link openai}. */
-export interface OpenAIOptions {
+export interface OpenAIOptions extends UnlistedModelOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
   /** Origin, with or without a path prefix and `/v1`; `https://api.openai.com` by default. */
@@ -24,7 +25,7 @@ export interface OpenAIOptions {
 }
 
 /**
- * OpenAI: chat completions, embeddings, images and edits of images.
+ * OpenAI: chat completions, embeddings, images, edits of images, and speech.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -40,7 +41,8 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     origin,
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
-    models: [],
+    models: OPENAI_SPEECH_MODELS,
+    passUnknownModels: options.passUnknownModels ?? false,
     chat: openaiChat({
       path: `${prefix}${API_PATH}/chat/completions`,
       rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
@@ -62,6 +64,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       }),
     },
     imageEdits: openaiImageEdits({ path: `${prefix}${API_PATH}/images/edits`, streamFailure: errors.fromStream }),
+    speech: openaiSpeech(`${prefix}${API_PATH}/audio/speech`),
     media: openaiMedia,
     errorFrom: errors.fromAnswer,
   }

@@ -5,8 +5,11 @@
  * The list is made once for each of the operator's keys: a text that is joined anew for each call is copied and checked from
  * new memory each time.
  */
-export function bearerHeaders(apiKey: string, accept: 'application/json' | 'text/event-stream'): readonly string[] {
-  const kept = accept === 'application/json' ? jsonHeaders : streamHeaders
+export function bearerHeaders(
+  apiKey: string,
+  accept: 'application/json' | 'text/event-stream' | '*/*',
+): readonly string[] {
+  const kept = KEPT[accept]
   const known = kept.get(apiKey)
   if (known !== undefined) return known
   const headers = ['content-type', 'application/json', 'accept', accept, 'accept-encoding', 'identity']
@@ -20,5 +23,9 @@ export function bearerHeaders(apiKey: string, accept: 'application/json' | 'text
 /** Most keys of vendors whose headers are kept. */
 export const MAX_KEPT_KEYS = 1_000
 
-const jsonHeaders = new Map<string, readonly string[]>()
-const streamHeaders = new Map<string, readonly string[]>()
+/** By the accepted type. */
+const KEPT = {
+  'application/json': new Map<string, readonly string[]>(),
+  'text/event-stream': new Map<string, readonly string[]>(),
+  '*/*': new Map<string, readonly string[]>(),
+}

@@ -1,7 +1,8 @@
 import { accountsCommand } from '../../../src/cli/accounts-command.ts'
+import { catalogCommand, modelsCommand } from '../../../src/cli/catalog-command.ts'
 import { keysCommand } from '../../../src/cli/keys-command.ts'
 
-/** Runs `accounts …` or `keys …` in this process; gives the lines it prints. */
+/** Runs `accounts …`, `keys …`, `catalog …` or `models …` in this process; gives the lines it prints. */
 export async function runCommand(
   words: readonly string[],
   environment: Record<string, string | undefined>,
@@ -9,7 +10,10 @@ export async function runCommand(
   const lines: string[] = []
   const terminal = { environment, print: (line: string) => void lines.push(line) }
   const [command, ...rest] = words
-  await (command === 'keys' ? keysCommand(rest, terminal) : accountsCommand(rest, terminal))
+  if (command === 'keys') await keysCommand(rest, terminal)
+  else if (command === 'catalog') await catalogCommand(rest, terminal)
+  else if (command === 'models') modelsCommand(rest, terminal)
+  else await accountsCommand(rest, terminal)
   return lines
 }
 

@@ -175,7 +175,7 @@ export function soundLink(call: Pick<SandboxCall, 'headers'>, text: string, nowM
 }
 
 /** A whole WAV file, its length in its header. */
-function wavFile(samples: Buffer): Buffer {
+export function wavFile(samples: Buffer): Buffer {
   const header = Buffer.alloc(44)
   header.write('RIFF', 0, 'latin1')
   header.writeUInt32LE(36 + samples.length, 4)

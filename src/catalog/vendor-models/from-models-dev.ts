@@ -1,0 +1,122 @@
+import { isObject, objectOf } from '../prices/price-import.ts'
+import {
+  dateSeconds,
+  type ListPrice,
+  type ListPriceTier,
+  MODALITIES,
+  type Modality,
+  type VendorModel,
+} from './vendor-model.ts'
+
+/** Members of `cost` at models.dev, in dollars for a million tokens. */
+const COST_FIELDS: Readonly<Record<string, keyof ListPrice>> = {
+  input: 'input',
+  output: 'output',
+  cache_read: 'cachedInput',
+  cache_write: 'cacheWrite',
+  reasoning: 'reasoning',
+  input_audio: 'inputAudio',
+}
+
+/**
+ * Reads one provider of the `api.json` of models.dev: its models in the order of their ids. Models that write nothing which
+ * an endpoint serves, such as video, are left out. An amount of 0 beside others counts; a model all of whose amounts are 0 has no
+ * price, because such lists also write 0 for an unknown price.
+ * @throws TypeError naming the entry that is not of this format.
+ */
+export function modelsFromModelsDev(provider: string, json: unknown): VendorModel[] {
+  const entries = objectOf(`${provider}.models`, objectOf(provider, json)['models'])
+  return Object.entries(entries)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(([id, entry]) => {
+      const model = modelOf(id, objectOf(`${provider}/${id}`, entry))
+      return model === undefined ? [] : [model]
+    })
+}
+
+function modelOf(id: string, entry: Readonly<Record<string, unknown>>): VendorModel | undefined {
+  const modalities = isObject(entry['modalities']) ? entry['modalities'] : {}
+  const inputModalities = modalitiesOf(modalities['input'])
+  const outputModalities = modalitiesOf(modalities['output'])
+  const kinds = kindsOf(id, entry, inputModalities, outputModalities)
+  if (kinds === undefined) return undefined
+  const limit = isObject(entry['limit']) ? entry['limit'] : {}
+  const cost = isObject(entry['cost']) ? entry['cost'] : {}
+  const price = priceOf(cost)
+  const isChat = kinds[0] === 'chat'
+  const contextTokens = countOf(limit['context'])
+  const output = countOf(limit['output'])
+  return {
+    id,
+    displayName: typeof entry['name'] === 'string' ? entry['name'] : id,
+    kinds,
+    limits: {
+      ...(contextTokens === undefined ? {} : { contextTokens }),
+      ...(output === undefined || !isChat ? {} : { maxOutputTokens: output }),
+      ...(output === undefined || kinds[0] !== 'embedding' ? {} : { dimensions: output }),
+    },
+    inputModalities,
+    outputModalities,
+    abilities: (['reasoning', 'tool_call', 'structured_output', 'temperature'] as const).filter(
+      (ability) => isChat && entry[ability] === true,
+    ),
+    created: typeof entry['release_date'] === 'string' ? dateSeconds(entry['release_date']) : 0,
+    ...(price === undefined ? {} : { price }),
+    tiers: price === undefined ? [] : tiersOf(cost),
+  }
+}
+
+/** Undefined: no endpoint serves such a model. */
+function kindsOf(
+  id: string,
+  entry: Readonly<Record<string, unknown>>,
+  reads: readonly Modality[],
+  writes: readonly Modality[],
+): VendorModel['kinds'] | undefined {
+  const name = `${id} ${String(entry['family'] ?? '')}`.toLowerCase()
+  if (/realtime|-live|livetranslate/.test(name)) return undefined
+  if (/rerank/.test(name)) return ['rerank']
+  if (/embed/.test(name)) return ['embedding']
+  if (/moderation/.test(name)) return ['moderation']
+  if (writes.includes('video')) return undefined
+  if (writes.includes('image')) return reads.includes('image') ? ['image', 'image_edit'] : ['image']
+  if (!writes.includes('text')) return writes.includes('audio') ? ['speech'] : undefined
+  if (/whisper|transcri|-asr/.test(name) || (reads.includes('audio') && !reads.includes('text')))
+    return ['transcription']
+  return ['chat']
+}
+
+function modalitiesOf(value: unknown): readonly Modality[] {
+  return Array.isArray(value) ? MODALITIES.filter((modality) => value.includes(modality)) : []
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : undefined
+}
+
+/** Undefined: no price, or one of zeros only. */
+function priceOf(cost: Readonly<Record<string, unknown>>): ListPrice | undefined {
+  const price: Partial<Record<keyof ListPrice, string>> = {}
+  for (const [name, field] of Object.entries(COST_FIELDS)) {
+    const amount = cost[name]
+    if (typeof amount === 'number' && Number.isFinite(amount) && amount >= 0) price[field] = decimalText(amount)
+  }
+  return Object.values(price).some((amount) => amount !== '0') ? price : undefined
+}
+
+/** The shortest decimal that stands for the number, which is what the list's author wrote. */
+function decimalText(amount: number): string {
+  const text = String(amount)
+  return text.includes('e') ? amount.toFixed(18).replace(/0+$/, '') : text
+}
+
+function tiersOf(cost: Readonly<Record<string, unknown>>): ListPriceTier[] {
+  const tiers: ListPriceTier[] = []
+  for (const tier of Array.isArray(cost['tiers']) ? cost['tiers'] : []) {
+    if (!isObject(tier) || !isObject(tier['tier']) || tier['tier']['type'] !== 'context') continue
+    const inputTokensAbove = countOf(tier['tier']['size'])
+    const price = priceOf(tier)
+    if (inputTokensAbove !== undefined && price !== undefined) tiers.push({ inputTokensAbove, ...price })
+  }
+  return tiers.sort((one, other) => one.inputTokensAbove - other.inputTokensAbove)
+}

@@ -1,0 +1,141 @@
+import type { AnyModelKind } from '../../core/model-kind.ts'
+import type { ModelSource } from '../catalog.ts'
+import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
+import snapshot from './snapshot.json' with { type: 'json' }
+import { readVendorModel, type VendorModel } from './vendor-model.ts'
+
+/** A vendor, as far as its models are concerned. */
+export interface ModelVendor {
+  readonly id: string
+  /** Its id in the snapshot; that of the vendor when absent. */
+  readonly catalogId?: string | undefined
+  /** Has it a key? Models of others are found, but not listed, and go behind those of vendors with a key. */
+  readonly isConfigured: boolean
+  /** The kinds it can serve, and the protocol of those that have several. */
+  readonly kinds: ReadonlyMap<AnyModelKind, string | undefined>
+  /** Are ids that no catalog knows sent to it? */
+  readonly passUnknownModels: boolean
+}
+
+/** Most ids outside the catalog that are remembered; a caller may invent any number of them. */
+export const MAX_UNKNOWN_MODELS = 1_000
+
+const PUBLIC_ID = /^[\x21-\x7e]{1,200}$/
+
+/** One line for each model, as `writeVendorModel` writes it, by the vendor's id. */
+const LINES: Readonly<Record<string, readonly string[]>> = snapshot.models
+
+/** Day of the public catalogs that the snapshot was made from: `2026-07-02`. */
+export const SNAPSHOT_DATE = snapshot.date
+
+const read = new Map<string, ReadonlyMap<string, VendorModel>>()
+
+/** The models of a vendor in the snapshot by the vendor's own ids, read when first asked for; empty for an unknown vendor. */
+export function snapshotOf(catalogId: string): ReadonlyMap<string, VendorModel> {
+  let models = read.get(catalogId)
+  if (models === undefined) {
+    const lines = Object.hasOwn(LINES, catalogId) ? LINES[catalogId]! : []
+    models = new Map(lines.map(readVendorModel).map((model) => [model.id, model]))
+    read.set(catalogId, models)
+  }
+  return models
+}
+
+/**
+ * The models that vendors offer under their own ids, without rows: `gpt-4o` or `openai/gpt-4o`. A bare id that several offer
+ * is that of the first with a key, in the order of the vendors. An id that no catalog knows goes to the vendor it names, or to the
+ * first vendor, that passes unknown models.
+ */
+export class VendorModels implements ModelSource {
+  readonly #vendors: readonly ModelVendor[]
+  readonly #found = new Map<string, CatalogModel>()
+  readonly #unknown = new Map<string, CatalogModel>()
+  #listed: readonly CatalogModel[] | undefined
+
+  constructor(vendors: readonly ModelVendor[]) {
+    this.#vendors = [...vendors].sort((one, other) => Number(other.isConfigured) - Number(one.isConfigured))
+  }
+
+  find(name: string): CatalogModel | undefined {
+    return this.#found.get(name) ?? this.#unknown.get(name) ?? this.#look(name)
+  }
+
+  list(): readonly CatalogModel[] {
+    if (this.#listed === undefined) {
+      const byId = new Map<string, CatalogModel>()
+      for (const vendor of this.#vendors) {
+        if (!vendor.isConfigured) continue
+        for (const id of snapshotOf(vendor.catalogId ?? vendor.id).keys()) {
+          if (this.#offered(vendor, id) === undefined) continue
+          const model = this.find(byId.has(id) ? `${vendor.id}/${id}` : id)
+          if (model !== undefined && !byId.has(model.id)) byId.set(model.id, model)
+        }
+      }
+      this.#listed = [...byId.values()]
+    }
+    return this.#listed
+  }
+
+  facts(vendorId: string, upstream: string): VendorModel | undefined {
+    const vendor = this.#vendors.find(({ id }) => id === vendorId)
+    return vendor === undefined ? undefined : snapshotOf(vendor.catalogId ?? vendor.id).get(upstream)
+  }
+
+  #look(name: string): CatalogModel | undefined {
+    for (const vendor of this.#vendors) {
+      const model = this.#offered(vendor, name)
+      if (model !== undefined) return this.#keep(model)
+    }
+    for (const vendor of this.#vendors) {
+      if (!name.startsWith(`${vendor.id}/`)) continue
+      const id = name.slice(vendor.id.length + 1)
+      const bare = this.find(id)
+      if (bare?.vendor === vendor.id && bare.upstream === id && !this.#unknown.has(id)) return bare
+      const model = this.#offered(vendor, id)
+      if (model !== undefined) return this.#keep({ ...model, id: name, aliases: [] })
+    }
+    return PUBLIC_ID.test(name) ? this.#passed(name) : undefined
+  }
+
+  #offered(vendor: ModelVendor, id: string): CatalogModel | undefined {
+    const known = snapshotOf(vendor.catalogId ?? vendor.id).get(id)
+    const definition = known === undefined ? undefined : definitionOf(known, vendor)
+    return definition === undefined ? undefined : defineModel(definition)
+  }
+
+  #passed(name: string): CatalogModel | undefined {
+    const passing = this.#vendors.filter(({ passUnknownModels }) => passUnknownModels)
+    const named = passing.find(({ id }) => name.startsWith(`${id}/`) && name.length > id.length + 1)
+    const vendor = named ?? passing[0]
+    if (vendor === undefined) return undefined
+    const upstream = named === undefined ? name : name.slice(named.id.length + 1)
+    const kind = [...vendor.kinds.keys()]
+    const model = { ...defineModel({ id: name, kind, vendor: vendor.id, upstream }), isOpen: true }
+    if (this.#unknown.size >= MAX_UNKNOWN_MODELS) this.#unknown.clear()
+    this.#unknown.set(name, model)
+    return model
+  }
+
+  #keep(model: CatalogModel): CatalogModel {
+    for (const name of [model.id, ...model.aliases]) this.#found.set(name, model)
+    return model
+  }
+}
+
+/** The row of a public model; undefined where its vendor serves no such model here. */
+export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefinition | undefined {
+  const kinds = known.kinds.filter((kind) => vendor.kinds.has(kind))
+  const [kind] = kinds
+  if (kind === undefined) return undefined
+  const protocol = vendor.kinds.get(kind)
+  return {
+    id: known.id,
+    kind: kinds,
+    vendor: vendor.id,
+    ...(protocol === undefined ? {} : { protocol }),
+    limits: known.limits,
+    aliases: [`${vendor.id}/${known.id}`],
+    created: known.created,
+    displayName: known.displayName,
+  }
+}

@@ -1,0 +1,196 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { ModelDefinition } from '../catalog/model.ts'
+import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../catalog/models/built-in-models.ts'
+import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
+import { checkMarkup, listPriceRows } from '../catalog/prices/list-prices.ts'
+import { checkPriceFile, type PriceFile, type PriceRow } from '../catalog/prices/price-file.ts'
+import { objectOf } from '../catalog/prices/price-import.ts'
+import { modelsFromModelsDev } from '../catalog/vendor-models/from-models-dev.ts'
+import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
+import { type Decimal, parseDecimal } from '../core/money.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
+import { modelVendor } from '../gateway/model-vendor.ts'
+import { commandArguments, runAction } from './command-arguments.ts'
+import { configuredVendors } from './configured-vendors.ts'
+import { configuredCatalog } from './serve-settings.ts'
+import { SettingError } from './setting-values.ts'
+import { printRows, type Terminal } from './terminal.ts'
+
+const PUBLIC_CATALOG = 'https://models.dev/api.json'
+const FETCH_TIMEOUT_MS = 30_000
+
+/** A price that moves by more than this factor, either way, waits for `--accept`: such a move is often a mistake of the list. */
+const LARGEST_MOVE = 3n
+
+/** `signalbox models [--all]`: id, kinds, vendor, and the vendor's own id. */
+export function modelsCommand(words: readonly string[], terminal: Terminal): void {
+  const given = commandArguments(words, { options: [], flags: ['all'], positionals: [] })
+  const models = given.flag('all')
+    ? configuredCatalog(terminal.environment).list()
+    : BUILT_IN_MODELS.map((row) => ({ ...row, kinds: [row.kind].flat() }))
+  printRows(
+    terminal,
+    models.map(({ id, kinds, vendor, upstream }) => [id, kinds.join('+'), vendor, upstream ?? id]),
+  )
+}
+
+/** `signalbox catalog update`. */
+export async function catalogCommand(words: readonly string[], terminal: Terminal): Promise<void> {
+  await runAction('catalog', { update }, words, terminal)
+}
+
+/**
+ * Writes the models of a newer public catalog as rows, and their list prices as a price file, for the vendors that have a key,
+ * and prints what changed. A model that left the catalog keeps its row and its price. A price that moves by more than three
+ * times, or to 0, keeps its old amount unless `--accept` is given.
+ * @throws SettingError for a catalog that cannot be read, and for files that are none of this kind.
+ */
+async function update(words: readonly string[], terminal: Terminal): Promise<void> {
+  const given = commandArguments(words, {
+    options: ['from', 'models', 'prices', 'markup'],
+    flags: ['accept'],
+    positionals: [],
+  })
+  const { print, environment } = terminal
+  const markup = naming('--markup', () => checkMarkup(given.option('markup') ?? '1'))
+  const [modelsPath, pricesPath] = [given.option('models') ?? 'models.json', given.option('prices') ?? 'prices.json']
+  const configured = configuredVendors(environment, undefined).filter(({ state }) => state === 'configured')
+  if (configured.length === 0)
+    throw new SettingError('catalog update: no vendor has a key; set one, such as OPENAI_API_KEY')
+  const vendors = configured.map(({ vendor }) => modelVendor(vendor, ENDPOINTS))
+  const source = given.option('from') ?? PUBLIC_CATALOG
+  const catalog = await readCatalog(source)
+  const fresh = naming(source, () => freshRows(objectOf('the catalog', catalog), vendors, markup))
+
+  const oldModels = readIfThere(modelsPath, (json) => parseModelDefinitions(json)) ?? []
+  const oldPrices = readIfThere(pricesPath, (json) => checkPriceFile(json))?.prices ?? []
+  const models = merged(oldModels, fresh.models, (row) => row.id)
+  const prices = merged(oldPrices, fresh.prices, priceKey)
+  const refused = given.flag('accept') ? [] : prices.changed.filter(([before, after]) => isSuspicious(before, after))
+  const back = new Map(refused.map(([before]) => [priceKey(before), before]))
+  const file: PriceFile = {
+    currency: 'USD',
+    comment: `list prices times ${markup}, from ${source}`,
+    prices: prices.all.map((row) => back.get(priceKey(row)) ?? row),
+  }
+  writeFileSync(modelsPath, `${JSON.stringify(models.all, null, 2)}\n`)
+  writeFileSync(pricesPath, `${JSON.stringify(file, null, 2)}\n`)
+
+  for (const row of models.added) print(`+ ${row.id}`)
+  for (const row of models.gone) print(`- ${row.id} is not in the catalog any more; its row and its price stay`)
+  for (const [before, after] of prices.changed) {
+    const note = back.has(priceKey(before)) ? ', not taken: give --accept if it is right' : ''
+    print(`~ ${before.model} ${before.meter}: ${before.amount} -> ${after.amount}${note}`)
+  }
+  const taken = prices.changed.length - refused.length
+  print(`${modelsPath}: ${models.all.length} models, ${models.added.length} new, ${models.gone.length} gone`)
+  print(`${pricesPath}: ${file.prices.length} prices, ${taken} changed, ${refused.length} not taken`)
+}
+
+interface FreshRows {
+  readonly models: readonly ModelDefinition[]
+  readonly prices: readonly PriceRow[]
+}
+
+function freshRows(
+  providers: Readonly<Record<string, unknown>>,
+  vendors: readonly ModelVendor[],
+  markup: string,
+): FreshRows {
+  const taken = new Set(BUILT_IN_MODELS.flatMap(({ id, aliases = [] }) => [id, ...aliases]))
+  const models: ModelDefinition[] = []
+  const prices: PriceRow[] = []
+  for (const vendor of vendors) {
+    const ids = MODELS_DEV_PROVIDERS[vendor.id] ?? [vendor.id]
+    const listed = ids.flatMap((id) => (providers[id] === undefined ? [] : modelsFromModelsDev(id, providers[id])))
+    for (const known of listed) {
+      const row = definitionOf(known, vendor)
+      if (row === undefined) continue
+      // A row of the built-in catalog knows more; its public id takes the price.
+      const builtIn = BUILT_IN_MODELS.find((one) => one.vendor === vendor.id && one.upstream === known.id)
+      const id = builtIn?.id ?? (taken.has(known.id) ? `${vendor.id}/${known.id}` : known.id)
+      taken.add(id)
+      if (builtIn === undefined) models.push({ ...row, id, upstream: known.id, aliases: [] })
+      prices.push(...listPriceRows({ id, kinds: [row.kind].flat() }, known, markup))
+    }
+  }
+  return { models, prices }
+}
+
+async function readCatalog(source: string): Promise<unknown> {
+  let text: string
+  try {
+    if (/^https?:\/\//.test(source)) {
+      const answer = await fetch(source, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
+      if (!answer.ok) throw new Error(`status ${answer.status}`)
+      text = await answer.text()
+    } else {
+      text = readFileSync(source, 'utf8')
+    }
+  } catch (cause) {
+    throw new SettingError(`--from: ${source} cannot be read (${(cause as Error).message})`)
+  }
+  return parsed(source, text)
+}
+
+function parsed(source: string, text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new SettingError(`${source} is not JSON`)
+  }
+}
+
+function readIfThere<Value>(path: string, check: (json: unknown) => Value): Value | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new SettingError(`${path} cannot be read (${(error as Error).message})`)
+  }
+  return naming(path, () => check(parsed(path, text)))
+}
+
+function naming<Value>(name: string, run: () => Value): Value {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof TypeError) throw new SettingError(`${name}: ${error.message}`)
+    throw error
+  }
+}
+
+interface Merged<Row> {
+  readonly all: readonly Row[]
+  readonly added: readonly Row[]
+  readonly gone: readonly Row[]
+  readonly changed: readonly (readonly [before: Row, after: Row])[]
+}
+
+/** The fresh rows, and those of the old ones that they do not replace. */
+function merged<Row>(old: readonly Row[], fresh: readonly Row[], keyOf: (row: Row) => string): Merged<Row> {
+  const before = new Map(old.map((row) => [keyOf(row), row]))
+  const after = new Set(fresh.map(keyOf))
+  const gone = old.filter((row) => !after.has(keyOf(row)))
+  const changed = fresh.flatMap((row) => {
+    const earlier = before.get(keyOf(row))
+    return earlier === undefined || JSON.stringify(earlier) === JSON.stringify(row) ? [] : [[earlier, row] as const]
+  })
+  return { all: [...fresh, ...gone], added: fresh.filter((row) => !before.has(keyOf(row))), gone, changed }
+}
+
+function priceKey({ model, meter, when }: PriceRow): string {
+  return JSON.stringify([model, meter, when ?? null])
+}
+
+function isSuspicious(before: PriceRow, after: PriceRow): boolean {
+  const [old, fresh] = [perUnit(before), perUnit(after)]
+  const [left, right] = [old.numerator * fresh.denominator, fresh.numerator * old.denominator]
+  return left === 0n || right === 0n || left > right * LARGEST_MOVE || right > left * LARGEST_MOVE
+}
+
+function perUnit({ amount, per = 1 }: PriceRow): Decimal {
+  const { numerator, denominator } = parseDecimal(amount)
+  return { numerator, denominator: denominator * BigInt(per) }
+}

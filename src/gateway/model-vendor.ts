@@ -1,0 +1,14 @@
+import type { ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+
+/** Which models a vendor serves without rows, by what the endpoints find in it. */
+export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[]): ModelVendor {
+  const kinds = new Map<string, string | undefined>()
+  for (const { kind, servesUnlisted } of endpoints) {
+    const served = servesUnlisted?.(vendor) ?? false
+    if (served !== false) kinds.set(kind, served === true ? undefined : served)
+  }
+  const { id, catalogId, apiKeys, passUnknownModels = false } = vendor
+  return { id, catalogId, isConfigured: apiKeys.length > 0, kinds, passUnknownModels }
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import { createCatalog } from '../../../src/catalog/catalog.ts'
+import { listPrices } from '../../../src/catalog/prices/list-prices.ts'
+import { definePrices } from '../../../src/catalog/prices/prices.ts'
+import { VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
+
+const kinds = new Map([
+  ['chat', undefined],
+  ['embedding', undefined],
+])
+const source = new VendorModels([{ id: 'openai', isConfigured: true, kinds, passUnknownModels: true }])
+const catalog = createCatalog(
+  [
+    { id: 'ours', kind: 'chat', vendor: 'openai', upstream: 'gpt-4o' },
+    { id: 'dearer', kind: 'chat', vendor: 'openai', upstream: 'gpt-4o' },
+  ],
+  source,
+)
+const amounts = (model: string, markup?: string) =>
+  listPrices({ markup })
+    .forCatalog(catalog)
+    .quote(model, {})
+    ?.prices.map(({ meter, amount, inputTokensAbove }) => [meter, amount, inputTokensAbove])
+
+describe('list prices', () => {
+  test('charge what the vendor lists, times the markup, exactly', () => {
+    expect(amounts('gpt-4o-mini')).toEqual([
+      ['input_token', '0.15', undefined],
+      ['output_token', '0.6', undefined],
+      ['cached_input_token', '0.075', undefined],
+    ])
+    expect(amounts('gpt-4o-mini', '1.1')).toEqual([
+      ['input_token', '0.165', undefined],
+      ['output_token', '0.66', undefined],
+      ['cached_input_token', '0.0825', undefined],
+    ])
+  })
+
+  test('hold for rows of the host by what their vendor calls them, and have the tiers of long prompts', () => {
+    expect(amounts('ours')?.[0]).toEqual(['input_token', '2.5', undefined])
+    expect(amounts('gpt-5.5')).toContainEqual(['input_token', '10', 272_000])
+  })
+
+  test('leave a model that has a price of the host to that price, and know none of a model without one', () => {
+    const prices = { currency: 'USD', prices: [{ model: 'dearer', meter: 'request', amount: '1' }] } as const
+    const list = listPrices({ prices }).forCatalog(catalog)
+
+    expect(list.quote('dearer', {})?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
+    expect(list.quote('unheard-of', {})).toBeUndefined()
+    expect(list.quote('gpt-4o-audio-preview', {})).toBeUndefined()
+  })
+
+  test.each(['0', '-1', '', 'ten', '1e3'])('refuse the markup %j', (markup) => {
+    expect(() => listPrices({ markup })).toThrow('a markup must be a decimal string above zero')
+  })
+})
+
+describe('a price row whose model is a pattern', () => {
+  const prices = definePrices({
+    currency: 'USD',
+    prices: [
+      { model: 'openai/*', meter: 'request', amount: '1' },
+      { model: 'openai/gpt-*', meter: 'request', amount: '2' },
+      { model: 'openai/gpt-4o', meter: 'request', amount: '3' },
+    ],
+  })
+  const amount = (model: string) => prices.quote(model, {})?.prices[0]?.amount
+
+  test('holds for the models that match and have no row; the most specific pattern counts', () => {
+    expect(amount('openai/o3')).toBe('1')
+    expect(amount('openai/gpt-5')).toBe('2')
+    expect(amount('openai/gpt-4o')).toBe('3')
+    expect(amount('gpt-4o')).toBeUndefined()
+  })
+
+  test('gives a rate of the model that was asked for', () => {
+    expect(prices.quote('openai/gpt-5', {})?.model).toBe('openai/gpt-5')
+  })
+})

@@ -1,0 +1,105 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { configuredCatalog } from '../../src/cli/serve-settings.ts'
+import { runCommand } from './support/run-command.ts'
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-catalog-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const chat = { modalities: { input: ['text'], output: ['text'] }, limit: { context: 1000, output: 100 } }
+
+function publicCatalog(models: Record<string, object>): object {
+  return { openai: { models }, anthropic: { models: { 'claude-9': chat } } }
+}
+
+function file(name: string, content: unknown): string {
+  const path = join(folder, name)
+  writeFileSync(path, JSON.stringify(content))
+  return path
+}
+
+function update(from: string, ...words: string[]): Promise<string[]> {
+  const paths = ['--models', join(folder, 'models.json'), '--prices', join(folder, 'prices.json')]
+  return runCommand(['catalog', 'update', '--from', from, ...paths, ...words], { OPENAI_API_KEY: 'sk-any' })
+}
+
+const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'))
+
+describe('signalbox catalog update', () => {
+  test('writes rows and prices of the vendors with a key, which serve can read, and says what is new', async () => {
+    const from = file('api.json', publicCatalog({ 'gpt-9': { ...chat, cost: { input: 1, output: 2 } } }))
+
+    const lines = await update(from, '--markup', '1.5')
+
+    expect(lines[0]).toBe('+ gpt-9')
+    expect(read('models.json')).toMatchObject([{ id: 'gpt-9', vendor: 'openai', kind: ['chat'] }])
+    expect(read('prices.json').prices).toEqual([
+      { model: 'gpt-9', meter: 'input_token', amount: '1.5', per: 1_000_000 },
+      { model: 'gpt-9', meter: 'output_token', amount: '3', per: 1_000_000 },
+    ])
+    const catalog = configuredCatalog({ SIGNALBOX_MODELS: join(folder, 'models.json') })
+    expect(catalog.find('gpt-9')?.limits).toEqual({ contextTokens: 1000, maxOutputTokens: 100 })
+  })
+
+  test('keeps what left the catalog, takes small changes of prices, and waits with large ones', async () => {
+    const before = {
+      'gpt-8': { ...chat, cost: { input: 1, output: 2 } },
+      'gpt-9': { ...chat, cost: { input: 1, output: 2 } },
+    }
+    await update(file('api.json', publicCatalog(before)))
+    const after = file('api.json', publicCatalog({ 'gpt-9': { ...chat, cost: { input: 10, output: 3 } } }))
+
+    const lines = await update(after)
+
+    expect(lines).toContain('- gpt-8 is not in the catalog any more; its row and its price stay')
+    expect(lines).toContain('~ gpt-9 input_token: 1 -> 10, not taken: give --accept if it is right')
+    expect(lines).toContain('~ gpt-9 output_token: 2 -> 3')
+    const amounts = () =>
+      read('prices.json').prices.map((row: { model: string; amount: string }) => [row.model, row.amount])
+    expect(amounts()).toEqual([
+      ['gpt-9', '1'],
+      ['gpt-9', '3'],
+      ['gpt-8', '1'],
+      ['gpt-8', '2'],
+    ])
+    await update(after, '--accept')
+    expect(amounts()[0]).toEqual(['gpt-9', '10'])
+  })
+
+  test('reads an address, and says which source cannot be read', async () => {
+    const server = createServer((request, response) => {
+      response.statusCode = request.url === '/api.json' ? 200 : 500
+      response.end(JSON.stringify(publicCatalog({ 'gpt-9': chat })))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+    expect(await update(`${origin}/api.json`)).toContain('+ gpt-9')
+    await expect(update(`${origin}/other`)).rejects.toThrow('cannot be read (status 500)')
+    server.close()
+    await expect(update(join(folder, 'missing.json'))).rejects.toThrow('missing.json cannot be read')
+    await expect(update(file('odd.json', []))).rejects.toThrow('odd.json: the catalog: must be an object')
+    await expect(update(file('api.json', publicCatalog({})), '--markup', 'x')).rejects.toThrow(
+      '--markup: a markup must be',
+    )
+  })
+
+  test('needs a vendor with a key', async () => {
+    await expect(runCommand(['catalog', 'update'], {})).rejects.toThrow('no vendor has a key')
+  })
+})
+
+test('signalbox models --all lists what a key of the vendor makes callable', async () => {
+  const lines = await runCommand(['models', '--all'], { OPENAI_API_KEY: 'sk-any' })
+
+  expect(lines.some((line) => line.startsWith('gpt-4o '))).toBe(true)
+  expect((await runCommand(['models'], {})).some((line) => line.startsWith('gpt-4o '))).toBe(false)
+})
