@@ -13,7 +13,8 @@ import { completionTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
-import { isErrorEnvelope } from './openai-chat-dialect.ts'
+import { mendContentParts } from './content-parts.ts'
+import { failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
@@ -24,10 +25,11 @@ export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<Cha
   const bytes = joinChunks(chunks)
   const completion = readCompletion(bytes.toString('utf8'))
   if (completion === undefined) return undefined
+  const hadParts = mendParts(completion)
   const usage = openaiUsage(completion['usage'])
   const outputBytes = completionTextBytes(completion)
   const mended = billedWireUsage(completion['usage'], usage, call.billedUsage?.(usage, outputBytes))
-  if (mended !== undefined || !completion.choices.every(isRegular)) {
+  if (mended !== undefined || hadParts || !completion.choices.every(isRegular)) {
     const body = mended === undefined ? completion : { ...completion, usage: mended }
     return { chunks: [rewritten(body, call)], usage, outputBytes }
   }
@@ -46,8 +48,11 @@ export function billedWireUsage(
   reported: Usage | undefined,
   billed: Usage | undefined,
 ): Record<string, unknown> | undefined {
-  if (billed === undefined || (reported !== undefined && isSameUsage(reported, billed))) return undefined
-  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(billed) }
+  const counts = billed ?? reported
+  if (counts === undefined) return undefined
+  const isSaid = isJsonObject(wire) && wire['completion_tokens'] === reported?.outputTokens
+  if (isSaid && reported !== undefined && isSameUsage(reported, counts)) return undefined
+  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(counts) }
 }
 
 function isSameUsage(reported: Usage, billed: Usage): boolean {
@@ -59,18 +64,38 @@ function isRegular(choice: WireChoice): boolean {
   return (
     choice['logprobs'] !== undefined &&
     choice.message['refusal'] !== undefined &&
-    openaiFinishReason(choice['finish_reason']) === choice['finish_reason']
+    openaiFinishReason(choice['finish_reason']) === choice['finish_reason'] &&
+    hasWholeCalls(choice.message['tool_calls'])
   )
+}
+
+/** Clients choose the kind of a call by its `type`. */
+function hasWholeCalls(calls: unknown): boolean {
+  return !Array.isArray(calls) || calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string')
+}
+
+function mendParts({ choices }: WireCompletion): boolean {
+  let changed = false
+  for (const { message } of choices) if (mendContentParts(message)) changed = true
+  return changed
 }
 
 function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): Buffer {
   const choices = completion.choices.map((choice) => ({
     ...choice,
-    message: { ...choice.message, refusal: choice.message['refusal'] ?? null },
+    message: {
+      ...choice.message,
+      ...(hasWholeCalls(choice.message['tool_calls']) ? {} : { tool_calls: typedCalls(choice.message['tool_calls']) }),
+      refusal: choice.message['refusal'] ?? null,
+    },
     logprobs: choice['logprobs'] ?? null,
     finish_reason: openaiFinishReason(choice['finish_reason']),
   }))
   return Buffer.from(JSON.stringify({ ...completion, model: call.publicModel, choices }))
+}
+
+function typedCalls(calls: unknown): unknown {
+  return Array.isArray(calls) ? calls.filter(isJsonObject).map((call) => ({ type: 'function', ...call })) : calls
 }
 
 /** Reads a whole answer of the dialect into the neutral form. Undefined when it is not a chat completion. */
@@ -80,6 +105,7 @@ export function openaiChatFromWire(
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
   const body = readCompletion(asBuffer(answer.body).toString('utf8'))
   if (body === undefined) return undefined
+  mendParts(body)
   const usage = openaiUsage(body['usage'])
   const completion: ChatCompletion = {
     id: typeof body['id'] === 'string' ? body['id'] : '',
@@ -109,8 +135,8 @@ interface WireCompletion extends Record<string, unknown> {
 }
 
 /**
- * Reads the text of a JSON response. Undefined if it is not a chat completion: no JSON, an error in a 2xx, no choices, or a
- * choice without a message.
+ * Reads the text of a JSON response. Undefined if it is not a chat completion: no JSON, an error in a 2xx, no choices, a choice without
+ * a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
   const body = parseVendorJson(text)
@@ -123,11 +149,12 @@ function isCompletion(body: unknown): body is WireCompletion {
   return (
     Array.isArray(choices) &&
     choices.length > 0 &&
-    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message']))
+    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message'])) &&
+    failedChoice(choices) === undefined
   )
 }
 
-/** The reasoning textof a message or delta, under either of the names that vendors use. */
+/** The reasoning text of a message or delta, under either of the names that vendors use. */
 export function reasoningText(message: Record<string, unknown>): string {
   const text = message['reasoning_content'] ?? message['reasoning']
   return typeof text === 'string' ? text : ''
@@ -190,7 +217,9 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReaso
   ['max_tokens', 'length'],
   ['model_length', 'length'],
   ['tool_use', 'tool_calls'],
+  ['model_context_window_exceeded', 'length'],
   ['safety', 'content_filter'],
+  ['sensitive', 'content_filter'],
 ])
 
 /** A vendor's finish reason as one of the five values; other values never reach callers. */
@@ -200,7 +229,8 @@ export function openaiFinishReason(value: unknown): FinishReason {
 
 /**
  * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
- * `completion_tokens` includes reasoning. Numbers are passed on unchanged, plausible or not; anything else counts as
+ * `completion_tokens` includes reasoning. Where the total shows that reasoning stands beside the completion, it is added
+ * (xAI counts so). Numbers are passed on unchanged, plausible or not; anything else counts as
  * missing. Never throws. Undefined if the value is not an object.
  */
 export function openaiUsage(value: unknown): Usage | undefined {
@@ -217,5 +247,12 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  if (isBeside(value['total_tokens'], usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
   return usage
+}
+
+/** Does the total say that reasoning is not part of the completion? */
+function isBeside(total: unknown, { inputTokens, outputTokens, reasoningTokens = 0 }: Usage): boolean {
+  if (inputTokens === undefined || outputTokens === undefined || !(reasoningTokens > 0)) return false
+  return total === inputTokens + outputTokens + reasoningTokens
 }
