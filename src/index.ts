@@ -166,7 +166,11 @@ export { type AnthropicOptions, anthropic } from './vendors/anthropic/anthropic.
 export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
 export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
-export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
+export {
+  type OpenAICompatibleOptions,
+  openaiCompatible,
+  type PresetOptions,
+} from './vendors/openai-compatible/openai-compatible.ts'
 export type {
   AcceptedTask,
   AnswerBody,

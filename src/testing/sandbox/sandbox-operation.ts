@@ -1,7 +1,7 @@
 /** One call as the stand-ins received it. */
 export interface SandboxCall {
   /**
-   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`; `files` for what their answers link to; `unknown` for a path
+   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`, `presets`; `files` for what their answers link to; `unknown` for a path
    * that no vendor has.
    */
   readonly vendor: string

@@ -15,6 +15,7 @@ import { memoryTransport } from './memory-transport.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
+import { PRESET_CHAT } from './presets/preset-chat.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
@@ -22,6 +23,7 @@ import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 /** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
+  PRESET_CHAT,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
   ANTHROPIC_MESSAGES,
@@ -86,7 +88,8 @@ export interface Sandbox {
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope and Voyage. They use the vendors' real wire formats,
+ * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, and the servers of `signalbox/presets` at
+ * `/presets/ID/v1`. They use the vendors' real wire formats,
  * refuse the same requests, answer deterministically, and fail on request (see `Fault`).
  *
  * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their

@@ -14,22 +14,26 @@ import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
-import { failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
+import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
  * vendor omits members that callers rely on (`refusal` and `logprobs`, null where unused) or uses a non-standard finish
  * reason.
  */
-export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): AnswerBody | undefined {
+export function passChatBody(
+  chunks: readonly Uint8Array[],
+  call: VendorCall<ChatRequest>,
+  repair?: AnswerRepair,
+): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const completion = readCompletion(bytes.toString('utf8'))
   if (completion === undefined) return undefined
-  const hadParts = mendParts(completion)
+  const isMended = mendParts(completion, repair)
   const usage = openaiUsage(completion['usage'])
   const outputBytes = completionTextBytes(completion)
   const mended = billedWireUsage(completion['usage'], usage, call.billedUsage?.(usage, outputBytes))
-  if (mended !== undefined || hadParts || !completion.choices.every(isRegular)) {
+  if (mended !== undefined || isMended || !completion.choices.every(isRegular)) {
     const body = mended === undefined ? completion : { ...completion, usage: mended }
     return { chunks: [rewritten(body, call)], usage, outputBytes }
   }
@@ -50,7 +54,10 @@ export function billedWireUsage(
 ): Record<string, unknown> | undefined {
   const counts = billed ?? reported
   if (counts === undefined) return undefined
-  const isSaid = isJsonObject(wire) && wire['completion_tokens'] === reported?.outputTokens
+  const isSaid =
+    isJsonObject(wire) &&
+    wire['completion_tokens'] === reported?.outputTokens &&
+    wire['prompt_tokens'] === reported?.inputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, counts)) return undefined
   return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(counts) }
 }
@@ -74,10 +81,10 @@ function hasWholeCalls(calls: unknown): boolean {
   return !Array.isArray(calls) || calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string')
 }
 
-function mendParts({ choices }: WireCompletion): boolean {
+function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined): boolean {
   let changed = false
-  for (const { message } of choices) if (mendContentParts(message)) changed = true
-  return changed
+  for (const { message } of completion.choices) if (mendContentParts(message)) changed = true
+  return repair?.whole(completion) === true || changed
 }
 
 function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): Buffer {
@@ -102,10 +109,11 @@ function typedCalls(calls: unknown): unknown {
 export function openaiChatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
+  repair?: AnswerRepair,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
   const body = readCompletion(asBuffer(answer.body).toString('utf8'))
   if (body === undefined) return undefined
-  mendParts(body)
+  mendParts(body, repair)
   const usage = openaiUsage(body['usage'])
   const completion: ChatCompletion = {
     id: typeof body['id'] === 'string' ? body['id'] : '',
@@ -239,7 +247,8 @@ export function openaiUsage(value: unknown): Usage | undefined {
   const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : {}
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
   if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
-  if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
+  const cached = cachedTokens(value, input)
+  if (cached !== undefined) usage.cachedInputTokens = cached
   const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
   if (typeof written === 'number') usage.cacheWriteTokens = written
   // Servers report zero for every chat, which says nothing that the total does not.
@@ -247,6 +256,7 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  if (isCacheBeside(value['total_tokens'], usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
   if (isBeside(value['total_tokens'], usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
   return usage
 }
@@ -255,4 +265,26 @@ export function openaiUsage(value: unknown): Usage | undefined {
 function isBeside(total: unknown, { inputTokens, outputTokens, reasoningTokens = 0 }: Usage): boolean {
   if (inputTokens === undefined || outputTokens === undefined || !(reasoningTokens > 0)) return false
   return total === inputTokens + outputTokens + reasoningTokens
+}
+
+/** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
+function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
+  const misnamed = usage['prompt_token_details']
+  const places = [
+    details['cached_tokens'],
+    usage['cached_tokens'],
+    usage['num_cached_tokens'],
+    isJsonObject(misnamed) ? misnamed['cached_tokens'] : undefined,
+    usage['prompt_cache_hit_tokens'],
+  ]
+  return places.find((count) => typeof count === 'number')
+}
+
+/** Does the total say that the prompt does not hold what was read from the cache? */
+function isCacheBeside(total: unknown, usage: Usage): boolean {
+  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0 } = usage
+  if (inputTokens === undefined || outputTokens === undefined || cachedInputTokens === undefined) return false
+  if (!(cachedInputTokens > inputTokens)) return false
+  const sum = inputTokens + cachedInputTokens + outputTokens
+  return total === sum || total === sum + reasoningTokens
 }

@@ -20,6 +20,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
   usage: Usage | undefined
   readonly #dialect: OpenAIChatDialect
+  readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #writer: ChatStreamWriter
   readonly #expectedChoices: number
   readonly #choices = new Map<number, ChoiceState>()
@@ -30,6 +31,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
 
   constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: OpenAIChatDialect) {
     this.#dialect = dialect
+    this.#repair = dialect.answerRepair?.chunks()
     this.#writer = writer
     this.#expectedChoices = call.request.n ?? 1
   }
@@ -76,6 +78,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.failure = this.#dialect.streamFailure(chunk)
       return
     }
+    this.#repair?.(chunk)
     this.usage = openaiUsage(chunk['usage']) ?? this.usage
     // A chunk without choices may come before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return

@@ -1,20 +1,45 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { VendorFailure } from '../vendor.ts'
+import type { bearerHeaders } from './bearer-headers.ts'
 import type { FieldRules } from './field-rules.ts'
+
+/** Mends the answers of a server whose messages need more than every server's. */
+export interface AnswerRepair {
+  /** Edits a whole answer in place; true when it did. */
+  whole(completion: Record<string, unknown>): boolean
+  /** Mends the chunks of one stream, in order, in place; each call tells whether it changed the chunk. */
+  chunks(): (chunk: Record<string, unknown>) => boolean
+}
+
+/** The path of an operation, or how it follows from the vendor's own id of the model. */
+export type OperationPath = string | ((upstream: string) => string)
 
 /** The differences between servers of OpenAI's chat completions dialect. */
 export interface OpenAIChatDialect {
-  /** Path below the vendor's origin. */
-  readonly path: string
+  /** Below the vendor's origin. */
+  readonly path: OperationPath
+  /** The headers of a call; a bearer key by default. */
+  readonly headers?: typeof bearerHeaders | undefined
   /** The field table for a model, by the vendor's own id. */
   readonly rulesFor: (upstream: string) => FieldRules<ChatRequest>
   /** True for servers whose streamed tool calls look whole and are not. Calls that lack a member are mended anyway. */
   readonly repairsToolCalls?: true | undefined
+  /** For servers whose every chunk must be read. */
+  readonly answerRepair?: AnswerRepair | undefined
+  /** False for servers that report usage in every stream unasked. */
+  readonly asksForUsage?: boolean | undefined
+  /** False for servers that take pictures as bytes only. */
+  readonly takesImageUrls?: boolean | undefined
   /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** Reads an error envelope that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
+}
+
+/** The path for a model. */
+export function pathFor(path: OperationPath, upstream: string): string {
+  return typeof path === 'string' ? path : path(upstream)
 }
 
 /** True for a JSON object that is an error and not a chunk or completion, whatever its status. */

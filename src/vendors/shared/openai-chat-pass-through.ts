@@ -25,6 +25,7 @@ const DONE = Buffer.from(SSE_DONE)
 export class OpenAIChatPassThrough extends PassThroughStream {
   usage: Usage | undefined
   readonly #dialect: OpenAIChatDialect
+  readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #wantsUsage: boolean
   readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
@@ -36,6 +37,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes?: number) {
     super(maxEventBytes)
     this.#dialect = dialect
+    this.#repair = dialect.answerRepair?.chunks()
     this.#wantsUsage = call.request.stream_options?.include_usage === true
     this.#costOf = call.costOf
     this.#billedUsage = call.billedUsage
@@ -74,7 +76,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
 
   /** Passes an ordinary chunk on with its model replaced; false when it has to be parsed. */
   #passesOrdinary({ bytes, dataStart, dataEnd }: EventLines): boolean {
-    if (!this.#choices.haveBegun) return false
+    if (!this.#choices.haveBegun || this.#repair !== undefined) return false
     const scan = this.#scan
     if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#choices.readsCalls)) return false
     if (scan.hasContent) this.countContent(scan.textBytes)
@@ -90,10 +92,11 @@ export class OpenAIChatPassThrough extends PassThroughStream {
       this.drop()
       return
     }
+    const isMended = this.#repair?.(chunk) === true
     const findings = this.#choices.mend(choices, chunk['id'])
     if (findings.hasContent) this.countContent(findings.textBytes)
     if (findings.hasEnd) this.hasContent = true
-    let { changed } = findings
+    let changed = findings.changed || isMended
     if (!Array.isArray(chunk['choices'])) {
       chunk['choices'] = []
       changed = true
