@@ -6,6 +6,7 @@ import { openaiCompatible } from '../vendors/openai-compatible/openai-compatible
 import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { voyage } from '../vendors/voyage/voyage.ts'
+import { type ConfiguredVendor, configuredClouds } from './configured-clouds.ts'
 import { SettingError } from './setting-values.ts'
 import type { Environment } from './terminal.ts'
 
@@ -22,12 +23,6 @@ const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptio
   ['DASHSCOPE', dashscope],
   ['VOYAGE', voyage],
 ]
-
-/** A vendor, and whether it can be called. */
-export interface ConfiguredVendor {
-  readonly vendor: Vendor
-  readonly state: 'configured' | 'stand-in' | 'not configured'
-}
 
 /**
  * Builds every vendor from the environment, and those presets that it configures or `named` holds. Vendors without a key use the
@@ -53,7 +48,8 @@ export function configuredVendors(
     const configured = configuredPreset(preset, environment, standInOrigin, named.has(preset.id))
     if (configured !== undefined) vendors.push(configured)
   }
-  return vendors
+  const read = (name: string): string | undefined => environment[name]?.trim() || undefined
+  return [...vendors, ...configuredClouds(read, keysOf, standInOrigin, named)]
 }
 
 /** The variables of a preset, the first key variable being the preferred one. */

@@ -226,6 +226,39 @@ describe('servers of OpenAI’s dialect', () => {
   })
 })
 
+describe('Azure OpenAI and Claude in Foundry', () => {
+  const azure = { AZURE_OPENAI_API_KEY: 'k', AZURE_OPENAI_ENDPOINT: 'https://res.openai.azure.com/' }
+  const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
+    configuredVendors(environment, standIns, new Set(named))
+      .slice(5)
+      .map(({ vendor, state }) => [vendor.id, vendor.origin, state])
+
+  test('are configured by the address of the resource and its key', () => {
+    expect(found(azure)).toEqual([['azure-openai', 'https://res.openai.azure.com', 'configured']])
+    expect(
+      found({
+        ANTHROPIC_FOUNDRY_API_KEY: 'k',
+        ANTHROPIC_FOUNDRY_BASE_URL: 'https://res.services.ai.azure.com/anthropic',
+      }),
+    ).toEqual([['anthropic-foundry', 'https://res.services.ai.azure.com', 'configured']])
+    expect(found({}, 'http://127.0.0.1:9', ['azure-openai'])).toEqual([
+      ['azure-openai', 'http://127.0.0.1:9', 'stand-in'],
+    ])
+  })
+
+  test('say what is missing or cannot be used', () => {
+    expect(() => found({ AZURE_OPENAI_API_KEY: 'k' })).toThrow(/^AZURE_OPENAI_ENDPOINT: set it/)
+    expect(() => found({ ...azure, AZURE_OPENAI_API_VERSION: 'latest' })).toThrow(/AZURE_OPENAI.*apiVersion.*latest/)
+    expect(() => found({ ...azure, AZURE_OPENAI_ENDPOINT: 'res' })).toThrow(/^AZURE_OPENAI_ENDPOINT: /)
+    expect(found({ AZURE_OPENAI_ENDPOINT: azure.AZURE_OPENAI_ENDPOINT })).toEqual([
+      ['azure-openai', 'https://res.openai.azure.com', 'not configured'],
+    ])
+    expect(found({}, undefined, ['anthropic-foundry'])).toEqual([
+      ['anthropic-foundry', 'https://not-set.invalid', 'not configured'],
+    ])
+  })
+})
+
 describe('the models of serve', () => {
   test('are known to the commands for keys, too', () => {
     const catalog = configuredCatalog({ SIGNALBOX_MODELS: fileWith('models-2.json', models) })

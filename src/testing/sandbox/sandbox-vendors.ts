@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../core/clock.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { answeredCall } from './answered-call.ts'
 import { ANTHROPIC_COUNT_TOKENS, ANTHROPIC_MESSAGES } from './anthropic/anthropic-messages.ts'
+import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
 import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
@@ -24,6 +25,7 @@ import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
   PRESET_CHAT,
+  AZURE_OPENAI_CHAT,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
   ANTHROPIC_MESSAGES,
@@ -88,7 +90,7 @@ export interface Sandbox {
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, and the servers of `signalbox/presets` at
+ * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, Azure OpenAI's chat, and the servers of `signalbox/presets` at
  * `/presets/ID/v1`. They use the vendors' real wire formats,
  * refuse the same requests, answer deterministically, and fail on request (see `Fault`).
  *

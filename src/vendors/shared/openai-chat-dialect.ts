@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { VendorFailure } from '../vendor.ts'
-import type { bearerHeaders } from './bearer-headers.ts'
+import type { KeyHeaders } from './bearer-headers.ts'
 import type { FieldRules } from './field-rules.ts'
 
 /** Mends the answers of a server whose messages need more than every server's. */
@@ -20,7 +20,7 @@ export interface OpenAIChatDialect {
   /** Below the vendor's origin. */
   readonly path: OperationPath
   /** The headers of a call; a bearer key by default. */
-  readonly headers?: typeof bearerHeaders | undefined
+  readonly headers?: KeyHeaders | undefined
   /** The field table for a model, by the vendor's own id. */
   readonly rulesFor: (upstream: string) => FieldRules<ChatRequest>
   /** True for servers whose streamed tool calls look whole and are not. Calls that lack a member are mended anyway. */

@@ -2,7 +2,7 @@ import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-re
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { EmbeddingsOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { bearerHeaders } from './bearer-headers.ts'
+import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { passEmbeddings, readEmbeddings } from './embeddings-answer.ts'
 import { applyFieldRules, type FieldRules } from './field-rules.ts'
 import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
@@ -12,7 +12,7 @@ export interface OpenAIEmbeddingsDialect {
   /** Below the vendor's origin. */
   readonly path: OperationPath
   /** The headers of a call; a bearer key by default. */
-  readonly headers?: typeof bearerHeaders | undefined
+  readonly headers?: KeyHeaders | undefined
   readonly maxInputs: number
   readonly takesTokens: boolean
   readonly rules: FieldRules<EmbeddingsRequest>

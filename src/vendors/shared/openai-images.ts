@@ -15,7 +15,7 @@ import { asBuffer } from '../../wire/join-chunks.ts'
 import { editMembers, type MemberChanges } from '../../wire/json-edits.ts'
 import type { Form, FormPart } from '../../wire/multipart.ts'
 import type { ImageOperation, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
-import { bearerHeaders } from './bearer-headers.ts'
+import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIImagesPassThrough, passPictures } from './openai-images-pass-through.ts'
 
@@ -24,7 +24,7 @@ export interface OpenAIImagesDialect {
   /** Below the vendor's origin. */
   readonly path: OperationPath
   /** The headers of a call; a bearer key by default. */
-  readonly headers?: typeof bearerHeaders | undefined
+  readonly headers?: KeyHeaders | undefined
   /** Reads an error object that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
