@@ -31,6 +31,11 @@ export interface OpenAICompatibleOptions {
   readonly maxEmbeddingInputs?: number | undefined
   /** Sends reasoning and vendor state of earlier answers back, for servers that require it; removed by default. */
   readonly replaysExtensions?: boolean | undefined
+  /**
+   * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
+   * which refuses them.
+   */
+  readonly fetchesUrls?: boolean | undefined
 }
 
 /** Options of {@link openaiCompatible} with a preset; each replaces what the preset says. */
@@ -48,6 +53,11 @@ export interface PresetOptions {
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
   /** Most texts of one embedding call. */
   readonly maxEmbeddingInputs?: number | undefined
+  /**
+   * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
+   * which refuses them.
+   */
+  readonly fetchesUrls?: boolean | undefined
 }
 
 const ID = /^[a-z0-9][a-z0-9-]*$/
@@ -60,6 +70,7 @@ const PRESET_OPTIONS: readonly string[] = [
   'account',
   'models',
   'maxEmbeddingInputs',
+  'fetchesUrls',
 ] satisfies (keyof PresetOptions)[]
 
 /**
@@ -90,6 +101,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
+    ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: options.models.map((model) => ({ ...model, vendor: options.id })),
     chat: openaiChat({
       path: `${prefix}/chat/completions`,
@@ -127,6 +139,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     origin,
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     configuredBy: `${preset.keyVariables.join(' or ')} or openaiCompatible(presets.${preset.id}, { apiKey })`,
+    ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     ...(serves.includes('chat')
       ? {
