@@ -167,11 +167,21 @@ export type {
   TransportRequest,
 } from './transport/transport.ts'
 export { type UndiciTransportOptions, undiciTransport } from './transport/undici.ts'
-export { type AnthropicOptions, anthropic } from './vendors/anthropic/anthropic.ts'
+export {
+  type AnthropicFoundryOptions,
+  type AnthropicOptions,
+  anthropic,
+  anthropicFoundry,
+} from './vendors/anthropic/anthropic.ts'
+export { type AzureOpenAIOptions, azureOpenai } from './vendors/azure-openai/azure-openai.ts'
 export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
 export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
-export { type OpenAICompatibleOptions, openaiCompatible } from './vendors/openai-compatible/openai-compatible.ts'
+export {
+  type OpenAICompatibleOptions,
+  openaiCompatible,
+  type PresetOptions,
+} from './vendors/openai-compatible/openai-compatible.ts'
 export type {
   AcceptedTask,
   AnswerBody,

@@ -1,5 +1,5 @@
 import type { Gateway } from '../gateway/gateway.ts'
-import type { ConfiguredVendor } from './configured-vendors.ts'
+import type { ConfiguredVendor } from './configured-clouds.ts'
 import { describeStore, describeUrl, type StoreSetting } from './open-store.ts'
 import type { StartKeys } from './serve-keys.ts'
 import type { ServeSettings } from './serve-settings.ts'

@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
+import { type Preset, presets } from '../vendors/presets/presets.ts'
 import { accountsCommand } from './accounts-command.ts'
 import { catalogCommand, modelsCommand } from './catalog-command.ts'
 import { commandArguments } from './command-arguments.ts'
+import { presetVariables } from './configured-vendors.ts'
 import { keysCommand } from './keys-command.ts'
 import { type RunningServer, serve } from './serve.ts'
 import { SettingError } from './setting-values.ts'
@@ -71,10 +73,29 @@ environment of serve
   OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY, VOYAGE_API_KEY
                         one key, or several separated by commas, which take turns
   OPENAI_BASE_URL, …    origin of a vendor, such as http://127.0.0.1:9100
+  AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY, [AZURE_OPENAI_API_VERSION]
+                        Azure OpenAI: the vendor azure-openai of models in SIGNALBOX_MODELS
+  ANTHROPIC_FOUNDRY_BASE_URL, ANTHROPIC_FOUNDRY_API_KEY
+                        Claude in Foundry: the vendor anthropic-foundry
+
+servers of OpenAI's dialect, for models of SIGNALBOX_MODELS that name one as their vendor
+${presetLines()}
 
 packages to install when a store asks for them: pg (postgres://…), ioredis (REDIS_URL),
 @photostructure/sqlite (sqlite:PATH on a Node whose own SQLite is missing or too old)
 `
+
+/** The presets with their variables, one line each. */
+function presetLines(): string {
+  return Object.values<Preset>(presets)
+    .map((preset) => {
+      const { keys, baseURL, account } = presetVariables(preset)
+      const needed = preset.needsKey ? [...keys, ...(account === undefined ? [] : [account])] : []
+      const optional = preset.needsKey ? [baseURL] : [baseURL, ...keys]
+      return `  ${preset.id.padEnd(22)}${[...needed, ...optional.map((name) => `[${name}]`)].join(', ')}`
+    })
+    .join('\n')
+}
 
 function version(): string {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }

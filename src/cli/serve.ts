@@ -85,7 +85,7 @@ async function started(
   if (limits !== undefined) closers.push(limits.close)
   const standIns = options.useStandIns ? sandboxVendors() : undefined
   if (standIns !== undefined) closers.push(() => standIns.close())
-  const vendors = configuredVendors(options.environment, (await standIns?.listen(0))?.origin)
+  const vendors = configuredVendors(options.environment, (await standIns?.listen(0))?.origin, namedVendors(settings))
 
   const gateway = createGateway({
     vendors: vendors.map(({ vendor }) => vendor),
@@ -122,6 +122,11 @@ async function started(
   await announce({ print, version, url, vendors, gateway, settings, store: storeSetting, keys })
   const { prices } = settings
   return { url, reloadPrices: prices === undefined ? undefined : () => prices.reload() }
+}
+
+/** Ids of the vendors that the operator's own models name. */
+function namedVendors({ models }: ServeSettings): ReadonlySet<string> {
+  return new Set(models.flatMap(({ vendor, routes = [] }) => [vendor, ...routes.map((route) => route.vendor)]))
 }
 
 /** The SDK of the Model Context Protocol, an optional peer dependency. */

@@ -16,6 +16,8 @@ export interface CallerUrl {
   readonly url: string
   /** Its path in the request: `input.messages[0].content[1].image`. */
   readonly param: string
+  /** True for an address that the gateway itself calls, whatever the vendor does. */
+  readonly isCalledHere?: boolean
 }
 
 /** Media of a request that the gateway must fetch, because the vendor takes bytes only. */
@@ -127,8 +129,11 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   isStream(request: Request): boolean
   /** Media type of an answer that is sent while it arrives; absent: server-sent events. */
   streamType?(request: Request): string
-  /** Addresses that the vendor will fetch from; those that are private by their text are refused. */
-  callerUrls?(request: Request): readonly CallerUrl[]
+  /**
+   * Addresses that the vendor may fetch from, or the gateway; undefined: none. Those that are private by their text are refused,
+   * unless no vendor that may answer fetches anything.
+   */
+  callerUrls?(request: Request): readonly CallerUrl[] | undefined
 
   /** Inputs that are no text, such as pictures and stored conversations, for the token estimate. Absent: none. */
   media?(request: Request): readonly MediaInput[]

@@ -138,7 +138,10 @@ export interface GatewayOptions {
    * because an Idempotency-Key returns its task id for that long; `Infinity`: for ever.
    */
   readonly taskRetentionDays?: number
-  /** Lets the gateway fetch caller-given URLs from private addresses. For tests on one machine only. */
+  /**
+   * Lets callers give URLs with private addresses, which the gateway or a vendor then fetches. For tests on one machine, and for
+   * networks whose callers are trusted.
+   */
   readonly allowPrivateUrls?: boolean
   readonly onEvent?: EventListener
   /** Default: silent. */

@@ -48,13 +48,14 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
   const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   const shaped = authenticated.shaped(endpoint)
   const body = endpoint.parse(value, model)
-  checkCallerUrls(context, endpoint.callerUrls?.(body))
+  const chain = modelChain(context, shaped, { model, isShaped: called.shapes !== undefined })
+  checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
   return shaped.parsed({
     body,
     bytes,
     ...measureInput(endpoint, { body, bytes }),
     isStream: endpoint.isStream(body),
-    chain: modelChain(context, shaped, { model, isShaped: called.shapes !== undefined }),
+    chain,
     billingFields: endpoint.priceFields?.(body, model) ?? NO_FIELDS,
     claim: claimOf(context, request, principal.accountId, received),
   })
@@ -135,13 +136,28 @@ function wrongEndpoint(endpoint: Endpoint, model: CatalogModel): GatewayError {
   })
 }
 
-/** Refuses an address that is textually private, whether the gateway or the vendor would fetch it. */
-function checkCallerUrls(context: PipelineContext, urls: readonly CallerUrl[] | undefined): void {
+/**
+ * Refuses an address that is textually private, whether the gateway or the vendor would fetch it: a vendor may be in the
+ * operator's own network.
+ */
+function checkCallerUrls(
+  context: PipelineContext,
+  urls: readonly CallerUrl[] | undefined,
+  chain: readonly CatalogModel[],
+): void {
   if (urls === undefined) return
-  for (const { url, param } of urls) {
+  for (const { url, param, isCalledHere } of urls) {
     const check = checkPublicUrl(url, { allowPrivate: context.allowPrivateUrls })
-    if ('reason' in check) throw new GatewayError('invalid_request', { message: `${param}: ${check.reason}`, param })
+    if (!('reason' in check) || (isCalledHere !== true && fetchesNothing(context, chain))) continue
+    throw new GatewayError('invalid_request', { message: `${param}: ${check.reason}`, param })
   }
+}
+
+/** Is every vendor that may answer declared to fetch nothing? */
+function fetchesNothing({ vendors }: PipelineContext, chain: readonly CatalogModel[]): boolean {
+  return chain
+    .flatMap(({ vendor, routes }) => routes?.map((route) => route.vendor) ?? [vendor])
+    .every((id) => vendors.get(id)?.fetchesUrls === false)
 }
 
 /** The requested model, and whether its endpoint is one of several shapes. A fallback must have the same shape. */

@@ -58,6 +58,11 @@ export interface Vendor extends VendorOffers {
   readonly apiKeys: readonly string[]
   /** Share of calls for each of `apiKeys`, in their order: positive numbers. Absent: equal shares. */
   readonly keyWeights?: readonly number[]
+  /**
+   * False for a vendor that never fetches an address of a request. Absent: it may, so that addresses which are private by their
+   * text are refused.
+   */
+  readonly fetchesUrls?: boolean
   /** What an operator must set to configure the vendor, for error texts: `OPENAI_API_KEY or openai({ apiKey })`. */
   readonly configuredBy: string
   /** Catalog rows that this vendor brings along. */

@@ -5,12 +5,16 @@ const MAX_LINES = 400
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'types', 'misc']
 const FRAMEWORKS = ['express', 'fastify', 'hono', 'nextjs']
 
-/** Ids of the vendors: their folders, without the code they share. */
+/** Folders of `vendors/` that are no vendor: shared code, and servers as data. */
+const NO_VENDORS = ['shared', 'presets']
+
+/** Ids of the vendors: their folders. */
 export function vendorIds(tree: SourceTree): string[] {
   const ids = new Set<string>()
   for (const path of tree.keys()) {
     const [layer, folder, file] = path.split('/')
-    if (layer === 'vendors' && folder !== undefined && file !== undefined && folder !== 'shared') ids.add(folder)
+    if (layer === 'vendors' && folder !== undefined && file !== undefined && !NO_VENDORS.includes(folder))
+      ids.add(folder)
   }
   return [...ids]
 }

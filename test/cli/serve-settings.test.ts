@@ -173,6 +173,93 @@ describe('the environment of serve', () => {
   })
 })
 
+describe('servers of OpenAI’s dialect', () => {
+  const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
+    configuredVendors(environment, standIns, new Set(named))
+      .slice(5)
+      .map(({ vendor, state }) => [vendor.id, vendor.origin, vendor.apiKeys.join('+'), state])
+
+  test('are configured by their usual variables, and else not listed', () => {
+    expect(found({})).toEqual([])
+    expect(
+      found({ GROQ_API_KEY: 'one,two', HF_TOKEN: 'hf', ZHIPU_API_KEY: 'z', CLOUDFLARE_API_TOKEN: 'wrangler' }),
+    ).toEqual([
+      ['zai', 'https://api.z.ai', 'z', 'configured'],
+      ['groq', 'https://api.groq.com', 'one+two', 'configured'],
+      ['huggingface', 'https://router.huggingface.co', 'hf', 'configured'],
+    ])
+    expect(found({ GROQ_API_KEY: 'k', GROQ_BASE_URL: 'http://proxy.example/groq/v1' })).toEqual([
+      ['groq', 'http://proxy.example', 'k', 'configured'],
+    ])
+    expect(found({ CLOUDFLARE_API_KEY: 'k', CLOUDFLARE_ACCOUNT_ID: 'abc' })).toEqual([
+      ['cloudflare', 'https://api.cloudflare.com', 'k', 'configured'],
+    ])
+  })
+
+  test('on this machine need only a model that names them, or their address', () => {
+    expect(found({}, undefined, ['ollama'])).toEqual([['ollama', 'http://localhost:11434', '', 'configured']])
+    expect(found({ VLLM_BASE_URL: 'http://gpu.example:8000/v1' })).toEqual([
+      ['vllm', 'http://gpu.example:8000', '', 'configured'],
+    ])
+  })
+
+  test('that a model names and that lack something say what to set', () => {
+    const [groq] = configuredVendors({}, undefined, new Set(['groq'])).slice(5)
+
+    expect(groq).toMatchObject({ state: 'not configured', vendor: { apiKeys: [] } })
+    expect(groq?.vendor.configuredBy).toMatch(/^GROQ_API_KEY /)
+    expect(() => found({ CLOUDFLARE_API_KEY: 'k' }, undefined, ['cloudflare'])).toThrow(
+      /^CLOUDFLARE_ACCOUNT_ID: set it/,
+    )
+    expect(() => found({ GROQ_BASE_URL: 'groq.example' })).toThrow(
+      'GROQ_BASE_URL: "groq.example" is not an http or https URL',
+    )
+    expect(found({}, undefined, ['cloudflare'])).toEqual([
+      ['cloudflare', 'https://api.cloudflare.com', '', 'not configured'],
+    ])
+  })
+
+  test('that a model names have stand-ins with --sandbox', () => {
+    expect(found({}, 'http://127.0.0.1:9', ['groq', 'ollama'])).toEqual([
+      ['groq', 'http://127.0.0.1:9', 'stand-in', 'stand-in'],
+      ['ollama', 'http://127.0.0.1:9', 'stand-in', 'stand-in'],
+    ])
+  })
+})
+
+describe('Azure OpenAI and Claude in Foundry', () => {
+  const azure = { AZURE_OPENAI_API_KEY: 'k', AZURE_OPENAI_ENDPOINT: 'https://res.openai.azure.com/' }
+  const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
+    configuredVendors(environment, standIns, new Set(named))
+      .slice(5)
+      .map(({ vendor, state }) => [vendor.id, vendor.origin, state])
+
+  test('are configured by the address of the resource and its key', () => {
+    expect(found(azure)).toEqual([['azure-openai', 'https://res.openai.azure.com', 'configured']])
+    expect(
+      found({
+        ANTHROPIC_FOUNDRY_API_KEY: 'k',
+        ANTHROPIC_FOUNDRY_BASE_URL: 'https://res.services.ai.azure.com/anthropic',
+      }),
+    ).toEqual([['anthropic-foundry', 'https://res.services.ai.azure.com', 'configured']])
+    expect(found({}, 'http://127.0.0.1:9', ['azure-openai'])).toEqual([
+      ['azure-openai', 'http://127.0.0.1:9', 'stand-in'],
+    ])
+  })
+
+  test('say what is missing or cannot be used', () => {
+    expect(() => found({ AZURE_OPENAI_API_KEY: 'k' })).toThrow(/^AZURE_OPENAI_ENDPOINT: set it/)
+    expect(() => found({ ...azure, AZURE_OPENAI_API_VERSION: 'latest' })).toThrow(/AZURE_OPENAI.*apiVersion.*latest/)
+    expect(() => found({ ...azure, AZURE_OPENAI_ENDPOINT: 'res' })).toThrow(/^AZURE_OPENAI_ENDPOINT: /)
+    expect(found({ AZURE_OPENAI_ENDPOINT: azure.AZURE_OPENAI_ENDPOINT })).toEqual([
+      ['azure-openai', 'https://res.openai.azure.com', 'not configured'],
+    ])
+    expect(found({}, undefined, ['anthropic-foundry'])).toEqual([
+      ['anthropic-foundry', 'https://not-set.invalid', 'not configured'],
+    ])
+  })
+})
+
 describe('the models of serve', () => {
   test('are known to the commands for keys, too', () => {
     const catalog = configuredCatalog({ SIGNALBOX_MODELS: fileWith('models-2.json', models) })

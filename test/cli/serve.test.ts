@@ -233,3 +233,31 @@ describe('a server that cannot start', () => {
     expect((await post(chatBody('cl-sonnet-4-6', 'Say hello'))).status).toBe(200)
   })
 })
+
+describe('serve with models of other servers', () => {
+  test('asks a stand-in that speaks as they do, and names the key that is missing without one', async () => {
+    const models = join(folder, 'models.json')
+    const rows = ['groq', 'ollama'].map((vendor) => ({ id: `our-${vendor}`, kind: 'chat', vendor, upstream: 'small' }))
+    writeFileSync(models, JSON.stringify(rows))
+    const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_MODELS: models })
+    const answers = await Promise.all(rows.map(({ id }) => post(chatBody(id, 'Say hello'))))
+
+    expect(line(lines, 'vendors')).toMatch(/groq \(stand-in\), ollama \(stand-in\)$/)
+    for (const answer of answers)
+      expect(await answer.json()).toMatchObject({ choices: [{ message: { content: 'You said: Say hello' } }] })
+
+    await stop()
+    const alone: string[] = []
+    running = await serve({
+      environment: { PORT: '0', SIGNALBOX_STORE: store, SIGNALBOX_API_KEYS: KEY, SIGNALBOX_MODELS: models },
+      useStandIns: false,
+      print: (text) => void alone.push(text),
+      version: '0.0.0',
+    })
+    const refused = await post(chatBody('our-groq', 'Say hello'))
+
+    expect(line(alone, 'vendors')).toMatch(/groq \(not configured: set GROQ_API_KEY or .*\), ollama \(configured\)$/)
+    expect(refused.status).toBe(503)
+    expect(((await refused.json()) as { error: { message: string } }).error.message).toContain('set GROQ_API_KEY')
+  })
+})

@@ -6,7 +6,7 @@ import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { CHAT_FIELDS as ANTHROPIC } from '../../src/vendors/anthropic/chat-to-wire.ts'
 import { DASHSCOPE_FIELDS } from '../../src/vendors/dashscope/dashscope-chat.ts'
 import { CHAT_FIELDS as GEMINI } from '../../src/vendors/gemini/chat-to-wire.ts'
-import { OPENAI_REASONING_FIELDS } from '../../src/vendors/openai/openai-field-rules.ts'
+import { OPENAI_REASONING_FIELDS } from '../../src/vendors/shared/openai-field-rules.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/models.md')

@@ -7,7 +7,7 @@ import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
 import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSurcharges } from './chat-surcharges.ts'
-import { remoteImages } from './remote-images.ts'
+import { chatUrls, remoteImages } from './remote-images.ts'
 
 /** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
 export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
@@ -45,6 +45,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     return Object.fromEntries(Object.entries(fields).filter(([name]) => !leftOut.has(name)))
   },
   createOperation: ({ chat }, call) => (chat === undefined ? undefined : createChatOperation(chat, call)),
+  callerUrls: chatUrls,
   remoteMedia: (request, { chat }, model) =>
     chat?.takesImageUrls?.(model) === false ? remoteImages(request) : undefined,
 })

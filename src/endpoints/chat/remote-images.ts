@@ -1,5 +1,22 @@
-import type { RemoteMedia } from '../endpoint.ts'
+import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
+import { addWebUrls, isWebUrl } from '../web-urls.ts'
 import type { ChatContentPart, ChatRequest } from './chat-request.ts'
+
+/** The addresses in the parts of a chat's messages: of pictures, videos, sounds and files. Undefined: none. */
+export function chatUrls({ messages }: ChatRequest): readonly CallerUrl[] | undefined {
+  let urls: CallerUrl[] | undefined
+  for (const [messageIndex, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue
+    urls ??= []
+    for (const [index, part] of content.entries())
+      addWebUrls(
+        part as unknown as Readonly<Record<string, unknown>>,
+        `messages[${messageIndex}].content[${index}]`,
+        urls,
+      )
+  }
+  return urls
+}
 
 /** The pictures of a chat that are given by their addresses; undefined: none. */
 export function remoteImages(request: ChatRequest): RemoteMedia<ChatRequest> | undefined {
@@ -27,5 +44,5 @@ function withImages(request: ChatRequest, dataUrls: readonly string[]): ChatRequ
 }
 
 function isRemoteImage(part: ChatContentPart): part is Extract<ChatContentPart, { type: 'image_url' }> {
-  return part.type === 'image_url' && /^https?:/i.test(part.image_url.url)
+  return part.type === 'image_url' && isWebUrl(part.image_url.url)
 }

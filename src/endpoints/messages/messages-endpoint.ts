@@ -8,7 +8,7 @@ import { messagesMedia } from './messages-media.ts'
 import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
 import { countTokensSchema, type MessagesRequest, messagesSchema } from './messages-request.ts'
 import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
-import { remotePictures } from './remote-pictures.ts'
+import { messagesUrls, remotePictures } from './remote-pictures.ts'
 
 /** What both endpoints of the dialect share. */
 const common = {
@@ -18,6 +18,7 @@ const common = {
   isSticky: true,
   takesXApiKey: true,
   passesHeaders: true,
+  callerUrls: messagesUrls,
   // A vendor of this dialect gets the request unchanged, and fetches pictures itself.
   remoteMedia: (request, { messages, chat }, model) =>
     messages === undefined && chat?.takesImageUrls?.(model) === false ? remotePictures(request) : undefined,

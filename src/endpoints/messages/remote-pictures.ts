@@ -1,6 +1,34 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
+import { isWebUrl } from '../web-urls.ts'
 import type { MessagesRequest } from './messages-request.ts'
+
+/** The addresses that a vendor of the dialect fetches: of pictures, documents and servers of tools. Undefined: none. */
+export function messagesUrls(request: MessagesRequest): readonly CallerUrl[] | undefined {
+  const urls: CallerUrl[] = []
+  for (const [index, { content }] of request.messages.entries())
+    addSourceUrls(content, `messages[${index}].content`, urls)
+  const { mcp_servers: servers } = request as { readonly mcp_servers?: unknown }
+  if (Array.isArray(servers)) {
+    for (const [index, server] of servers.entries())
+      if (isJsonObject(server) && isWebUrl(server['url']))
+        urls.push({ url: server['url'], param: `mcp_servers[${index}].url` })
+  }
+  return urls
+}
+
+function addSourceUrls(blocks: unknown, path: string, urls: CallerUrl[]): void {
+  if (!Array.isArray(blocks)) return
+  for (const [index, block] of blocks.entries()) {
+    if (!isJsonObject(block)) continue
+    const { source, content } = block
+    if (isJsonObject(source)) {
+      if (isWebUrl(source['url'])) urls.push({ url: source['url'], param: `${path}[${index}].source.url` })
+      addSourceUrls(source['content'], `${path}[${index}].source.content`, urls)
+    }
+    addSourceUrls(content, `${path}[${index}].content`, urls)
+  }
+}
 
 /** The pictures of a request with a URL, in any block; undefined: none. */
 export function remotePictures(request: MessagesRequest): RemoteMedia<MessagesRequest> | undefined {
@@ -59,10 +87,6 @@ function walkBlock(block: unknown, path: string, visit: Visit): unknown {
     return walked === source['content'] ? block : { ...block, source: { ...source, content: walked } }
   }
   return block
-}
-
-function isWebUrl(url: unknown): url is string {
-  return typeof url === 'string' && /^https?:/i.test(url)
 }
 
 /** `data:image/png;base64,…` as the dialect has it. */

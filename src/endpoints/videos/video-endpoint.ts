@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { isWebUrl } from '../web-urls.ts'
 import { parseVideoRequest } from './parse-video-request.ts'
 import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
@@ -47,6 +48,6 @@ function textBytes(text: unknown): number {
 
 /** The webhook's address and those of media on the web; inline pictures and files at the vendor have none. */
 function callerUrls({ input, webhook_url }: VideoRequest): readonly CallerUrl[] {
-  const media = mediaAddresses(input).filter(({ url }) => /^https?:/i.test(url))
-  return webhook_url === undefined ? media : [...media, { url: webhook_url, param: 'webhook_url' }]
+  const media = mediaAddresses(input).filter(({ url }) => isWebUrl(url))
+  return webhook_url === undefined ? media : [...media, { url: webhook_url, param: 'webhook_url', isCalledHere: true }]
 }

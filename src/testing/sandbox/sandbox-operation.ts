@@ -1,7 +1,7 @@
 /** One call as the stand-ins received it. */
 export interface SandboxCall {
   /**
-   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`; `files` for what their answers link to; `unknown` for a path
+   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`, `presets`, `azure`; `files` for what their answers link to; `unknown` for a path
    * that no vendor has.
    */
   readonly vendor: string
@@ -32,6 +32,7 @@ export function credentialOf(call: Pick<SandboxCall, 'headers' | 'query'>): stri
   return (
     bearer ??
     call.headers['x-api-key'] ??
+    call.headers['api-key'] ??
     call.headers['x-goog-api-key'] ??
     new URLSearchParams(call.query).get('key') ??
     ''
@@ -131,4 +132,9 @@ export function streamReply(headers: readonly string[], pieces: readonly string[
 export function checkBearer(call: SandboxCall, errors: VendorErrors): void {
   const hasBearer = call.headers['authorization'] !== undefined && credentialOf(call) !== ''
   if (!hasBearer) throw new RefusedCall(errors.badKey())
+}
+
+/** Refuses a call without a key in `api-key` and without a bearer token; any will do. */
+export function checkApiKey(call: SandboxCall, errors: VendorErrors): void {
+  if (credentialOf(call) === '') throw new RefusedCall(errors.badKey())
 }

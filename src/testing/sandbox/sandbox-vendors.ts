@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../core/clock.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { answeredCall } from './answered-call.ts'
 import { ANTHROPIC_COUNT_TOKENS, ANTHROPIC_MESSAGES } from './anthropic/anthropic-messages.ts'
+import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
 import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
@@ -16,6 +17,7 @@ import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
+import { PRESET_CHAT } from './presets/preset-chat.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
@@ -23,6 +25,8 @@ import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 /** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
+  PRESET_CHAT,
+  AZURE_OPENAI_CHAT,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
   ANTHROPIC_MESSAGES,
@@ -88,7 +92,8 @@ export interface Sandbox {
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope and Voyage. They use the vendors' real wire formats,
+ * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, Azure OpenAI's chat, and the servers of `signalbox/presets` at
+ * `/presets/ID/v1`. They use the vendors' real wire formats,
  * refuse the same requests, answer deterministically, and fail on request (see `Fault`).
  *
  * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their

@@ -4,7 +4,7 @@ import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
-import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES, toolCallRepair } from './dashscope-chat.ts'
+import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
 import { multimodalImages } from './multimodal-images.ts'
@@ -57,7 +57,8 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
       rulesFor: () => DASHSCOPE_RULES,
-      chunkRepair: toolCallRepair,
+      // Ids come empty, and indexes are reused or do not begin at 0.
+      repairsToolCalls: true,
       streamFailure: errors.fromStream,
     }),
     embeddings: openaiEmbeddings({

@@ -5,8 +5,12 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
+import type { Preset } from '../shared/preset.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { checkPreset } from './check-preset.ts'
+import { answerRepairOf } from './preset-answers.ts'
+import { presetRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions {
@@ -27,15 +31,65 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions {
   readonly maxEmbeddingInputs?: number | undefined
   /** Sends reasoning and vendor state of earlier answers back, for servers that require it; removed by default. */
   readonly replaysExtensions?: boolean | undefined
+  /**
+   * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
+   * which refuses them.
+   */
+  readonly fetchesUrls?: boolean | undefined
+}
+
+/** Options of {@link openaiCompatible} with a preset; each replaces what the preset says. */
+export interface PresetOptions extends UnlistedModelOptions {
+  /** One key or several. Without one a vendor that needs a key is not configured. */
+  readonly apiKey?: ApiKeys
+  /** Id of the vendor, where one preset is used for several accounts or servers; the preset's by default. */
+  readonly id?: string | undefined
+  readonly displayName?: string | undefined
+  /** With the version; the preset's by default. */
+  readonly baseURL?: string | undefined
+  /** The account at the vendor, where its base URL names one. */
+  readonly account?: string | undefined
+  /** The models it serves. */
+  readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
+  /** Most texts of one embedding call. */
+  readonly maxEmbeddingInputs?: number | undefined
+  /**
+   * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
+   * which refuses them.
+   */
+  readonly fetchesUrls?: boolean | undefined
 }
 
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
+const PRESET_OPTIONS: readonly string[] = [
+  'apiKey',
+  'id',
+  'displayName',
+  'baseURL',
+  'account',
+  'models',
+  'passUnknownModels',
+  'maxEmbeddingInputs',
+  'fetchesUrls',
+] satisfies (keyof PresetOptions)[]
+
 /**
- * Any server that speaks OpenAI's dialect of chat completions, embeddings and images.
- * @throws TypeError when the id or `baseURL` is not of the stated form.
+ * A server that speaks OpenAI's dialect of chat completions, embeddings and images: one of a preset, or any other.
+ * @throws TypeError when the id or `baseURL` is not of the stated form, an option of a preset is unknown, or `account` is
+ *   missing where the preset needs it.
  */
-export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
+export function openaiCompatible(preset: Preset, options?: PresetOptions): Vendor
+export function openaiCompatible(options: OpenAICompatibleOptions): Vendor
+export function openaiCompatible(given: Preset | OpenAICompatibleOptions, options: PresetOptions = {}): Vendor {
+  return isPreset(given) ? presetVendor(given, options) : plainVendor(given)
+}
+
+function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is Preset {
+  return given === undefined || given === null || 'serves' in given
+}
+
+function plainVendor(options: OpenAICompatibleOptions): Vendor {
   if (!ID.test(options.id)) throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
   const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
@@ -49,6 +103,7 @@ export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
     passUnknownModels: options.passUnknownModels ?? false,
+    ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: options.models.map((model) => ({ ...model, vendor: options.id })),
     chat: openaiChat({
       path: `${prefix}/chat/completions`,
@@ -69,4 +124,76 @@ export function openaiCompatible(options: OpenAICompatibleOptions): Vendor {
     imageEdits: openaiImageEdits({ path: `${prefix}/images/edits`, streamFailure: errors.fromStream }),
     errorFrom: errors.fromAnswer,
   }
+}
+
+function presetVendor(preset: Preset, options: PresetOptions): Vendor {
+  checkPreset(preset)
+  checkPresetOptions(preset, options)
+  const id = options.id ?? preset.id
+  const pool = keyPool(options.apiKey)
+  const { origin, prefix } = vendorAddress(options.baseURL ?? presetAddress(preset, options.account))
+  const errors = errorReader(preset.errors ?? {}, pool.apiKeys)
+  const { embeddings = {}, serves } = preset
+  const images = { path: `${prefix}/images/generations`, streamFailure: errors.fromStream }
+  return {
+    id,
+    displayName: options.displayName ?? preset.name,
+    origin,
+    ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
+    configuredBy: `${preset.keyVariables.join(' or ')} or openaiCompatible(presets.${preset.id}, { apiKey })`,
+    ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
+    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
+    catalogId: preset.id,
+    // What a server without keys has, its operator has loaded, and no catalog can know.
+    passUnknownModels: options.passUnknownModels ?? !preset.needsKey,
+    ...(serves.includes('chat')
+      ? {
+          chat: openaiChat({
+            path: `${prefix}/chat/completions`,
+            rulesFor: presetRules(preset),
+            answerRepair: answerRepairOf(preset),
+            asksForUsage: preset.asksForUsage,
+            takesImageUrls: preset.takesImageUrls,
+            streamFailure: errors.fromStream,
+          }),
+        }
+      : {}),
+    ...(serves.includes('embeddings')
+      ? {
+          embeddings: openaiEmbeddings({
+            path: `${prefix}/embeddings`,
+            maxInputs: options.maxEmbeddingInputs ?? embeddings.maxInputs ?? 2048,
+            takesTokens: embeddings.takesTokens ?? true,
+            rules: {},
+            givesBase64: embeddings.givesBase64 ?? true,
+            prefersBase64: false,
+          }),
+        }
+      : {}),
+    ...(serves.includes('images') ? { images: { generations: openaiImages(images) } } : {}),
+    ...(serves.includes('image-edits')
+      ? { imageEdits: openaiImageEdits({ ...images, path: `${prefix}/images/edits` }) }
+      : {}),
+    errorFrom: errors.fromAnswer,
+  }
+}
+
+function checkPresetOptions(preset: Preset, options: PresetOptions): void {
+  for (const name of Object.keys(options)) {
+    if (!PRESET_OPTIONS.includes(name))
+      throw new TypeError(
+        `openaiCompatible(presets.${preset.id}): unknown option ${JSON.stringify(name)}; it takes ${PRESET_OPTIONS.join(', ')}`,
+      )
+  }
+  if (options.id !== undefined && !ID.test(options.id))
+    throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
+}
+
+const ACCOUNT = '{account}'
+
+function presetAddress({ id, baseURL }: Preset, account = ''): string {
+  if (!baseURL.includes(ACCOUNT)) return baseURL
+  if (account.trim() === '')
+    throw new TypeError(`openaiCompatible(presets.${id}): set the option account (or baseURL): ${baseURL} names it`)
+  return baseURL.replace(ACCOUNT, encodeURIComponent(account.trim()))
 }

@@ -2,13 +2,18 @@ import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
+import {
+  DEFAULT_TOKEN_LIMIT_FIELD,
+  OPENAI_RULES,
+  type TokenLimitField,
+  tokenLimitField,
+} from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
+import { reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { openaiMedia } from './media-tokens.ts'
-import { DEFAULT_TOKEN_LIMIT_FIELD, OPENAI_RULES, type TokenLimitField, tokenLimitField } from './openai-field-rules.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
-import { reasonsUnseen } from './reasons-unseen.ts'
 
 const API_PATH = '/v1'
 

@@ -21,10 +21,13 @@ const CONTENT = Buffer.from('"content":"')
 const TOP = 1
 const CHOICE = 3
 const DELTA = 4
+// The members of one tool call in its delta.
+const TOOL_CALL = 6
 
 /**
- * Scans the text of one chat chunk without parsing it, to find out whether it is an ordinary one: it has choices, no usage,
- * no error and no finish reason, and its model is a string. All other chunks are rare (the first and the last few of a
+ * Scans the text of one chat chunk without parsing it, to find out whether it is an ordinary one: it has choices, each with
+ * a delta, no usage, no error and no finish reason, its content is text, its tool calls have an index, and its model is a
+ * string. All other chunks are rare (the first and the last few of a
  * stream) and are parsed. Nothing is allocated; the fields hold the findings of the last scan.
  *
  * The chunks of one answer begin alike (id, model, index) up to the members of the delta, and most end alike after the text
@@ -43,6 +46,9 @@ export class ChatChunkScan {
   #inChoices = false
   #hasChoices = false
   #inDelta = false
+  // Choices less deltas, and tool calls less their indexes: both are 0 at the end of an ordinary chunk.
+  #choicesWithoutDelta = 0
+  #callsWithoutIndex = 0
   // Where the members of the first delta begin in the chunk walked over last; 0 when it has none.
   #deltaStart = 0
   #beginning: Buffer | undefined
@@ -66,6 +72,8 @@ export class ChatChunkScan {
     this.#inChoices = false
     this.#hasChoices = false
     this.#inDelta = false
+    this.#choicesWithoutDelta = 0
+    this.#callsWithoutIndex = 0
     if (!this.#walk(bytes, start, end, 0)) return false
     if (beginning === undefined && this.#deltaStart !== 0) this.#keepBeginning(bytes, start)
     return true
@@ -85,6 +93,8 @@ export class ChatChunkScan {
     this.#inChoices = true
     this.#hasChoices = true
     this.#inDelta = true
+    this.#choicesWithoutDelta = 0
+    this.#callsWithoutIndex = 0
     if (!this.#walk(bytes, from, end, DELTA)) return false
     // An ending that holds the model would have to be walked over to find it.
     if (textEnd > 0 && hasModel) this.#ending ??= Buffer.from(bytes.subarray(textEnd, end))
@@ -116,13 +126,20 @@ export class ChatChunkScan {
           next = skipBlanks(bytes, next + 1)
           if (depth <= DELTA) {
             if (!this.#isOrdinaryMember(bytes, position + 1, close, next, end, depth)) return false
-          } else if (this.#inDelta && bytes[next] === QUOTE) this.#countNested(bytes, position + 1, close, next, end)
+          } else if (this.#inDelta) {
+            if (bytes[next] === QUOTE) this.#countNested(bytes, position + 1, close, next, end)
+            else if (depth === TOOL_CALL && isText(bytes, position + 1, close, 'index')) this.#callsWithoutIndex -= 1
+          }
         }
         position = next
         continue
       }
-      if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1
-      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+      if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+        depth += 1
+        if (depth === CHOICE) {
+          if (this.#inChoices && byte === OPEN_BRACE) this.#choicesWithoutDelta += 1
+        } else if (depth === TOOL_CALL && this.#inDelta) this.#callsWithoutIndex += 1
+      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
         depth -= 1
         if (depth === 0) return this.#isWhole(bytes, position + 1, end)
       }
@@ -145,7 +162,10 @@ export class ChatChunkScan {
     if (depth === CHOICE) {
       if (isText(bytes, nameStart, nameEnd, 'finish_reason')) return bytes[value] === LETTER_N
       this.#inDelta = isText(bytes, nameStart, nameEnd, 'delta')
-      if (this.#inDelta && this.#deltaStart === 0 && bytes[value] === OPEN_BRACE) this.#deltaStart = value + 1
+      if (this.#inDelta && bytes[value] === OPEN_BRACE) {
+        this.#choicesWithoutDelta -= 1
+        if (this.#deltaStart === 0) this.#deltaStart = value + 1
+      }
       return true
     }
     if (depth !== DELTA || !this.#inDelta) return true
@@ -156,6 +176,7 @@ export class ChatChunkScan {
       this.hasContent = true
       this.#countMember(bytes, nameStart, nameEnd, value, end)
     } else if (first === OPEN_BRACKET && second !== CLOSE_BRACKET) {
+      if (isText(bytes, nameStart, nameEnd, 'content')) return false
       this.hasContent = true
       if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
     } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.hasContent = true
@@ -201,6 +222,7 @@ export class ChatChunkScan {
   }
 
   #isWhole(bytes: Buffer, from: number, end: number): boolean {
+    if (this.#choicesWithoutDelta !== 0 || this.#callsWithoutIndex !== 0) return false
     return skipBlanks(bytes, from, end) === end && this.#hasChoices && this.modelStart !== -1
   }
 }

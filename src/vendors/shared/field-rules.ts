@@ -7,6 +7,8 @@ export interface FieldMapping<Request> {
   readonly needed: (value: unknown, request: Request) => boolean
   /** Makes the change in a shallow copy of the request; nested values belong to the caller and are replaced, not edited. */
   readonly apply: (body: Record<string, unknown>, value: unknown) => void
+  /** Names of what the change loses, for the caller. Absent: it loses nothing. */
+  readonly losses?: (value: unknown) => readonly string[]
 }
 
 /** A rule for each field that a vendor treats specially. Fields without a rule pass. */
@@ -42,6 +44,8 @@ export function applyFieldRules<Request extends object>(request: Request, rules:
     } else if (rule.needed(value, request)) {
       body ??= { ...values }
       rule.apply(body, value)
+      const losses = rule.losses?.(value) ?? NOTHING_DROPPED
+      if (losses.length > 0) dropped = [...(dropped ?? []), ...losses]
     }
   }
   return { body, dropped: dropped ?? NOTHING_DROPPED }

@@ -13,21 +13,27 @@ import { completionTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
-import { isErrorEnvelope } from './openai-chat-dialect.ts'
+import { mendContentParts } from './content-parts.ts'
+import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
  * vendor omits members that callers rely on (`refusal` and `logprobs`, null where unused) or uses a non-standard finish
  * reason.
  */
-export function passChatBody(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): AnswerBody | undefined {
+export function passChatBody(
+  chunks: readonly Uint8Array[],
+  call: VendorCall<ChatRequest>,
+  repair?: AnswerRepair,
+): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const completion = readCompletion(bytes.toString('utf8'))
   if (completion === undefined) return undefined
+  const isMended = mendParts(completion, repair)
   const usage = openaiUsage(completion['usage'])
   const outputBytes = completionTextBytes(completion)
   const mended = billedWireUsage(completion['usage'], usage, call.billedUsage?.(usage, outputBytes))
-  if (mended !== undefined || !completion.choices.every(isRegular)) {
+  if (mended !== undefined || isMended || !completion.choices.every(isRegular)) {
     const body = mended === undefined ? completion : { ...completion, usage: mended }
     return { chunks: [rewritten(body, call)], usage, outputBytes }
   }
@@ -46,8 +52,14 @@ export function billedWireUsage(
   reported: Usage | undefined,
   billed: Usage | undefined,
 ): Record<string, unknown> | undefined {
-  if (billed === undefined || (reported !== undefined && isSameUsage(reported, billed))) return undefined
-  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(billed) }
+  const counts = billed ?? reported
+  if (counts === undefined) return undefined
+  const isSaid =
+    isJsonObject(wire) &&
+    wire['completion_tokens'] === reported?.outputTokens &&
+    wire['prompt_tokens'] === reported?.inputTokens
+  if (isSaid && reported !== undefined && isSameUsage(reported, counts)) return undefined
+  return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(counts) }
 }
 
 function isSameUsage(reported: Usage, billed: Usage): boolean {
@@ -59,27 +71,49 @@ function isRegular(choice: WireChoice): boolean {
   return (
     choice['logprobs'] !== undefined &&
     choice.message['refusal'] !== undefined &&
-    openaiFinishReason(choice['finish_reason']) === choice['finish_reason']
+    openaiFinishReason(choice['finish_reason']) === choice['finish_reason'] &&
+    hasWholeCalls(choice.message['tool_calls'])
   )
+}
+
+/** Clients choose the kind of a call by its `type`. */
+function hasWholeCalls(calls: unknown): boolean {
+  return !Array.isArray(calls) || calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string')
+}
+
+function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined): boolean {
+  let changed = false
+  for (const { message } of completion.choices) if (mendContentParts(message)) changed = true
+  return repair?.whole(completion) === true || changed
 }
 
 function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): Buffer {
   const choices = completion.choices.map((choice) => ({
     ...choice,
-    message: { ...choice.message, refusal: choice.message['refusal'] ?? null },
+    message: {
+      ...choice.message,
+      ...(hasWholeCalls(choice.message['tool_calls']) ? {} : { tool_calls: typedCalls(choice.message['tool_calls']) }),
+      refusal: choice.message['refusal'] ?? null,
+    },
     logprobs: choice['logprobs'] ?? null,
     finish_reason: openaiFinishReason(choice['finish_reason']),
   }))
   return Buffer.from(JSON.stringify({ ...completion, model: call.publicModel, choices }))
 }
 
+function typedCalls(calls: unknown): unknown {
+  return Array.isArray(calls) ? calls.filter(isJsonObject).map((call) => ({ type: 'function', ...call })) : calls
+}
+
 /** Reads a whole answer of the dialect into the neutral form. Undefined when it is not a chat completion. */
 export function openaiChatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
+  repair?: AnswerRepair,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
   const body = readCompletion(asBuffer(answer.body).toString('utf8'))
   if (body === undefined) return undefined
+  mendParts(body, repair)
   const usage = openaiUsage(body['usage'])
   const completion: ChatCompletion = {
     id: typeof body['id'] === 'string' ? body['id'] : '',
@@ -109,8 +143,8 @@ interface WireCompletion extends Record<string, unknown> {
 }
 
 /**
- * Reads the text of a JSON response. Undefined if it is not a chat completion: no JSON, an error in a 2xx, no choices, or a
- * choice without a message.
+ * Reads the text of a JSON response. Undefined if it is not a chat completion: no JSON, an error in a 2xx, no choices, a choice without
+ * a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
   const body = parseVendorJson(text)
@@ -123,11 +157,12 @@ function isCompletion(body: unknown): body is WireCompletion {
   return (
     Array.isArray(choices) &&
     choices.length > 0 &&
-    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message']))
+    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message'])) &&
+    failedChoice(choices) === undefined
   )
 }
 
-/** The reasoning textof a message or delta, under either of the names that vendors use. */
+/** The reasoning text of a message or delta, under either of the names that vendors use. */
 export function reasoningText(message: Record<string, unknown>): string {
   const text = message['reasoning_content'] ?? message['reasoning']
   return typeof text === 'string' ? text : ''
@@ -190,7 +225,9 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReaso
   ['max_tokens', 'length'],
   ['model_length', 'length'],
   ['tool_use', 'tool_calls'],
+  ['model_context_window_exceeded', 'length'],
   ['safety', 'content_filter'],
+  ['sensitive', 'content_filter'],
 ])
 
 /** A vendor's finish reason as one of the five values; other values never reach callers. */
@@ -200,7 +237,8 @@ export function openaiFinishReason(value: unknown): FinishReason {
 
 /**
  * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
- * `completion_tokens` includes reasoning. Numbers are passed on unchanged, plausible or not; anything else counts as
+ * `completion_tokens` includes reasoning. Where the total shows that reasoning stands beside the completion, it is added
+ * (xAI counts so). Numbers are passed on unchanged, plausible or not; anything else counts as
  * missing. Never throws. Undefined if the value is not an object.
  */
 export function openaiUsage(value: unknown): Usage | undefined {
@@ -209,7 +247,8 @@ export function openaiUsage(value: unknown): Usage | undefined {
   const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : {}
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
   if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
-  if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
+  const cached = cachedTokens(value, input)
+  if (cached !== undefined) usage.cachedInputTokens = cached
   const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
   if (typeof written === 'number') usage.cacheWriteTokens = written
   // Servers report zero for every chat, which says nothing that the total does not.
@@ -217,5 +256,35 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  if (isCacheBeside(value['total_tokens'], usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
+  if (isBeside(value['total_tokens'], usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
   return usage
+}
+
+/** Does the total say that reasoning is not part of the completion? */
+function isBeside(total: unknown, { inputTokens, outputTokens, reasoningTokens = 0 }: Usage): boolean {
+  if (inputTokens === undefined || outputTokens === undefined || !(reasoningTokens > 0)) return false
+  return total === inputTokens + outputTokens + reasoningTokens
+}
+
+/** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
+function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
+  const misnamed = usage['prompt_token_details']
+  const places = [
+    details['cached_tokens'],
+    usage['cached_tokens'],
+    usage['num_cached_tokens'],
+    isJsonObject(misnamed) ? misnamed['cached_tokens'] : undefined,
+    usage['prompt_cache_hit_tokens'],
+  ]
+  return places.find((count) => typeof count === 'number')
+}
+
+/** Does the total say that the prompt does not hold what was read from the cache? */
+function isCacheBeside(total: unknown, usage: Usage): boolean {
+  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0 } = usage
+  if (inputTokens === undefined || outputTokens === undefined || cachedInputTokens === undefined) return false
+  if (!(cachedInputTokens > inputTokens)) return false
+  const sum = inputTokens + cachedInputTokens + outputTokens
+  return total === sum || total === sum + reasoningTokens
 }

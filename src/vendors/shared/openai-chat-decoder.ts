@@ -4,9 +4,10 @@ import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-reques
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
 import { openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
-import { isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
@@ -19,6 +20,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
   usage: Usage | undefined
   readonly #dialect: OpenAIChatDialect
+  readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #writer: ChatStreamWriter
   readonly #expectedChoices: number
   readonly #choices = new Map<number, ChoiceState>()
@@ -29,6 +31,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
 
   constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: OpenAIChatDialect) {
     this.#dialect = dialect
+    this.#repair = dialect.answerRepair?.chunks()
     this.#writer = writer
     this.#expectedChoices = call.request.n ?? 1
   }
@@ -71,12 +74,14 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.failure = invalidResponse('The vendor sent an event that is not JSON.')
       return
     }
-    if (event === 'error' || isErrorEnvelope(chunk)) {
+    if (event === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       this.failure = this.#dialect.streamFailure(chunk)
       return
     }
+    this.#repair?.(chunk)
     this.usage = openaiUsage(chunk['usage']) ?? this.usage
-    if (!Array.isArray(chunk['choices'])) return
+    // A chunk without choices may come before the answer has its id.
+    if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
     if (this.#answerId === undefined) {
       this.#answerId = typeof chunk['id'] === 'string' ? chunk['id'] : ''
       this.#writer.start(this.#answerId)
@@ -96,6 +101,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   }
 
   #delta(delta: Record<string, unknown>, index: number, state: ChoiceState): void {
+    mendContentParts(delta)
     const reasoning = reasoningText(delta)
     if (reasoning !== '') this.#writer.reasoning(reasoning, index)
     if (isText(delta['content'])) this.#writer.text(delta['content'], index)

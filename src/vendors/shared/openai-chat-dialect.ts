@@ -1,29 +1,70 @@
+import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { VendorFailure } from '../vendor.ts'
+import type { KeyHeaders } from './bearer-headers.ts'
 import type { FieldRules } from './field-rules.ts'
 
-/** Mends the chunks of one streamed answer, in order. Holds what it must remember between them. */
-export interface ChunkRepair {
-  /** Edits a parsed chunk in place; true when something was changed. Called for chunks that carry tool calls. */
-  mend(chunk: Record<string, unknown>): boolean
+/** Mends the answers of a server whose messages need more than every server's. */
+export interface AnswerRepair {
+  /** Edits a whole answer in place; true when it did. */
+  whole(completion: Record<string, unknown>): boolean
+  /** Mends the chunks of one stream, in order, in place; each call tells whether it changed the chunk. */
+  chunks(): (chunk: Record<string, unknown>) => boolean
 }
+
+/** The path of an operation, or how it follows from the vendor's own id of the model. */
+export type OperationPath = string | ((upstream: string) => string)
 
 /** The differences between servers of OpenAI's chat completions dialect. */
 export interface OpenAIChatDialect {
-  /** Path below the vendor's origin. */
-  readonly path: string
+  /** Below the vendor's origin. */
+  readonly path: OperationPath
+  /** The headers of a call; a bearer key by default. */
+  readonly headers?: KeyHeaders | undefined
   /** The field table for a model, by the vendor's own id. */
   readonly rulesFor: (upstream: string) => FieldRules<ChatRequest>
-  /** For servers whose streamed tool calls need repair; one for each answer. */
-  readonly chunkRepair?: (() => ChunkRepair) | undefined
+  /** True for servers whose streamed tool calls look whole and are not. Calls that lack a member are mended anyway. */
+  readonly repairsToolCalls?: true | undefined
+  /** For servers whose every chunk must be read. */
+  readonly answerRepair?: AnswerRepair | undefined
+  /** False for servers that report usage in every stream unasked. */
+  readonly asksForUsage?: boolean | undefined
+  /** False for servers that take pictures as bytes only. */
+  readonly takesImageUrls?: boolean | undefined
   /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** Reads an error envelope that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
+/** The path for a model. */
+export function pathFor(path: OperationPath, upstream: string): string {
+  return typeof path === 'string' ? path : path(upstream)
+}
+
 /** True for a JSON object that is an error and not a chunk or completion, whatever its status. */
 export function isErrorEnvelope(body: Record<string, unknown>): boolean {
   if (body['error'] !== undefined && body['error'] !== null) return true
-  return !Array.isArray(body['choices']) && typeof body['code'] === 'string' && typeof body['message'] === 'string'
+  if (Array.isArray(body['choices'])) return false
+  if (typeof body['code'] === 'string' && typeof body['message'] === 'string') return true
+  return (body['success'] === false && Array.isArray(body['errors'])) || failedStatus(body) !== undefined
+}
+
+/** The error in `{ base_resp: { status_code, status_msg } }`, by which a server reports failures in 200 answers. */
+export function failedStatus(body: Record<string, unknown>): Record<string, unknown> | undefined {
+  const status = body['base_resp']
+  if (!isJsonObject(status) || typeof status['status_code'] !== 'number' || status['status_code'] === 0)
+    return undefined
+  return { code: status['status_code'], message: status['status_msg'] }
+}
+
+/** Finish reasons by which servers of the dialect say that they failed on the way. */
+const FAILING_REASONS: ReadonlySet<unknown> = new Set(['error', 'network_error', 'insufficient_system_resource'])
+
+/** The choice that ended with a failure of the vendor, if one did. Its content is no answer. */
+export function failedChoice(choices: unknown): Record<string, unknown> | undefined {
+  if (!Array.isArray(choices)) return undefined
+  return choices.find((choice) => isJsonObject(choice) && FAILING_REASONS.has(choice['finish_reason'])) as
+    | Record<string, unknown>
+    | undefined
 }

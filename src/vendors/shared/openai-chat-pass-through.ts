@@ -7,22 +7,25 @@ import type { EventLines } from '../../wire/event-splitter.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import type { VendorCall } from '../vendor.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
+import { mendContentParts } from './content-parts.ts'
 import { billedWireUsage, openaiFinishReason, openaiUsage } from './openai-chat-answer.ts'
-import { type ChunkRepair, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
+import { ToolCallRepair } from './tool-call-repair.ts'
 
 const DONE = Buffer.from(SSE_DONE)
 
 /**
  * Passes a streamed chat of OpenAI's dialect through, event by event, with the model id replaced. Ordinary chunks are only
- * scanned; the first, the last and unusual ones are parsed. Guarantees beyond the vendor: a role in each choice's first
- * delta, only the dialect's finish reasons, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after
- * an incomplete answer.
+ * scanned; the first, the last and unusual ones are parsed. Guarantees beyond the vendor: a choice in every chunk but that of
+ * usage, a delta in every choice, a role in its first one, content as text, tool calls that clients can gather, one of the
+ * dialect's finish reasons, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after an incomplete
+ * answer.
  */
 export class OpenAIChatPassThrough extends PassThroughStream {
   usage: Usage | undefined
   readonly #dialect: OpenAIChatDialect
-  readonly #repair: ChunkRepair | undefined
+  readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #wantsUsage: boolean
   readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
@@ -34,13 +37,13 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes?: number) {
     super(maxEventBytes)
     this.#dialect = dialect
-    this.#repair = dialect.chunkRepair?.()
+    this.#repair = dialect.answerRepair?.chunks()
     this.#wantsUsage = call.request.stream_options?.include_usage === true
     this.#costOf = call.costOf
     this.#billedUsage = call.billedUsage
     this.#publicModel = call.publicModel
     this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
-    this.#choices = new StreamedChoices(call.request.n ?? 1)
+    this.#choices = new StreamedChoices(call.request.n ?? 1, dialect.repairsToolCalls)
   }
 
   override get hasTextEnded(): boolean {
@@ -66,15 +69,16 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     }
     const chunk = parseVendorJson(event.text)
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
-    else if (isErrorEvent || isErrorEnvelope(chunk)) this.fail(this.#dialect.streamFailure(chunk))
+    else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined)
+      this.fail(this.#dialect.streamFailure(chunk))
     else this.#readChunk(chunk)
   }
 
   /** Passes an ordinary chunk on with its model replaced; false when it has to be parsed. */
   #passesOrdinary({ bytes, dataStart, dataEnd }: EventLines): boolean {
-    if (!this.#choices.haveBegun) return false
+    if (!this.#choices.haveBegun || this.#repair !== undefined) return false
     const scan = this.#scan
-    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#repair !== undefined)) return false
+    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#choices.readsCalls)) return false
     if (scan.hasContent) this.countContent(scan.textBytes)
     this.edit(scan.modelStart, scan.modelEnd, this.#publicModelJson)
     return true
@@ -84,15 +88,15 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     const usage = openaiUsage(chunk['usage'])
     if (usage !== undefined) this.usage = usage
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
-    if (choices.length === 0 && (usage === undefined ? !Array.isArray(chunk['choices']) : !this.#wantsUsage)) {
+    if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {
       this.drop()
       return
     }
-    const findings = this.#choices.mend(choices)
+    const isMended = this.#repair?.(chunk) === true
+    const findings = this.#choices.mend(choices, chunk['id'])
     if (findings.hasContent) this.countContent(findings.textBytes)
     if (findings.hasEnd) this.hasContent = true
-    let { changed } = findings
-    if (this.#repair?.mend(chunk) === true) changed = true
+    let changed = findings.changed || isMended
     if (!Array.isArray(chunk['choices'])) {
       chunk['choices'] = []
       changed = true
@@ -129,17 +133,26 @@ interface ChunkFindings {
 
 /**
  * Tracks the choices of one streamed answer: which have begun, which have ended. Adds the role to each choice's first
- * delta, and maps non-standard finish reasons.
+ * delta, mends content and tool calls, maps non-standard finish reasons and removes repeated ones.
  */
 class StreamedChoices {
   readonly #expected: number
   readonly #begun = new Set<number>()
   /** Made when the first choice ends: a stream lives long, and that is its last moment. */
   #ended: Set<number> | undefined
+  /** Made when the first tool call comes, for the same reason. */
+  #calls: ToolCallRepair | undefined
+  readonly #repairsToolCalls: boolean
 
   /** @param expected Number of requested choices. */
-  constructor(expected: number) {
+  constructor(expected: number, repairsToolCalls = false) {
     this.#expected = expected
+    this.#repairsToolCalls = repairsToolCalls
+  }
+
+  /** Must chunks with tool calls be read? */
+  get readsCalls(): boolean {
+    return this.#calls?.readsCalls ?? true
   }
 
   /** True once every requested choice has begun. */
@@ -154,13 +167,14 @@ class StreamedChoices {
   }
 
   /** Reads a chunk's choices and repairs them in place. */
-  mend(choices: readonly unknown[]): ChunkFindings {
+  mend(choices: readonly unknown[], answerId: unknown): ChunkFindings {
     const findings: ChunkFindings = { changed: false, hasContent: false, textBytes: 0, hasEnd: false }
-    for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings)
+    const id = typeof answerId === 'string' ? answerId : ''
+    for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings, id)
     return findings
   }
 
-  #mendChoice(choice: Record<string, unknown>, findings: ChunkFindings): void {
+  #mendChoice(choice: Record<string, unknown>, findings: ChunkFindings, answerId: string): void {
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0
     if (!isJsonObject(choice['delta'])) {
       choice['delta'] = {}
@@ -170,15 +184,21 @@ class StreamedChoices {
     if (!this.#begun.has(index)) {
       this.#begun.add(index)
       if (delta['role'] !== 'assistant') {
-        choice['delta'] = { ...delta, role: 'assistant' }
+        delta['role'] = 'assistant'
         findings.changed = true
       }
+    }
+    if (mendContentParts(delta)) findings.changed = true
+    if (delta['tool_calls'] !== undefined) {
+      this.#calls ??= new ToolCallRepair(this.#repairsToolCalls)
+      if (this.#calls.mend(delta, index, answerId)) findings.changed = true
     }
     if (carriesContent(delta)) findings.hasContent = true
     findings.textBytes += messageTextBytes(delta)
     const reason = choice['finish_reason']
     if (reason === null || reason === undefined) return
-    const known = reason === '' ? null : openaiFinishReason(reason)
+    // A verdict on text that was sent already cannot end it again; what it found stays in the chunk.
+    const known = reason === '' || this.#ended?.has(index) === true ? null : openaiFinishReason(reason)
     if (known !== null) {
       this.#ended ??= new Set()
       this.#ended.add(index)

@@ -8,7 +8,7 @@ import { bearerHeaders } from './bearer-headers.ts'
 import { applyFieldRules } from './field-rules.ts'
 import { openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
-import type { OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
 
 const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
@@ -20,12 +20,13 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
   return {
     reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
-    fromWire: openaiChatFromWire,
+    fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect.answerRepair),
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
+    ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
     passThrough: {
       applies: () => true,
       reasonsUnseen,
-      fromWire: passChatBody,
+      fromWire: (chunks, call) => passChatBody(chunks, call, dialect.answerRepair),
       stream: (call) => new OpenAIChatPassThrough(call, dialect),
     },
   }
@@ -37,20 +38,23 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
  */
 function chatToWire(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
   const { body: ruled, dropped } = applyFieldRules(call.request, dialect.rulesFor(call.model.upstream))
-  const edited = ruled === undefined && call.bytes !== undefined ? editedBytes(call, asBuffer(call.bytes)) : undefined
+  const { headers = bearerHeaders, asksForUsage = true } = dialect
+  const edited =
+    ruled === undefined && call.bytes !== undefined ? editedBytes(call, asBuffer(call.bytes), asksForUsage) : undefined
   return {
-    path: dialect.path,
-    headers: bearerHeaders(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
-    body: edited ?? JSON.stringify(completed(ruled ?? { ...call.request }, call)),
+    path: pathFor(dialect.path, call.model.upstream),
+    headers: headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
+    body: edited ?? JSON.stringify(completed(ruled ?? { ...call.request }, call, asksForUsage)),
     dropped,
   }
 }
 
 /** The caller's bytes with what must change; undefined when splicing cannot be shown to do what is meant. */
-function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer): Buffer | undefined {
+function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer, asksForUsage: boolean): Buffer | undefined {
   const { request } = call
   if (call.stream !== (request.stream === true)) return undefined
-  const asks = call.stream && request.stream_options?.include_usage !== true
+  if (!asksForUsage && request.stream_options !== undefined) return undefined
+  const asks = asksForUsage && call.stream && request.stream_options?.include_usage !== true
   if (asks && request.stream_options !== undefined) return undefined
   const span = findKnownString(bytes, ['model'], request.model)
   if (span === undefined) return undefined
@@ -64,11 +68,16 @@ function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer): Buffer | und
 }
 
 /** Sets what the gateway decides: the vendor's model id, and usage at the end of every stream. */
-function completed(body: Record<string, unknown>, call: VendorCall<ChatRequest>): Record<string, unknown> {
+function completed(
+  body: Record<string, unknown>,
+  call: VendorCall<ChatRequest>,
+  asksForUsage: boolean,
+): Record<string, unknown> {
   body['model'] = call.model.upstream
+  if (!asksForUsage) delete body['stream_options']
   if (call.stream) {
     body['stream'] = true
-    body['stream_options'] = { ...call.request.stream_options, include_usage: true }
+    if (asksForUsage) body['stream_options'] = { ...call.request.stream_options, include_usage: true }
   } else if (body['stream'] === true) {
     body['stream'] = false
   }

@@ -2,14 +2,17 @@ import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-re
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { EmbeddingsOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { bearerHeaders } from './bearer-headers.ts'
+import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { passEmbeddings, readEmbeddings } from './embeddings-answer.ts'
 import { applyFieldRules, type FieldRules } from './field-rules.ts'
+import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
 
 /** The differences between servers of OpenAI's embeddings dialect. */
 export interface OpenAIEmbeddingsDialect {
-  /** Path below the vendor's origin. */
-  readonly path: string
+  /** Below the vendor's origin. */
+  readonly path: OperationPath
+  /** The headers of a call; a bearer key by default. */
+  readonly headers?: KeyHeaders | undefined
   readonly maxInputs: number
   readonly takesTokens: boolean
   readonly rules: FieldRules<EmbeddingsRequest>
@@ -45,8 +48,8 @@ function toWire(call: VendorCall<EmbeddingsRequest>, dialect: OpenAIEmbeddingsDi
       ? replaceString(asBuffer(call.bytes), 'model', call.request.model, upstream)
       : undefined
   return {
-    path: dialect.path,
-    headers: bearerHeaders(call.apiKey, 'application/json'),
+    path: pathFor(dialect.path, upstream),
+    headers: (dialect.headers ?? bearerHeaders)(call.apiKey, 'application/json'),
     body: edited ?? JSON.stringify({ ...(ruled ?? asked), model: upstream }),
     dropped,
   }

@@ -2,7 +2,7 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { firstHeader, mediaType, retryAfterSeconds } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
-import { isErrorEnvelope } from './openai-chat-dialect.ts'
+import { failedChoice, failedStatus, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { redactCredentials } from './redact-credentials.ts'
 
 type FailureKind = VendorFailure['kind']
@@ -178,7 +178,8 @@ const SILENT: ErrorEnvelope = {
 /** Reads the body of an answer as an error. */
 function errorEnvelopeOf(answer: WireAnswer): ErrorEnvelope {
   const text = asBuffer(answer.body).toString('utf8').trim()
-  const parsed = parseVendorJson(text)
+  const body = parseVendorJson(text)
+  const parsed = Array.isArray(body) && isJsonObject(body[0]) ? body[0] : body
   if (isJsonObject(parsed)) return errorEnvelope(parsed)
   // A 2xx body that is no JSON object may hold an answer; its text is not shown in errors.
   if (parsed !== undefined || text === '' || (answer.status >= 200 && answer.status < 300)) return SILENT
@@ -189,14 +190,28 @@ function errorEnvelopeOf(answer: WireAnswer): ErrorEnvelope {
 
 /**
  * Reads an error object: `{ error: { message, type, param, code } }`, `{ error: "text" }`, flat
- * `{ code, message, type? }`, and `{ detail, error_code? }` with a text or a list of validation errors.
+ * `{ code, message, type? }`, `{ detail, error_code? }` with a text or a list of validation errors, `{ errors: [{ code,
+ * message }] }`, `{ base_resp: { status_code, status_msg } }`, and an answer of which a choice failed.
  */
 function errorEnvelope(body: Record<string, unknown>): ErrorEnvelope {
   const error = body['error']
   if (isJsonObject(error)) return fields(error)
   if (typeof error === 'string') return { ...fields(body), message: error, isStructured: true }
   if (body['detail'] !== undefined) return detailEnvelope(body)
+  const failed = failedStatus(body) ?? firstOf(body['errors'])
+  if (failed !== undefined) return fields(failed)
+  const choice = failedChoice(body['choices'])
+  if (choice !== undefined) return choiceEnvelope(choice)
   return isErrorEnvelope(body) || body['object'] === 'error' ? fields(body) : { ...fields(body), isStructured: false }
+}
+
+function firstOf(errors: unknown): Record<string, unknown> | undefined {
+  return Array.isArray(errors) && isJsonObject(errors[0]) ? errors[0] : undefined
+}
+
+function choiceEnvelope(choice: Record<string, unknown>): ErrorEnvelope {
+  const error = isJsonObject(choice['error']) ? fields(choice['error']) : fields({})
+  return { ...error, message: error.message ?? `The vendor ended the answer with ${String(choice['finish_reason'])}.` }
 }
 
 function fields(error: Record<string, unknown>): ErrorEnvelope {

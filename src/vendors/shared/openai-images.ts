@@ -15,25 +15,28 @@ import { asBuffer } from '../../wire/join-chunks.ts'
 import { editMembers, type MemberChanges } from '../../wire/json-edits.ts'
 import type { Form, FormPart } from '../../wire/multipart.ts'
 import type { ImageOperation, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
-import { bearerHeaders } from './bearer-headers.ts'
+import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
+import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIImagesPassThrough, passPictures } from './openai-images-pass-through.ts'
 
 /** The differences between servers of OpenAI's image dialect. */
 export interface OpenAIImagesDialect {
-  /** Path below the vendor's origin. */
-  readonly path: string
+  /** Below the vendor's origin. */
+  readonly path: OperationPath
+  /** The headers of a call; a bearer key by default. */
+  readonly headers?: KeyHeaders | undefined
   /** Reads an error object that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
 /** Text to image at a server of OpenAI's dialect. */
 export function openaiImages(dialect: OpenAIImagesDialect): ImageOperation<OpenAIImageRequest> {
-  return { toWire: (call) => picturesToWire(call, dialect.path), ...answers(dialect) }
+  return { toWire: (call) => picturesToWire(call, dialect), ...answers(dialect) }
 }
 
 /** Edits at a server of OpenAI's dialect. */
 export function openaiImageEdits(dialect: OpenAIImagesDialect): ImageOperation<ImageEditRequest> {
-  return { toWire: (call) => editToWire(call, dialect.path), ...answers(dialect) }
+  return { toWire: (call) => editToWire(call, dialect), ...answers(dialect) }
 }
 
 function answers({
@@ -49,25 +52,30 @@ function answers({
  * Writes a request in JSON: the caller's bytes with the model id replaced and unsupported fields changed. It is serialised
  * again only if members are repeated or have escaped names.
  */
-function picturesToWire(call: VendorCall<PictureOptions>, path: string): WireRequest {
+function picturesToWire(call: VendorCall<PictureOptions>, dialect: OpenAIImagesDialect): WireRequest {
   const { changes, dropped } = pictureFields(call.request, call.model)
   const json = new Map([...changes].map(([name, value]) => [name, jsonText(value)]))
   return {
-    path,
-    headers: bearerHeaders(call.apiKey, accepted(call)),
+    path: pathFor(dialect.path, call.model.upstream),
+    headers: (dialect.headers ?? bearerHeaders)(call.apiKey, accepted(call)),
     body: edited(call.bytes, json) ?? rewritten(call, changes),
     dropped,
   }
 }
 
 /** Writes an edit: a form again as a form, with its parts in order, under their names and types; JSON as JSON. */
-function editToWire(call: VendorCall<ImageEditRequest>, path: string): WireRequest {
+function editToWire(call: VendorCall<ImageEditRequest>, dialect: OpenAIImagesDialect): WireRequest {
   const { form } = call.request
-  if (form === undefined) return picturesToWire(call, path)
+  if (form === undefined) return picturesToWire(call, dialect)
   const fields = pictureFields(call.request, call.model)
   const { contentType, chunks } = encodeForm(changedForm(form, fields))
-  const [, , ...headers] = bearerHeaders(call.apiKey, accepted(call))
-  return { path, headers: ['content-type', contentType, ...headers], body: chunks, dropped: fields.dropped }
+  const [, , ...headers] = (dialect.headers ?? bearerHeaders)(call.apiKey, accepted(call))
+  return {
+    path: pathFor(dialect.path, call.model.upstream),
+    headers: ['content-type', contentType, ...headers],
+    body: chunks,
+    dropped: fields.dropped,
+  }
 }
 
 function edited(given: Uint8Array | undefined, changes: MemberChanges): Buffer | undefined {

@@ -22,3 +22,24 @@ export function vendorAddress(baseURL: string, apiPath = ''): VendorAddress {
   const prefix = apiPath !== '' && path.endsWith(apiPath) ? path.slice(0, -apiPath.length) : path
   return { origin: url.origin, prefix }
 }
+
+const RESOURCE = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/i
+
+/** How a customer's own host at a cloud is given: by the name of the resource, or by any address of it. */
+export interface ResourceAddress {
+  readonly resource?: string | undefined
+  readonly endpoint?: string | undefined
+}
+
+/**
+ * The address of a resource at a cloud, as text: `endpoint` as given, or `https://RESOURCE.domain`.
+ * @throws TypeError unless exactly one of the two is given, and for a resource that is no name.
+ */
+export function resourceAddress(factory: string, { resource, endpoint }: ResourceAddress, domain: string): string {
+  if (resource === undefined && endpoint === undefined) throw new TypeError(`${factory}: set resource or endpoint`)
+  if (resource !== undefined && endpoint !== undefined)
+    throw new TypeError(`${factory}: set only one of resource and endpoint`)
+  if (endpoint !== undefined) return endpoint
+  if (!RESOURCE.test(resource!)) throw new TypeError(`${factory}: resource is no name of a resource: ${resource}`)
+  return `https://${resource}.${domain}`
+}

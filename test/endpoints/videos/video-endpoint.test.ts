@@ -200,7 +200,7 @@ describe('addresses', () => {
     expect(videoEndpoint.callerUrls?.(request)).toEqual([
       { url: SOUND, param: 'input.media[0].reference_voice' },
       { url: CLIP, param: 'input.media[1].url' },
-      { url: 'https://example.net/hook', param: 'webhook_url' },
+      { url: 'https://example.net/hook', param: 'webhook_url', isCalledHere: true },
     ])
   })
 
@@ -211,7 +211,7 @@ describe('addresses', () => {
       { url: PICTURE, param: 'input.img_url' },
       { url: SOUND, param: 'input.audio_url' },
     ])
-    expect(videoEndpoint.callerUrls?.(r2v).map(({ param }) => param)).toEqual([
+    expect(videoEndpoint.callerUrls?.(r2v)?.map(({ param }) => param)).toEqual([
       'input.reference_urls[0]',
       'input.reference_urls[1]',
     ])

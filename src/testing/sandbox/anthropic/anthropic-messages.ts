@@ -26,7 +26,7 @@ export const ANTHROPIC_MESSAGES: SandboxOperation = {
   vendor: 'anthropic',
   operation: 'chat',
   errors: ANTHROPIC_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && path === '/v1/messages',
+  matches: ({ method, path }) => method === 'POST' && /^(?:\/anthropic)?\/v1\/messages$/.test(path),
   promptText: (body) => readMessagesPrompt(body).lastUserText,
   answer(call, context) {
     const request = asObject(call.body)
@@ -49,7 +49,7 @@ export const ANTHROPIC_COUNT_TOKENS: SandboxOperation = {
   vendor: 'anthropic',
   operation: 'count-tokens',
   errors: ANTHROPIC_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && path === '/v1/messages/count_tokens',
+  matches: ({ method, path }) => method === 'POST' && /^(?:\/anthropic)?\/v1\/messages\/count_tokens$/.test(path),
   promptText: (body) => readMessagesPrompt(body).lastUserText,
   answer(call) {
     checkHeaders(call)

@@ -1,6 +1,6 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { activeRules, type ChatFieldTable, PASS_ALL, plainMessages } from '../shared/chat-fields.ts'
-import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
+import { activeRules, type ChatFieldTable, PASS_ALL, plainMessages } from './chat-fields.ts'
+import type { FieldMapping, FieldRules } from './field-rules.ts'
 
 /** The request field by which a model takes its bound on generated tokens. */
 export type TokenLimitField = 'max_tokens' | 'max_completion_tokens'

@@ -1,0 +1,68 @@
+import { presets } from '../../../vendors/presets/presets.ts'
+import { chatTurn } from '../model/chat-turn.ts'
+import { OPENAI_ERRORS, openaiInvalid } from '../openai/openai-errors.ts'
+import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
+import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
+import { asObject, asText } from '../request-fields.ts'
+import { checkBearer, RefusedCall, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
+import { PRESET_SCRIPTS, type PresetScript } from './preset-scripts.ts'
+
+const PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/chat\/completions$/
+
+const DIALECT: ChatDialect = {
+  answerModel: (asked) => asked,
+  showsReasoning: true,
+  hasOfficialExtras: false,
+  laterToolCallId: undefined,
+  usage: ({ prompt, cached, completion, reasoning }) => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  }),
+}
+
+/**
+ * The servers of `signalbox/presets`: `POST /presets/ID/v1/chat/completions`. Each answers, refuses and deviates as its
+ * script says.
+ */
+export const PRESET_CHAT: SandboxOperation = {
+  vendor: 'presets',
+  operation: 'chat',
+  errors: OPENAI_ERRORS,
+  matches: ({ method, path }) => method === 'POST' && Object.hasOwn(presets, PATH.exec(path)?.[1] ?? ''),
+  promptText: (body) => readChatPrompt(body).lastUserText,
+  answer(call, context) {
+    const id = PATH.exec(call.path)?.[1] as keyof typeof presets
+    const script: PresetScript = PRESET_SCRIPTS[id] ?? {}
+    if (presets[id].needsKey) checkBearer(call, OPENAI_ERRORS)
+    checkChatRequest(call.body, openaiInvalid)
+    const request = asObject(call.body)
+    const refusal = script.refuses?.(request)
+    if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
+    const effort = asText(request['reasoning_effort'])
+    const prompt = { ...readChatPrompt(request), reasoning: effort !== '' && effort !== 'none' }
+    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, context.blocked)
+    // All words of reasoning in one chunk, as servers write it that put it into a form of their own.
+    const joined = { ...turn, reasoning: turn.reasoning.length === 0 ? [] : [turn.reasoning.join('')] }
+    const asked =
+      script.alwaysReportsUsage === true && request['stream'] === true
+        ? { ...request, stream_options: { include_usage: true } }
+        : request
+    return edited(chatAnswer(asked, joined, context, DIALECT, []), script)
+  },
+}
+
+/** The reply with each JSON text in it edited. */
+function edited(reply: SandboxReply, { edits }: PresetScript): SandboxReply {
+  if (edits === undefined) return reply
+  const pieces = reply.pieces.map((piece) => {
+    const [prefix, text] = reply.streamed ? ['data: ', String(piece).slice('data: '.length)] : ['', String(piece)]
+    if (!text.startsWith('{')) return piece
+    const body = JSON.parse(text) as Record<string, unknown>
+    edits(body)
+    return reply.streamed ? `${prefix}${JSON.stringify(body)}\n\n` : JSON.stringify(body)
+  })
+  return { ...reply, pieces }
+}

@@ -1,0 +1,114 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
+import { unsupportedParameter } from '../shared/parameter-errors.ts'
+import type { Preset, PresetDialect, PresetRule, PresetToolChoice } from '../shared/preset.ts'
+import { messagesMapping } from './preset-messages.ts'
+
+/** The chat rules of a preset for a model, by the vendor's own id. Everything is compiled here, once. */
+export function presetRules(preset: Preset): (upstream: string) => FieldRules<ChatRequest> {
+  const base = compiled(preset)
+  const byModel = (preset.byModel ?? []).map(
+    ([pattern, dialect]) =>
+      [pattern, compiled({ ...preset, ...dialect, fields: { ...preset.fields, ...dialect.fields } })] as const,
+  )
+  if (byModel.length === 0) return () => base
+  return (upstream) => byModel.find(([pattern]) => pattern.test(upstream))?.[1] ?? base
+}
+
+function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
+  const rules: Record<string, FieldRule<ChatRequest>> = { messages: messagesMapping(dialect) }
+  for (const [field, rule] of Object.entries(dialect.fields ?? {})) rules[field] = fieldRule(field, rule)
+  if (dialect.toolChoice !== undefined) rules['tool_choice'] = toolChoiceMapping(dialect.toolChoice)
+  return rules
+}
+
+function fieldRule(field: string, rule: PresetRule): FieldRule<ChatRequest> {
+  if (rule === 'drop') return 'drop'
+  if (rule === 'refuse') return refusal(field)
+  if ('rename' in rule) return renaming(field, rule.rename)
+  if ('values' in rule) return otherValues(field, new Map(Object.entries(rule.values)))
+  return {
+    needed: (value) => typeof value === 'number' && value > rule.atMost,
+    apply: () => {
+      throw unsupportedParameter(field, `${field}: this model takes at most ${rule.atMost}`)
+    },
+  }
+}
+
+function refusal(field: string): FieldMapping<ChatRequest> {
+  return {
+    needed: () => true,
+    apply: (body, value) => {
+      if (!asksForNothing(value)) throw unsupportedParameter(field, `The model does not support ${field}.`)
+      delete body[field]
+    },
+  }
+}
+
+function asksForNothing(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  if (isJsonObject(value)) return Object.keys(value).length === 0
+  return value === null || value === false || value === 0
+}
+
+function renaming(field: string, name: string): FieldMapping<ChatRequest> {
+  return {
+    needed: () => true,
+    apply: (body, value) => {
+      delete body[field]
+      const other = body[name]
+      if (value === null) return
+      body[name] = typeof other === 'number' && typeof value === 'number' ? Math.min(other, value) : (other ?? value)
+    },
+  }
+}
+
+function otherValues(field: string, values: ReadonlyMap<unknown, string>): FieldMapping<ChatRequest> {
+  return {
+    needed: (value) => values.has(value),
+    apply: (body, value) => {
+      body[field] = values.get(value)
+    },
+    losses: () => [field],
+  }
+}
+
+/** The two forms of a choice that name functions, as a list of names and a mode. */
+function namedTools(choice: unknown): { readonly names: ReadonlySet<unknown>; readonly mode: string } | undefined {
+  if (!isJsonObject(choice)) return undefined
+  if (choice['type'] === 'function') return { names: new Set([nameOf(choice)]), mode: 'required' }
+  const allowed = choice['allowed_tools']
+  if (!isJsonObject(allowed) || !Array.isArray(allowed['tools'])) return undefined
+  return { names: new Set(allowed['tools'].map(nameOf)), mode: String(allowed['mode']) }
+}
+
+function nameOf(tool: unknown): unknown {
+  const definition = isJsonObject(tool) ? tool['function'] : undefined
+  return isJsonObject(definition) ? definition['name'] : undefined
+}
+
+function toolChoiceMapping({
+  required = 'required',
+  cutsNamed,
+  isIgnored,
+}: PresetToolChoice): FieldMapping<ChatRequest> {
+  const cuts = cutsNamed === true || isIgnored === true
+  const isForced = (choice: unknown): boolean => choice === 'required' || namedTools(choice)?.mode === 'required'
+  return {
+    needed: (choice) =>
+      isIgnored === true || (choice === 'required' && required !== 'required') || (cuts && isJsonObject(choice)),
+    apply: (body, choice) => {
+      const named = namedTools(choice)
+      if (named !== undefined && Array.isArray(body['tools']))
+        body['tools'] = body['tools'].filter((tool) => named.names.has(nameOf(tool)))
+      const mode = named?.mode ?? choice
+      if (isIgnored === true) {
+        delete body['tool_choice']
+        if (mode === 'none') delete body['tools']
+      } else body['tool_choice'] = mode === 'required' ? required : mode
+    },
+    // Without the word nothing makes the model call.
+    losses: (choice) => (isIgnored === true && isForced(choice) ? ['tool_choice'] : []),
+  }
+}

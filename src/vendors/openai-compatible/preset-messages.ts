@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto'
+import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { withoutExtensions } from '../shared/chat-fields.ts'
+import type { FieldMapping } from '../shared/field-rules.ts'
+import type { PresetDialect, PresetReasoning } from '../shared/preset.ts'
+
+/** Rewrites one message; the same object when nothing changes. */
+type Step = (message: ChatMessage, isLast: boolean) => ChatMessage
+
+/** The history as a server takes it: reasoning, roles, ids of tool calls and members of messages by its preset. */
+export function messagesMapping(dialect: PresetDialect): FieldMapping<ChatRequest> {
+  const members = dialect.messageMembers === undefined ? undefined : new Set(dialect.messageMembers)
+  const steps: Step[] = [reasoningStep(dialect.reasoning ?? { back: 'never' })]
+  if (dialect.takesDeveloperRole !== true) steps.push(withoutDeveloper)
+  if (dialect.toolIdLength !== undefined) steps.push(toolIdStep(dialect.toolIdLength))
+  if (dialect.prefillMember !== undefined) steps.push(prefillStep(dialect.prefillMember))
+  if (members !== undefined) steps.push((message) => withMembers(message, members))
+  const rewrite: Step = (message, isLast) => steps.reduce((current, step) => step(current, isLast), message)
+  return {
+    needed: (_value, { messages }) => {
+      const last = messages.length - 1
+      return messages.some((message, index) => rewrite(message, index === last) !== message)
+    },
+    apply: (body, value) => {
+      const messages = value as readonly ChatMessage[]
+      body['messages'] = messages.map((message, index) => rewrite(message, index === messages.length - 1))
+    },
+    ...(members === undefined ? {} : { losses: (value) => lostMembers(value as readonly ChatMessage[], members) }),
+  }
+}
+
+function reasoningStep({ back, as = 'reasoning_content', evenEmpty = false }: PresetReasoning): Step {
+  return (message) => {
+    const known = reasoningOf(message)
+    const isDue =
+      message.role === 'assistant' &&
+      (back === 'always' || (back === 'tool-calls' && (message.tool_calls?.length ?? 0) > 0))
+    const wanted = isDue ? (known ?? (evenEmpty ? '' : undefined)) : undefined
+    const plain = withoutExtensions(message)
+    const { reasoning, ...bare }: ChatMessage & { reasoning?: unknown } = plain
+    if (wanted === undefined) return reasoning === undefined ? plain : bare
+    if (as === 'reasoning' && reasoning === wanted) return plain
+    return { ...bare, [as]: wanted }
+  }
+}
+
+/** Clients repeat the reasoning of an answer under the name that it had there. */
+function reasoningOf(message: ChatMessage & { readonly reasoning?: unknown }): string | undefined {
+  const text = message.reasoning_content ?? message.reasoning
+  return typeof text === 'string' ? text : undefined
+}
+
+function withoutDeveloper(message: ChatMessage): ChatMessage {
+  return message.role === 'developer' ? { ...message, role: 'system' } : message
+}
+
+/** Both places of an id get the same replacement, without a memory of it. */
+function toolIdStep(length: number): Step {
+  const fits = new RegExp(`^[a-zA-Z0-9]{${length}}$`)
+  const shortened = (id: string): string => {
+    if (fits.test(id)) return id
+    const digest = createHash('sha256').update(id).digest('hex')
+    return BigInt(`0x${digest}`).toString(36).padStart(length, '0').slice(-length)
+  }
+  return (message) => {
+    const { tool_calls: calls, tool_call_id: answered } = message
+    if (answered !== undefined && !fits.test(answered)) return { ...message, tool_call_id: shortened(answered) }
+    if (!Array.isArray(calls) || calls.every(({ id }) => fits.test(id))) return message
+    return { ...message, tool_calls: calls.map((call) => ({ ...call, id: shortened(call.id) })) }
+  }
+}
+
+function prefillStep(member: string): Step {
+  return (message, isLast) => (isLast && message.role === 'assistant' ? { ...message, [member]: true } : message)
+}
+
+function withMembers(message: ChatMessage, members: ReadonlySet<string>): ChatMessage {
+  const names = Object.keys(message)
+  if (names.every((name) => members.has(name))) return message
+  return Object.fromEntries(Object.entries(message).filter(([name]) => members.has(name))) as unknown as ChatMessage
+}
+
+/** What the gateway itself adds to answers is no loss of the caller's. */
+const OWN_MEMBERS: ReadonlySet<string> = new Set(['reasoning', 'reasoning_content', 'thinking_blocks', 'extra_content'])
+
+function lostMembers(messages: readonly ChatMessage[], members: ReadonlySet<string>): readonly string[] {
+  const lost = messages.flatMap((message) =>
+    Object.entries(message)
+      .filter(([name, value]) => !members.has(name) && !OWN_MEMBERS.has(name) && value !== null && value !== undefined)
+      .map(([name]) => `messages.${name}`),
+  )
+  return [...new Set(lost)]
+}

@@ -1,0 +1,146 @@
+import type { Preset, PresetRule } from '../shared/preset.ts'
+
+const AS_MAX_TOKENS: PresetRule = { rename: 'max_tokens' }
+
+/** Members of OpenAI's API that clients send and that say nothing about the answer. */
+const BOOKKEEPING = {
+  store: 'drop',
+  metadata: 'drop',
+  user: 'drop',
+  safety_identifier: 'drop',
+  service_tier: 'drop',
+  prompt_cache_key: 'drop',
+  prompt_cache_retention: 'drop',
+  verbosity: 'drop',
+} as const satisfies Readonly<Record<string, PresetRule>>
+
+/** Companies that serve models of others. */
+export const HOST_PRESETS = {
+  groq: {
+    id: 'groq',
+    name: 'Groq',
+    baseURL: 'https://api.groq.com/openai/v1',
+    keyVariables: ['GROQ_API_KEY'],
+    needsKey: true,
+    serves: ['chat'],
+    fields: {
+      max_completion_tokens: AS_MAX_TOKENS,
+      logprobs: 'refuse',
+      top_logprobs: 'refuse',
+      logit_bias: 'refuse',
+      n: { atMost: 1 },
+    },
+    reasoning: { back: 'always', as: 'reasoning' },
+    messageMembers: ['role', 'content', 'tool_calls', 'tool_call_id', 'reasoning'],
+  },
+  together: {
+    id: 'together',
+    name: 'Together AI',
+    baseURL: 'https://api.together.xyz/v1',
+    keyVariables: ['TOGETHER_API_KEY'],
+    needsKey: true,
+    serves: ['chat', 'embeddings', 'images'],
+    fields: { max_completion_tokens: AS_MAX_TOKENS },
+  },
+  fireworks: {
+    id: 'fireworks',
+    name: 'Fireworks AI',
+    baseURL: 'https://api.fireworks.ai/inference/v1',
+    keyVariables: ['FIREWORKS_API_KEY'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    fields: {
+      max_completion_tokens: AS_MAX_TOKENS,
+      reasoning_effort: { values: { minimal: 'low', xhigh: 'high', max: 'high' } },
+    },
+  },
+  openrouter: {
+    id: 'openrouter',
+    name: 'OpenRouter',
+    baseURL: 'https://openrouter.ai/api/v1',
+    keyVariables: ['OPENROUTER_API_KEY'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    takesDeveloperRole: true,
+    errors: {
+      // A 403 is also what a guardrail of the account answers, which is the operator's.
+      messages: [[/\b(?:flagged|moderation)\b/i, 'caller']],
+      codes: { content_policy_violation: 'caller', 402: 'operator', 529: 'unavailable' },
+    },
+  },
+  cerebras: {
+    id: 'cerebras',
+    name: 'Cerebras',
+    baseURL: 'https://api.cerebras.ai/v1',
+    keyVariables: ['CEREBRAS_API_KEY'],
+    needsKey: true,
+    serves: ['chat'],
+    fields: { max_tokens: { rename: 'max_completion_tokens' } },
+    reasoning: { back: 'always', as: 'reasoning' },
+  },
+  sambanova: {
+    id: 'sambanova',
+    name: 'SambaNova',
+    baseURL: 'https://api.sambanova.ai/v1',
+    keyVariables: ['SAMBANOVA_API_KEY'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    hasFractionalTimes: true,
+  },
+  siliconflow: {
+    id: 'siliconflow',
+    name: 'SiliconFlow',
+    baseURL: 'https://api.siliconflow.com/v1',
+    keyVariables: ['SILICONFLOW_API_KEY'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    fields: { max_completion_tokens: AS_MAX_TOKENS },
+    errors: {
+      codes: { 20012: 'operator', 30001: 'operator' },
+      concerns: { 20012: 'model', 30001: 'key' },
+    },
+  },
+  nvidia: {
+    id: 'nvidia',
+    name: 'NVIDIA NIM',
+    baseURL: 'https://integrate.api.nvidia.com/v1',
+    keyVariables: ['NVIDIA_API_KEY'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    fields: { ...BOOKKEEPING, max_completion_tokens: AS_MAX_TOKENS },
+    messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
+    errors: {
+      messages: [[/\bfunction\b.{0,200}\bnot found for account\b/is, 'operator']],
+      concernMessages: [[/\bnot found for account\b/i, 'model']],
+    },
+  },
+  huggingface: {
+    id: 'huggingface',
+    name: 'Hugging Face',
+    baseURL: 'https://router.huggingface.co/v1',
+    keyVariables: ['HF_TOKEN'],
+    needsKey: true,
+    serves: ['chat'],
+    fields: { max_completion_tokens: AS_MAX_TOKENS },
+  },
+  github: {
+    id: 'github',
+    name: 'GitHub Models',
+    baseURL: 'https://models.github.ai/inference',
+    // Not GITHUB_TOKEN: every workflow has one, and would spend by it unasked.
+    keyVariables: ['GITHUB_MODELS_TOKEN'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    takesDeveloperRole: true,
+  },
+  cloudflare: {
+    id: 'cloudflare',
+    name: 'Cloudflare Workers AI',
+    baseURL: 'https://api.cloudflare.com/client/v4/accounts/{account}/ai/v1',
+    keyVariables: ['CLOUDFLARE_API_KEY', 'CLOUDFLARE_API_TOKEN'],
+    needsKey: true,
+    serves: ['chat', 'embeddings'],
+    fields: { max_completion_tokens: AS_MAX_TOKENS },
+  },
+} as const satisfies Readonly<Record<string, Preset>>

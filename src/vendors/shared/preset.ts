@@ -1,0 +1,95 @@
+import type { ErrorWords } from './openai-error.ts'
+
+/** What of OpenAI's API a server offers. */
+export type PresetEndpoint = 'chat' | 'embeddings' | 'images' | 'image-edits'
+
+/**
+ * What becomes of a request field. Fields without a rule pass.
+ * `drop`: left out, and named in `x-signalbox-dropped`.
+ * `refuse`: 400 `unsupported_parameter`, because the answer would differ; values that ask for nothing (null, false, an empty
+ * list or object) are left out instead.
+ * `rename`: sent under another name; of two numbers for one name the smaller counts.
+ * `values`: other values for some; `atMost`: refused above this number.
+ */
+export type PresetRule =
+  | 'drop'
+  | 'refuse'
+  | { readonly rename: string }
+  | { readonly values: Readonly<Record<string, string>> }
+  | { readonly atMost: number }
+
+/** Which reasoning of earlier turns is sent back, and under which name. */
+export interface PresetReasoning {
+  /** The assistant's turns that carry it. `never` removes it from all. */
+  readonly back: 'never' | 'tool-calls' | 'always'
+  readonly as?: 'reasoning' | 'reasoning_content'
+  /** True for servers that refuse such a turn without the member: it is sent empty where the history has none. */
+  readonly evenEmpty?: boolean
+}
+
+/** How the choice of a tool is written. */
+export interface PresetToolChoice {
+  /** The server's word for `required`. */
+  readonly required?: string
+  /**
+   * True for servers that cannot be told to call one function: the list of tools is cut to that function, and the choice is
+   * `required`.
+   */
+  readonly cutsNamed?: boolean
+  /** True for servers that ignore the field: lists are cut as above, and the choice is left out and reported. */
+  readonly isIgnored?: boolean
+}
+
+/** The parts of a preset that can differ by model. */
+export interface PresetDialect {
+  /** Rules by request field. */
+  readonly fields?: Readonly<Record<string, PresetRule>>
+  /** Reasoning of earlier turns; `never` by default. */
+  readonly reasoning?: PresetReasoning
+  readonly toolChoice?: PresetToolChoice
+  /** Members of a message that the server takes, for servers that refuse others; these are dropped and reported. */
+  readonly messageMembers?: readonly string[]
+  /** Length of ids of tool calls, letters and digits only. Other ids are replaced by a hash, the same one each time. */
+  readonly toolIdLength?: number
+  /** Does the server know the role `developer`? By default it is sent as `system`. */
+  readonly takesDeveloperRole?: boolean
+  /** The member that makes the last turn, when it is the assistant's, the beginning of the answer. */
+  readonly prefillMember?: string
+}
+
+/** A server of OpenAI's dialect, as data: where it is, what it offers and where it deviates. */
+export interface Preset extends PresetDialect {
+  /** Default id of the vendor: lower-case letters, digits and dashes. */
+  readonly id: string
+  /** Name for people. */
+  readonly name: string
+  /** With the version, without a trailing slash; `{account}` stands for the option `account`. */
+  readonly baseURL: string
+  /** Environment variables that usually hold its key, the first one preferred. */
+  readonly keyVariables: readonly string[]
+  /** False for servers that answer without a key. */
+  readonly needsKey: boolean
+  readonly serves: readonly PresetEndpoint[]
+  /**
+   * Deviations of some models, by a pattern of the vendor's own id. The members of the first that fits replace the preset's;
+   * its `fields` add to them.
+   */
+  readonly byModel?: readonly (readonly [pattern: RegExp, dialect: PresetDialect])[]
+  /** False for servers that take pictures as bytes only: the gateway fetches those that are given by URL. */
+  readonly takesImageUrls?: boolean
+  /** False for servers that report usage in every stream and may refuse `stream_options`. */
+  readonly asksForUsage?: boolean
+  /** True for servers that write reasoning as `<think>…</think>` at the beginning of the content. */
+  readonly thinksInTags?: boolean
+  /** True for servers whose `created` has a fraction, which clients with integers refuse. */
+  readonly hasFractionalTimes?: boolean
+  readonly errors?: ErrorWords
+  readonly embeddings?: {
+    /** Most texts of one call; 2048 by default. */
+    readonly maxInputs?: number
+    /** Does it take lists of tokens? Yes by default. */
+    readonly takesTokens?: boolean
+    /** Does it encode base64? Yes by default. */
+    readonly givesBase64?: boolean
+  }
+}

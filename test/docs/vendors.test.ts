@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { type Preset, type PresetDialect, type PresetRule, presets } from '../../src/vendors/presets/presets.ts'
+import { firstTable, readPage, section } from './support/markdown.ts'
+
+const page = readPage('docs/vendors.md')
+const ALL: readonly Preset[] = Object.values(presets)
+
+const code = (text: string): string => `\`${text}\``
+
+/** As `firstTable` gives cells. */
+function withoutBackquotes(rows: readonly (readonly string[])[]): string[][] {
+  return rows.map((row) => row.map((cell) => cell.replace(/^`([^`]*)`$/, '$1')))
+}
+
+function ruleText(field: string, rule: PresetRule): string {
+  if (typeof rule === 'string') return `${code(field)} ${rule === 'drop' ? 'dropped' : 'refused'}`
+  if ('rename' in rule) return `${code(field)} as ${code(rule.rename)}`
+  if ('atMost' in rule) return `${code(field)} at most ${rule.atMost}`
+  return `${code(field)} ${Object.entries(rule.values)
+    .map(([from, to]) => `${from} → ${to}`)
+    .join(', ')}`
+}
+
+function dialectText({ fields = {}, toolChoice, messageMembers, toolIdLength, prefillMember }: PresetDialect): string {
+  const texts = Object.entries(fields).map(([field, rule]) => ruleText(field, rule))
+  if (toolChoice?.required !== undefined) texts.push(`${code('tool_choice')} required → ${toolChoice.required}`)
+  if (toolChoice?.cutsNamed === true) texts.push(`a named ${code('tool_choice')} cuts ${code('tools')}`)
+  if (toolChoice?.isIgnored === true) texts.push(`${code('tool_choice')} cuts ${code('tools')}, dropped`)
+  if (messageMembers !== undefined) texts.push('other members of messages dropped')
+  if (toolIdLength !== undefined) texts.push(`ids of tool calls hashed to ${toolIdLength} characters`)
+  if (prefillMember !== undefined) texts.push(`a last assistant turn gets ${code(prefillMember)}`)
+  return texts.join('; ')
+}
+
+function reasoningText({ reasoning }: PresetDialect): string {
+  if (reasoning === undefined || reasoning.back === 'never') return 'removed'
+  const turns = reasoning.back === 'tool-calls' ? ', in turns with tool calls' : ''
+  return `${code(reasoning.as ?? 'reasoning_content')}${turns}${reasoning.evenEmpty === true ? ', even empty' : ''}`
+}
+
+test('the page lists every preset with its address, key and offers', () => {
+  const expected = ALL.map((preset) => [
+    code(preset.id),
+    preset.name,
+    code(preset.baseURL),
+    preset.needsKey ? preset.keyVariables.map(code).join(', ') : `none, or ${preset.keyVariables.map(code).join(', ')}`,
+    preset.serves.join(', '),
+  ])
+
+  expect(firstTable(section(page, 'Presets')).slice(1)).toEqual(withoutBackquotes(expected))
+})
+
+test('the page says what each preset does with fields and with reasoning of earlier turns', () => {
+  const expected = ALL.map((preset) => [code(preset.id), dialectText(preset), reasoningText(preset)])
+
+  expect(firstTable(section(page, 'What becomes of request fields')).slice(1)).toEqual(withoutBackquotes(expected))
+})
+
+test('the page names the servers that take pictures as bytes, and those that know the role developer', () => {
+  const names = (test: (preset: Preset) => boolean) => ALL.filter(test).map(({ name }) => name)
+
+  for (const name of names(({ takesImageUrls }) => takesImageUrls === false))
+    expect(section(page, 'Private addresses').replaceAll(/\s+/g, ' ')).toContain(name)
+  for (const name of names(({ takesDeveloperRole }) => takesDeveloperRole === true))
+    expect(section(page, 'What becomes of request fields')).toContain(name)
+})

@@ -1,0 +1,307 @@
+import { describe, expect, it } from 'vitest'
+import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
+import { openaiCompatible } from '../../../src/vendors/openai-compatible/openai-compatible.ts'
+import { type Preset, presets } from '../../../src/vendors/presets/presets.ts'
+import { bodyOf, callFromRequest, callFromText } from '../shared/vendor-call.ts'
+
+const ALL: readonly Preset[] = Object.values(presets)
+
+function vendorOf(preset: Preset) {
+  return openaiCompatible(preset, { apiKey: 'k-0123456789', account: 'acc 1' })
+}
+
+/** The request that a preset sends for a caller's fields, and what it reports as dropped. */
+function sent(preset: Preset, fields: Partial<ChatRequest>, upstream = 'some-model') {
+  const request = { model: 'public', messages: [{ role: 'user', content: 'Hi' }], ...fields } as ChatRequest
+  const wire = vendorOf(preset).chat!.toWire(callFromText<ChatRequest>(JSON.stringify(request), { upstream }))
+  return { body: bodyOf(wire.body), dropped: wire.dropped, path: wire.path }
+}
+
+const tool = (name: string) => ({ type: 'function' as const, function: { name, parameters: { type: 'object' } } })
+const TOOLS = [tool('weather'), tool('time')]
+const WEATHER = { type: 'function' as const, function: { name: 'weather' } }
+
+/** A turn with a call of a tool, as a client that forgets reasoning sends it back. */
+const TOOL_TURNS = [
+  { role: 'user', content: 'Weather?' },
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'call_abcdef0123456789', type: 'function', function: { name: 'weather', arguments: '{}' } }],
+  },
+  { role: 'tool', tool_call_id: 'call_abcdef0123456789', content: 'Sunny' },
+] as ChatRequest['messages']
+
+function assistant(preset: Preset, messages: ChatRequest['messages'], upstream?: string) {
+  const body = sent(preset, { messages }, upstream).body as unknown as ChatRequest
+  return body.messages.find(({ role }) => role === 'assistant') as unknown as Record<string, unknown>
+}
+
+describe('addresses', () => {
+  const URLS: Readonly<Record<keyof typeof presets, string>> = {
+    deepseek: 'https://api.deepseek.com/chat/completions',
+    mistral: 'https://api.mistral.ai/v1/chat/completions',
+    xai: 'https://api.x.ai/v1/chat/completions',
+    moonshot: 'https://api.moonshot.ai/v1/chat/completions',
+    zai: 'https://api.z.ai/api/paas/v4/chat/completions',
+    minimax: 'https://api.minimax.io/v1/chat/completions',
+    perplexity: 'https://api.perplexity.ai/chat/completions',
+    groq: 'https://api.groq.com/openai/v1/chat/completions',
+    together: 'https://api.together.xyz/v1/chat/completions',
+    fireworks: 'https://api.fireworks.ai/inference/v1/chat/completions',
+    openrouter: 'https://openrouter.ai/api/v1/chat/completions',
+    cerebras: 'https://api.cerebras.ai/v1/chat/completions',
+    sambanova: 'https://api.sambanova.ai/v1/chat/completions',
+    siliconflow: 'https://api.siliconflow.com/v1/chat/completions',
+    nvidia: 'https://integrate.api.nvidia.com/v1/chat/completions',
+    huggingface: 'https://router.huggingface.co/v1/chat/completions',
+    github: 'https://models.github.ai/inference/chat/completions',
+    cloudflare: 'https://api.cloudflare.com/client/v4/accounts/acc%201/ai/v1/chat/completions',
+    ollama: 'http://localhost:11434/v1/chat/completions',
+    vllm: 'http://localhost:8000/v1/chat/completions',
+    lmstudio: 'http://127.0.0.1:1234/v1/chat/completions',
+    llamacpp: 'http://127.0.0.1:8080/v1/chat/completions',
+  }
+
+  for (const [name, url] of Object.entries(URLS)) {
+    it(`${name} is asked at ${url}`, () => {
+      const preset: Preset = presets[name as keyof typeof presets]
+      expect(preset.id).toBe(name)
+      expect(vendorOf(preset).origin + sent(preset, {}).path).toBe(url)
+    })
+  }
+
+  it('of every other operation stand beside that of chat, and only where it is offered', () => {
+    for (const preset of ALL) {
+      const vendor = vendorOf(preset)
+      expect(
+        [vendor.chat, vendor.embeddings, vendor.images, vendor.imageEdits].map((offer) => offer !== undefined),
+      ).toEqual([
+        preset.serves.includes('chat'),
+        preset.serves.includes('embeddings'),
+        preset.serves.includes('images'),
+        preset.serves.includes('image-edits'),
+      ])
+      const embeddings = vendor.embeddings?.toWire(callFromRequest<EmbeddingsRequest>({ model: 'm', input: 'a' }))
+      if (embeddings !== undefined)
+        expect(embeddings.path).toBe(sent(preset, {}).path.replace('chat/completions', 'embeddings'))
+    }
+  })
+})
+
+describe('keys', () => {
+  it('are needed everywhere but on a machine of the operator', () => {
+    expect(ALL.filter(({ needsKey }) => !needsKey).map(({ id }) => id)).toEqual([
+      'ollama',
+      'vllm',
+      'lmstudio',
+      'llamacpp',
+    ])
+    for (const preset of ALL) {
+      const vendor = openaiCompatible(preset, { account: 'a' })
+      expect(vendor.apiKeys).toEqual(preset.needsKey ? [] : [''])
+      expect(vendor.configuredBy).toContain(preset.keyVariables[0])
+      expect(vendor.configuredBy).toContain(`presets.${preset.id}`)
+    }
+  })
+
+  it('may be several, and stand in the bearer header', () => {
+    const vendor = openaiCompatible(presets.groq, { apiKey: ['one-key-0001', 'two-key-0002'] })
+    const { headers } = vendor.chat!.toWire({
+      ...callFromRequest<ChatRequest>({ model: 'm', messages: [{ role: 'user', content: 'x' }] }),
+      apiKey: 'two-key-0002',
+    })
+
+    expect(vendor.apiKeys).toHaveLength(2)
+    expect(headers).toContain('Bearer two-key-0002')
+  })
+})
+
+describe('mistakes in options', () => {
+  it('name the option', () => {
+    const wrong = { apikey: 'x' } as object
+    expect(() => openaiCompatible(presets.groq, wrong)).toThrow(/presets\.groq.*unknown option "apikey".*apiKey/)
+    expect(() => openaiCompatible(presets.groq, { id: 'No Id' })).toThrow(/No Id/)
+    expect(() => openaiCompatible(presets.cloudflare, { apiKey: 'x' })).toThrow(/set the option account/)
+    expect(() => openaiCompatible((presets as unknown as Record<string, Preset>)['gorq']!)).toThrow(
+      /preset is not there/,
+    )
+  })
+
+  it('in a preset of your own name the member', () => {
+    const own = (members: object) => () => openaiCompatible({ ...presets.vllm, id: 'own', ...members } as Preset)
+    expect(own({ fields: { seed: 'dorp' } })).toThrow(/own.*fields\.seed/)
+    expect(own({ fields: { seed: { to: 'x' } } })).toThrow(/fields\.seed/)
+    expect(own({ serves: ['speech'] })).toThrow(/serves names "speech"/)
+    expect(own({ '<<<<<<< HEAD': 1 })).toThrow(/unknown member "<<<<<<< HEAD"/)
+    expect(own({ reasoning: { back: 'sometimes' } })).toThrow(/reasoning\.back/)
+    expect(own({ byModel: [['x', {}]] })).toThrow(/byModel/)
+    expect(own({ baseURL: 'nowhere' })).toThrow(/baseURL/)
+  })
+})
+
+describe('request fields', () => {
+  it('pass to the byte where no rule applies', () => {
+    const text = '{ "model":"m" , "temperature":0.5,"messages":[{"role":"user","content":"Grüezi"}]}'
+    for (const preset of ALL) {
+      const wire = vendorOf(preset).chat!.toWire(callFromText<ChatRequest>(text, { upstream: 'm' }))
+      expect(Buffer.from(wire.body as Uint8Array).toString('utf8')).toBe(text)
+      expect(wire.dropped).toEqual([])
+    }
+  })
+
+  it('bound the answer by the name that the server knows', () => {
+    for (const preset of ALL.filter(({ fields = {} }) => 'max_completion_tokens' in fields)) {
+      expect(sent(preset, { max_completion_tokens: 50 }).body).toMatchObject({ max_tokens: 50 })
+      const both = sent(preset, { max_completion_tokens: 50, max_tokens: 20 }).body
+      expect(both['max_tokens']).toBe(20)
+      expect(both).not.toHaveProperty('max_completion_tokens')
+    }
+    expect(sent(presets.ollama, { max_completion_tokens: 50 }).body['max_tokens']).toBe(50)
+    expect(sent(presets.cerebras, { max_tokens: 50 }).body).toMatchObject({ max_completion_tokens: 50 })
+  })
+
+  it('that a server refuses are refused before it is asked, unless they ask for nothing', () => {
+    for (const [preset, fields, param] of [
+      [presets.groq, { logprobs: true }, 'logprobs'],
+      [presets.groq, { logit_bias: { 1: 5 } }, 'logit_bias'],
+      [presets.groq, { n: 2 }, 'n'],
+      [presets.ollama, { n: 3 }, 'n'],
+    ] as const) {
+      expect(() => sent(preset, fields as Partial<ChatRequest>)).toThrow(
+        expect.objectContaining({ code: 'unsupported_parameter', param }),
+      )
+    }
+    expect(sent(presets.groq, { logprobs: false, logit_bias: {}, n: 1, top_logprobs: 0 }).body).toEqual({
+      model: 'some-model',
+      messages: [{ role: 'user', content: 'Hi' }],
+      n: 1,
+    })
+  })
+
+  it('that a server lacks are left out and reported', () => {
+    expect(sent(presets.deepseek, { seed: 7 }).dropped).toEqual(['seed'])
+    expect(sent(presets.nvidia, { store: true, user: 'u', metadata: { a: 'b' } })).toMatchObject({
+      body: { model: 'some-model', messages: [{ role: 'user', content: 'Hi' }] },
+      dropped: ['store', 'metadata', 'user'],
+    })
+    expect(sent(presets.xai, { presence_penalty: 1 }, 'grok-4-fast-reasoning').dropped).toEqual(['presence_penalty'])
+    expect(sent(presets.xai, { presence_penalty: 1 }, 'grok-4-fast-non-reasoning').dropped).toEqual([])
+    const named = sent(presets.groq, { messages: [{ role: 'user', content: 'Hi', name: 'anna' }] })
+    expect(named.dropped).toEqual(['messages.name'])
+    expect(named.body['messages']).toEqual([{ role: 'user', content: 'Hi' }])
+  })
+
+  it('have other names or values where the server has', () => {
+    expect(sent(presets.mistral, { seed: 7 }).body).toMatchObject({ random_seed: 7 })
+    expect(sent(presets.xai, { parallel_tool_calls: false }, 'grok-4').body).toMatchObject({
+      parallel_function_calling: false,
+    })
+    const effort = sent(presets.fireworks, { reasoning_effort: 'xhigh' })
+    expect(effort).toMatchObject({ body: { reasoning_effort: 'high' }, dropped: ['reasoning_effort'] })
+    expect(sent(presets.fireworks, { reasoning_effort: 'low' }).dropped).toEqual([])
+  })
+
+  it('do not ask for usage where it comes unasked', () => {
+    for (const preset of ALL) {
+      const { body } = sent(preset, { stream: true })
+      expect(body['stream_options']).toEqual(preset.asksForUsage === false ? undefined : { include_usage: true })
+      const asked = sent(preset, { stream: true, stream_options: { include_usage: true } }).body
+      expect('stream_options' in asked).toBe(preset.asksForUsage !== false)
+    }
+  })
+})
+
+describe('the choice of a tool', () => {
+  it('is written in the words of the server', () => {
+    expect(sent(presets.mistral, { tools: TOOLS, tool_choice: 'required' }).body).toMatchObject({ tool_choice: 'any' })
+    expect(sent(presets.mistral, { tools: TOOLS, tool_choice: WEATHER }).body).toMatchObject({
+      tool_choice: 'any',
+      tools: [TOOLS[0]],
+    })
+    expect(sent(presets.groq, { tools: TOOLS, tool_choice: WEATHER }).body).toMatchObject({ tool_choice: WEATHER })
+  })
+
+  it('of one function cuts the list where the name would be ignored', () => {
+    for (const preset of [presets.lmstudio, presets.llamacpp]) {
+      expect(sent(preset, { tools: TOOLS, tool_choice: WEATHER })).toMatchObject({
+        body: { tool_choice: 'required', tools: [TOOLS[0]] },
+        dropped: [],
+      })
+    }
+    const allowed = { type: 'allowed_tools' as const, allowed_tools: { mode: 'auto' as const, tools: [WEATHER] } }
+    expect(sent(presets.llamacpp, { tools: TOOLS, tool_choice: allowed }).body).toMatchObject({
+      tool_choice: 'auto',
+      tools: [TOOLS[0]],
+    })
+  })
+
+  it('is reported where the server ignores it, and none sends no tools', () => {
+    const named = sent(presets.ollama, { tools: TOOLS, tool_choice: WEATHER })
+    expect(named.body['tools']).toEqual([TOOLS[0]])
+    expect(named.body).not.toHaveProperty('tool_choice')
+    expect(named.dropped).toEqual(['tool_choice'])
+    expect(sent(presets.ollama, { tools: TOOLS, tool_choice: 'none' }).body).not.toHaveProperty('tools')
+    expect(sent(presets.ollama, { tools: TOOLS, tool_choice: 'auto' }).dropped).toEqual([])
+  })
+})
+
+describe('the history', () => {
+  const reasoned = [
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: 'Hello', reasoning_content: 'Greet.', thinking_blocks: [] },
+    { role: 'user', content: 'And?' },
+  ] as unknown as ChatRequest['messages']
+
+  it('gets the reasoning that a server requires, empty where it is not known', () => {
+    expect(assistant(presets.deepseek, TOOL_TURNS, 'deepseek-v4')).toMatchObject({ reasoning_content: '' })
+    expect(assistant(presets.moonshot, TOOL_TURNS)).toMatchObject({ reasoning_content: '' })
+    expect(assistant(presets.deepseek, reasoned, 'deepseek-v4')).toMatchObject({ reasoning_content: 'Greet.' })
+    expect(assistant(presets.moonshot, reasoned)).toEqual({ role: 'assistant', content: 'Hello' })
+  })
+
+  it('has none where it is refused, and has it under the name of the server', () => {
+    expect(assistant(presets.deepseek, reasoned, 'deepseek-reasoner')).toEqual({ role: 'assistant', content: 'Hello' })
+    for (const preset of [presets.groq, presets.cerebras, presets.ollama])
+      expect(assistant(preset, reasoned)).toEqual({ role: 'assistant', content: 'Hello', reasoning: 'Greet.' })
+    expect(assistant(presets.groq, TOOL_TURNS)).not.toHaveProperty('reasoning_content')
+    const echoed = [{ role: 'assistant', content: 'Hello', reasoning: 'Greet.' }] as unknown as ChatRequest['messages']
+    expect(assistant(presets.zai, echoed)).toEqual({
+      role: 'assistant',
+      content: 'Hello',
+      reasoning_content: 'Greet.',
+    })
+    for (const preset of [presets.together, presets.nvidia, presets.openrouter])
+      expect(assistant(preset, echoed)).toEqual({ role: 'assistant', content: 'Hello' })
+  })
+
+  it('has ids of tool calls that the server takes: the same one in both places, each time', () => {
+    const bodies = [1, 2].map(() => sent(presets.mistral, { messages: TOOL_TURNS }).body as unknown as ChatRequest)
+    const ids = bodies.flatMap(({ messages }) => [messages[1]!.tool_calls![0]!.id, messages[2]!.tool_call_id!])
+
+    expect(ids[0]).toMatch(/^[a-zA-Z0-9]{9}$/)
+    expect(new Set(ids).size).toBe(1)
+    const own = JSON.parse(JSON.stringify(TOOL_TURNS).replaceAll('call_abcdef0123456789', 'gSIMJiOkT'))
+    expect(sent(presets.mistral, { messages: own }).body['messages']).toEqual(own)
+  })
+
+  it('calls the developer system, and marks the beginning of an answer', () => {
+    const messages = [
+      { role: 'developer', content: 'Be brief' },
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Well,' },
+    ] as ChatRequest['messages']
+    const body = sent(presets.mistral, { messages }).body as unknown as ChatRequest
+
+    expect(body.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant'])
+    expect(body.messages[2]).toMatchObject({ prefix: true })
+    expect((sent(presets.openrouter, { messages }).body as unknown as ChatRequest).messages[0]?.role).toBe('developer')
+  })
+})
+
+it('pictures by URL are fetched here for servers that take bytes only', () => {
+  const inline = ALL.filter((preset) => vendorOf(preset).chat?.takesImageUrls?.({} as never) === false)
+
+  expect(inline.map(({ id }) => id)).toEqual(['moonshot', 'ollama', 'lmstudio'])
+})
