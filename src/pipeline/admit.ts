@@ -35,26 +35,59 @@ function takeRates(
   const tokenTake = tokenTakeOf(names.tokens, estimate, limits)
   const takes = listed(requestTake, tokenTake)
   if (takes.length === 0) return parsed.admitted(admission(estimate, lease, undefined, NO_BUCKETS))
-  const decided = ({ allowed, buckets, retryAfterMs }: RateDecision): MaybePromise<Admitted> => {
-    // The caller of a refused request reads the same limits in its headers.
-    const admitted = parsed.admitted(admission(estimate, lease, tokenTake, buckets, requestTake))
-    if (allowed) return admitted
-    return refuse(new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 }))
-  }
-  const refuse = (error: unknown): MaybePromise<never> => {
-    const released = releaseLease(context, parsed.requestId, lease)
-    if (!isPending(released)) throw error
-    return released.then(() => {
-      throw error
-    })
-  }
+  const taking: Taking = { estimate, lease, tokenTake, requestTake }
   let decision: MaybePromise<RateDecision>
   try {
     decision = context.rateLimiter.take(takes, context.clock.now())
   } catch (error) {
-    return refuse(error)
+    return refuse(context, parsed, lease, error)
   }
-  return isPending(decision) ? decision.then(decided, refuse) : decided(decision)
+  return isPending(decision)
+    ? decidedLater(context, parsed, taking, decision)
+    : decided(context, parsed, taking, decision)
+}
+
+/** What a request holds and takes while its rates are decided. */
+interface Taking extends Pick<Admission, 'estimate' | 'lease' | 'tokenTake'> {
+  readonly requestTake: RateTake | undefined
+}
+
+function decidedLater(
+  context: PipelineContext,
+  parsed: Parsed,
+  taking: Taking,
+  decision: PromiseLike<RateDecision>,
+): PromiseLike<Admitted> {
+  return decision.then(
+    (told) => decided(context, parsed, taking, told),
+    (error) => refuse(context, parsed, taking.lease, error),
+  )
+}
+
+function decided(
+  context: PipelineContext,
+  parsed: Parsed,
+  { estimate, lease, tokenTake, requestTake }: Taking,
+  { allowed, buckets, retryAfterMs }: RateDecision,
+): MaybePromise<Admitted> {
+  // The caller of a refused request reads the same limits in its headers.
+  const admitted = parsed.admitted(admission(estimate, lease, tokenTake, buckets, requestTake))
+  if (allowed) return admitted
+  const error = new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 })
+  return refuse(context, parsed, lease, error)
+}
+
+function refuse(
+  context: PipelineContext,
+  { requestId }: Parsed,
+  lease: Lease | undefined,
+  error: unknown,
+): MaybePromise<never> {
+  const released = releaseLease(context, requestId, lease)
+  if (!isPending(released)) throw error
+  return released.then(() => {
+    throw error
+  })
 }
 
 const NO_BUCKETS: readonly BucketState[] = []

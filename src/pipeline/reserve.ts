@@ -35,11 +35,33 @@ export interface TaskPlan {
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `spending_cap_reached`, `idempotency_in_flight`,
  *   `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
-export async function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): Promise<ReserveOutcome> {
+export function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): MaybePromise<ReserveOutcome> {
   const priced = priceRequest(context, admitted, admitted.estimate)
   const attempt = { id: admitted.requestId, priced, plan }
-  const result = await reserveOnce(context, admitted, attempt)
-  if (result.status !== 'insufficient_balance' || priced === undefined) return outcomeOf(admitted, attempt, result)
+  const result = reserveOnce(context, admitted, attempt)
+  return isPending(result)
+    ? result.then((decided) => outcomeOrFit(context, admitted, attempt, decided))
+    : outcomeOrFit(context, admitted, attempt, result)
+}
+
+function outcomeOrFit(
+  context: PipelineContext,
+  admitted: Admitted,
+  attempt: ReserveAttempt,
+  result: ReserveResult | ClaimResult,
+): MaybePromise<ReserveOutcome> {
+  const { priced, plan } = attempt
+  return result.status === 'insufficient_balance' && priced !== undefined
+    ? reserveFitted(context, admitted, { priced, plan })
+    : outcomeOf(admitted, attempt, result)
+}
+
+/** Reserves what the balance pays, where a shorter answer would do. */
+async function reserveFitted(
+  context: PipelineContext,
+  admitted: Admitted,
+  { priced, plan }: { readonly priced: PricedRequest; readonly plan: TaskPlan | undefined },
+): Promise<ReserveOutcome> {
   const balance = await balanceOf(context, admitted)
   const fitted = fitToBalance(context, admitted, priced, balance)
   if (fitted !== undefined && 'fit' in fitted) {
@@ -63,22 +85,28 @@ interface ReserveAttempt {
 }
 
 /** Whatever a store throws means that it cannot be reached, unless it is an error of ours. */
-async function reserveOnce(
+function reserveOnce(
   context: PipelineContext,
   admitted: Admitted,
   attempt: ReserveAttempt,
-): Promise<ReserveResult | ClaimResult> {
+): MaybePromise<ReserveResult | ClaimResult> {
   try {
     const claimed = claim(context, admitted, attempt)
-    return isPending(claimed) ? await claimed : claimed
+    return isPending(claimed)
+      ? claimed.then(undefined, (cause: unknown) => storeFailed(context, admitted, attempt, cause))
+      : claimed
   } catch (cause) {
-    if (GatewayError.isInstance(cause)) throw cause
-    // The hold of a task ends with its task.
-    const { priced, plan } = attempt
-    if (priced !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
-      undoLater(context, admitted, attempt, cause)
-    throw new GatewayError('store_unavailable', { cause })
+    return storeFailed(context, admitted, attempt, cause)
   }
+}
+
+function storeFailed(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): never {
+  if (GatewayError.isInstance(cause)) throw cause
+  // The hold of a task ends with its task.
+  const { priced, plan } = attempt
+  if (priced !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
+    undoLater(context, admitted, attempt, cause)
+  throw new GatewayError('store_unavailable', { cause })
 }
 
 async function balanceOf(context: PipelineContext, { principal }: Admitted): Promise<bigint> {

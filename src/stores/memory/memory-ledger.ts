@@ -50,6 +50,8 @@ interface OpenHold {
   readonly counters: readonly SpendingCounter[]
 }
 
+const NO_LIMITS: readonly SpendingLimit[] = []
+const NO_COUNTERS: readonly SpendingCounter[] = []
 const HELD: ReserveResult = { status: 'held' }
 // The same outcome of reserving; which object it is tells how the hold has ended.
 const HELD_AND_SETTLED: ReserveResult = { status: 'held' }
@@ -97,7 +99,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const found = claims.peek(reservation.claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    const { amount, expiresAtMs, claim, spendingLimits = [] } = reservation
+    const { amount, expiresAtMs, claim, spendingLimits = NO_LIMITS } = reservation
     if (account.owed > 0n) return IN_ARREARS
     if (account.balance < amount) return INSUFFICIENT_BALANCE
     const counter = spending.exceeded(spendingLimits, amount, nowMs)
@@ -105,7 +107,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     if (reservation.claim !== undefined) claims.claim(reservation.claim, nowMs)
     account.balance -= amount
     account.held += amount
-    const counters = spending.count(spendingLimits, amount, nowMs)
+    const counters = spendingLimits.length === 0 ? NO_COUNTERS : spending.count(spendingLimits, amount, nowMs)
     const taskId = reservation.task?.id
     openHolds.set(reservation.holdId, { amount, expiresAtMs, claim, taskId, account, counters })
     if (reservation.task !== undefined) tasks.insert(reservation.task)

@@ -198,6 +198,8 @@ export function openaiFinishReason(value: unknown): FinishReason {
   return REASONS.get(value) ?? 'stop'
 }
 
+const NO_DETAILS: Readonly<Record<string, unknown>> = {}
+
 /**
  * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
  * `completion_tokens` includes reasoning. Numbers are passed on unchanged, plausible or not; anything else counts as
@@ -205,8 +207,8 @@ export function openaiFinishReason(value: unknown): FinishReason {
  */
 export function openaiUsage(value: unknown): Usage | undefined {
   if (!isJsonObject(value)) return undefined
-  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : {}
-  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : {}
+  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : NO_DETAILS
+  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : NO_DETAILS
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
   if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
   if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
