@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { checksItems } from './schema-acceptance.ts'
 
 /**
  * A list whose items are checked one after the other up to the first invalid one. `z.array(item)` continues and keeps an
@@ -9,7 +10,7 @@ import { z } from 'zod'
 export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<z.ZodType<z.output<Item>>> {
   const { $schema: _draft, ...shown } = z.toJSONSchema(item, { unrepresentable: 'any' })
   const unchecked: z.ZodType<z.output<Item>> = z.any().meta(shown)
-  return z.array(unchecked).check((context) => {
+  const checkItems: z.core.CheckFn<z.output<Item>[]> = (context) => {
     for (const [index, value] of context.value.entries()) {
       const result = item.safeParse(value)
       if (result.success) continue
@@ -18,5 +19,7 @@ export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<z.ZodType
       }
       return
     }
-  })
+  }
+  checksItems(checkItems, item)
+  return z.array(unchecked).check(checkItems)
 }

@@ -22,8 +22,8 @@ export interface VendorCall<Request> {
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
   /**
-   * The caller's cost of this usage, in decimal dollars; undefined if it has no price. Absent when billing is off.
-   * Written as `cost` into the usage that a caller requested.
+   * The caller's cost of this usage, in decimal dollars; undefined if it has no price. Written as `cost` into the usage that a
+   * caller of a stream requested. Absent when billing is off, and for whole answers, which have it in a header.
    */
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
   /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */

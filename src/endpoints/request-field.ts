@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { GatewayError } from '../core/errors.ts'
+import { acceptanceOf } from './schema-acceptance.ts'
 
 /** Writes a path into a request as callers write it: `messages[0].content`. */
 export function fieldPath(path: readonly PropertyKey[]): string {
@@ -16,7 +17,7 @@ export function fieldPath(path: readonly PropertyKey[]): string {
  */
 export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request {
   const result = outcomeOf(schema, body)
-  if (result.success) return body as Request
+  if (result === undefined || result.success) return body as Request
   const issue = mostSpecificIssue(result.error.issues)
   const param = fieldPath(issue.path)
   throw new GatewayError('invalid_request', {
@@ -25,9 +26,13 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
   })
 }
 
-/** Some checks of lengths run on values of any type, and a caller's own `length` may make them throw. */
-function outcomeOf(schema: z.ZodType, body: unknown): ReturnType<z.ZodType['safeParse']> {
+/**
+ * Undefined: the schema accepts it. Some checks of lengths run on values of any type, and a caller's own `length` may make them
+ * throw.
+ */
+function outcomeOf(schema: z.ZodType, body: unknown): ReturnType<z.ZodType['safeParse']> | undefined {
   try {
+    if (acceptanceOf(schema)(body)) return undefined
     return schema.safeParse(body)
   } catch (cause) {
     throw new GatewayError('invalid_request', { message: 'The request body: a field has the wrong type', cause })

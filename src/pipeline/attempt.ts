@@ -55,12 +55,14 @@ interface WholeCalls {
   readonly firstByteMs: number
 }
 
-async function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<UnstreamedOutcome> {
-  const { context, vendor } = calls
+function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<UnstreamedOutcome> {
   const { requests } = operation
-  const collected = await (requests.length === 1
-    ? collectOne(calls, requests[0]!, scope)
-    : collectAll(calls, operation, scope))
+  return requests.length === 1
+    ? collectOne(calls, requests[0]!, scope, (collected) => outcomeOf(calls, operation, collected))
+    : collectAll(calls, operation, scope).then((collected) => outcomeOf(calls, operation, collected))
+}
+
+function outcomeOf({ context, vendor }: WholeCalls, operation: Operation, collected: Collected): UnstreamedOutcome {
   if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
   const body = operation.whole(collected)
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
@@ -69,18 +71,24 @@ async function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortS
 
 type Collected = ChunkedAnswer[] | AttemptFailure
 
-function collectOne(calls: WholeCalls, wire: WireRequest, scope: AbortScope): Promise<Collected> {
+/** Sends one call, and reads what came of it as soon as it is there. */
+function collectOne<Result>(
+  calls: WholeCalls,
+  wire: WireRequest,
+  scope: AbortScope,
+  read: (collected: Collected) => Result,
+): Promise<Result> {
   const { context, vendor, firstByteMs } = calls
-  const call = new BufferedCall()
-  if (!scope.add(call)) return Promise.resolve(ABORTED)
-  call.begin(context.transport, transportRequest(context, vendor, wire, firstByteMs))
-  return call.outcome.then((outcome) => {
+  const call: BufferedCall<Result> = new BufferedCall((outcome) => {
     scope.delete(call)
     const problem = problemOf(context, vendor, outcome)
-    if (problem === undefined) return [(outcome as { readonly answer: ChunkedAnswer }).answer]
+    if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
     const { answerBytes } = call
-    return answerBytes === undefined ? problem : { ...problem, answerBytes }
+    return read(answerBytes === undefined ? problem : { ...problem, answerBytes })
   })
+  if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
+  call.begin(context.transport, transportRequest(context, vendor, wire, firstByteMs))
+  return call.result
 }
 
 /**
@@ -97,7 +105,7 @@ async function collectAll(calls: WholeCalls, operation: Operation, scope: AbortS
   const work = async (): Promise<void> => {
     while (next < requests.length && failure === undefined) {
       const index = next++
-      const collected = await collectOne(calls, requests[index]!, siblings)
+      const collected = await collectOne(calls, requests[index]!, siblings, asItIs)
       if (Array.isArray(collected)) answers[index] = collected[0]!
       else if (failure === undefined) {
         failure = collected
@@ -111,6 +119,8 @@ async function collectAll(calls: WholeCalls, operation: Operation, scope: AbortS
   const billedUsage = operation.partialUsage?.(answers)
   return billedUsage === undefined ? failure : { ...failure, billedUsage, isPartDone: true }
 }
+
+const asItIs = (collected: Collected): Collected => collected
 
 const ABORTED = failureOfTransport({
   phase: 'connect',

@@ -46,9 +46,11 @@ function findPrincipal(
   return context.authenticate({ apiKey, header: (name) => request.header(name) })
 }
 
-const BEARER = /^bearer +(\S+)$/i
+const BEARER = /^bearer +\S+$/i
 
 /** The token of an `authorization` header; undefined if it has none. */
 export function bearerToken(authorization: string | undefined): string | undefined {
-  return authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1]
+  const text = authorization?.trim()
+  // The token has no space, so it begins behind the last one; a match would be an object with every part of it.
+  return text !== undefined && BEARER.test(text) ? text.slice(text.lastIndexOf(' ') + 1) : undefined
 }

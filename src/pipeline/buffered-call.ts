@@ -18,18 +18,24 @@ export type BufferedOutcome =
   | { readonly oversize: true }
 
 /** Buffers one response. */
-export class BufferedCall implements TransportHandler {
-  readonly outcome: Promise<BufferedOutcome>
-  #resolve!: (outcome: BufferedOutcome) => void
+export class BufferedCall<Result> implements TransportHandler {
+  /** What was read of the outcome; rejects with what reading threw. */
+  readonly result: Promise<Result>
+  #resolve!: (result: Result) => void
+  #reject!: (fault: unknown) => void
+  #read: ((outcome: BufferedOutcome) => Result) | undefined
   #control: TransportControl | undefined
   #status = 0
   #headers: HeaderMap = {}
   #byteLength = 0
-  readonly #chunks: Uint8Array[] = []
+  #chunks: readonly Uint8Array[] = NO_CHUNKS
 
-  constructor() {
-    this.outcome = new Promise((resolve) => {
+  /** @param read Called once, when the call is over. */
+  constructor(read: (outcome: BufferedOutcome) => Result) {
+    this.#read = read
+    this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve
+      this.#reject = reject
     })
   }
 
@@ -56,18 +62,33 @@ export class BufferedCall implements TransportHandler {
   onData(chunk: Uint8Array): void {
     this.#byteLength += chunk.byteLength
     if (this.#byteLength > MAX_ANSWER_BYTES) {
-      this.#resolve({ oversize: true })
+      this.#end({ oversize: true })
       this.abort()
       return
     }
-    this.#chunks.push(chunk)
+    // Most answers come in one chunk, and a list that grows has room for seventeen.
+    if (this.#chunks === NO_CHUNKS) this.#chunks = [chunk]
+    else (this.#chunks as Uint8Array[]).push(chunk)
   }
 
   onEnd(): void {
-    this.#resolve({ answer: { status: this.#status, headers: this.#headers, chunks: this.#chunks } })
+    this.#end({ answer: { status: this.#status, headers: this.#headers, chunks: this.#chunks } })
   }
 
   onFailure(failure: TransportFailure): void {
-    this.#resolve({ failure })
+    this.#end({ failure })
+  }
+
+  #end(outcome: BufferedOutcome): void {
+    const read = this.#read
+    if (read === undefined) return
+    this.#read = undefined
+    try {
+      this.#resolve(read(outcome))
+    } catch (fault) {
+      this.#reject(fault)
+    }
   }
 }
+
+const NO_CHUNKS: readonly Uint8Array[] = []

@@ -177,15 +177,20 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
       param: 'model',
     })
   }
+  if (model.fallbacks.length === 0 && isConfigured(context, model)) return [model]
   const chain = [model]
   for (const id of model.fallbacks) {
     const fallback = context.catalog.find(id)
     if (fallback?.kinds.includes(endpoint.kind) !== true || (isShaped && fallback.protocol !== model.protocol)) continue
     if (isInScope(allowed, fallback)) chain.push(fallback)
   }
-  const usable = chain.filter((row) => (context.vendors.get(row.vendor)?.apiKeys.length ?? 0) > 0)
+  const usable = chain.filter((row) => isConfigured(context, row))
   if (usable.length === 0) throw notConfigured(context, model)
   return usable
+}
+
+function isConfigured({ vendors }: PipelineContext, { vendor }: CatalogModel): boolean {
+  return (vendors.get(vendor)?.apiKeys.length ?? 0) > 0
 }
 
 function notConfigured(context: PipelineContext, model: CatalogModel): GatewayError {

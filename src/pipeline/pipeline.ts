@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isPending } from '../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { admit, release } from './admit.ts'
 import { authenticate } from './authenticate.ts'
 import type { Admitted, Parsed, Received, Reserved } from './call-record.ts'
@@ -10,7 +10,7 @@ import { emit, type PipelineContext } from './pipeline-context.ts'
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
 import { respondReplay, respondWhole, wholeHead } from './respond.ts'
 import { route } from './route.ts'
-import { settle } from './settle.ts'
+import { type SettlementResult, settle } from './settle.ts'
 import { pumpStream } from './stream-pump.ts'
 import {
   type FailedResponse,
@@ -24,12 +24,12 @@ import {
 export interface Completion {
   /** Refuses what could not be ended, before anything is held. */
   check?(context: PipelineContext, parsed: Parsed): Promise<void>
-  reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome>
+  reserve(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome>
   /**
    * Ends what was admitted and held, once, and answers the caller.
    * @throws GatewayError if the caller gets an error.
    */
-  end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void>
+  end(context: PipelineContext, reserved: Reserved, response: VendorResponse): MaybePromise<void>
 }
 
 /** The first stages: they cost nothing and ask no vendor. Credentials come before the body. */
@@ -57,7 +57,8 @@ export async function pipeline(context: PipelineContext, received: Received, tas
   const admitted = isPending(admission) ? await admission : admission
   let outcome: ReserveOutcome
   try {
-    outcome = await completion.reserve(context, admitted)
+    const reserving = completion.reserve(context, admitted)
+    outcome = isPending(reserving) ? await reserving : reserving
   } catch (error) {
     await release(context, admitted, 0)
     throw error
@@ -79,7 +80,8 @@ async function answer(context: PipelineContext, reserved: Reserved, completion: 
   } catch (cause) {
     response = failedResponse(cause)
   }
-  return completion.end(context, reserved, response)
+  const ending = completion.end(context, reserved, response)
+  if (isPending(ending)) await ending
 }
 
 function announce(context: PipelineContext, reserved: Reserved): void {
@@ -109,14 +111,28 @@ const immediate: Completion = {
   },
 }
 
-async function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): Promise<void> {
+function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
+  const { body, candidate } = response
+  return body.answerIds === undefined
+    ? settleWhole(context, reserved, response)
+    : saveContinuation(context, reserved, candidate, body.answerIds).then(() =>
+        settleWhole(context, reserved, response),
+      )
+}
+
+function settleWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
   const { body, candidate, ending } = response
-  const { chunks, answerIds } = body
-  if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
+  const answer = reserved.claim && { status: 200, headers: JSON_HEADERS, body: Buffer.concat(body.chunks) }
+  const settlement = settle(context, reserved, { ending, candidate, status: 200, answer })
+  return isPending(settlement)
+    ? settlement.then((settled) => sendWhole(reserved, response, settled))
+    : sendWhole(reserved, response, settlement)
+}
+
+function sendWhole(reserved: Reserved, response: JsonResponse, { costNanoDollars }: SettlementResult): void {
+  const { chunks } = response.body
   let byteLength = 0
   for (const chunk of chunks) byteLength += chunk.byteLength
-  const answer = reserved.claim && { status: 200, headers: JSON_HEADERS, body: Buffer.concat(chunks) }
-  const { costNanoDollars } = await settle(context, reserved, { ending, candidate, status: 200, answer })
   const headers = wholeHead(reserved, response, { byteLength, costNanoDollars })
   respondWhole(reserved.sink, { status: 200, headers }, chunks)
 }

@@ -87,7 +87,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.apiKey = candidate.apiKey
     this.stream = call.isStream
     this.nowMs = nowMs
-    this.costOf = call.hold === undefined ? undefined : (usage) => quotedCost(call, candidate, usage)
+    this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
     this.billedUsage = (reported, outputBytes) =>
       billedUsage(call, candidate, reported, { outputBytes, isUnseen: this.reasonsUnseen })
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined

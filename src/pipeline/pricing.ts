@@ -30,6 +30,15 @@ export interface PricedRequest extends Omit<Hold, 'id'> {
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
   if (prices === undefined || parsed.endpoint.isFree === true) return undefined
+  const [first] = parsed.chain
+  if (parsed.chain.length === 1 && first !== undefined) {
+    const rate = rateOfRequest(context, prices, parsed, first)
+    if (rate !== undefined && 'param' in rate) throw unpricedPart(rate)
+    const expected = estimate ?? estimateFor(context, parsed, first)
+    const amount = rate === undefined ? undefined : highestCharge(rate, expected)
+    if (rate === undefined || amount === undefined) throw notPriced(first)
+    return { amount, rates: [rate], chain: parsed.chain, estimates: [expected] }
+  }
   const chain: CatalogModel[] = []
   const rates: Rate[] = []
   const estimates: Usage[] = []

@@ -35,11 +35,40 @@ export interface TaskPlan {
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
  *   `spending_cap_reached`, `idempotency_in_flight`, `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
-export async function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): Promise<ReserveOutcome> {
+export function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): MaybePromise<ReserveOutcome> {
   const priced = priceRequest(context, admitted, admitted.estimate)
   const attempt = { id: admitted.requestId, priced, plan }
-  const result = await reserveOnce(context, admitted, attempt)
-  if (!LACKS_MONEY.has(result.status) || priced === undefined) return outcomeOf(admitted, attempt, result)
+  const result = reserveOnce(context, admitted, attempt)
+  return isPending(result)
+    ? result.then((decided) => outcomeOrFit(context, admitted, attempt, decided))
+    : outcomeOrFit(context, admitted, attempt, result)
+}
+
+function outcomeOrFit(
+  context: PipelineContext,
+  admitted: Admitted,
+  attempt: ReserveAttempt,
+  result: ReserveResult | ClaimResult,
+): MaybePromise<ReserveOutcome> {
+  const { priced, plan } = attempt
+  return LACKS_MONEY.has(result.status) && priced !== undefined
+    ? reserveFitted(context, admitted, { priced, plan, status: result.status })
+    : outcomeOf(admitted, attempt, result)
+}
+
+/** A reservation that was refused for want of money. */
+interface ShortReserve {
+  readonly priced: PricedRequest
+  readonly plan: TaskPlan | undefined
+  readonly status: (ReserveResult | ClaimResult)['status']
+}
+
+/** Reserves what the balance pays, where a shorter answer would do. */
+async function reserveFitted(
+  context: PipelineContext,
+  admitted: Admitted,
+  { priced, plan, status }: ShortReserve,
+): Promise<ReserveOutcome> {
   const available = await availableOf(context, admitted)
   const fitted = fitToBalance(context, admitted, priced, available)
   if (fitted !== undefined && 'fit' in fitted) {
@@ -51,7 +80,7 @@ export async function reserve(context: PipelineContext, admitted: Admitted, plan
   }
   const needed =
     fitted === undefined ? priced.amount : 'fit' in fitted ? fitted.priced.amount : fitted.neededNanoDollars
-  throw balanceError(context, admitted, { status: result.status, needed, available })
+  throw balanceError(context, admitted, { status, needed, available })
 }
 
 /** One reservation. */
@@ -63,22 +92,28 @@ interface ReserveAttempt {
 }
 
 /** Whatever a store throws means that it cannot be reached, unless it is an error of ours. */
-async function reserveOnce(
+function reserveOnce(
   context: PipelineContext,
   admitted: Admitted,
   attempt: ReserveAttempt,
-): Promise<ReserveResult | ClaimResult> {
+): MaybePromise<ReserveResult | ClaimResult> {
   try {
     const claimed = claim(context, admitted, attempt)
-    return isPending(claimed) ? await claimed : claimed
+    return isPending(claimed)
+      ? claimed.then(undefined, (cause: unknown) => storeFailed(context, admitted, attempt, cause))
+      : claimed
   } catch (cause) {
-    if (GatewayError.isInstance(cause)) throw cause
-    // The hold of a task ends with its task.
-    const { priced, plan } = attempt
-    if (priced !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
-      undoLater(context, admitted, attempt, cause)
-    throw new GatewayError('store_unavailable', { cause })
+    return storeFailed(context, admitted, attempt, cause)
   }
+}
+
+function storeFailed(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): never {
+  if (GatewayError.isInstance(cause)) throw cause
+  // The hold of a task ends with its task.
+  const { priced, plan } = attempt
+  if (priced !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
+    undoLater(context, admitted, attempt, cause)
+  throw new GatewayError('store_unavailable', { cause })
 }
 
 /** Outcomes that a shorter answer may turn. */

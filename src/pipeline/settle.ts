@@ -37,29 +37,85 @@ export interface SettlementResult {
  * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
  * an `internal-error` event; and `settlement-given-up` when it can be made no more.
  */
-export async function settle(
+export function settle(
   context: PipelineContext,
   reserved: Reserved,
   input: SettlementInput,
-): Promise<SettlementResult> {
+): MaybePromise<SettlementResult> {
   const usage = settledUsage(context, reserved, input)
-  let charged: bigint | undefined
+  let resolution: MaybePromise<Resolution | undefined>
   try {
-    const resolution = await resolveHold(context, reserved, input, usage)
-    noteResolution(context, reserved, { input, usage, resolution })
-    charged = resolution?.charged
+    resolution = resolveHold(context, reserved, input, usage)
   } catch (error) {
-    reportFault(context, reserved.requestId, 'settle', error)
-    resolveLater(context, reserved, input, { usage, error })
+    return unresolved(context, reserved, input, { usage, error })
   }
+  return isPending(resolution)
+    ? resolvedLater(context, reserved, input, { usage, resolution })
+    : resolved(context, reserved, input, { usage, resolution })
+}
+
+function resolvedLater(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  {
+    usage,
+    resolution,
+  }: { readonly usage: Usage | undefined; readonly resolution: PromiseLike<Resolution | undefined> },
+): PromiseLike<SettlementResult> {
+  return resolution.then(
+    (told) => resolved(context, reserved, input, { usage, resolution: told }),
+    (error) => unresolved(context, reserved, input, { usage, error }),
+  )
+}
+
+function resolved(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  { usage, resolution }: { readonly usage: Usage | undefined; readonly resolution: Resolution | undefined },
+): MaybePromise<SettlementResult> {
+  noteResolution(context, reserved, { input, usage, resolution })
+  return releaseSettled(context, reserved, input, { usage, costNanoDollars: resolution?.charged })
+}
+
+function unresolved(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  { usage, error }: { readonly usage: Usage | undefined; readonly error: unknown },
+): MaybePromise<SettlementResult> {
+  reportFault(context, reserved.requestId, 'settle', error)
+  resolveLater(context, reserved, input, { usage, error })
+  return releaseSettled(context, reserved, input, { usage, costNanoDollars: undefined })
+}
+
+/** The hold has ended, or will: frees the rest, and tells the host. */
+function releaseSettled(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  result: SettlementResult,
+): MaybePromise<SettlementResult> {
+  const { usage } = result
   const { unbilledUsage } = input.ending
   if (unbilledUsage !== undefined && input.candidate !== undefined)
     emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
   const used = usage ?? unbilledUsage
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
-  if (isPending(released)) await released
-  if (context.onEvent !== undefined) emitEnded(context, reserved, input, usage, charged ?? 0n)
-  return { costNanoDollars: charged, usage }
+  return isPending(released)
+    ? released.then(() => ended(context, reserved, input, result))
+    : ended(context, reserved, input, result)
+}
+
+function ended(
+  context: PipelineContext,
+  reserved: Reserved,
+  input: SettlementInput,
+  result: SettlementResult,
+): SettlementResult {
+  if (context.onEvent !== undefined) emitEnded(context, reserved, input, result.usage, result.costNanoDollars ?? 0n)
+  return result
 }
 
 /** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
@@ -90,7 +146,7 @@ function noteResolution(
     resolution,
   }: { input: SettlementInput; usage: Usage | undefined; resolution: Resolution | undefined },
 ): void {
-  if (resolution === undefined) return
+  if (resolution === undefined || (resolution.resolved && resolution.shortfall === 0n)) return
   const hold = unsettled(reserved, input, usage)
   if (resolution.resolved) {
     emitShortfall(context, hold, resolution)

@@ -65,7 +65,7 @@ async function ask<Value>(
   request: TaskCall,
   read: (answer: WireAnswer) => Value | undefined,
 ): Promise<TaskResponse<Value>> {
-  const call = new BufferedCall()
+  const call = new BufferedCall((ended) => ended)
   call.begin(context.transport, {
     origin: vendor.origin,
     path: request.path,
@@ -79,7 +79,7 @@ async function ask<Value>(
   calls.add(call)
   // An answer that trickles in byte by byte never hits the idle timeout, and would outlast the lease.
   const deadline = context.clock.schedule(TASK_CALL_TIMEOUT_MS, () => call.abort())
-  const outcome = await call.outcome
+  const outcome = await call.result
   deadline.cancel()
   calls.delete(call)
   if ('failure' in outcome) {

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { type ByteSpan, findString, type JsonMember, OPEN_BRACE, outlineMembers } from './json-cursor.ts'
+import { type ByteSpan, findString, isText, type JsonMember, OPEN_BRACE, outlineMembers } from './json-cursor.ts'
 
 /** Replacements of spans in one run of bytes, collected in order and applied in a single copy. Reusable. */
 export class ByteEdits {
@@ -72,14 +72,41 @@ export function findKnownString(
   end?: number,
 ): ByteSpan | undefined {
   const span = findString(bytes, path, start, end)
-  return span !== undefined && bytes.toString('utf8', span.start, span.end) === JSON.stringify(value) ? span : undefined
+  return span !== undefined && isWrittenAs(bytes, span, value) ? span : undefined
+}
+
+function isWrittenAs(bytes: Buffer, { start, end }: ByteSpan, value: unknown): boolean {
+  if (typeof value === 'string' && isPlain(value)) return isText(bytes, start + 1, end - 1, value)
+  return bytes.toString('utf8', start, end) === JSON.stringify(value)
+}
+
+const FIRST_PRINTABLE = 0x20
+const LAST_PRINTABLE = 0x7e
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Is a text written in JSON as itself, one byte for each character? */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if (code < FIRST_PRINTABLE || code > LAST_PRINTABLE || code === QUOTE || code === BACKSLASH) return false
+  }
+  return true
 }
 
 /** The text of a JSON object with one member's string replaced; undefined if its position is not certain. */
 export function replaceString(bytes: Buffer, name: string, from: unknown, to: string): Buffer | undefined {
   const span = findKnownString(bytes, [name], from)
-  if (span === undefined || from === to) return span && bytes
-  return Buffer.concat([bytes.subarray(0, span.start), Buffer.from(JSON.stringify(to)), bytes.subarray(span.end)])
+  return span === undefined || from === to ? span && bytes : spliceText(bytes, span, JSON.stringify(to))
+}
+
+/** The same bytes with a text in place of a span. One copy and no other object: it is made for nearly every call. */
+export function spliceText(bytes: Buffer, { start, end }: ByteSpan, text: string): Buffer {
+  const spliced = Buffer.allocUnsafe(bytes.length - (end - start) + Buffer.byteLength(text))
+  bytes.copy(spliced, 0, 0, start)
+  const written = spliced.write(text, start)
+  bytes.copy(spliced, start + written, end)
+  return spliced
 }
 
 /** New values of members, as written by `JSON.stringify`; undefined removes the member. */

@@ -90,22 +90,24 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
   return {
     take(takes, nowMs) {
       sweep(nowMs)
-      const levels: number[] = []
       let retryAfterMs = 0
-      for (const take of takes) {
+      // Lists of the right size: one that grows has room for seventeen, and every request makes these.
+      const levels = new Array<number>(takes.length)
+      for (let index = 0; index < takes.length; index++) {
+        const take = takes[index]!
         const level = levelOf(buckets.get(take.bucket), take.perMinute, nowMs)
-        levels.push(level)
+        levels[index] = level
         if (!(take.perMinute > 0)) retryAfterMs = Math.max(retryAfterMs, MINUTE_MS)
         const above = level + takenBy(take) - sizeOf(take)
         if (above > TOLERANCE) retryAfterMs = Math.max(retryAfterMs, Math.ceil((above / take.perMinute) * MINUTE_MS))
       }
       const allowed = retryAfterMs === 0
-      const states: BucketState[] = []
+      const states = new Array<BucketState>(takes.length)
       for (let index = 0; index < takes.length; index++) {
         const take = takes[index]!
         const level = levels[index]! + (allowed ? takenBy(take) : 0)
         if (allowed) setLevel(take, level, nowMs)
-        states.push(stateOf(take, level))
+        states[index] = stateOf(take, level)
       }
       return { allowed, retryAfterMs, buckets: states }
     },

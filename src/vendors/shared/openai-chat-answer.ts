@@ -235,6 +235,8 @@ export function openaiFinishReason(value: unknown): FinishReason {
   return REASONS.get(value) ?? 'stop'
 }
 
+const NO_DETAILS: Readonly<Record<string, unknown>> = {}
+
 /**
  * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
  * `completion_tokens` includes reasoning. Where the total shows that reasoning stands beside the completion, it is added
@@ -243,8 +245,8 @@ export function openaiFinishReason(value: unknown): FinishReason {
  */
 export function openaiUsage(value: unknown): Usage | undefined {
   if (!isJsonObject(value)) return undefined
-  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : {}
-  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : {}
+  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : NO_DETAILS
+  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : NO_DETAILS
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
   if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
   const cached = cachedTokens(value, input)

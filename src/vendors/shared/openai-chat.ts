@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { OPEN_BRACE } from '../../wire/json-cursor.ts'
-import { ByteEdits, findKnownString } from '../../wire/json-edits.ts'
+import { ByteEdits, findKnownString, spliceText } from '../../wire/json-edits.ts'
 import type { ChatOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
 import { applyFieldRules } from './field-rules.ts'
@@ -58,12 +58,13 @@ function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer, asksForUsage:
   if (asks && request.stream_options !== undefined) return undefined
   const span = findKnownString(bytes, ['model'], request.model)
   if (span === undefined) return undefined
+  const isRenamed = request.model !== call.model.upstream
+  const model = JSON.stringify(call.model.upstream)
+  if (!asks) return isRenamed ? spliceText(bytes, span, model) : bytes
   const edits = new ByteEdits()
   const behindBrace = bytes.indexOf(OPEN_BRACE) + 1
-  if (asks) edits.replace(behindBrace, behindBrace, ASK_FOR_USAGE)
-  if (request.model !== call.model.upstream) {
-    edits.replace(span.start, span.end, Buffer.from(JSON.stringify(call.model.upstream)))
-  }
+  edits.replace(behindBrace, behindBrace, ASK_FOR_USAGE)
+  if (isRenamed) edits.replace(span.start, span.end, Buffer.from(model))
   return edits.apply(bytes)
 }
 

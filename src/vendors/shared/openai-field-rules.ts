@@ -45,8 +45,11 @@ export function tokenLimitField(
 ): TokenLimitField {
   const base = FINE_TUNE.exec(upstream)?.[1] ?? upstream
   const family = base.replace(DATE_SUFFIX, '')
-  const rows = new Map(Object.entries(overrides))
-  return rows.get(upstream) ?? rows.get(family) ?? TOKEN_LIMIT_FIELDS.get(family) ?? fallback
+  return ownRow(overrides, upstream) ?? ownRow(overrides, family) ?? TOKEN_LIMIT_FIELDS.get(family) ?? fallback
+}
+
+function ownRow(rows: Readonly<Record<string, TokenLimitField>>, id: string): TokenLimitField | undefined {
+  return Object.hasOwn(rows, id) ? rows[id] : undefined
 }
 
 const asCompletionTokens: FieldMapping<ChatRequest> = {
