@@ -146,7 +146,9 @@ function noteResolution(
     resolution,
   }: { input: SettlementInput; usage: Usage | undefined; resolution: Resolution | undefined },
 ): void {
-  if (resolution === undefined || (resolution.resolved && resolution.shortfall === 0n)) return
+  if (resolution === undefined) return
+  // Most calls have nothing to tell.
+  if (resolution.resolved && resolution.shortfall === 0n && resolution.crossings === undefined) return
   const hold = unsettled(reserved, input, usage)
   if (resolution.resolved) {
     emitShortfall(context, hold, resolution)
