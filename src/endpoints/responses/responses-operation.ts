@@ -8,6 +8,8 @@ import {
   type ChunkedAnswer,
   jsonBody,
   type Operation,
+  type PassThroughOperation,
+  passThrough,
   type VendorCall,
   type WireRequest,
 } from '../operation.ts'
@@ -21,17 +23,27 @@ import {
 import type { ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-stream-writer.ts'
 
+/** Responses at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
+export interface ResponsesPassThroughOperation extends PassThroughOperation<ResponsesRequest> {
+  /** The same for the count of a request's tokens. */
+  readonly inputTokens: PassThroughOperation<ResponsesRequest>
+}
+
 /** What of a vendor carries out Responses. */
-export type ResponsesOffer = ChatOffer
+export interface ResponsesOffer extends ChatOffer {
+  /** Present where the vendor speaks the Responses dialect itself. */
+  readonly responses?: ResponsesPassThroughOperation
+}
 
 /**
- * Responses at a vendor, by translation into chat and back.
+ * Responses at a vendor: bytes through where it speaks the dialect, else by translation into chat and back.
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
  */
 export function createResponsesOperation(
-  { chat }: ResponsesOffer,
+  { responses, chat }: ResponsesOffer,
   call: VendorCall<ResponsesRequest>,
 ): Operation | undefined {
+  if (responses !== undefined) return passThrough(responses.toWire(call), responses, call)
   return chat === undefined ? undefined : new TranslatedResponses(chat, call)
 }
 

@@ -8,7 +8,7 @@ import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
 import { TranslatedStream } from '../chat/translated-stream.ts'
 import type { VendorCall } from '../operation.ts'
-import { failureCode } from './failure-code.ts'
+import { brokenStreamEnd, KEEP_ALIVE } from './broken-stream.ts'
 import { OutputSequence } from './output-sequence.ts'
 import { type EnvelopeOwner, sealReasoning } from './reasoning-envelope.ts'
 import {
@@ -125,15 +125,11 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     return { lastEvent: this.#written(`response.${status}`, { response }), response }
   }
 
-  /** Ends a stream that broke: some clients read only the first of the two events, and some only the second. */
+  /** Ends a stream that broke. */
   fail(error: GatewayError): string {
     this.begin()
-    const code = failureCode(error)
-    const { message, type, param = null } = error
-    this.#event('error', { code, message, param, error: { type, code, message, param } })
-    const response = { ...this.#response('failed', null), error: { code, message } }
-    this.#event('response.failed', { response })
-    return this.take()
+    const end = brokenStreamEnd(error, this.#response('failed', null), (type, members) => this.#written(type, members))
+    return this.take() + end
   }
 
   #takes(choice: number, text = '', isShown = true): boolean {
@@ -173,9 +169,6 @@ function incompleteReason(reason: FinishReason | undefined): IncompleteReason | 
   if (reason === 'length') return 'max_output_tokens'
   return reason === 'content_filter' ? 'content_filter' : undefined
 }
-
-/** An event that clients of the dialect count as life; a comment does not keep all of them waiting. */
-const KEEP_ALIVE = sseEvent('keepalive', JSON.stringify({ type: 'keepalive' }))
 
 /** Joins a vendor's chat decoder and the writer of Responses events into a stream of bytes for the caller. */
 export class TranslatedResponsesStream extends TranslatedStream {

@@ -16,6 +16,7 @@ import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
+import { OPENAI_INPUT_TOKENS, OPENAI_RESPONSES } from './openai/openai-responses.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
@@ -23,6 +24,8 @@ import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 /** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
+  OPENAI_RESPONSES,
+  OPENAI_INPUT_TOKENS,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
   ANTHROPIC_MESSAGES,

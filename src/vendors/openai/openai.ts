@@ -3,12 +3,13 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
+import { openaiResponses } from '../shared/openai-responses.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { openaiMedia } from './media-tokens.ts'
 import { DEFAULT_TOKEN_LIMIT_FIELD, OPENAI_RULES, type TokenLimitField, tokenLimitField } from './openai-field-rules.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
-import { reasonsUnseen } from './reasons-unseen.ts'
+import { effortUnseen, reasonsUnseen } from './reasons-unseen.ts'
 
 const API_PATH = '/v1'
 
@@ -22,10 +23,20 @@ export interface OpenAIOptions extends UnlistedModelOptions {
   readonly tokenLimitFields?: Readonly<Record<string, TokenLimitField>> | undefined
   /** The same for models that no table lists; `max_completion_tokens` by default. */
   readonly defaultTokenLimitField?: TokenLimitField | undefined
+  /**
+   * Does the server have `/v1/responses`? True by default; false: such requests are translated into chat completions, for servers
+   * behind `baseURL` that have only those.
+   */
+  readonly responses?: boolean | undefined
+  /**
+   * May callers of Responses name files, vector stores, containers and prompts? False by default: all accounts of the gateway
+   * share the operator's, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
 }
 
 /**
- * OpenAI: chat completions, embeddings, images, edits of images, and speech.
+ * OpenAI: responses, chat completions, embeddings, images, edits of images, and speech.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -49,6 +60,16 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       reasonsUnseen,
       streamFailure: errors.fromStream,
     }),
+    ...(options.responses === false
+      ? {}
+      : {
+          responses: openaiResponses({
+            path: `${prefix}${API_PATH}/responses`,
+            allowsVendorObjects: options.allowVendorObjects === true,
+            reasonsUnseen: effortUnseen,
+            streamFailure: errors.fromStream,
+          }),
+        }),
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 2048,
