@@ -7,7 +7,7 @@ import type { ImagesOffer } from './images/image-operation.ts'
 import { imagesEndpoint } from './images/images-endpoint.ts'
 import { countTokensEndpoint, messagesEndpoint } from './messages/messages-endpoint.ts'
 import type { MessagesOffer } from './messages/messages-operation.ts'
-import { responsesEndpoint } from './responses/responses-endpoint.ts'
+import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
 import type { ResponsesOffer } from './responses/responses-operation.ts'
 import { speechEndpoint } from './speech/speech-endpoint.ts'
 import type { SpeechOffer } from './speech/speech-operation.ts'
@@ -20,6 +20,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   messagesEndpoint,
   countTokensEndpoint,
   responsesEndpoint,
+  inputTokensEndpoint,
   embeddingsEndpoint,
   imagesEndpoint,
   imageEditEndpoint,

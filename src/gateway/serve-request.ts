@@ -9,6 +9,7 @@ import { type Admitted, CallRecord, type Received } from '../pipeline/call-recor
 import { pipeline } from '../pipeline/pipeline.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
+import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
@@ -160,6 +161,10 @@ async function read(
       target: task,
       wakeWebhooks,
     })
+  }
+  if (target.kind === 'stored-answer') {
+    const { endpoint, id, action } = target
+    return await serveStoredAnswer(context, { request, sink, requestId, principal, endpoint, id, action })
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models

@@ -1,12 +1,15 @@
+import { Buffer } from 'node:buffer'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import type { ChatCompletion } from '../chat/chat-completion.ts'
 import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import type { TokenCountOperation } from '../messages/messages-operation.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
   jsonBody,
+  neverStreams,
   type Operation,
   type PassThroughOperation,
   passThrough,
@@ -14,6 +17,7 @@ import {
   type WireRequest,
 } from '../operation.ts'
 import type { StreamTransform } from '../stream-transform.ts'
+import { estimateTokens } from '../token-estimate.ts'
 import {
   asCallerError,
   callerField,
@@ -27,10 +31,14 @@ import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-st
 export interface ResponsesPassThroughOperation extends PassThroughOperation<ResponsesRequest> {
   /** The same for the count of a request's tokens. */
   readonly inputTokens: PassThroughOperation<ResponsesRequest>
+  /** The call that deletes an answer which the vendor keeps. */
+  deletion(upstreamId: string, apiKey: string): Omit<WireRequest, 'body' | 'dropped'>
 }
 
 /** What of a vendor carries out Responses. */
 export interface ResponsesOffer extends ChatOffer {
+  /** Present where the vendor counts the tokens of a chat; elsewhere they are estimated. */
+  readonly tokenCount?: TokenCountOperation
   /** Present where the vendor speaks the Responses dialect itself. */
   readonly responses?: ResponsesPassThroughOperation
 }
@@ -45,6 +53,37 @@ export function createResponsesOperation(
 ): Operation | undefined {
   if (responses !== undefined) return passThrough(responses.toWire(call), responses, call)
   return chat === undefined ? undefined : new TranslatedResponses(chat, call)
+}
+
+/**
+ * The token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a member
+ * `estimated`, which clients of the dialect ignore.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
+ */
+export function createInputTokensOperation(
+  { responses, chat, tokenCount }: ResponsesOffer,
+  call: VendorCall<ResponsesRequest>,
+): Operation | undefined {
+  if (responses !== undefined) return passThrough(responses.inputTokens.toWire(call), responses.inputTokens, call)
+  if (chat === undefined) return undefined
+  const object = 'response.input_tokens'
+  if (tokenCount === undefined) {
+    const { input, instructions, tools, text } = call.request
+    const inputTokens = estimateTokens(Buffer.byteLength(JSON.stringify({ input, instructions, tools, text })))
+    const body = { object, input_tokens: inputTokens, estimated: true }
+    return { requests: [], whole: () => jsonBody(body), stream: neverStreams }
+  }
+  const translated = translatedCall(call)
+  const wire = withCallerNames(translated, () => tokenCount.toWire(translated.chatCall))
+  return {
+    requests: [{ ...wire, dropped: droppedFields(translated, wire) }],
+    whole([answer]) {
+      if (answer === undefined) return undefined
+      const tokens = tokenCount.fromWire({ ...answer, body: joinChunks(answer.chunks) })
+      return tokens === undefined ? undefined : jsonBody({ object, input_tokens: tokens })
+    },
+    stream: neverStreams,
+  }
 }
 
 /** A Responses call as a chat call. */

@@ -31,6 +31,10 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
     stream: (call) => new OpenAIResponsesStream(call, dialect),
     reasonsUnseen: ({ model, request }) =>
       model.reasonsUnseen ?? dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) ?? false,
+    deletion: (upstreamId, apiKey) => ({
+      path: `${dialect.path}/${encodeURIComponent(upstreamId)}`,
+      headers: bearerHeaders(apiKey, 'application/json'),
+    }),
     inputTokens: {
       toWire: (call) => responsesToWire(call, dialect, `${dialect.path}/input_tokens`),
       fromWire: passTokenCount,
