@@ -96,6 +96,12 @@ function findTarget({ endpoints }: PipelineContext, request: GatewayRequest): Ta
   if (match === undefined)
     throw new GatewayError('route_not_found', { message: `There is no route ${request.method} ${request.path}.` })
   if ('target' in match) return match.target
+  // Clients that begin with a WebSocket use HTTP at once after it, and try again for seconds after a 405.
+  if (request.header('upgrade')?.toLowerCase() === 'websocket')
+    throw new GatewayError('method_not_allowed', {
+      status: 426,
+      message: `${request.path} has no WebSocket mode. Use HTTP.`,
+    })
   throw new GatewayError('method_not_allowed', {
     message: `${request.path} takes ${match.allow.join(', ')}, not ${request.method}.`,
   })
