@@ -156,11 +156,13 @@ class TranslatedResponses implements Operation {
 
   #writer(): ResponsesStreamWriter {
     const { request, publicModel, nowMs, conversation, model, stateSecret } = this.#call
+    const written = (conversation?.original?.request as ResponsesRequest | undefined) ?? request
     return new ResponsesStreamWriter({
       id: conversation?.freshId ?? `resp_${nowMs.toString(16)}`,
       model: publicModel,
       nowMs,
-      request: (conversation?.original?.request as ResponsesRequest | undefined) ?? request,
+      // A prompt with pictures may hold megabytes, for as long as the stream lasts.
+      request: { ...written, input: '' },
       names: this.#translated.names,
       owner: { vendor: model.vendor, secret: stateSecret },
     })

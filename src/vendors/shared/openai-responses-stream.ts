@@ -58,7 +58,9 @@ export class OpenAIResponsesStream extends PassThroughStream {
     this.#dialect = dialect
     this.#publicModel = call.publicModel
     this.#billedUsage = call.billedUsage
-    const { request, publicModel: model, nowMs, conversation } = call
+    const { publicModel: model, nowMs, conversation } = call
+    // A prompt with pictures may hold megabytes, for as long as the stream lasts.
+    const request = { ...call.request, input: '' }
     this.#facts = { id: conversation?.freshId ?? `resp_${nowMs.toString(16)}`, model, nowMs, request }
   }
 
