@@ -73,7 +73,7 @@ export interface Parsed extends Shaped, ParsedRequest {
   readonly continued: ContinuedRequest | undefined
   continues(continued: ContinuedRequest): Parsed
   /** The request with what it refers to in its place. */
-  recalled(body: ParsedRequest['body']): Parsed
+  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed
   admitted(admission: Admission): Admitted
 }
 
@@ -237,9 +237,11 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  recalled(body: ParsedRequest['body']): Parsed {
+  recalled(body: ParsedRequest['body'], { textBytes, media }: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed {
     this.body = body
     this.bytes = undefined
+    this.textBytes = textBytes
+    this.media = media
     return this
   }
 

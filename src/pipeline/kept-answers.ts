@@ -1,7 +1,9 @@
+import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { AnswerAccess } from '../endpoints/endpoint.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { Candidate, Parsed, Reserved } from './call-record.ts'
+import { measureInput } from './media-estimate.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /** Where an account's answers are kept. */
@@ -29,7 +31,10 @@ export async function recall(context: PipelineContext, parsed: Parsed): Promise<
   const { request, bound, turn } = recalled
   const original = recalled.original && { request: recalled.original, bytes }
   parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn } })
-  if (request !== body) parsed.recalled(request)
+  if (request === body) return
+  // The history is read by the model too.
+  const text = Buffer.from(JSON.stringify(request))
+  parsed.recalled(request, measureInput(parsed.endpoint, { body: request, bytes: text }))
 }
 
 /**

@@ -194,6 +194,24 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
   })
 })
 
+test('a follow-up is held for with all of its history', async () => {
+  const store = memoryStore()
+  const held: bigint[] = []
+  const ledger = {
+    ...store.ledger,
+    reserve: (...[reservation, nowMs]: Parameters<typeof store.ledger.reserve>) => {
+      held.push(reservation.amount)
+      return store.ledger.reserve(reservation, nowMs)
+    },
+  }
+  await start({ store: { ...store, ledger } })
+  const { id } = await create({ input: 'word '.repeat(3_000) })
+  await create({ input: 'hi', previous_response_id: id })
+  await create({ input: 'hi' })
+  // The words were said twice: once by the caller, and once by the model, which repeats a thousand of them.
+  expect(held[1]! - held[2]!).toBeGreaterThan(held[0]! - held[2]!)
+})
+
 test('an answer is gone after its days', async () => {
   const clock = fakeClock()
   await start({ clock, responses: { retentionDays: 2 } })

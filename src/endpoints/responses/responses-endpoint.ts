@@ -4,6 +4,7 @@ import { checkRequest } from '../request-field.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { remotePictures } from './remote-pictures.ts'
 import { ResponsesConversation } from './responses-conversation.ts'
+import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { inputTokensSchema, responsesSchema } from './responses-schema.ts'
@@ -18,6 +19,7 @@ const common = {
   canHedge: true,
   isSticky: true,
   kept: keptResponses,
+  media: responsesMedia,
   // A vendor of this dialect gets the request unchanged, and fetches pictures itself.
   remoteMedia: (request, { responses, chat }, model) =>
     responses === undefined && chat?.takesImageUrls?.(model) === false ? remotePictures(request) : undefined,
