@@ -139,10 +139,14 @@ test('the vendor is let go when the caller leaves', async () => {
 describe('tools that the vendor runs', () => {
   const search = { model: MODEL, input: 'hi', tools: [{ type: 'web_search' }] }
 
-  test('are refused without a price', async () => {
-    const { answer, text } = await charged(() => started.post('/v1/responses', search))
-    expect(answer.status).toBe(503)
-    expect(text).toContain('model_not_priced')
+  test.each([
+    [search, 'tools[0]'],
+    [{ ...search, tools: [{ type: 'function', name: 'f', parameters: {} }, { type: 'of_the_future' }] }, 'tools[1]'],
+    [{ ...search, tools: [], input: [{ type: 'additional_tools', tools: search.tools }] }, 'input[0].tools[0]'],
+  ])('are refused without a price, by their place: %#', async (body, param) => {
+    const { answer, text } = await charged(() => started.post('/v1/responses', body))
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(text)).toMatchObject({ error: { param } })
     expect(vendor.calls).toEqual([])
   })
 

@@ -8,7 +8,13 @@ import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { inputTokensSchema, responsesSchema } from './responses-schema.ts'
-import { RESPONSES_SURCHARGES, responsesSearches, responsesSurcharges } from './responses-surcharges.ts'
+import {
+  RESPONSES_SURCHARGES,
+  responsesExtras,
+  responsesFieldParam,
+  responsesSearches,
+  responsesSurcharges,
+} from './responses-surcharges.ts'
 import { keptResponses } from './stored-responses.ts'
 
 /** What both endpoints of the dialect share. */
@@ -40,6 +46,9 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
   outputBound: { of: (request) => request.max_output_tokens ?? undefined, member: 'max_output_tokens' },
   priceFields: responsesSurcharges,
   surcharges: RESPONSES_SURCHARGES,
+  priceFieldParam: responsesFieldParam,
+  extraFeatures: (request, { responses }) => (responses === undefined ? [] : responsesExtras(request)),
+  extraFields: ['server_tool'],
   // A translation into chat has no hosted tools, and may lose the tier.
   priceFieldsAt(fields, { responses, chat }) {
     if (responses !== undefined) return fields
