@@ -56,6 +56,7 @@ export const ERROR_TABLE = {
   route_not_found: callerError(404, 'There is no such route.'),
   model_not_found: callerError(404, 'There is no such model.'),
   interaction_not_found: callerError(404, 'There is no such interaction, or it has expired.'),
+  response_not_found: callerError(404, 'There is no such response, or it has expired.'),
   task_not_found: callerError(404, 'There is no such task.'),
   method_not_allowed: callerError(405, 'The method is not allowed on this route.'),
   idempotency_in_flight: callerError(409, 'A request with this Idempotency-Key is still being answered.', true),

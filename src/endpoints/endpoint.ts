@@ -1,14 +1,16 @@
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
+import type { GatewayError } from '../core/errors.ts'
 import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { InteractionStore } from '../stores/interaction-store.ts'
 import type { Tier } from '../stores/principal.ts'
+import type { ResponseStore, StoredResponse } from '../stores/response-store.ts'
 import type { Form } from '../wire/multipart.ts'
 import type { ErrorDialect } from './error-dialect.ts'
 import type { MediaInput } from './media-input.ts'
-import type { Operation, VendorCall } from './operation.ts'
+import type { Operation, VendorCall, WireRequest } from './operation.ts'
 import type { TaskBehaviour } from './task.ts'
 
 /** An address in a request that the gateway or the vendor will fetch. */
@@ -72,6 +74,63 @@ export interface Continuation<Request> {
   readonly retentionMs: Readonly<Record<Tier, number>>
   /** Where the owners of answers are kept. */
   store(stores: GatewayStore): InteractionStore
+}
+
+/** Where and for whom answers are kept. */
+export interface AnswerAccess {
+  readonly store: ResponseStore
+  readonly accountId: string
+  readonly nowMs: number
+  /** False: the host has nothing kept. */
+  readonly keeps: boolean
+}
+
+/** An answer that a vendor keeps too: only the credential that made it can continue it there. */
+export interface BoundAnswer {
+  /** Id of the vendor. */
+  readonly vendor: string
+  readonly credentialId: string
+  readonly upstreamId: string
+}
+
+/** A request with what it refers to in its place. */
+export interface RecalledRequest<Request> {
+  /** The same object if it refers to nothing. */
+  readonly request: Request
+  /** What the caller wrote, where `request` differs only by what stands in place of references. */
+  readonly original: Request | undefined
+  /** Set if everything that it refers to is kept by one vendor too. */
+  readonly bound: BoundAnswer | undefined
+  /** The turn to keep, apart from the answer; undefined: nothing is kept. */
+  readonly turn: Pick<StoredResponse, 'previousId' | 'input'> | undefined
+}
+
+/** What a caller asks of a stored answer: its id, and what stands behind it in the path. */
+export interface StoredQuery {
+  readonly id: string
+  readonly action: string
+  readonly parameters: URLSearchParams
+}
+
+/** An answer about a stored answer. */
+export type StoredReply = { readonly json: object } | { readonly events: string }
+
+/** How an endpoint's answers are kept, read, and referred to by later requests. */
+export interface KeptAnswers<Request, Offers> {
+  /** Prefix of the ids of answers that the gateway makes. */
+  readonly idPrefix: string
+  /** What can be done with a stored answer, by the path behind its id, and by which methods. */
+  readonly actions: Readonly<Record<string, readonly string[]>>
+  /** @throws GatewayError `invalid_request` naming the reference that is not found. */
+  recall(request: Request, access: AnswerAccess): Promise<RecalledRequest<Request>>
+  /** The error for a continued answer whose credential is gone. */
+  notFound(request: Request): GatewayError
+  /** Does the vendor keep what it answers to this request? */
+  isKeptAtVendor(request: Request, vendor: Offers): boolean
+  /** The call that deletes an answer at the vendor; undefined: the vendor keeps none. */
+  deletion(vendor: Offers, upstreamId: string, apiKey: string): Omit<WireRequest, 'body' | 'dropped'> | undefined
+  /** @throws GatewayError `response_not_found`, or `invalid_request` naming the parameter. */
+  read(query: StoredQuery, access: AnswerAccess): Promise<StoredReply>
 }
 
 /**
@@ -182,6 +241,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
 
   /** Present where answers can be continued by their id. */
   readonly continuation?: Continuation<Request>
+  /** Present where answers are kept here. */
+  readonly kept?: KeptAnswers<Request, Offers>
   /** Present where the answer is a task that outlives the request. */
   readonly task?: TaskBehaviour<Request, Offers>
 }

@@ -35,6 +35,8 @@ export interface VendorCall<Request> {
   readonly billedUsage?: ((reported: Usage | undefined, outputBytes: number) => Usage) | undefined
   /** Present where the endpoint continues stored answers. */
   readonly conversation?: Conversation | undefined
+  /** Signs state of a vendor that callers carry; absent: it is not protected from forgery. */
+  readonly stateSecret?: string | undefined
 }
 
 /** Ids of a conversation whose history the vendor keeps. */
@@ -43,6 +45,15 @@ export interface Conversation {
   readonly previousUpstreamId: string | undefined
   /** A new id, for an answer without a vendor id. */
   readonly freshId: string
+  /** The request as the caller wrote it, where what is kept stands in place of references in `request`. */
+  readonly original?: OriginalRequest | undefined
+}
+
+/** A request before what it refers to was put in. */
+export interface OriginalRequest<Request = { readonly model: string }> {
+  readonly request: Request
+  /** As of {@link VendorCall}. */
+  readonly bytes: Uint8Array | undefined
 }
 
 /** What to send to the vendor. */
@@ -88,6 +99,8 @@ export interface AnswerBody {
   readonly answerIds?: AnswerIds | undefined
   /** Set if the answer is a task and not the result. */
   readonly task?: AcceptedTask | undefined
+  /** The answer as an object, where answers are kept. */
+  readonly keptAnswer?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** One call at one vendor: the requests to send, and how to read the responses. */

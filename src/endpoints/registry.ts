@@ -7,6 +7,8 @@ import type { ImagesOffer } from './images/image-operation.ts'
 import { imagesEndpoint } from './images/images-endpoint.ts'
 import { countTokensEndpoint, messagesEndpoint } from './messages/messages-endpoint.ts'
 import type { MessagesOffer } from './messages/messages-operation.ts'
+import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
+import type { ResponsesOffer } from './responses/responses-operation.ts'
 import { speechEndpoint } from './speech/speech-endpoint.ts'
 import type { SpeechOffer } from './speech/speech-operation.ts'
 import { videoEndpoint } from './videos/video-endpoint.ts'
@@ -17,6 +19,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   chatEndpoint,
   messagesEndpoint,
   countTokensEndpoint,
+  responsesEndpoint,
+  inputTokensEndpoint,
   embeddingsEndpoint,
   imagesEndpoint,
   imageEditEndpoint,
@@ -27,6 +31,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
 /** What vendors can offer, by endpoint. Messages and token counts include chat. */
 export interface VendorOffers
   extends MessagesOffer,
+    ResponsesOffer,
     EmbeddingsOffer,
     ImagesOffer,
     ImageEditsOffer,

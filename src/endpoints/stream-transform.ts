@@ -1,3 +1,4 @@
+import type { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 
 /** A vendor's complaint, read from an error answer or from an error event inside a stream. */
@@ -82,6 +83,14 @@ export interface StreamTransform {
   readonly isRefusal?: boolean
   /** Set once they are known, where the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
+  /** The answer as an object, once it is whole, where answers are kept. */
+  readonly keptAnswer?: Readonly<Record<string, unknown>> | undefined
+  /** The end of a whole answer, which is sent once the answer is kept. Absent: everything was given. */
+  readonly closing?: Uint8Array | string | undefined
+  /** Bytes that keep a silent stream open, valid between two events. Absent: a comment line. */
+  keepAlive?(): Uint8Array | string
+  /** The end of a stream that broke: an error in the caller's dialect that continues the events so far. Absent: the dialect's own. */
+  failed?(error: GatewayError): string
   /** The further call that was to come was refused or never sent: nothing of it is charged for. Absent: it takes one call. */
   withdrawCall?(): void
   /** Settles when what the transform needs is loaded; nothing must be pushed before. Absent: it needs nothing. */

@@ -39,6 +39,7 @@ const KNOWN: readonly string[] = [
   'unknownInputTokens',
   'spendingThresholds',
   'estimateTokens',
+  'responses',
   'webhookSecret',
   'taskDeadlineMs',
   'taskPollIntervalMs',
@@ -118,6 +119,7 @@ export function checkOptions(options: GatewayOptions): void {
       `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
     )
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
+  checkResponses(options.responses)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   spendingThresholdsOf(options.spendingThresholds)
   planLimitsOf(options.plans, limitSetOf(options.limits, 'limits'))
@@ -183,6 +185,17 @@ function secret(text: string): void {
   } catch (cause) {
     throw new TypeError(`createGateway: webhookSecret: ${(cause as Error).message}`)
   }
+}
+
+const SHORTEST_STATE_SECRET = 24
+
+function checkResponses({ store, retentionDays, stateSecret }: NonNullable<GatewayOptions['responses']> = {}): void {
+  if (store !== undefined && store !== 'caller' && store !== 'never')
+    throw new TypeError('createGateway: responses.store must be caller or never')
+  if (retentionDays !== undefined && !(typeof retentionDays === 'number' && retentionDays >= 1))
+    throw new TypeError('createGateway: responses.retentionDays must be at least 1')
+  if (stateSecret !== undefined && !(typeof stateSecret === 'string' && stateSecret.length >= SHORTEST_STATE_SECRET))
+    throw new TypeError(`createGateway: responses.stateSecret must have at least ${SHORTEST_STATE_SECRET} characters`)
 }
 
 function positive(name: string, value: number | undefined): void {

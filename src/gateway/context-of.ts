@@ -35,7 +35,9 @@ import { spendingThresholdsOf } from './spending-thresholds.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_BALANCE_SHARE = 0.5
-const DEFAULT_TASK_DEADLINE_MS = 24 * 60 * 60_000
+const DAY_MS = 24 * 60 * 60_000
+const DEFAULT_TASK_DEADLINE_MS = DAY_MS
+const DEFAULT_ANSWER_RETENTION_DAYS = 30
 
 /** Applies the defaults, once, and builds what the stages share. */
 export function contextOf(options: GatewayOptions): PipelineContext {
@@ -95,6 +97,11 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     },
     tokenSizes: new TokenSizes(),
     estimateTokens: options.estimateTokens ?? estimateTokens,
+    keptAnswers: {
+      keeps: options.responses?.store !== 'never',
+      retentionMs: (options.responses?.retentionDays ?? DEFAULT_ANSWER_RETENTION_DAYS) * DAY_MS,
+      stateSecret: options.responses?.stateSecret,
+    },
     settlementRetries: new SettlementRetries(clock, logger),
     spendingThresholds: spendingThresholdsOf(options.spendingThresholds),
     webhookSecret: options.webhookSecret,

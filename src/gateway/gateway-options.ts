@@ -32,6 +32,22 @@ export interface FixedKey {
   readonly namesEndUsers?: boolean
 }
 
+/** What is kept of answers that callers may continue by their id. */
+export interface ResponsesOptions {
+  /**
+   * `caller`, the default: prompts and answers are kept unless a request has `store: false`. `never`: nothing is kept, and
+   * requests that refer to earlier answers are refused.
+   */
+  readonly store?: 'caller' | 'never' | undefined
+  /** How many days they are kept; 30 by default. At least 1. */
+  readonly retentionDays?: number | undefined
+  /**
+   * Signs the state of vendors that callers carry in `encrypted_content`, so that they cannot change it; at least 24 characters.
+   * Unsigned by default.
+   */
+  readonly stateSecret?: string | undefined
+}
+
 /** Options of `createGateway`. */
 export interface GatewayOptions {
   /** The vendors. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
@@ -124,6 +140,8 @@ export interface GatewayOptions {
   readonly spendingThresholds?: Partial<SpendingThresholds>
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
   readonly estimateTokens?: TokenEstimator
+  /** What is kept of answers that callers may continue by their id. */
+  readonly responses?: ResponsesOptions
   /**
    * Signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. Without it, and without an
    * account's own secret, a request with `webhook_url` is refused.

@@ -10,6 +10,7 @@ export type Target =
   | { readonly kind: 'account' }
   | { readonly kind: 'tasks'; readonly endpoint: Endpoint }
   | { readonly kind: 'task'; readonly endpoint: Endpoint; readonly taskId: string; readonly action: TaskAction }
+  | { readonly kind: 'stored-answer'; readonly endpoint: Endpoint; readonly id: string; readonly action: string }
   | { readonly kind: 'health' }
   | { readonly kind: 'probe' }
 
@@ -41,6 +42,11 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
     const methods: readonly string[] = TASK_ACTIONS[task.action]
     return methods.includes(method) ? { target: task } : { allow: methods }
   }
+  const stored = storedAnswerTarget(endpoints, path)
+  if (stored !== undefined) {
+    const methods = stored.endpoint.kept?.actions[stored.action] ?? []
+    return methods.includes(method) ? { target: stored } : { allow: methods }
+  }
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
@@ -56,6 +62,23 @@ function taskTarget(endpoints: EndpointTable, path: string): Extract<Target, { k
     const action = slash === -1 ? 'read' : rest.slice(slash + 1)
     if (taskId !== '' && Object.hasOwn(TASK_ACTIONS, action))
       return { kind: 'task', endpoint, taskId, action: action as TaskAction }
+  }
+  return undefined
+}
+
+/** As for tasks: any text between the slashes is the id. */
+function storedAnswerTarget(
+  endpoints: EndpointTable,
+  path: string,
+): Extract<Target, { kind: 'stored-answer' }> | undefined {
+  for (const endpoint of endpoints.keepingAnswers) {
+    if (endpoint.kept === undefined || !path.startsWith(`${endpoint.path}/`)) continue
+    const rest = path.slice(endpoint.path.length + 1)
+    const slash = rest.indexOf('/')
+    const id = slash === -1 ? rest : rest.slice(0, slash)
+    const action = slash === -1 ? '' : rest.slice(slash + 1)
+    if (id !== '' && Object.hasOwn(endpoint.kept.actions, action) && (slash === -1 || action !== ''))
+      return { kind: 'stored-answer', endpoint, id, action }
   }
   return undefined
 }

@@ -9,6 +9,7 @@ import { type Admitted, CallRecord, type Received } from '../pipeline/call-recor
 import { pipeline } from '../pipeline/pipeline.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
+import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
@@ -95,6 +96,12 @@ function findTarget({ endpoints }: PipelineContext, request: GatewayRequest): Ta
   if (match === undefined)
     throw new GatewayError('route_not_found', { message: `There is no route ${request.method} ${request.path}.` })
   if ('target' in match) return match.target
+  // Clients that begin with a WebSocket use HTTP at once after it, and try again for seconds after a 405.
+  if (request.header('upgrade')?.toLowerCase() === 'websocket')
+    throw new GatewayError('method_not_allowed', {
+      status: 426,
+      message: `${request.path} has no WebSocket mode. Use HTTP.`,
+    })
   throw new GatewayError('method_not_allowed', {
     message: `${request.path} takes ${match.allow.join(', ')}, not ${request.method}.`,
   })
@@ -160,6 +167,10 @@ async function read(
       target: task,
       wakeWebhooks,
     })
+  }
+  if (target.kind === 'stored-answer') {
+    const { endpoint, id, action } = target
+    return await serveStoredAnswer(context, { request, sink, requestId, principal, endpoint, id, action })
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models

@@ -2,12 +2,12 @@ import type { CatalogModel } from '../catalog/model.ts'
 import type { BillingFields, Rate } from '../catalog/prices/prices.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Usage } from '../core/usage.ts'
-import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { BoundAnswer, Endpoint, RecalledRequest } from '../endpoints/endpoint.ts'
 import type { MediaFacts } from '../endpoints/media-input.ts'
+import type { OriginalRequest } from '../endpoints/operation.ts'
 import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
-import type { InteractionRecord } from '../stores/interaction-store.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { BucketState, Lease, RateTake } from '../stores/rate-limiter.ts'
 import type { Vendor } from '../vendors/vendor.ts'
@@ -72,17 +72,24 @@ export interface Parsed extends Shaped, ParsedRequest {
   /** Set for requests that begin or continue a stored conversation. */
   readonly continued: ContinuedRequest | undefined
   continues(continued: ContinuedRequest): Parsed
+  /** The request with what it refers to in its place. */
+  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed
   admitted(admission: Admission): Admitted
 }
 
 /** A conversation that the request begins or continues. */
 export interface ContinuedRequest {
-  /** The stored answer to continue; undefined: a new conversation. */
-  readonly previous: InteractionRecord | undefined
+  /** The stored answer to continue at its vendor; undefined: a new conversation there. */
+  readonly previous: BoundAnswer | undefined
   /** Can the answer be continued later? */
   readonly isStored: boolean
   /** Used if the vendor gives the answer no id. */
   readonly freshId: string
+  /** Present where the history is kept here too, so that other vendors can continue it. */
+  readonly recalled?: {
+    readonly original: OriginalRequest | undefined
+    readonly turn: RecalledRequest<object>['turn']
+  }
 }
 
 /** The result of the caller's limits. */
@@ -230,6 +237,14 @@ export class CallRecord implements Reserved {
     return this
   }
 
+  recalled(body: ParsedRequest['body'], { textBytes, media }: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed {
+    this.body = body
+    this.bytes = undefined
+    this.textBytes = textBytes
+    this.media = media
+    return this
+  }
+
   admitted({ estimate, leases, tokenTakes, requestBucket, tokenBucket }: Admission): Admitted {
     this.estimate = estimate
     this.leases = leases
@@ -260,5 +275,8 @@ export class CallRecord implements Reserved {
   releaseBody(): void {
     this.body = { model: this.body.model }
     this.bytes = undefined
+    const { continued } = this
+    if (continued?.recalled?.original !== undefined)
+      this.continued = { ...continued, recalled: { original: undefined, turn: continued.recalled.turn } }
   }
 }

@@ -27,7 +27,8 @@ export async function findContinued(context: PipelineContext, parsed: Parsed): P
 }
 
 /** The same error as for an id that never existed. */
-export function notFound({ endpoint }: Parsed): GatewayError {
+export function notFound({ endpoint, body }: Parsed): GatewayError {
+  if (endpoint.kept !== undefined) return endpoint.kept.notFound(body)
   return new GatewayError('interaction_not_found', { param: endpoint.continuation?.param })
 }
 
@@ -61,8 +62,9 @@ export async function saveContinuation(
   }
 }
 
-/** May this candidate continue the conversation? Only the credential that started it has its history. */
+/** May this candidate continue the conversation? At its vendor only the credential that started it has its history. */
 export function canContinue({ continued }: Parsed, candidate: Candidate): boolean {
   const previous = continued?.previous
-  return previous === undefined || previous.credentialId === candidate.credentialId
+  if (previous === undefined || previous.credentialId === candidate.credentialId) return true
+  return continued?.recalled !== undefined && previous.vendor !== candidate.vendor.id
 }

@@ -7,6 +7,8 @@ export class EndpointTable {
   readonly all: readonly Endpoint[]
   readonly #byPath: ReadonlyMap<string, Endpoint>
   readonly #withTasks: ReadonlyMap<string, Endpoint>
+  /** Endpoints whose answers are kept. */
+  readonly keepingAnswers: readonly Endpoint[]
 
   /** @throws TypeError for two endpoints of one path, and for none. */
   constructor(endpoints: readonly Endpoint[]) {
@@ -16,6 +18,7 @@ export class EndpointTable {
     this.#withTasks = new Map(
       endpoints.filter(({ task }) => task !== undefined).map((endpoint) => [endpoint.id, endpoint]),
     )
+    this.keepingAnswers = endpoints.filter(({ kept }) => kept !== undefined)
     if (this.#byPath.size < endpoints.length) throw new TypeError('two endpoints have the same path')
   }
 

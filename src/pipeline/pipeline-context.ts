@@ -58,6 +58,15 @@ export interface OutputBoundSettings {
   readonly showBalanceInErrors: boolean
 }
 
+/** What is kept of answers that callers may continue, with the defaults filled in. */
+export interface KeptAnswerSettings {
+  /** False: nothing. */
+  readonly keeps: boolean
+  readonly retentionMs: number
+  /** Signs state of vendors that callers carry; undefined: it is not protected from forgery. */
+  readonly stateSecret: string | undefined
+}
+
 /** What every stage may use. One per gateway. */
 export interface PipelineContext {
   readonly endpoints: EndpointTable
@@ -104,6 +113,7 @@ export interface PipelineContext {
   readonly tokenSizes: TokenSizes
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
+  readonly keptAnswers: KeptAnswerSettings
   readonly settlementRetries: SettlementRetries
   /** At which shares of caps, balance and credit limit the operator is told. */
   readonly spendingThresholds: SpendingThresholds

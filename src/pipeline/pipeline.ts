@@ -5,6 +5,7 @@ import { authenticate } from './authenticate.ts'
 import type { Admitted, Parsed, Received, Reserved } from './call-record.ts'
 import { findContinued, saveContinuation } from './continuation.ts'
 import { dispatch } from './dispatch.ts'
+import { keepAnswer, recall } from './kept-answers.ts'
 import { parse } from './parse.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
@@ -51,6 +52,7 @@ export async function pipeline(context: PipelineContext, received: Received, tas
   const { endpoint } = parsed
   const completion = endpoint.task === undefined ? immediate : tasks()
   if (endpoint.continuation !== undefined) await findContinued(context, parsed)
+  if (endpoint.kept !== undefined) await recall(context, parsed)
   if (completion.check !== undefined) await completion.check(context, parsed)
   if (endpoint.prepare !== undefined) await endpoint.prepare(parsed.body)
   const admission = admit(context, parsed)
@@ -112,12 +114,20 @@ const immediate: Completion = {
 }
 
 function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
-  const { body, candidate } = response
-  return body.answerIds === undefined
+  const { answerIds, keptAnswer } = response.body
+  return answerIds === undefined && keptAnswer === undefined
     ? settleWhole(context, reserved, response)
-    : saveContinuation(context, reserved, candidate, body.answerIds).then(() =>
-        settleWhole(context, reserved, response),
-      )
+    : keepWhole(context, reserved, response).then(() => settleWhole(context, reserved, response))
+}
+
+/** What a later request may ask for is there before the caller reads the answer. */
+async function keepWhole(
+  context: PipelineContext,
+  reserved: Reserved,
+  { body: { answerIds, keptAnswer }, candidate }: JsonResponse,
+): Promise<void> {
+  if (keptAnswer !== undefined) await keepAnswer(context, reserved, candidate, keptAnswer)
+  if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
 }
 
 function settleWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
@@ -142,11 +152,29 @@ async function endStream(context: PipelineContext, reserved: Reserved, response:
   // Its id reaches the caller with the first bytes, so its owner is noted before them.
   const { answerIds } = response.call.transform
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
-  const { ending, contentType, recorded, sinkFault } = await pumpStream(context, reserved, response)
+  const { ending, contentType, recorded, sinkFault } = await pumpStream(
+    context,
+    reserved,
+    response,
+    keeper(context, reserved, response),
+  )
   const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
   const answer = recorded && { status: 200, headers, body: recorded }
   await settle(context, reserved, { ending, candidate, status: 200, answer })
   if (sinkFault !== undefined) throw sinkFault
+}
+
+/** Keeps a streamed answer before its end is sent, so that a follow-up finds it; undefined: nothing is kept. */
+function keeper(
+  context: PipelineContext,
+  reserved: Reserved,
+  { call, candidate }: StreamResponse,
+): (() => Promise<void>) | undefined {
+  if (reserved.continued?.recalled?.turn === undefined) return undefined
+  return async () => {
+    const { keptAnswer } = call.transform
+    if (keptAnswer !== undefined) await keepAnswer(context, reserved, candidate, keptAnswer)
+  }
 }
 
 async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<never> {

@@ -48,7 +48,7 @@ function createOperation(
   body: Reserved['body'],
 ): Operation {
   const { endpoint } = call
-  const vendorCall = new CallFacts(call, candidate, body, context.clock.now())
+  const vendorCall = new CallFacts(call, candidate, body, context)
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
   if (operation !== undefined) {
     vendorCall.reasonsUnseen = operation.reasonsUnseen === true
@@ -75,8 +75,9 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly conversation: VendorCall<Reserved['body']>['conversation']
   /** Of its operation, which is made by these facts. */
   reasonsUnseen = false
+  readonly stateSecret: string | undefined
 
-  constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], nowMs: number) {
+  constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], context: PipelineContext) {
     const { continued, request } = call
     this.request = body
     // Bytes that no longer match the body must not be passed through.
@@ -86,14 +87,17 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.publicModel = call.body.model === candidate.model.upstream ? call.body.model : candidate.model.id
     this.apiKey = candidate.apiKey
     this.stream = call.isStream
-    this.nowMs = nowMs
+    this.nowMs = context.clock.now()
     this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
     this.billedUsage = (reported, outputBytes) =>
       billedUsage(call, candidate, reported, { outputBytes, isUnseen: this.reasonsUnseen })
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
+    const previous = continued?.previous
     this.conversation = continued && {
-      previousUpstreamId: continued.previous?.upstreamId,
+      previousUpstreamId: previous?.credentialId === candidate.credentialId ? previous.upstreamId : undefined,
       freshId: continued.freshId,
+      original: continued.recalled?.original,
     }
+    this.stateSecret = context.keptAnswers.stateSecret
   }
 }

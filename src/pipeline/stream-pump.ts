@@ -33,14 +33,16 @@ export interface PumpedStream {
 /**
  * Sends an open stream to the caller until it ends, fails or is abandoned. Resolves once, with what to charge for; the
  * caller's side is already ended then.
+ * @param beforeEnd Called once a whole answer has come, before its end is sent. Must not reject.
  */
 export function pumpStream(
   context: PipelineContext,
   reserved: Reserved,
   response: StreamResponse,
+  beforeEnd?: () => Promise<void>,
 ): Promise<PumpedStream> {
   return new Promise((resolve) => {
-    new StreamPump(context, reserved, response, resolve).begin()
+    new StreamPump(context, reserved, response, { resolve, beforeEnd }).begin()
   })
 }
 
@@ -49,6 +51,7 @@ class StreamPump implements StreamReceiver {
   readonly #reserved: Reserved
   readonly #response: StreamResponse
   readonly #resolve: (pumped: PumpedStream) => void
+  readonly #beforeEnd: (() => Promise<void>) | undefined
   #recorded: Buffer[] | undefined
   readonly #type: string
   #recordedByteLength = 0
@@ -64,12 +67,16 @@ class StreamPump implements StreamReceiver {
     context: PipelineContext,
     reserved: Reserved,
     response: StreamResponse,
-    resolve: (pumped: PumpedStream) => void,
+    ending: {
+      readonly resolve: (pumped: PumpedStream) => void
+      readonly beforeEnd: (() => Promise<void>) | undefined
+    },
   ) {
     this.#context = context
     this.#reserved = reserved
     this.#response = response
-    this.#resolve = resolve
+    this.#resolve = ending.resolve
+    this.#beforeEnd = ending.beforeEnd
     this.#recorded = reserved.claim === undefined ? undefined : []
     this.#type = streamTypeOf(reserved)
   }
@@ -113,15 +120,31 @@ class StreamPump implements StreamReceiver {
     const { transform } = this.#response.call
     if (transform.isComplete && transform.failure === undefined) this.#response.end('completed')
     else this.#response.end(calls.isAborted || caller.isDisconnected ? 'aborted' : 'broken')
-    this.#toCaller(() => {
-      if (ending.error === undefined) sink.end()
-      else if (this.#type === EVENT_STREAM) sink.end(endpoint.errors.streamEvent(ending.error))
+    const { error } = ending
+    if (error === undefined && this.#beforeEnd !== undefined) {
+      // Never rejects: an answer is not withheld because it cannot be kept.
+      void this.#beforeEnd().then(() => this.#end(ending, () => sink.end(this.#closing())))
+      return
+    }
+    this.#end(ending, () => {
+      if (error === undefined) sink.end(this.#closing())
+      else if (this.#type === EVENT_STREAM) sink.end(transform.failed?.(error) ?? endpoint.errors.streamEvent(error))
       // Anything else has no place for an error.
       else sink.destroy()
     })
+  }
+
+  #end(ending: CallEnding, send: () => void): void {
+    this.#toCaller(send)
     const recorded =
       ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined
     this.#resolve({ ending, contentType: this.#type, recorded, sinkFault: this.#sinkFault })
+  }
+
+  #closing(): Uint8Array | string | undefined {
+    const { closing } = this.#response.call.transform
+    if (closing !== undefined) this.#record(closing)
+    return closing
   }
 
   /**
@@ -228,7 +251,12 @@ class StreamPump implements StreamReceiver {
   }
 
   #comment(): void {
-    this.#toCaller(() => this.#reserved.sink.write(SSE_COMMENT))
+    const { transform } = this.#response.call
+    this.#toCaller(() => {
+      const bytes = transform.keepAlive?.()
+      if (bytes !== undefined) this.#record(bytes)
+      this.#reserved.sink.write(bytes ?? SSE_COMMENT)
+    })
     this.#lastWriteMs = this.#context.clock.now()
   }
 

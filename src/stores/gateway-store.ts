@@ -2,6 +2,7 @@ import type { IdempotencyStore } from './idempotency-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
 import type { Ledger } from './ledger.ts'
+import type { ResponseStore } from './response-store.ts'
 import type { TaskStore } from './task-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
@@ -11,6 +12,7 @@ export interface GatewayStore {
   readonly keys: KeyStore
   readonly idempotency: IdempotencyStore
   readonly interactions: InteractionStore
+  readonly responses: ResponseStore
   readonly tasks: TaskStore
   readonly webhooks: WebhookStore
   /** Opens connections and brings the schema up to date. */

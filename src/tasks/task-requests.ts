@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TaskBehaviour } from '../endpoints/task.ts'
-import { limitsOf } from '../pipeline/limits.ts'
+import { countReading } from '../pipeline/count-reading.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { respondJson } from '../pipeline/respond.ts'
 import type { Principal } from '../stores/principal.ts'
@@ -46,29 +46,12 @@ export interface TaskRequest {
 export async function serveTaskRequest(context: PipelineContext, asked: TaskRequest): Promise<void> {
   const { principal, endpoint } = asked
   if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
-  await countTaskRequest(context, principal)
+  await countReading(context, principal)
   try {
     await answer(context, asked)
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
-}
-
-/** Task requests for each request of the key's limit. */
-const TASK_REQUESTS_PER_REQUEST = 10
-
-/**
- * Counts a request about tasks. These have their own bucket with ten times the key's requests per minute: polling does not
- * use generation quota, but is still limited. A key without a request limit has none here either.
- * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
- */
-async function countTaskRequest(context: PipelineContext, principal: Principal): Promise<void> {
-  const { keyId } = principal
-  const { requestsPerMinute } = (await limitsOf(context, principal)).perKey
-  if (requestsPerMinute === undefined) return
-  const take = { bucket: `tasks:${keyId}`, amount: 1, perMinute: requestsPerMinute * TASK_REQUESTS_PER_REQUEST }
-  const decision = await context.rateLimiter.take([take], context.clock.now())
-  if (!decision.allowed) throw new GatewayError('rate_limited', { retryAfterSeconds: decision.retryAfterMs / 1000 })
 }
 
 async function answer(context: PipelineContext, asked: TaskRequest): Promise<void> {

@@ -10,6 +10,7 @@ export {
   describeConcurrencyLimiter,
   describeRateLimiter,
 } from './contracts/rate-limiter-contract.ts'
+export { describeResponseStore } from './contracts/response-store-contract.ts'
 export type { LedgerStore, TaskContractStore } from './contracts/store-example.ts'
 export { describeTaskStore } from './contracts/task-store-contract.ts'
 export { describeWebhookStore } from './contracts/webhook-store-contract.ts'

@@ -14,6 +14,12 @@ import { MessagesConversation } from '../../src/endpoints/messages/messages-conv
 import { countTokensEndpoint, messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
+import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
+import { remotePictures as picturesOfResponses } from '../../src/endpoints/responses/remote-pictures.ts'
+import { ResponsesConversation } from '../../src/endpoints/responses/responses-conversation.ts'
+import { inputTokensEndpoint, responsesEndpoint } from '../../src/endpoints/responses/responses-endpoint.ts'
+import type { ResponsesRequest } from '../../src/endpoints/responses/responses-request.ts'
+import { refuseVendorObjects } from '../../src/endpoints/responses/vendor-objects.ts'
 import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
 import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
@@ -22,9 +28,11 @@ import {
   countBodies,
   editBodies,
   generationBodies,
+  inputTokenBodies,
   interactionBodies,
   messageBodies,
   multimodalBodies,
+  responseBodies,
   speechBodies,
   videoBodies,
 } from './fuzz-proper-bodies.ts'
@@ -69,6 +77,8 @@ const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, u
   ['image edits', imageEditEndpoint as Endpoint, editBodies],
   ['messages', messagesEndpoint as Endpoint, messageBodies],
   ['count_tokens', countTokensEndpoint as Endpoint, countBodies],
+  ['responses', responsesEndpoint as Endpoint, responseBodies],
+  ['input_tokens', inputTokensEndpoint as Endpoint, inputTokenBodies],
   ['speech', speechEndpoint as Endpoint, speechBodies],
   ['videos', videoEndpoint as Endpoint, videoBodies],
 ]
@@ -105,6 +115,26 @@ test('an odd Messages request is translated for other vendors, or refused with a
       expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).messages.length ?? 1).toBeGreaterThan(0)
       if (translated === undefined) return
       expect(() => JSON.stringify(translated.request)).not.toThrow()
+      for (const name of translated.dropped) expect(name).toMatch(/^[\x20-\x7e]+$/)
+    }),
+    { numRuns: 1_500 },
+  )
+})
+
+test('an odd request for a response is translated for other vendors, or refused with a 4xx', () => {
+  fc.assert(
+    fc.property(oddBodies(responseBodies), (body) => {
+      const asked = outcome(() => ask(responsesEndpoint as Endpoint, body, 100))
+      if (asked === undefined) return
+      const request = asked.request as ResponsesRequest
+      const translated = outcome(() => chatRequestFromResponses(request, { vendor: 'any' }))
+      expect(new ResponsesConversation(request).messages).toBeInstanceOf(Array)
+      expect(outcome(() => refuseVendorObjects(request))).toBe(undefined)
+      const media = picturesOfResponses(request)
+      expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).input.length ?? 1).toBeGreaterThan(0)
+      if (translated === undefined) return
+      expect(() => JSON.stringify(translated.request)).not.toThrow()
+      expect(translated.paths).toHaveLength(translated.request.messages.length)
       for (const name of translated.dropped) expect(name).toMatch(/^[\x20-\x7e]+$/)
     }),
     { numRuns: 1_500 },

@@ -129,3 +129,55 @@ export const videoBodies: Bodies = [
   { model: 'wv2.7-i2v', input: { media: [{ type: 'first_frame', url: PNG_URL }] }, webhook_url: `${CDN}/hook` },
   { model: 'wv2.7-r2v', input: { prompt: 'Image 1', media: [{ type: 'reference_image', url: `${CDN}/a.png` }] } },
 ]
+
+const responsesInput = [
+  { role: 'developer', content: 'Be brief.' },
+  {
+    type: 'message',
+    role: 'user',
+    content: [
+      { type: 'input_text', text: 'look' },
+      { type: 'input_image', image_url: `data:image/png;base64,${PNG_DATA}`, detail: 'low' },
+    ],
+  },
+  { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: null },
+  { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'I look.', annotations: [] }] },
+  { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{"a":1}' },
+  {
+    type: 'function_call_output',
+    call_id: 'call_1',
+    output: [
+      { type: 'input_text', text: 'x' },
+      { type: 'input_image', image_url: `data:image/png;base64,${PNG_DATA}` },
+    ],
+  },
+  { type: 'custom_tool_call', call_id: 'call_2', name: 'exec', namespace: 'functions', input: 'ls' },
+  { type: 'custom_tool_call_output', call_id: 'call_2', output: 'a.txt' },
+  { type: 'additional_tools', tools: [{ type: 'function', name: 'more', parameters: { type: 'object' } }] },
+  { role: 'user', content: 'go on' },
+]
+
+export const inputTokenBodies: Bodies = ['cl-sonnet-4-6', 'gmn-2.5-flash'].map((model) => ({
+  model,
+  instructions: 'Be brief.',
+  input: responsesInput,
+  tools: [
+    { type: 'function', name: 'look', parameters: { type: 'object', properties: {} }, strict: false },
+    { type: 'namespace', name: 'functions', tools: [{ type: 'custom', name: 'exec' }] },
+    { type: 'web_search' },
+  ],
+  tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'look' }] },
+  parallel_tool_calls: true,
+  text: { format: { type: 'text' }, verbosity: 'low' },
+  reasoning: { effort: 'low', summary: 'auto' },
+}))
+export const responseBodies: Bodies = [
+  ...inputTokenBodies.map((body) => ({
+    ...body,
+    max_output_tokens: 3_000,
+    include: ['reasoning.encrypted_content'],
+    metadata: { a: 'b' },
+    store: false,
+  })),
+  ...inputTokenBodies.map(({ model }) => ({ model, input: 'hi', stream: true })),
+]

@@ -5,9 +5,11 @@ import {
   countBodies,
   editBodies,
   generationBodies,
+  inputTokenBodies,
   interactionBodies,
   messageBodies,
   multimodalBodies,
+  responseBodies,
   speechBodies,
   videoBodies,
 } from '../endpoints/fuzz-proper-bodies.ts'
@@ -52,6 +54,8 @@ describe.each([
   ['/v1/images/edits', editBodies],
   ['/v1/messages', messageBodies],
   ['/v1/messages/count_tokens', countBodies],
+  ['/v1/responses', responseBodies],
+  ['/v1/responses/input_tokens', inputTokenBodies],
   ['/v1/audio/speech', speechBodies],
   ['/v1/videos/generations', videoBodies],
 ] as const)('%s', (path, bodies) => {

@@ -1,3 +1,4 @@
+import { JsonTextEnd } from '../chat/json-text-end.ts'
 import { carriedSignature } from './carried-state.ts'
 
 interface TextBlock {
@@ -160,36 +161,5 @@ function emptyBlock(block: Block): Record<string, unknown> {
       return { type: 'redacted_thinking', data: block.data }
     case 'tool':
       return { type: 'tool_use', id: block.id, name: block.name, input: {} }
-  }
-}
-
-/** Detects when the chunked JSON text of an object or array is complete. Reads every character once. */
-class JsonTextEnd {
-  #depth = 0
-  #isInString = false
-  #isEscaped = false
-  #isWhole = false
-
-  /** True once the outermost bracket was closed. */
-  get isWhole(): boolean {
-    return this.#isWhole
-  }
-
-  /** Takes the next chunk. */
-  push(text: string): void {
-    for (let index = 0; index < text.length && !this.#isWhole; index++) this.#take(text[index]!)
-  }
-
-  #take(character: string): void {
-    if (this.#isEscaped) this.#isEscaped = false
-    else if (this.#isInString) {
-      if (character === '\\') this.#isEscaped = true
-      else if (character === '"') this.#isInString = false
-    } else if (character === '"') this.#isInString = true
-    else if (character === '{' || character === '[') this.#depth += 1
-    else if (character === '}' || character === ']') {
-      this.#depth -= 1
-      this.#isWhole = this.#depth <= 0
-    }
   }
 }

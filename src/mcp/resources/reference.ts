@@ -7,6 +7,7 @@ import { multimodalImageSchema } from '../../endpoints/images/multimodal/multimo
 import { pictureSchema } from '../../endpoints/images/openai/openai-image-schema.ts'
 import { countTokensSchema, messagesSchema } from '../../endpoints/messages/messages-request.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
+import { inputTokensSchema, responsesSchema } from '../../endpoints/responses/responses-schema.ts'
 import { speechSchema } from '../../endpoints/speech/speech-request.ts'
 import { videoSchema } from '../../endpoints/videos/parse-video-request.ts'
 import { jsonSchemaOf } from '../tool.ts'
@@ -24,6 +25,8 @@ const SHAPES: ReadonlyMap<string, readonly Shape[]> = new Map([
   ['/v1/chat/completions', [{ for: EVERY_MODEL, schema: chatSchema }]],
   ['/v1/messages', [{ for: EVERY_MODEL, schema: messagesSchema }]],
   ['/v1/messages/count_tokens', [{ for: EVERY_MODEL, schema: countTokensSchema }]],
+  ['/v1/responses', [{ for: EVERY_MODEL, schema: responsesSchema }]],
+  ['/v1/responses/input_tokens', [{ for: EVERY_MODEL, schema: inputTokensSchema }]],
   ['/v1/embeddings', [{ for: EVERY_MODEL, schema: embeddingsSchema }]],
   [
     '/v1/images/generations',

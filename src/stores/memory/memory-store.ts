@@ -5,6 +5,7 @@ import type { SpendingCap } from '../principal.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
+import { type MemoryResponsesOptions, memoryResponses } from './memory-responses.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
 import { memoryTasks } from './memory-tasks.ts'
 import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts'
@@ -19,6 +20,7 @@ export interface MemoryInteractionsOptions {
 export interface MemoryStoreOptions
   extends MemoryClaimsOptions,
     MemoryInteractionsOptions,
+    MemoryResponsesOptions,
     MemoryTasksOptions,
     MemoryWebhooksOptions,
     Omit<MemoryLedgerOptions, 'claims' | 'tasks' | 'keyCap'> {}
@@ -42,6 +44,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
       release: (claim) => claims.release(claim),
     },
     interactions: memoryInteractions(options),
+    responses: memoryResponses(options),
     tasks: memoryTasks({ table, ledger, claims, webhooks }),
     webhooks,
     start: async () => {},

@@ -12,6 +12,7 @@ import {
 } from './postgres-connection.ts'
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
+import { postgresResponses } from './postgres-responses.ts'
 import { postgresTasks } from './postgres-tasks.ts'
 import { postgresWebhooks } from './postgres-webhooks.ts'
 
@@ -76,6 +77,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     keys: postgresKeys(connection, quotedSchema),
     idempotency: postgresIdempotency(connection, quotedSchema),
     interactions: postgresInteractions(connection, quotedSchema),
+    responses: postgresResponses(connection, quotedSchema),
     tasks: postgresTasks(connection, quotedSchema),
     webhooks: postgresWebhooks(connection, quotedSchema),
     async start() {

@@ -1,4 +1,5 @@
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
 
 /** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
 const TASK_MIGRATION = `
@@ -230,6 +231,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   RETENTION_MIGRATION,
   ARREARS_MIGRATION,
   SPENDING_MIGRATION,
+  RESPONSE_MIGRATION,
 ]
 
 /**

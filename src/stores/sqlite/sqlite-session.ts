@@ -1,5 +1,6 @@
 import type { GatewayStore } from '../gateway-store.ts'
 import { assertAmount, type Ledger } from '../ledger.ts'
+import type { ResponseStore } from '../response-store.ts'
 import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
@@ -14,6 +15,7 @@ import {
 } from './sqlite-expiring.ts'
 import { SqliteHolds } from './sqlite-holds.ts'
 import { SqliteMoney } from './sqlite-money.ts'
+import { type SqliteResponses, sqliteResponses } from './sqlite-responses.ts'
 import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
 
@@ -26,6 +28,7 @@ export interface SqliteTables {
   readonly claims: SqliteClaims
   readonly keys: SqliteKeys
   readonly interactions: SqliteInteractions
+  readonly responses: SqliteResponses
   readonly tasks: SqliteTasks
   readonly webhooks: SqliteWebhooks
   readonly purge: ReturnType<typeof sqlitePurge>
@@ -63,6 +66,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
     claims,
     keys: sqliteKeys(database),
     interactions: sqliteInteractions(database),
+    responses: sqliteResponses(database),
     tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks }),
     webhooks,
     purge: (nowMs) => purge(timeOf(nowMs)),
@@ -109,8 +113,21 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
       find: async (accountId, id, nowMs) =>
         session().read(({ interactions }) => interactions.find(accountId, id, nowMs)),
     },
+    responses: responsesOn(session),
     tasks: tasksOn(session),
     webhooks: webhooksOn(session),
+  }
+}
+
+function responsesOn(session: () => SqliteSession): ResponseStore {
+  return {
+    save: async (turn) => session().write(({ responses }) => responses.save(turn)),
+    find: async (accountId, id, nowMs) => session().read(({ responses }) => responses.find(accountId, id, nowMs)),
+    conversation: async (accountId, id, nowMs) =>
+      session().read(({ responses }) => responses.conversation(accountId, id, nowMs)),
+    findByItems: async (accountId, itemIds, nowMs) =>
+      session().read(({ responses }) => responses.findByItems(accountId, itemIds, nowMs)),
+    delete: async (accountId, id) => session().write(({ responses }) => responses.delete(accountId, id)),
   }
 }
 

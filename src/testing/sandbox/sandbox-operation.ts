@@ -6,7 +6,7 @@ export interface SandboxCall {
    */
   readonly vendor: string
   /**
-   * `chat`, `count-tokens`, `embeddings`, `images`, `image-edits`, `videos`, `video-task`, `video-list`, `video-cancel`;
+   * `chat`, `responses`, `count-tokens`, `embeddings`, `images`, `image-edits`, `videos`, `video-task`, `video-list`, `video-cancel`;
    * `picture` and `video` for files; `unknown` for a path that no vendor has.
    */
   readonly operation: string

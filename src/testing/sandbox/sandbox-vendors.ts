@@ -16,6 +16,7 @@ import { memoryTransport } from './memory-transport.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
+import { OPENAI_INPUT_TOKENS, OPENAI_RESPONSES } from './openai/openai-responses.ts'
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
 import { PRESET_CHAT } from './presets/preset-chat.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
@@ -27,6 +28,8 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
   PRESET_CHAT,
   AZURE_OPENAI_CHAT,
+  OPENAI_RESPONSES,
+  OPENAI_INPUT_TOKENS,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
   ANTHROPIC_MESSAGES,

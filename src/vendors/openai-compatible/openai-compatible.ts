@@ -5,6 +5,7 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
+import { openaiResponses } from '../shared/openai-responses.ts'
 import type { Preset } from '../shared/preset.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
@@ -31,6 +32,8 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions {
   readonly maxEmbeddingInputs?: number | undefined
   /** Sends reasoning and vendor state of earlier answers back, for servers that require it; removed by default. */
   readonly replaysExtensions?: boolean | undefined
+  /** True for a server that has `/responses` too; elsewhere such requests are translated into chat completions. */
+  readonly responses?: boolean | undefined
   /**
    * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
    * which refuses them.
@@ -110,6 +113,15 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
       rulesFor: () => rules,
       streamFailure: errors.fromStream,
     }),
+    ...(options.responses === true
+      ? {
+          responses: openaiResponses({
+            path: `${prefix}/responses`,
+            allowsVendorObjects: false,
+            streamFailure: errors.fromStream,
+          }),
+        }
+      : {}),
     embeddings: openaiEmbeddings({
       path: `${prefix}/embeddings`,
       maxInputs: options.maxEmbeddingInputs ?? 2048,

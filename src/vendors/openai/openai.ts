@@ -9,7 +9,8 @@ import {
   tokenLimitField,
 } from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
-import { reasonsUnseen } from '../shared/reasons-unseen.ts'
+import { openaiResponses } from '../shared/openai-responses.ts'
+import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { openaiMedia } from './media-tokens.ts'
@@ -27,10 +28,20 @@ export interface OpenAIOptions extends UnlistedModelOptions {
   readonly tokenLimitFields?: Readonly<Record<string, TokenLimitField>> | undefined
   /** The same for models that no table lists; `max_completion_tokens` by default. */
   readonly defaultTokenLimitField?: TokenLimitField | undefined
+  /**
+   * Does the server have `/v1/responses`? True by default; false: such requests are translated into chat completions, for servers
+   * behind `baseURL` that have only those.
+   */
+  readonly responses?: boolean | undefined
+  /**
+   * May callers of Responses name files, vector stores, containers and prompts? False by default: all accounts of the gateway
+   * share the operator's, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
 }
 
 /**
- * OpenAI: chat completions, embeddings, images, edits of images, and speech.
+ * OpenAI: responses, chat completions, embeddings, images, edits of images, and speech.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -54,6 +65,16 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       reasonsUnseen,
       streamFailure: errors.fromStream,
     }),
+    ...(options.responses === false
+      ? {}
+      : {
+          responses: openaiResponses({
+            path: `${prefix}${API_PATH}/responses`,
+            allowsVendorObjects: options.allowVendorObjects === true,
+            reasonsUnseen: effortUnseen,
+            streamFailure: errors.fromStream,
+          }),
+        }),
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 2048,

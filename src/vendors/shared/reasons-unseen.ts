@@ -14,6 +14,11 @@ const UNASKED_NONE = /^(?:ft:)?gpt-5\.[1-4](?:$|[:-](?!pro|codex|chat))/
 
 /** Does a model, by the vendor's own id, reason unseen for this request? */
 export function reasonsUnseen(upstream: string, { reasoning_effort: effort }: ChatRequest): boolean {
+  return effortUnseen(upstream, effort)
+}
+
+/** The same by the effort that is asked for. */
+export function effortUnseen(upstream: string, effort: string | null | undefined): boolean {
   if (effort !== undefined && effort !== null) return effort !== 'none'
   return REASONING_MODEL.test(upstream) && !UNASKED_NONE.test(upstream)
 }

@@ -4,6 +4,7 @@ import { describeIdempotencyStore } from '../../../src/testing/contracts/idempot
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 
@@ -13,6 +14,7 @@ describeLedger(runner, { create: () => memoryStore() })
 describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
+describeResponseStore(runner, { create: () => memoryStore().responses })
 describeTaskStore(runner, { create: () => memoryStore() })
 describeWebhookStore(runner, { create: () => memoryStore() })
 

@@ -3,10 +3,12 @@ import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
 import type { InteractionStore } from '../../../src/stores/interaction-store.ts'
 import type { KeyStore } from '../../../src/stores/key-store.ts'
+import type { ResponseStore } from '../../../src/stores/response-store.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { realServer } from '../../support/real-servers.ts'
@@ -15,7 +17,7 @@ import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 const server = await realServer('postgres')
 const runner = { describe, it, expect }
 
-type Part = KeyStore | IdempotencyStore | InteractionStore
+type Part = KeyStore | IdempotencyStore | InteractionStore | ResponseStore
 
 describe.skipIf(server.missing !== undefined)('PostgreSQL store', () => {
   let schemas: Schemas
@@ -39,5 +41,6 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store', () => {
   describeWebhookStore(runner, whole)
   describeKeyStore(runner, { create: () => part((store) => store.keys), dispose: disposePart })
   describeInteractionStore(runner, { create: () => part((store) => store.interactions), dispose: disposePart })
+  describeResponseStore(runner, { create: () => part((store) => store.responses), dispose: disposePart })
   describeIdempotencyStore(runner, { create: () => part((store) => store.idempotency), dispose: disposePart })
 })

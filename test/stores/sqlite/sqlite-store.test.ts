@@ -7,6 +7,7 @@ import { describeIdempotencyStore } from '../../../src/testing/contracts/idempot
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
+import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
@@ -53,6 +54,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeInteractionStore(
       runner,
       remember(create, (store) => store.interactions),
+    )
+    describeResponseStore(
+      runner,
+      remember(create, (store) => store.responses),
     )
     describeTaskStore(
       runner,

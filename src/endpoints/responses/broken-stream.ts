@@ -1,0 +1,33 @@
+import type { GatewayError } from '../../core/errors.ts'
+import { sseEvent } from '../../wire/sse.ts'
+
+/** An event that clients of the dialect count as life; a comment does not keep all of them waiting. */
+export const KEEP_ALIVE = sseEvent('keepalive', JSON.stringify({ type: 'keepalive' }))
+
+/** Codes by which coding clients decide that a retry is useless; they pass as they are. */
+const FINAL_CODES: ReadonlySet<string> = new Set(['context_length_exceeded', 'insufficient_quota', 'invalid_prompt'])
+
+/** The code of a failed answer (OpenAI API reference, "The response object", error). */
+function failureCode(error: GatewayError): string {
+  if (FINAL_CODES.has(error.publicCode)) return error.publicCode
+  if (error.status === 429) return 'rate_limit_exceeded'
+  if (error.isOverload) return 'server_is_overloaded'
+  return error.status < 500 ? 'invalid_prompt' : 'server_error'
+}
+
+/**
+ * The end of a stream that broke: some clients read only the first of the two events, and some only the second.
+ * @param response The response as far as it came.
+ * @param write Numbers an event and writes it.
+ */
+export function brokenStreamEnd(
+  error: GatewayError,
+  response: Readonly<Record<string, unknown>>,
+  write: (type: string, members: Record<string, unknown>) => string,
+): string {
+  const code = failureCode(error)
+  const { message, type, param = null } = error
+  const first = write('error', { code, message, param, error: { type, code, message, param } })
+  const failed = { ...response, status: 'failed', error: { code, message } }
+  return first + write('response.failed', { response: failed })
+}

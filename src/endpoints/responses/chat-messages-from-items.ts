@@ -1,0 +1,324 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { CUSTOM_INPUT, type Report } from './chat-tools.ts'
+import { type EnvelopeOwner, isEnvelope, openReasoning } from './reasoning-envelope.ts'
+import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
+import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
+
+/** The messages of a chat, and where each begins in the request: `input[3]`. */
+export interface TranslatedItems {
+  readonly messages: ChatMessage[]
+  readonly paths: string[]
+}
+
+/** What translating items needs besides the items. */
+export interface ItemContext {
+  readonly names: ToolNames
+  readonly report: Report
+  readonly owner: EnvelopeOwner
+}
+
+/**
+ * Items as messages of a chat. A run of reasoning, assistant messages and calls is one assistant message. Pictures and files in
+ * the output of a tool go into a user message after the outputs, because a tool's message holds text only.
+ * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the item or its member.
+ */
+export function chatMessagesFromItems(request: ResponsesRequest, context: ItemContext): TranslatedItems {
+  const conversation = new ItemConversation(context)
+  if (typeof request.instructions === 'string' && request.instructions !== '')
+    conversation.system(request.instructions, 'instructions')
+  inputItems(request).forEach((item, index) => {
+    conversation.add(item, `input[${index}]`)
+  })
+  return conversation.end()
+}
+
+/** Items that only the dialect's own vendor can read; what it ran stands in its answers too. */
+const HOSTED_HISTORY: ReadonlySet<string> = new Set([
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+  'mcp_list_tools',
+  'mcp_call',
+  'mcp_approval_request',
+  'mcp_approval_response',
+  'program',
+  'program_output',
+])
+
+/** Items that set something for the whole request, and hold nothing of the conversation. */
+const SETTINGS: ReadonlySet<string> = new Set(['additional_tools', 'configuration_update'])
+
+interface AssistantTurn {
+  readonly path: string
+  readonly texts: string[]
+  readonly refusals: string[]
+  readonly thoughts: string[]
+  readonly blocks: ThinkingBlock[]
+  readonly calls: ChatToolCall[]
+  readonly callStates: Map<string, ExtraContent>
+}
+
+class ItemConversation {
+  readonly #messages: ChatMessage[] = []
+  readonly #paths: string[] = []
+  readonly #context: ItemContext
+  readonly #callIds = new Set<string>()
+  #assistant: AssistantTurn | undefined
+  /** Media of tool outputs, for the user message after them. */
+  #media: ChatContentPart[] = []
+  #mediaPath = ''
+
+  constructor(context: ItemContext) {
+    this.#context = context
+  }
+
+  system(text: string, path: string): void {
+    this.#push({ role: 'system', content: text }, path)
+  }
+
+  add(item: ResponsesItem, path: string): void {
+    const type = itemType(item)
+    switch (type) {
+      case 'message':
+        this.#message(item, path)
+        break
+      case 'reasoning':
+        this.#reasoning(item, path)
+        break
+      case 'function_call':
+        this.#call(item, path, { kind: 'function', name: String(item['name']), namespace: namespaceOf(item) })
+        break
+      case 'custom_tool_call':
+        this.#call(item, path, { kind: 'custom', name: String(item['name']), namespace: namespaceOf(item) })
+        break
+      case 'tool_search_call':
+        this.#call(item, path, { kind: 'tool_search', name: TOOL_SEARCH_NAME, namespace: undefined })
+        break
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+      case 'tool_search_output':
+        this.#output(item, path)
+        break
+      case 'item_reference':
+        throw invalidField(`${path}.id`, 'refers to an item that is not kept here')
+      default:
+        this.#other(type, path)
+    }
+  }
+
+  #other(type: string, path: string): void {
+    if (SETTINGS.has(type)) return
+    if (HOSTED_HISTORY.has(type)) this.#context.report(`input.${type}`)
+    else throw unsupportedField(path, `this model takes no item of type ${JSON.stringify(type.slice(0, 80))}`)
+  }
+
+  end(): TranslatedItems {
+    this.#close()
+    return { messages: this.#messages, paths: this.#paths }
+  }
+
+  #message(item: ResponsesItem, path: string): void {
+    const { role, content } = item
+    if (item['phase'] !== undefined && item['phase'] !== null) this.#context.report('input.phase')
+    if (role === 'assistant') {
+      this.#assistantText(content, `${path}.content`)
+      return
+    }
+    const parts = partsOf(content, `${path}.content`, this.#context.report)
+    if (parts.length === 0) return
+    const plain = parts.every((part) => part.type === 'text')
+    const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
+    if (role === 'user') this.#push({ role: 'user', content: plain ? text : parts }, path)
+    else if (plain) this.system(text, path)
+    else throw unsupportedField(`${path}.content`, 'instructions may hold text only')
+  }
+
+  #assistantText(content: unknown, path: string): void {
+    const turn = this.#turn(path)
+    if (typeof content === 'string') {
+      if (content !== '') turn.texts.push(content)
+      return
+    }
+    for (const [index, part] of (content as readonly Record<string, unknown>[]).entries()) {
+      const { type, text, refusal } = part
+      if (type === 'refusal' && typeof refusal === 'string') turn.refusals.push(refusal)
+      else if (typeof text === 'string') turn.texts.push(text)
+      else throw invalidField(`${path}[${index}]`, 'must be text or a refusal')
+    }
+  }
+
+  #reasoning(item: ResponsesItem, path: string): void {
+    const turn = this.#turn(path)
+    const { encrypted_content: content } = item
+    const state = isEnvelope(content)
+      ? openReasoning(content, this.#context.owner, `${path}.encrypted_content`)
+      : undefined
+    if (typeof content === 'string' && content !== '' && state === undefined)
+      this.#context.report('input.encrypted_content')
+    for (const block of state?.blocks ?? []) turn.blocks.push(block)
+    for (const [callId, extra] of Object.entries(state?.calls ?? {})) turn.callStates.set(callId, extra)
+    const thought = [...textsIn(item['summary']), ...textsIn(item['content'])].join('\n')
+    if (thought !== '') turn.thoughts.push(thought)
+  }
+
+  #call(item: ResponsesItem, path: string, tool: CallableTool): void {
+    const turn = this.#turn(path)
+    const id = typeof item['call_id'] === 'string' ? item['call_id'] : ''
+    if (id === '') throw invalidField(`${path}.call_id`, 'is required')
+    this.#callIds.add(id)
+    const extra = turn.callStates.get(id)
+    turn.calls.push({
+      id,
+      type: 'function',
+      function: { name: this.#context.names.chatNameOf(tool), arguments: argumentsOf(item, tool) },
+      ...(extra === undefined ? {} : { extra_content: extra }),
+    })
+  }
+
+  #output(item: ResponsesItem, path: string): void {
+    const { call_id: id } = item
+    if (typeof id !== 'string' || !this.#callIds.has(id))
+      throw invalidField(`${path}.call_id`, 'answers no call of this conversation')
+    this.#closeAssistant()
+    const text: string[] = []
+    const media: ChatContentPart[] = []
+    const output = item['output'] ?? foundTools(item)
+    for (const part of partsOf(output, `${path}.output`, this.#context.report))
+      if (part.type === 'text') text.push(part.text)
+      else media.push(part)
+    if (media.length > 0) {
+      if (this.#media.length === 0) this.#mediaPath = path
+      if (text.length === 0) text.push('(The result follows in the next message.)')
+      this.#media.push({ type: 'text', text: `Result of tool call ${id}:` }, ...media)
+    }
+    this.#messages.push({ role: 'tool', tool_call_id: id, content: text.join('\n') })
+    this.#paths.push(path)
+  }
+
+  #turn(path: string): AssistantTurn {
+    this.#closeMedia()
+    this.#assistant ??= {
+      path: path.replace(/\.content$/, ''),
+      texts: [],
+      refusals: [],
+      thoughts: [],
+      blocks: [],
+      calls: [],
+      callStates: new Map(),
+    }
+    return this.#assistant
+  }
+
+  #push(message: ChatMessage, path: string): void {
+    this.#close()
+    this.#messages.push(message)
+    this.#paths.push(path)
+  }
+
+  #close(): void {
+    this.#closeAssistant()
+    this.#closeMedia()
+  }
+
+  #closeMedia(): void {
+    if (this.#media.length === 0) return
+    this.#messages.push({ role: 'user', content: this.#media })
+    this.#paths.push(this.#mediaPath)
+    this.#media = []
+  }
+
+  #closeAssistant(): void {
+    const turn = this.#assistant
+    this.#assistant = undefined
+    if (turn === undefined) return
+    const { texts, refusals, thoughts, blocks, calls } = turn
+    if (texts.length + refusals.length + calls.length === 0) return
+    this.#messages.push({
+      role: 'assistant',
+      content: texts.length === 0 ? null : texts.join('\n'),
+      ...(refusals.length === 0 ? {} : { refusal: refusals.join('\n') }),
+      ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
+      ...(blocks.length === 0 ? {} : { thinking_blocks: blocks }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    })
+    this.#paths.push(turn.path)
+  }
+}
+
+function namespaceOf({ namespace }: ResponsesItem): string | undefined {
+  return typeof namespace === 'string' ? namespace : undefined
+}
+
+function argumentsOf(item: ResponsesItem, { kind }: CallableTool): string {
+  if (kind === 'custom') return JSON.stringify({ [CUSTOM_INPUT]: item['input'] })
+  const { arguments: given } = item
+  return typeof given === 'string' ? given : JSON.stringify(given ?? {})
+}
+
+/** What a search for tools has found, as the model reads it; the tools themselves join the request's. */
+function foundTools({ tools }: ResponsesItem): string {
+  const names = Array.isArray(tools) ? tools.flatMap((tool) => (isJsonObject(tool) ? [tool['name']] : [])) : []
+  return JSON.stringify({ tools: names })
+}
+
+function textsIn(parts: unknown): string[] {
+  if (!Array.isArray(parts)) return []
+  return parts.flatMap((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : []))
+}
+
+/**
+ * Content as parts of a chat message; empty texts are left out.
+ * @throws GatewayError `unsupported_parameter` for content that only the dialect's own vendor could read.
+ */
+function partsOf(content: unknown, path: string, report: Report): ChatContentPart[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
+  if (!Array.isArray(content)) throw invalidField(path, 'must be text or a list of parts')
+  return content.flatMap((part: unknown, index) => {
+    if (!isJsonObject(part)) throw invalidField(`${path}[${index}]`, 'must be a part with a type')
+    if (isJsonObject(part['prompt_cache_breakpoint'])) report('input.prompt_cache_breakpoint')
+    return partOf(part, `${path}[${index}]`)
+  })
+}
+
+function partOf(part: Record<string, unknown>, path: string): ChatContentPart[] {
+  switch (part['type']) {
+    case 'input_text':
+    case 'output_text':
+    case 'text': {
+      const { text } = part
+      if (typeof text !== 'string') throw invalidField(`${path}.text`, 'is required')
+      return text === '' ? [] : [{ type: 'text', text }]
+    }
+    case 'input_image':
+      return [imagePart(part, path)]
+    case 'input_file':
+      return [filePart(part, path)]
+  }
+  throw unsupportedField(`${path}.type`, 'this model takes input_text, input_image and input_file')
+}
+
+function imagePart(
+  { image_url: url, detail, file_id: fileId }: Record<string, unknown>,
+  path: string,
+): ChatContentPart {
+  if (typeof url !== 'string' || url === '') {
+    if (typeof fileId === 'string') throw unsupportedField(`${path}.file_id`, 'send the picture as image_url')
+    throw invalidField(`${path}.image_url`, 'is required')
+  }
+  const known = DETAILS.find((one) => one === detail)
+  return { type: 'image_url', image_url: { url, ...(known === undefined ? {} : { detail: known }) } }
+}
+
+const DETAILS = ['auto', 'low', 'high', 'original'] as const
+
+function filePart(part: Record<string, unknown>, path: string): ChatContentPart {
+  const { file_data: data, filename } = part
+  if (typeof data === 'string' && data !== '')
+    return { type: 'file', file: { file_data: data, filename: typeof filename === 'string' ? filename : 'file' } }
+  const other = ['file_id', 'file_url'].find((member) => typeof part[member] === 'string')
+  if (other !== undefined) throw unsupportedField(`${path}.${other}`, 'send the file as file_data')
+  throw invalidField(`${path}.file_data`, 'is required')
+}

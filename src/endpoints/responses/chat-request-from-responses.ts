@@ -1,0 +1,201 @@
+import { GatewayError } from '../../core/errors.ts'
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatRequest, ChatResponseFormat } from '../chat/chat-request.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { chatMessagesFromItems } from './chat-messages-from-items.ts'
+import { chatTools, type Report } from './chat-tools.ts'
+import type { EnvelopeOwner } from './reasoning-envelope.ts'
+import { inputItems, itemType, type ResponsesRequest } from './responses-request.ts'
+import { ToolNames } from './tool-names.ts'
+
+/** Fields with an equivalent in chat, or a meaning in the gateway itself. All others are dropped and reported. */
+const MAPPED_FIELDS: ReadonlySet<string> = new Set([
+  'model',
+  'input',
+  'instructions',
+  'max_output_tokens',
+  'temperature',
+  'top_p',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'text',
+  'reasoning',
+  'include',
+  'stream',
+  'stream_options',
+  'store',
+  'previous_response_id',
+  'background',
+  'metadata',
+  'user',
+  'safety_identifier',
+  'prompt_cache_key',
+  'service_tier',
+  // Without an overflow it means nothing, and an overflow is an error.
+  'truncation',
+])
+
+/** Fields of the chat dialect with the same name and meaning; which of them a vendor takes is decided there. */
+const SHARED_FIELDS = ['temperature', 'top_p', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier'] as const
+
+/** Fields whose loss would change the answer. */
+const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
+  ['conversation', 'conversations are not kept here; use previous_response_id'],
+  ['prompt', 'prompt templates are kept at their vendor; send the text'],
+  ['context_management', 'this model does not compact a conversation'],
+])
+
+/** Kinds of extra output that a translated answer has anyway. */
+const KNOWN_INCLUDES: ReadonlySet<string> = new Set(['reasoning.encrypted_content'])
+
+/** A request as chat vendors read it. */
+export interface TranslatedRequest {
+  readonly request: ChatRequest
+  /** The fields that chat has no place for. */
+  readonly dropped: readonly string[]
+  readonly names: ToolNames
+  /** Where each message begins in the caller's request. */
+  readonly paths: readonly string[]
+}
+
+/** What the translation depends on besides the request. */
+export interface TranslationFacts extends EnvelopeOwner {
+  /** The model's output limit; a higher bound is lowered to it, and reported. */
+  readonly maxOutputTokens?: number | undefined
+}
+
+/**
+ * Translates a request for a response into a chat request.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
+ */
+export function chatRequestFromResponses(responses: ResponsesRequest, facts: TranslationFacts): TranslatedRequest {
+  const dropped = new Set<string>()
+  const report: Report = (field) => void dropped.add(headerName(field))
+  checkFields(responses, report)
+  const names = new ToolNames()
+  // Tools first: their names decide how the calls of the history are called.
+  const tools = chatTools(responses, names, report)
+  const { messages, paths } = chatMessagesFromItems(responses, { names, report, owner: facts })
+  if (messages.length === 0) throw invalidField('input', 'holds nothing to answer')
+  const { effort, format } = settingsOf(responses)
+  const maxTokens = maxTokensOf(responses, facts.maxOutputTokens, report)
+  const responseFormat = chatFormat(format)
+  const verbosity = responses.text?.verbosity
+  const request: ChatRequest = {
+    model: responses.model,
+    messages,
+    ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
+    ...tools,
+    ...(isSet(effort) ? { reasoning_effort: effort as NonNullable<ChatRequest['reasoning_effort']> } : {}),
+    ...(responseFormat === undefined ? {} : { response_format: responseFormat }),
+    ...(isSet(verbosity) ? { verbosity } : {}),
+    ...(responses.stream === true ? { stream: true } : {}),
+    ...sharedFields(responses),
+  }
+  return { request, dropped: [...dropped], names, paths }
+}
+
+function sharedFields(responses: ResponsesRequest): Partial<ChatRequest> {
+  const shared = SHARED_FIELDS.filter((field) => isSet(responses[field]))
+  return Object.fromEntries(shared.map((field) => [field, responses[field]]))
+}
+
+function checkFields(responses: ResponsesRequest, report: Report): void {
+  for (const field of Object.keys(responses)) {
+    if (!isSet(responses[field])) continue
+    const problem = REFUSED_FIELDS.get(field)
+    if (problem !== undefined) throw unsupportedField(field, problem)
+    if (!MAPPED_FIELDS.has(field)) report(field)
+  }
+  if (responses.background === true) throw unsupportedField('background', 'this model answers on the connection only')
+  if (typeof responses.previous_response_id === 'string')
+    throw unsupportedField('previous_response_id', 'answers are not kept here; send the whole conversation')
+  for (const name of responses.include ?? []) if (!KNOWN_INCLUDES.has(name)) report(`include.${name}`)
+}
+
+interface Settings {
+  readonly effort: unknown
+  readonly format: unknown
+}
+
+/** Effort and format of the request, as the latest `configuration_update` in its items has changed them. */
+function settingsOf(responses: ResponsesRequest): Settings {
+  let effort: unknown = responses.reasoning?.effort
+  let format: unknown = responses.text?.format
+  for (const item of inputItems(responses)) {
+    if (itemType(item) !== 'configuration_update') continue
+    const { reasoning, text } = item
+    if (isJsonObject(reasoning) && isSet(reasoning['effort'])) effort = reasoning['effort']
+    if (isJsonObject(text) && isSet(text['format'])) format = text['format']
+  }
+  return { effort, format }
+}
+
+function maxTokensOf(
+  { max_output_tokens: asked }: ResponsesRequest,
+  maxOutputTokens: number | undefined,
+  report: Report,
+): number | undefined {
+  if (!isSet(asked)) return undefined
+  if (maxOutputTokens === undefined || asked <= maxOutputTokens) return asked
+  report('max_output_tokens')
+  return maxOutputTokens
+}
+
+/** The format of the answer; the dialect has it flat, chat in an object of its own. */
+function chatFormat(format: unknown): ChatResponseFormat | undefined {
+  if (!isJsonObject(format) || format['type'] === 'text') return undefined
+  const { type, name, schema, strict, description } = format
+  if (type === 'json_object') return { type }
+  if (type !== 'json_schema' || typeof name !== 'string' || !isJsonObject(schema))
+    throw invalidField('text.format', 'must be text, json_object, or json_schema with name and schema')
+  return {
+    type,
+    json_schema: {
+      name,
+      schema,
+      ...(typeof strict === 'boolean' ? { strict } : {}),
+      ...(typeof description === 'string' ? { description } : {}),
+    },
+  }
+}
+
+/** The names of this dialect for fields of a chat, by which vendors report and refuse. */
+const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['max_tokens', 'max_output_tokens'],
+  ['max_completion_tokens', 'max_output_tokens'],
+  ['response_format', 'text.format'],
+  ['verbosity', 'text.verbosity'],
+  ['reasoning_effort', 'reasoning.effort'],
+  ['messages', 'input'],
+  ['messages.reasoning_content', 'input.reasoning'],
+])
+
+/** A field of the chat as the caller wrote it: `messages[2].content` may be `input[5].content`. */
+export function callerField(field: string, paths: readonly string[]): string {
+  const known = CALLER_NAMES.get(field)
+  if (known !== undefined) return known
+  const place = /^messages\[(\d+)\](.*)$/.exec(field)
+  const path = place === null ? undefined : paths[Number(place[1])]
+  if (path !== undefined) return path + (place?.[2] ?? '')
+  return field.replace(/^messages\b/, 'input').replace(/^response_format\b/, 'text.format')
+}
+
+/** An error of a vendor's translator, under the names of this dialect. */
+export function asCallerError(cause: unknown, paths: readonly string[]): unknown {
+  if (!GatewayError.isInstance(cause) || cause.param === undefined) return cause
+  const param = callerField(cause.param, paths)
+  if (param === cause.param) return cause
+  const message = cause.message.replaceAll(cause.param, param)
+  return new GatewayError(cause.code, { ...cause, message, param, cause: cause.cause })
+}
+
+function isSet<Value>(value: Value | null | undefined): value is Value {
+  return value !== undefined && value !== null
+}
+
+/** Names go into a header, and callers choose some of them. */
+function headerName(field: string): string {
+  return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
+}

@@ -1,0 +1,165 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatRequest, ChatTool, ChatToolChoice } from '../chat/chat-request.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { inputItems, itemType, type ResponsesRequest, type ResponsesTool } from './responses-request.ts'
+import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
+
+/** Names a dropped field of the request. */
+export type Report = (field: string) => void
+
+type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>
+
+/**
+ * The tools of a request as functions of a chat: those of `tools`, of `additional_tools` items, and those that a search has
+ * found. A custom tool becomes a function with one text, and a namespace a part of the names. A web search is dropped and
+ * reported; other tools that the dialect's own vendor runs are refused.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the tool.
+ */
+export function chatTools(request: ResponsesRequest, names: ToolNames, report: Report): ToolFields {
+  const tools = new Map<string, ChatTool>()
+  const add = (tool: CallableTool, definition: Omit<ChatTool['function'], 'name'>): void => {
+    const name = names.chatNameOf(tool)
+    if (!tools.has(name)) tools.set(name, { type: 'function', function: { name, ...definition } })
+  }
+  for (const { tool, path } of declaredTools(request)) addTool(tool, path, { add, report })
+  const choice = chosen(request, names, tools, report)
+  const offered = choice.allowed === undefined ? [...tools.values()] : choice.allowed
+  if (offered.length === 0) return {}
+  return {
+    tools: offered,
+    ...(choice.toolChoice === undefined ? {} : { tool_choice: choice.toolChoice }),
+    ...(request.parallel_tool_calls === false ? { parallel_tool_calls: false } : {}),
+  }
+}
+
+/** A tool, and where it stands in the request. */
+interface DeclaredTool {
+  readonly tool: ResponsesTool
+  readonly path: string
+}
+
+function declaredTools(request: ResponsesRequest): DeclaredTool[] {
+  const declared = (request.tools ?? []).map((tool, index) => ({ tool, path: `tools[${index}]` }))
+  inputItems(request).forEach((item, index) => {
+    const type = itemType(item)
+    if (type !== 'additional_tools' && type !== 'tool_search_output') return
+    for (const one of toolsIn(item['tools'], `input[${index}].tools`)) declared.push(one)
+  })
+  return declared
+}
+
+function toolsIn(list: unknown, path: string): DeclaredTool[] {
+  if (!Array.isArray(list)) throw invalidField(path, 'must be a list of tools')
+  return list.map((tool: unknown, index) => {
+    if (!isJsonObject(tool) || typeof tool['type'] !== 'string')
+      throw invalidField(`${path}[${index}]`, 'must be a tool with a type')
+    return { tool: tool as ResponsesTool, path: `${path}[${index}]` }
+  })
+}
+
+interface ToolSink {
+  add(tool: CallableTool, definition: Omit<ChatTool['function'], 'name'>): void
+  readonly report: Report
+}
+
+function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: string): void {
+  switch (tool.type) {
+    case 'function':
+      sink.add({ kind: 'function', name: nameOf(tool, path), namespace }, functionDefinition(tool))
+      break
+    case 'custom':
+      sink.add({ kind: 'custom', name: nameOf(tool, path), namespace }, customDefinition(tool, sink.report))
+      break
+    case 'namespace': {
+      const name = nameOf(tool, path)
+      for (const inner of toolsIn(tool['tools'], `${path}.tools`)) addTool(inner.tool, inner.path, sink, name)
+      break
+    }
+    case 'tool_search':
+      if (tool['execution'] !== 'client') throw hostedTool(path, tool.type)
+      sink.add({ kind: 'tool_search', name: TOOL_SEARCH_NAME, namespace: undefined }, functionDefinition(tool))
+      break
+    default:
+      // Coding clients send it with every request, so a refusal would shut them out.
+      if (!tool.type.startsWith('web_search')) throw hostedTool(path, tool.type)
+      sink.report(`tools.${tool.type}`)
+  }
+}
+
+function hostedTool(path: string, type: string): Error {
+  return unsupportedField(path, `this model has no tool of type ${JSON.stringify(type.slice(0, 80))}`)
+}
+
+function nameOf(tool: ResponsesTool, path: string): string {
+  const { name } = tool
+  if (typeof name === 'string' && name !== '') return name
+  throw invalidField(`${path}.name`, 'is required')
+}
+
+function functionDefinition({ description, parameters, strict }: ResponsesTool): Omit<ChatTool['function'], 'name'> {
+  return {
+    ...(typeof description === 'string' ? { description } : {}),
+    parameters: isJsonObject(parameters) ? parameters : { type: 'object', properties: {} },
+    ...(typeof strict === 'boolean' ? { strict } : {}),
+  }
+}
+
+/** The one parameter of the function that stands for a custom tool. */
+export const CUSTOM_INPUT = 'input'
+
+/** The grammar of a custom tool is told to the model, but not enforced. */
+function customDefinition({ description, format }: ResponsesTool, report: Report): Omit<ChatTool['function'], 'name'> {
+  const lines = typeof description === 'string' ? [description] : []
+  if (isJsonObject(format) && format['type'] === 'grammar') {
+    report('tools.format')
+    lines.push(`The input must follow this ${String(format['syntax'])} grammar:\n${String(format['definition'])}`)
+  }
+  return {
+    ...(lines.length === 0 ? {} : { description: lines.join('\n\n') }),
+    parameters: {
+      type: 'object',
+      properties: { [CUSTOM_INPUT]: { type: 'string', description: 'The input of the tool, as plain text.' } },
+      required: [CUSTOM_INPUT],
+      additionalProperties: false,
+    },
+  }
+}
+
+interface Choice {
+  readonly toolChoice?: ChatToolChoice | undefined
+  /** The tools that may be called, where the choice names them. */
+  readonly allowed?: ChatTool[] | undefined
+}
+
+function chosen(
+  { tool_choice: choice }: ResponsesRequest,
+  names: ToolNames,
+  tools: ReadonlyMap<string, ChatTool>,
+  report: Report,
+): Choice {
+  if (choice === undefined || choice === null) return {}
+  if (typeof choice === 'string') {
+    if (choice !== 'none' && choice !== 'auto' && choice !== 'required')
+      throw invalidField('tool_choice', 'must be none, auto, required or a tool')
+    if (choice === 'required' && tools.size === 0) report('tool_choice')
+    return { toolChoice: choice }
+  }
+  if (choice.type === 'allowed_tools') {
+    const list = toolsIn(choice['tools'], 'tool_choice.tools')
+    const allowed = list.flatMap(({ tool, path }) => {
+      const found = tools.get(chatNameOf(tool, names, path))
+      return found === undefined ? [] : [found]
+    })
+    return { toolChoice: choice['mode'] === 'required' ? 'required' : 'auto', allowed }
+  }
+  const name = chatNameOf(choice, names, 'tool_choice')
+  if (!tools.has(name)) throw invalidField('tool_choice', 'names a tool that is not in tools')
+  return { toolChoice: { type: 'function', function: { name } } }
+}
+
+function chatNameOf(tool: ResponsesTool, names: ToolNames, path: string): string {
+  const namespace = typeof tool['namespace'] === 'string' ? tool['namespace'] : undefined
+  if (tool.type === 'tool_search') return TOOL_SEARCH_NAME
+  if (tool.type !== 'function' && tool.type !== 'custom') throw hostedTool(path, tool.type)
+  return names.chatNameOf({ kind: tool.type, name: nameOf(tool, path), namespace })
+}

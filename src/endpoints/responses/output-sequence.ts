@@ -1,0 +1,314 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import { JsonTextEnd } from '../chat/json-text-end.ts'
+import { CUSTOM_INPUT } from './chat-tools.ts'
+import type { ReasoningState } from './reasoning-envelope.ts'
+import type { OutputItem } from './response-object.ts'
+import type { CallableTool } from './tool-names.ts'
+
+/** Receives the events in order: their type without its prefix `response.`, and the members of their data besides. */
+export type EmitEvent = (type: string, members: Record<string, unknown>) => void
+
+/** What a sequence needs to know besides its content. */
+export interface SequenceFacts {
+  /** The id of the response; its items have ids made of it. */
+  readonly responseId: string
+  readonly showsReasoning: boolean
+  /** Seals the state of a reasoning item; undefined: it cannot be carried. */
+  seal(state: ReasoningState): string | undefined
+}
+
+interface ReasoningDraft {
+  readonly kind: 'reasoning'
+  text: string
+  blocks: ThinkingBlock[]
+  calls: Record<string, ExtraContent>
+  /** No text may follow. */
+  isSigned: boolean
+}
+
+interface MessageDraft {
+  readonly kind: 'message'
+  readonly parts: { readonly type: 'output_text' | 'refusal'; text: string }[]
+}
+
+interface CallDraft {
+  readonly kind: 'call'
+  readonly tool: CallableTool
+  readonly callId: string
+  json: string
+  readonly end: JsonTextEnd
+}
+
+type Draft = ReasoningDraft | MessageDraft | CallDraft
+
+const ID_PREFIXES = { reasoning: 'rs', message: 'msg', function: 'fc', custom: 'ctc', tool_search: 'tsc' } as const
+
+/**
+ * Writes the output of an answer as the items of a Responses stream (OpenAI API reference, "Streaming events"). It guarantees:
+ * `output_index` counts from 0 without a gap, one item is open at a time, each item keeps its id, and what is done is the very
+ * object of the final output. An item is opened only when it has content.
+ *
+ * Other vendors interleave content that belongs to separate items. The open call is written as it arrives; everything else
+ * waits until its arguments are complete.
+ */
+export class OutputSequence {
+  /** The finished items. */
+  readonly items: OutputItem[] = []
+  readonly #emit: EmitEvent
+  readonly #facts: SequenceFacts
+  readonly #waiting: Draft[] = []
+  readonly #calls = new Map<number, CallDraft>()
+  #open: Draft | undefined
+  #openId = ''
+  /** How many parts of the open item were written, and how much of the last one. */
+  #partsWritten = 0
+
+  constructor(facts: SequenceFacts, emit: EmitEvent) {
+    this.#facts = facts
+    this.#emit = emit
+  }
+
+  text(text: string, type: 'output_text' | 'refusal' = 'output_text'): void {
+    const last = this.#last
+    if (last?.kind !== 'message') {
+      this.#add({ kind: 'message', parts: [{ type, text }] })
+      return
+    }
+    const part = last.parts.at(-1)!
+    if (part.type === type) part.text += text
+    else last.parts.push({ type, text })
+    if (last !== this.#open) return
+    if (part.type === type) this.#textDelta(part.type, text)
+    else {
+      this.#closePart(part)
+      this.#openPart(last.parts.at(-1)!)
+    }
+  }
+
+  reasoning(text: string): void {
+    const last = this.#last
+    if (last?.kind !== 'reasoning' || last.isSigned) {
+      this.#add({ kind: 'reasoning', text, blocks: [], calls: {}, isSigned: false })
+      return
+    }
+    const isFirst = last.text === ''
+    last.text += text
+    if (last !== this.#open || !this.#facts.showsReasoning) return
+    if (isFirst) this.#openSummary()
+    this.#summaryDelta(text)
+  }
+
+  /** A signed block, whose text came before. */
+  thinkingBlock(block: ThinkingBlock): void {
+    const draft = this.#reasoningToSign()
+    draft.blocks.push(block)
+    draft.isSigned = true
+  }
+
+  /** Opens a call; a number that was opened before is ignored. Its state goes into a reasoning item before it. */
+  call(call: { number: number; callId: string; tool: CallableTool; extra: ExtraContent | undefined }): void {
+    const { number, callId, tool, extra } = call
+    if (this.#calls.has(number)) return
+    if (extra !== undefined) {
+      const draft = this.#reasoningToSign()
+      draft.calls[callId] = extra
+      draft.isSigned = true
+    }
+    const draft: CallDraft = { kind: 'call', tool, callId, json: '', end: new JsonTextEnd() }
+    this.#calls.set(number, draft)
+    this.#add(draft)
+  }
+
+  /** A chunk of a call's arguments. Text after complete arguments is ignored. */
+  callJson(number: number, json: string): void {
+    const draft = this.#calls.get(number)
+    if (draft === undefined || draft.end.isWhole) return
+    // White space alone is no arguments.
+    if (draft.json === '' && json.trim() === '') return
+    draft.end.push(json)
+    draft.json += json
+    if (draft !== this.#open) return
+    if (draft.tool.kind === 'function') this.#argumentsDelta(json)
+    this.#advance()
+  }
+
+  /** Writes what still waits and closes the last item, which a cut answer leaves incomplete. */
+  finish(isIncomplete: boolean): void {
+    for (const draft of this.#waiting.splice(0)) this.#start(draft)
+    this.#close(isIncomplete)
+  }
+
+  get #last(): Draft | undefined {
+    return this.#waiting.at(-1) ?? this.#open
+  }
+
+  #reasoningToSign(): ReasoningDraft {
+    const last = this.#last
+    if (last?.kind === 'reasoning' && !last.isSigned) return last
+    const draft: ReasoningDraft = { kind: 'reasoning', text: '', blocks: [], calls: {}, isSigned: false }
+    this.#add(draft)
+    return draft
+  }
+
+  #add(draft: Draft): void {
+    this.#waiting.push(draft)
+    this.#advance()
+  }
+
+  #advance(): void {
+    while (this.#waiting.length > 0 && (this.#open?.kind !== 'call' || this.#open.end.isWhole))
+      this.#start(this.#waiting.shift()!)
+  }
+
+  #start(draft: Draft): void {
+    this.#close(false)
+    this.#open = draft
+    this.#openId = this.#idOf(draft)
+    this.#partsWritten = 0
+    // Reasoning that nobody may read becomes an item only if it has state, which is known when it ends.
+    if (draft.kind === 'reasoning' && !this.#facts.showsReasoning) return
+    this.#emit('output_item.added', { output_index: this.items.length, item: emptyItem(draft, this.#openId) })
+    if (draft.kind === 'reasoning') {
+      if (draft.text === '') return
+      this.#openSummary()
+      this.#summaryDelta(draft.text)
+    } else if (draft.kind === 'message') {
+      const [first, ...rest] = draft.parts
+      this.#openPart(first!)
+      for (const [index, part] of rest.entries()) {
+        this.#closePart(draft.parts[index]!)
+        this.#openPart(part)
+      }
+    } else if (draft.json !== '' && draft.tool.kind === 'function') this.#argumentsDelta(draft.json)
+  }
+
+  #close(isIncomplete: boolean): void {
+    const draft = this.#open
+    if (draft === undefined) return
+    this.#open = undefined
+    const place = this.#place
+    const status = isIncomplete ? 'incomplete' : 'completed'
+    if (draft.kind === 'reasoning') {
+      const item = this.#reasoningItem(draft)
+      if (item !== undefined) this.#done(item)
+      return
+    }
+    if (draft.kind === 'message') {
+      this.#closePart(draft.parts.at(-1)!)
+      const content = draft.parts.map(finishedPart)
+      this.#done({ type: 'message', id: this.#openId, role: 'assistant', status, content })
+      return
+    }
+    const item = callItem(draft, this.#openId, status)
+    if (draft.tool.kind === 'function') {
+      if (draft.json === '') this.#argumentsDelta(String(item['arguments']))
+      this.#emit('function_call_arguments.done', { ...place, arguments: item['arguments'], name: draft.tool.name })
+    } else if (draft.tool.kind === 'custom') {
+      this.#emit('custom_tool_call_input.delta', { ...place, delta: item['input'] })
+      this.#emit('custom_tool_call_input.done', { ...place, input: item['input'] })
+    }
+    this.#done(item)
+  }
+
+  #done(item: OutputItem): void {
+    this.#emit('output_item.done', { output_index: this.items.length, item })
+    this.items.push(item)
+  }
+
+  #reasoningItem(draft: ReasoningDraft): OutputItem | undefined {
+    const { text, blocks, calls } = draft
+    const hasCalls = Object.keys(calls).length > 0
+    const state = { ...(blocks.length > 0 ? { blocks } : {}), ...(hasCalls ? { calls } : {}) }
+    const content = blocks.length > 0 || hasCalls ? this.#facts.seal(state) : undefined
+    const isShown = this.#facts.showsReasoning
+    if (!isShown && content === undefined) return undefined
+    const summary = isShown && text !== '' ? [{ type: 'summary_text', text }] : []
+    const id = this.#openId
+    if (!isShown)
+      this.#emit('output_item.added', { output_index: this.items.length, item: emptyItem(draft, this.#openId) })
+    else if (text !== '') {
+      const place = { ...this.#place, summary_index: 0 }
+      this.#emit('reasoning_summary_text.done', { ...place, text })
+      this.#emit('reasoning_summary_part.done', { ...place, part: summary[0] })
+    }
+    return { type: 'reasoning', id, summary, ...(content === undefined ? {} : { encrypted_content: content }) }
+  }
+
+  get #place(): { item_id: string; output_index: number } {
+    return { item_id: this.#openId, output_index: this.items.length }
+  }
+
+  #openSummary(): void {
+    const part = { type: 'summary_text', text: '' }
+    this.#emit('reasoning_summary_part.added', { ...this.#place, summary_index: 0, part })
+  }
+
+  #summaryDelta(delta: string): void {
+    this.#emit('reasoning_summary_text.delta', { ...this.#place, summary_index: 0, delta })
+  }
+
+  #argumentsDelta(delta: string): void {
+    this.#emit('function_call_arguments.delta', { ...this.#place, delta })
+  }
+
+  #openPart({ type, text }: MessageDraft['parts'][number]): void {
+    const part = finishedPart({ type, text: '' })
+    this.#emit('content_part.added', { ...this.#place, content_index: this.#partsWritten, part })
+    this.#textDelta(type, text)
+  }
+
+  #textDelta(type: 'output_text' | 'refusal', delta: string): void {
+    const place = { ...this.#place, content_index: this.#partsWritten }
+    if (type === 'refusal') this.#emit('refusal.delta', { ...place, delta })
+    else this.#emit('output_text.delta', { ...place, delta, logprobs: [] })
+  }
+
+  #closePart(part: MessageDraft['parts'][number]): void {
+    const place = { ...this.#place, content_index: this.#partsWritten }
+    if (part.type === 'refusal') this.#emit('refusal.done', { ...place, refusal: part.text })
+    else this.#emit('output_text.done', { ...place, text: part.text, logprobs: [] })
+    this.#emit('content_part.done', { ...place, part: finishedPart(part) })
+    this.#partsWritten += 1
+  }
+
+  #idOf(draft: Draft): string {
+    const prefix = ID_PREFIXES[draft.kind === 'call' ? draft.tool.kind : draft.kind]
+    const unique = this.#facts.responseId.slice(this.#facts.responseId.indexOf('_') + 1)
+    return `${prefix}_${unique}${String(this.items.length).padStart(4, '0')}`
+  }
+}
+
+function finishedPart({ type, text }: MessageDraft['parts'][number]): Record<string, unknown> {
+  return type === 'refusal' ? { type, refusal: text } : { type, text, annotations: [], logprobs: [] }
+}
+
+function emptyItem(draft: Draft, id: string): OutputItem {
+  if (draft.kind === 'reasoning') return { type: 'reasoning', id, summary: [], encrypted_content: null }
+  if (draft.kind === 'message') return { type: 'message', id, role: 'assistant', status: 'in_progress', content: [] }
+  return callItem({ ...draft, json: '' }, id, 'in_progress')
+}
+
+/** A call as the caller declared its tool. Arguments that are no object are kept as text where the item needs an object. */
+function callItem({ tool, callId, json }: CallDraft, id: string, status: string): OutputItem {
+  const head = { id, call_id: callId, status }
+  const namespace = tool.namespace === undefined ? {} : { namespace: tool.namespace }
+  const isOpen = status === 'in_progress'
+  if (tool.kind === 'tool_search')
+    return { type: 'tool_search_call', ...head, execution: 'client', arguments: objectOf(json) }
+  if (tool.kind === 'custom') {
+    const input = objectOf(json)[CUSTOM_INPUT]
+    return { type: 'custom_tool_call', ...head, name: tool.name, ...namespace, input: textOf(input, json) }
+  }
+  const text = json === '' && !isOpen ? '{}' : json
+  return { type: 'function_call', ...head, name: tool.name, ...namespace, arguments: text }
+}
+
+function textOf(input: unknown, json: string): string {
+  return typeof input === 'string' ? input : json
+}
+
+function objectOf(json: string): Record<string, unknown> {
+  const value = parseVendorJson(json)
+  return isJsonObject(value) ? value : {}
+}

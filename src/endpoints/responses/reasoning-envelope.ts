@@ -1,0 +1,100 @@
+import { Buffer } from 'node:buffer'
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { GatewayError } from '../../core/errors.ts'
+import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import { invalidField } from '../field-errors.ts'
+
+/** Begins every `encrypted_content` that the gateway wrote. */
+export const ENVELOPE_MARK = 'signalbox:'
+
+/** Longest state that is carried; what is longer is left out, and the next turn goes without it. */
+const MAX_ENVELOPE_LENGTH = 1024 * 1024
+
+const MAC_LENGTH = 22
+const VERSION = 1
+
+/** State of a vendor that must come back with the next turn. */
+export interface ReasoningState {
+  /** Blocks signed by the vendor, which precede the answer of their turn. */
+  readonly blocks?: readonly ThinkingBlock[] | undefined
+  /** State of calls, by the id of the call. */
+  readonly calls?: Readonly<Record<string, ExtraContent>> | undefined
+}
+
+/** Who may read an envelope, and the secret that signs it. */
+export interface EnvelopeOwner {
+  /** Id of the vendor whose state it is. */
+  readonly vendor: string
+  /** Absent: the signature shows damage only, and no forgery. */
+  readonly secret?: string | undefined
+}
+
+/**
+ * Writes state as `encrypted_content` of a reasoning item: clients return it unchanged, so a conversation needs no store. The
+ * vendor verifies what it has signed itself. Undefined for state that is too long.
+ */
+export function sealReasoning(state: ReasoningState, owner: EnvelopeOwner): string | undefined {
+  const payload = Buffer.from(JSON.stringify({ v: VERSION, vendor: owner.vendor, ...state })).toString('base64url')
+  const envelope = `${ENVELOPE_MARK}${payload}.${macOf(payload, owner.secret)}`
+  return envelope.length > MAX_ENVELOPE_LENGTH ? undefined : envelope
+}
+
+/** True for content that the gateway wrote. No vendor can read it. */
+export function isEnvelope(content: unknown): content is string {
+  return typeof content === 'string' && content.startsWith(ENVELOPE_MARK)
+}
+
+/**
+ * The state in an envelope; undefined if it is another vendor's.
+ * @param param Path of the content in the request.
+ * @throws GatewayError `invalid_request` naming the content if it was damaged or changed.
+ */
+export function openReasoning(content: string, owner: EnvelopeOwner, param: string): ReasoningState | undefined {
+  const dot = content.lastIndexOf('.')
+  const payload = content.slice(ENVELOPE_MARK.length, Math.max(dot, ENVELOPE_MARK.length))
+  if (content.length > MAX_ENVELOPE_LENGTH || dot === -1 || !isMacOf(content.slice(dot + 1), payload, owner.secret))
+    throw invalidField(param, 'was damaged or changed; send it as it came', 'invalid_encrypted_content')
+  const read = readPayload(payload)
+  return read?.vendor === owner.vendor ? read.state : undefined
+}
+
+/** The state in an envelope of any vendor, unverified: to decide where a request goes first. Undefined if there is none. */
+export function peekReasoning(content: unknown): ReasoningState | undefined {
+  if (!isEnvelope(content) || content.length > MAX_ENVELOPE_LENGTH) return undefined
+  return readPayload(content.slice(ENVELOPE_MARK.length, content.lastIndexOf('.')))?.state
+}
+
+function readPayload(payload: string): { readonly vendor: unknown; readonly state: ReasoningState } | undefined {
+  const content = parseVendorJson(Buffer.from(payload, 'base64url').toString('utf8'))
+  if (!isJsonObject(content) || content['v'] !== VERSION || !isPlain(content)) return undefined
+  const { vendor, blocks, calls } = content
+  return {
+    vendor,
+    state: {
+      ...(Array.isArray(blocks) ? { blocks: blocks as ThinkingBlock[] } : {}),
+      ...(isJsonObject(calls) ? { calls: calls as Record<string, ExtraContent> } : {}),
+    },
+  }
+}
+
+/** False for what a caller wrote without a secret in the way: nested too deep, or with a member `__proto__`. */
+function isPlain(value: unknown): boolean {
+  try {
+    assertPlainJson(value)
+    return true
+  } catch (error) {
+    if (GatewayError.isInstance(error)) return false
+    throw error
+  }
+}
+
+function macOf(payload: string, secret = ''): string {
+  return createHmac('sha256', secret).update(payload).digest('base64url').slice(0, MAC_LENGTH)
+}
+
+function isMacOf(mac: string, payload: string, secret: string | undefined): boolean {
+  const expected = Buffer.from(macOf(payload, secret))
+  const given = Buffer.from(mac)
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import type { GatewayError } from '../../core/errors.ts'
+import { outputOf, type StoredItem, type StoredResponse } from '../../stores/response-store.ts'
+import type { AnswerAccess, BoundAnswer, RecalledRequest } from '../endpoint.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
+import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
+
+/**
+ * Puts the turns and items that a request refers to in their place: all of the conversation so far, and the item for each
+ * reference.
+ * @throws GatewayError `invalid_request` naming the reference that is unknown, foreign, expired or deleted.
+ */
+export async function recallResponses(
+  request: ResponsesRequest,
+  access: AnswerAccess,
+): Promise<RecalledRequest<ResponsesRequest>> {
+  const { previous_response_id: previousId } = request
+  const items = inputItems(request)
+  const hasReferences = items.some((item) => itemType(item) === 'item_reference')
+  if (!access.keeps) return { request: notKept(request, hasReferences), ...NOTHING }
+  const isKept = request.store !== false
+  if (typeof previousId !== 'string' && !hasReferences)
+    return { ...NOTHING, request, turn: isKept ? turnOf(undefined, items) : undefined }
+  const turns = typeof previousId === 'string' ? await conversationOf(previousId, access) : []
+  const { own, holders } = hasReferences ? await resolved(items, access) : { own: items, holders: [] }
+  const history = turns.flatMap((turn) => [...turn.input, ...outputOf(turn)])
+  const { previous_response_id: _previous, ...rest } = request
+  const last = turns.at(-1)
+  return {
+    request: { ...rest, input: [...history, ...own] },
+    original: request,
+    bound: boundTo(last === undefined ? holders : [last, ...holders]),
+    turn: isKept ? turnOf(last?.id, own) : undefined,
+  }
+}
+
+const NOTHING = { original: undefined, bound: undefined, turn: undefined } as const
+
+/**
+ * A host that keeps nothing: `store` is answered as false, and references are refused.
+ * @throws GatewayError `unsupported_parameter` naming the reference.
+ */
+function notKept(request: ResponsesRequest, hasReferences: boolean): ResponsesRequest {
+  if (typeof request.previous_response_id === 'string')
+    throw unsupportedField('previous_response_id', 'answers are not kept here; send the whole conversation')
+  if (hasReferences) throw unsupportedField('input', 'items are not kept here; send the whole conversation')
+  return request.store === false ? request : { ...request, store: false }
+}
+
+async function conversationOf(
+  previousId: string,
+  { store, accountId, nowMs }: AnswerAccess,
+): Promise<readonly StoredResponse[]> {
+  const turns = await store.conversation(accountId, previousId, nowMs)
+  if (turns === undefined) throw previousNotFound(previousId)
+  return turns
+}
+
+const LONGEST_ID_SHOWN = 200
+
+/** The error that clients know (OpenAI, "Conversation state"). */
+export function previousNotFound(id: string): GatewayError {
+  const shown = id.slice(0, LONGEST_ID_SHOWN)
+  const problem = `Previous response with id '${shown}' not found.`
+  return invalidField('previous_response_id', problem, 'previous_response_not_found')
+}
+
+interface ResolvedItems {
+  readonly own: readonly ResponsesItem[]
+  /** The turns in which the items were found. */
+  readonly holders: readonly StoredResponse[]
+}
+
+async function resolved(
+  items: readonly ResponsesItem[],
+  { store, accountId, nowMs }: AnswerAccess,
+): Promise<ResolvedItems> {
+  const ids = items.filter((item) => itemType(item) === 'item_reference').map(({ id }) => id ?? '')
+  const holders = await store.findByItems(accountId, [...new Set(ids)], nowMs)
+  const found = new Map<string, StoredItem>()
+  // The newest turn comes first, and what it holds counts.
+  for (const turn of holders)
+    for (const item of [...turn.input, ...outputOf(turn)]) if (!found.has(item.id)) found.set(item.id, item)
+  const own = items.map((item, index): ResponsesItem => {
+    if (itemType(item) !== 'item_reference') return item
+    const kept = found.get(item.id ?? '')
+    if (kept !== undefined) return kept
+    const shown = (item.id ?? '').slice(0, LONGEST_ID_SHOWN)
+    const problem = `Item with id '${shown}' not found. Items are not kept when store is false.`
+    throw invalidField(`input[${index}]`, problem)
+  })
+  return { own, holders }
+}
+
+/** Set if one vendor keeps all of them, under one key. */
+function boundTo(turns: readonly StoredResponse[]): BoundAnswer | undefined {
+  const [first] = turns
+  if (first?.upstreamId === undefined) return undefined
+  const { vendor, credentialId, upstreamId } = first
+  const isOne = turns.every((turn) => turn.upstreamId !== undefined && turn.credentialId === credentialId)
+  return isOne ? { vendor, credentialId, upstreamId } : undefined
+}
+
+/** Ids that may be looked up later; others are replaced. */
+const ITEM_ID = /^[A-Za-z0-9_-]{1,128}$/
+
+/** The items of a turn, each with an id. */
+function turnOf(
+  previousId: string | undefined,
+  items: readonly ResponsesItem[],
+): RecalledRequest<ResponsesRequest>['turn'] {
+  const input = items.map((item, index): StoredItem => {
+    const { id } = item
+    if (typeof id === 'string' && ITEM_ID.test(id)) return item as StoredItem
+    return { ...item, id: freshItemId(item, index) }
+  })
+  return { previousId, input }
+}
+
+/** The same item at the same place gets the same id: turns are told apart by their own id. */
+function freshItemId(item: ResponsesItem, index: number): string {
+  const hash = createHash('sha256')
+    .update(`${index} ${JSON.stringify(item)}`)
+    .digest('hex')
+  return `${itemType(item) === 'message' ? 'msg' : 'item'}_${hash.slice(0, 40)}`
+}

@@ -1,0 +1,108 @@
+import type { Usage } from '../../core/usage.ts'
+import type { ResponsesRequest } from './responses-request.ts'
+
+/** How a response stands. */
+export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
+
+/** Why an answer is not whole. */
+export type IncompleteReason = 'max_output_tokens' | 'content_filter'
+
+/** An item of an answer, as callers read it. */
+export interface OutputItem {
+  type: string
+  id: string
+  [field: string]: unknown
+}
+
+/** Usage as callers of this dialect read it; `input_tokens` includes what was read from or written to a cache. */
+export interface ResponseUsage {
+  input_tokens: number
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number }
+  output_tokens: number
+  output_tokens_details: { reasoning_tokens: number }
+  total_tokens: number
+}
+
+/** Writes usage in the dialect. Clients read all counts without looking, so what the vendor did not report is 0. */
+export function responseUsage(usage: Usage | undefined): ResponseUsage {
+  const input = usage?.inputTokens ?? 0
+  const output = usage?.outputTokens ?? 0
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: usage?.cachedInputTokens ?? 0,
+      cache_write_tokens: usage?.cacheWriteTokens ?? 0,
+    },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: usage?.reasoningTokens ?? 0 },
+    total_tokens: input + output,
+  }
+}
+
+/** The parts of a response that are known before its answer. */
+export interface ResponseFacts {
+  readonly id: string
+  /** The model id that the caller reads. */
+  readonly model: string
+  /** Unix milliseconds at which the call began. */
+  readonly nowMs: number
+  readonly request: ResponsesRequest
+}
+
+/** What an answer adds to them. */
+export interface ResponseEnding {
+  readonly status: ResponseStatus
+  readonly output: readonly OutputItem[]
+  readonly usage: ResponseUsage | null
+  readonly incomplete?: IncompleteReason | undefined
+  readonly error?: { readonly code: string; readonly message: string } | undefined
+}
+
+/**
+ * The response object (OpenAI API reference, "The response object"). Clients read most members without looking whether they are
+ * there, so all of them are written: what the request says, else the defaults of the API.
+ */
+export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Record<string, unknown> {
+  const { request, nowMs } = facts
+  const createdAt = Math.floor(nowMs / 1000)
+  return {
+    id: facts.id,
+    object: 'response',
+    created_at: createdAt,
+    completed_at: ending.status === 'completed' ? createdAt : null,
+    status: ending.status,
+    background: false,
+    error: ending.error ?? null,
+    incomplete_details: ending.incomplete === undefined ? null : { reason: ending.incomplete },
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    max_tool_calls: request['max_tool_calls'] ?? null,
+    metadata: request.metadata ?? {},
+    model: facts.model,
+    output: ending.output,
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    previous_response_id: request.previous_response_id ?? null,
+    prompt_cache_key: request['prompt_cache_key'] ?? null,
+    reasoning: { effort: request.reasoning?.effort ?? null, summary: request.reasoning?.summary ?? null },
+    safety_identifier: request['safety_identifier'] ?? null,
+    service_tier: 'default',
+    store: request.store ?? true,
+    temperature: request.temperature ?? 1,
+    text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
+    tool_choice: request.tool_choice ?? 'auto',
+    tools: request.tools ?? [],
+    top_logprobs: request['top_logprobs'] ?? 0,
+    top_p: request.top_p ?? 1,
+    truncation: request['truncation'] ?? 'disabled',
+    user: request.user ?? null,
+    usage: ending.usage,
+  }
+}
+
+/** Is reasoning shown? Only to callers who asked for a summary. */
+export function showsReasoning({ reasoning }: ResponsesRequest): boolean {
+  const summary = reasoning?.summary ?? reasoning?.['generate_summary']
+  return typeof summary === 'string' && summary !== 'none'
+}

@@ -1,0 +1,31 @@
+import { isJsonObject } from '../../core/json.ts'
+import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
+import { inputItems, type ResponsesRequest } from './responses-request.ts'
+
+/** Tools that bring texts of unknown length into the prompt at the vendor. */
+const READING_TOOLS: ReadonlySet<unknown> = new Set(['file_search', 'mcp', 'code_interpreter'])
+
+/** Inputs of a request that are no text: pictures and files in messages and outputs of tools, and what tools will read. */
+export function responsesMedia(request: ResponsesRequest): readonly MediaInput[] {
+  const media: MediaInput[] = []
+  for (const item of inputItems(request)) for (const member of ['content', 'output']) addParts(media, item[member])
+  for (const { type } of request.tools ?? []) if (READING_TOOLS.has(type)) media.push({ kind: 'document' })
+  return media
+}
+
+function addParts(media: MediaInput[], parts: unknown): void {
+  if (isJsonObject(parts)) addPart(media, parts)
+  else if (Array.isArray(parts)) for (const part of parts) if (isJsonObject(part)) addPart(media, part)
+}
+
+function addPart(media: MediaInput[], part: Readonly<Record<string, unknown>>): void {
+  const { type, image_url: url, file_data: data, detail } = part
+  const closely = typeof detail === 'string' ? { detail } : {}
+  if (type === 'input_file') media.push({ ...located('document', data), ...closely })
+  else if (type === 'input_image' || typeof url === 'string') media.push({ ...located('image', url), ...closely })
+}
+
+/** A `data:` URL or base64 is there, an address or an id is not. */
+function located(kind: MediaKind, data: unknown): MediaInput {
+  return typeof data === 'string' && data !== '' && isInline(data) ? { kind, data } : { kind }
+}

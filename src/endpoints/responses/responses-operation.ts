@@ -1,0 +1,191 @@
+import { Buffer } from 'node:buffer'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { ChatCompletion } from '../chat/chat-completion.ts'
+import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
+import type { ChatRequest } from '../chat/chat-request.ts'
+import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import type { TokenCountOperation } from '../messages/messages-operation.ts'
+import {
+  type AnswerBody,
+  type ChunkedAnswer,
+  jsonBody,
+  neverStreams,
+  type Operation,
+  type PassThroughOperation,
+  passThrough,
+  type VendorCall,
+  type WireRequest,
+} from '../operation.ts'
+import type { StreamTransform } from '../stream-transform.ts'
+import { estimateTokens } from '../token-estimate.ts'
+import {
+  asCallerError,
+  callerField,
+  chatRequestFromResponses,
+  type TranslatedRequest,
+} from './chat-request-from-responses.ts'
+import type { ResponsesRequest } from './responses-request.ts'
+import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-stream-writer.ts'
+
+/** Responses at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
+export interface ResponsesPassThroughOperation extends PassThroughOperation<ResponsesRequest> {
+  /** The same for the count of a request's tokens. */
+  readonly inputTokens: PassThroughOperation<ResponsesRequest>
+  /** The call that deletes an answer which the vendor keeps. */
+  deletion(upstreamId: string, apiKey: string): Omit<WireRequest, 'body' | 'dropped'>
+}
+
+/** What of a vendor carries out Responses. */
+export interface ResponsesOffer extends ChatOffer {
+  /** Present where the vendor counts the tokens of a chat; elsewhere they are estimated. */
+  readonly tokenCount?: TokenCountOperation
+  /** Present where the vendor speaks the Responses dialect itself. */
+  readonly responses?: ResponsesPassThroughOperation
+}
+
+/**
+ * Responses at a vendor: bytes through where it speaks the dialect, else by translation into chat and back.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ */
+export function createResponsesOperation(
+  { responses, chat }: ResponsesOffer,
+  call: VendorCall<ResponsesRequest>,
+): Operation | undefined {
+  if (responses !== undefined) return passThrough(responses.toWire(call), responses, call)
+  return chat === undefined ? undefined : new TranslatedResponses(chat, call)
+}
+
+/**
+ * The token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a member
+ * `estimated`, which clients of the dialect ignore.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
+ */
+export function createInputTokensOperation(
+  { responses, chat, tokenCount }: ResponsesOffer,
+  call: VendorCall<ResponsesRequest>,
+): Operation | undefined {
+  if (responses !== undefined) return passThrough(responses.inputTokens.toWire(call), responses.inputTokens, call)
+  if (chat === undefined) return undefined
+  const object = 'response.input_tokens'
+  if (tokenCount === undefined) {
+    const { input, instructions, tools, text } = call.request
+    const inputTokens = estimateTokens(Buffer.byteLength(JSON.stringify({ input, instructions, tools, text })))
+    const body = { object, input_tokens: inputTokens, estimated: true }
+    return { requests: [], whole: () => jsonBody(body), stream: neverStreams }
+  }
+  const translated = translatedCall(call)
+  const wire = withCallerNames(translated, () => tokenCount.toWire(translated.chatCall))
+  return {
+    requests: [{ ...wire, dropped: droppedFields(translated, wire) }],
+    whole([answer]) {
+      if (answer === undefined) return undefined
+      const tokens = tokenCount.fromWire({ ...answer, body: joinChunks(answer.chunks) })
+      return tokens === undefined ? undefined : jsonBody({ object, input_tokens: tokens })
+    },
+    stream: neverStreams,
+  }
+}
+
+/** A Responses call as a chat call. */
+export interface TranslatedCall extends Omit<TranslatedRequest, 'request'> {
+  readonly chatCall: VendorCall<ChatRequest>
+}
+
+/** Translates a call. Throws as {@link chatRequestFromResponses} does. */
+export function translatedCall(call: VendorCall<ResponsesRequest>): TranslatedCall {
+  const { request, ...rest } = chatRequestFromResponses(call.request, {
+    vendor: call.model.vendor,
+    secret: call.stateSecret,
+    maxOutputTokens: call.model.limits.maxOutputTokens,
+  })
+  // Bytes are in the caller's dialect, which this vendor does not accept.
+  return { ...rest, chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined } }
+}
+
+/** All dropped fields, under the caller's names. */
+export function droppedFields({ dropped, paths }: TranslatedCall, wire: WireRequest): readonly string[] {
+  return [...new Set([...dropped, ...wire.dropped.map((field) => callerField(field, paths))])]
+}
+
+/** Calls a vendor's translator; its errors name the fields of this dialect. */
+export function withCallerNames<Value>({ paths }: TranslatedCall, translate: () => Value): Value {
+  try {
+    return translate()
+  } catch (cause) {
+    throw asCallerError(cause, paths)
+  }
+}
+
+class TranslatedResponses implements Operation {
+  readonly requests: readonly WireRequest[]
+  readonly reasonsUnseen: boolean
+  readonly #chat: ChatOperation
+  readonly #call: VendorCall<ResponsesRequest>
+  readonly #translated: TranslatedCall
+
+  constructor(chat: ChatOperation, call: VendorCall<ResponsesRequest>) {
+    const translated = translatedCall(call)
+    const wire = withCallerNames(translated, () => chat.toWire(translated.chatCall))
+    this.requests = [{ ...wire, dropped: droppedFields(translated, wire) }]
+    this.reasonsUnseen = reasonsUnseen(chat, translated.chatCall)
+    this.#chat = chat
+    this.#call = call
+    this.#translated = translated
+  }
+
+  whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
+    if (answer === undefined) return undefined
+    const { chatCall } = this.#translated
+    const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, chatCall)
+    if (read === undefined) return undefined
+    const { completion, usage } = read
+    const outputBytes = completionTextBytes(completion)
+    const { billedUsage } = this.#call
+    const billed = billedUsage === undefined ? usage : billedUsage(usage, outputBytes)
+    const writer = this.#writer()
+    writeCompletion(completion, writer)
+    const { response } = writer.done(billed)
+    return { ...jsonBody(response, usage, outputBytes), keptAnswer: response }
+  }
+
+  stream(): StreamTransform {
+    const writer = this.#writer()
+    const decoder = this.#chat.decoder(this.#translated.chatCall, writer)
+    return new TranslatedResponsesStream(decoder, writer, this.#call.billedUsage)
+  }
+
+  #writer(): ResponsesStreamWriter {
+    const { request, publicModel, nowMs, conversation, model, stateSecret } = this.#call
+    const written = (conversation?.original?.request as ResponsesRequest | undefined) ?? request
+    return new ResponsesStreamWriter({
+      id: conversation?.freshId ?? `resp_${nowMs.toString(16)}`,
+      model: publicModel,
+      nowMs,
+      // A prompt with pictures may hold megabytes, for as long as the stream lasts.
+      request: { ...written, input: '' },
+      names: this.#translated.names,
+      owner: { vendor: model.vendor, secret: stateSecret },
+    })
+  }
+}
+
+/** Writes a whole answer as a stream of it would be written, so that both have the same items. */
+function writeCompletion({ choices }: ChatCompletion, writer: ResponsesStreamWriter): void {
+  const [choice] = choices
+  writer.start()
+  if (choice === undefined) return
+  const { message, finish_reason: reason } = choice
+  if (message.thinking_blocks === undefined) writer.reasoning(message.reasoning_content ?? '')
+  for (const block of message.thinking_blocks ?? []) {
+    if (block.type === 'thinking') writer.reasoning(block.thinking)
+    writer.thinkingBlock(block)
+  }
+  writer.text(message.content ?? '')
+  writer.refusal(message.refusal ?? '')
+  for (const [index, call] of (message.tool_calls ?? []).entries()) {
+    const { id, function: called, extra_content: extra } = call
+    writer.toolCall({ index, id, name: called.name, ...(extra === undefined ? {} : { extra }) })
+    writer.toolCallArguments(index, called.arguments)
+  }
+  writer.finish(reason)
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { isJsonObject } from '../../core/json.ts'
+import { listOf } from '../list-of.ts'
+import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
+import { itemType, type ResponsesItem } from './responses-request.ts'
+
+/** Least bound of output that the API takes. */
+const LEAST_OUTPUT_TOKENS = 16
+const MAX_METADATA_PAIRS = 16
+
+/** Members that must be text, by the type of their item. Other types belong to vendors that know them. */
+const TEXT_MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['function_call', ['call_id', 'name', 'arguments']],
+  ['function_call_output', ['call_id']],
+  ['custom_tool_call', ['call_id', 'name', 'input']],
+  ['custom_tool_call_output', ['call_id']],
+  ['item_reference', ['id']],
+])
+
+const ROLES: ReadonlySet<unknown> = new Set(['user', 'system', 'developer', 'assistant'])
+
+type Fault = readonly [member: string, problem: string]
+
+const item = z.looseObject({ type: z.string().nullish(), id: z.string().nullish() }).check((context) => {
+  const fault = faultOf(context.value)
+  if (fault === undefined) return
+  context.issues.push({ code: 'custom', path: [fault[0]], message: fault[1], input: context.value })
+})
+
+function faultOf(value: ResponsesItem): Fault | undefined {
+  const type = itemType(value)
+  const missing = TEXT_MEMBERS.get(type)?.find((member) => typeof value[member] !== 'string')
+  if (missing !== undefined) return [missing, `is required, as text, in an item of type ${type}`]
+  if (type === 'message') return messageFault(value)
+  if (type.endsWith('_call_output') && TEXT_MEMBERS.has(type) && !isContent(value['output']))
+    return ['output', 'must be text or a list of parts']
+  return undefined
+}
+
+function messageFault({ role, content }: ResponsesItem): Fault | undefined {
+  if (!ROLES.has(role)) return ['role', 'must be user, system, developer or assistant']
+  return isContent(content) ? undefined : ['content', 'must be text or a list of parts']
+}
+
+function isContent(value: unknown): boolean {
+  return typeof value === 'string' || (Array.isArray(value) && value.every(isPart))
+}
+
+function isPart(value: unknown): boolean {
+  return isJsonObject(value) && typeof value['type'] === 'string'
+}
+
+const fields = {
+  model: z.string().min(1),
+  input: z.union([z.string(), listOf(item)]),
+  instructions: z.string().nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_logprobs: z.int().min(0).max(20).nullish(),
+  tools: listOf(z.looseObject({ type: z.string() })).nullish(),
+  tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  max_tool_calls: z.int().min(1).nullish(),
+  text: z
+    .looseObject({ format: z.looseObject({ type: z.string() }).nullish(), verbosity: z.string().nullish() })
+    .nullish(),
+  reasoning: z
+    .looseObject({
+      effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).nullish(),
+      summary: z.string().nullish(),
+    })
+    .nullish(),
+  include: listOf(z.string()).nullish(),
+  previous_response_id: z.string().min(1).nullish(),
+  conversation: z.union([z.string().min(1), z.looseObject({ id: z.string().min(1) })]).nullish(),
+  truncation: z.enum(['auto', 'disabled']).nullish(),
+  metadata: z
+    .record(z.string().max(64), z.string().max(512))
+    .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA_PAIRS, `at most ${MAX_METADATA_PAIRS} pairs`)
+    .nullish(),
+  user: z.string().nullish(),
+  safety_identifier: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+  service_tier: z.string().nullish(),
+}
+
+/**
+ * Rules of a request for a response (OpenAI API reference, "Create a model response"). Only fields that the gateway reads are
+ * checked: the API grows with every release of its clients.
+ */
+export const responsesSchema = z
+  .looseObject({
+    ...fields,
+    max_output_tokens: z.int().min(LEAST_OUTPUT_TOKENS).max(LARGEST_TOKEN_BOUND).nullish(),
+    stream: z.boolean().nullish(),
+    stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
+    store: z.boolean().nullish(),
+    background: z.boolean().nullish(),
+  })
+  .check((context) => {
+    const { previous_response_id: previous, conversation } = context.value
+    if (isSet(previous) && isSet(conversation))
+      context.issues.push({
+        code: 'custom',
+        path: ['previous_response_id'],
+        message: 'cannot be used together with conversation',
+        input: context.value,
+      })
+  })
+
+/** Rules of a request to count tokens: the same without what only an answer has. */
+export const inputTokensSchema = z.looseObject(fields)
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
+}

@@ -1,0 +1,215 @@
+import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import type { GatewayError } from '../../core/errors.ts'
+import type { Usage } from '../../core/usage.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import type { FinishReason } from '../chat/chat-completion.ts'
+import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
+import { TranslatedStream } from '../chat/translated-stream.ts'
+import type { VendorCall } from '../operation.ts'
+import { brokenStreamEnd, KEEP_ALIVE } from './broken-stream.ts'
+import { OutputSequence } from './output-sequence.ts'
+import { type EnvelopeOwner, sealReasoning } from './reasoning-envelope.ts'
+import {
+  type IncompleteReason,
+  type ResponseFacts,
+  type ResponseStatus,
+  responseObject,
+  responseUsage,
+  showsReasoning,
+} from './response-object.ts'
+import type { ToolNames } from './tool-names.ts'
+
+/** What a writer needs to know besides the answer. */
+export interface WriterFacts extends ResponseFacts {
+  readonly names: ToolNames
+  readonly owner: EnvelopeOwner
+}
+
+/** Longest id of a call in the dialect. */
+const MAX_CALL_ID_LENGTH = 64
+
+/**
+ * Writes a neutral stream of chat events as the events of a Responses stream (OpenAI API reference, "Streaming events"). One
+ * answer is written: the dialect has no others. Events after the finish are ignored.
+ */
+export class ResponsesStreamWriter implements ChatStreamWriter {
+  /** True once a caller would keep something of what was written. */
+  hasContent = false
+  /** Bytes of text, reasoning and arguments of tool calls so far, those that are not shown included. */
+  outputBytesSeen = 0
+  readonly #facts: WriterFacts
+  readonly #output: OutputSequence
+  #finish: FinishReason | undefined
+  #hasBegun = false
+  #sequenceNumber = 0
+  #text = ''
+
+  constructor(facts: WriterFacts) {
+    this.#facts = facts
+    const sequence = {
+      responseId: facts.id,
+      showsReasoning: showsReasoning(facts.request),
+      seal: (state: Parameters<typeof sealReasoning>[0]) => sealReasoning(state, facts.owner),
+    }
+    this.#output = new OutputSequence(sequence, (type, members) => this.#event(`response.${type}`, members))
+  }
+
+  /** True once the answer has its finish. */
+  get hasTextEnded(): boolean {
+    return this.#finish !== undefined
+  }
+
+  /** What was written since the last call; empty for nothing. */
+  take(): string {
+    const text = this.#text
+    this.#text = ''
+    return text
+  }
+
+  /** Begins the stream, if it has not begun. */
+  begin(): void {
+    if (this.#hasBegun) return
+    this.#hasBegun = true
+    const response = this.#response('in_progress', null)
+    this.#event('response.created', { response })
+    this.#event('response.in_progress', { response })
+  }
+
+  /** The vendor's id is not shown: clients send ids back, and nobody could find it. */
+  start(): void {
+    this.begin()
+  }
+
+  text(text: string, choice = 0): void {
+    if (text !== '' && this.#takes(choice, text)) this.#output.text(text)
+  }
+
+  refusal(text: string, choice = 0): void {
+    if (text !== '' && this.#takes(choice, text)) this.#output.text(text, 'refusal')
+  }
+
+  reasoning(text: string, choice = 0): void {
+    if (text !== '' && this.#takes(choice, text, showsReasoning(this.#facts.request))) this.#output.reasoning(text)
+  }
+
+  thinkingBlock(block: ThinkingBlock, choice = 0): void {
+    if (this.#takes(choice)) this.#output.thinkingBlock(block)
+  }
+
+  /** Ignored: it comes after the text, and vendors require only the state of calls. */
+  extraContent(): void {}
+
+  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+    if (!this.#takes(choice, call.name)) return
+    const tool = this.#facts.names.toolOf(call.name)
+    this.#output.call({ number: call.index, callId: this.#callId(call), tool, extra: call.extra })
+  }
+
+  toolCallArguments(index: number, json: string, choice = 0): void {
+    if (json !== '' && this.#takes(choice, json)) this.#output.callJson(index, json)
+  }
+
+  finish(reason: FinishReason, choice = 0): void {
+    if (!this.#takes(choice)) return
+    this.#finish = reason
+    this.#output.finish(incompleteReason(reason) !== undefined)
+  }
+
+  /** Ends the answer; gives its last event apart, and the whole response. */
+  done(usage: Usage | undefined): { readonly lastEvent: string; readonly response: Record<string, unknown> } {
+    this.finish('stop')
+    const status = incompleteReason(this.#finish) === undefined ? 'completed' : 'incomplete'
+    const response = this.#response(status, usage)
+    return { lastEvent: this.#written(`response.${status}`, { response }), response }
+  }
+
+  /** Ends a stream that broke. */
+  fail(error: GatewayError): string {
+    this.begin()
+    const end = brokenStreamEnd(error, this.#response('failed', null), (type, members) => this.#written(type, members))
+    return this.take() + end
+  }
+
+  #takes(choice: number, text = '', isShown = true): boolean {
+    if (choice !== 0 || this.#finish !== undefined) return false
+    this.begin()
+    if (isShown) this.hasContent = true
+    this.outputBytesSeen += Buffer.byteLength(text)
+    return true
+  }
+
+  /** The vendor's own id if it fits; another one is made the same way each time, because it comes back twice. */
+  #callId({ index, id }: { readonly index: number; readonly id: string }): string {
+    if (id !== '' && id.length <= MAX_CALL_ID_LENGTH) return id
+    const seed = id === '' ? `${this.#facts.id} ${index}` : id
+    return `call_${createHash('sha256').update(seed).digest('hex').slice(0, 32)}`
+  }
+
+  #response(status: ResponseStatus, usage: Usage | undefined | null): Record<string, unknown> {
+    return responseObject(this.#facts, {
+      status,
+      output: this.#output.items,
+      usage: usage === null ? null : responseUsage(usage),
+      incomplete: status === 'incomplete' ? incompleteReason(this.#finish) : undefined,
+    })
+  }
+
+  #event(type: string, members: Record<string, unknown>): void {
+    this.#text += this.#written(type, members)
+  }
+
+  #written(type: string, members: Record<string, unknown>): string {
+    return sseEvent(type, JSON.stringify({ type, sequence_number: this.#sequenceNumber++, ...members }))
+  }
+}
+
+function incompleteReason(reason: FinishReason | undefined): IncompleteReason | undefined {
+  if (reason === 'length') return 'max_output_tokens'
+  return reason === 'content_filter' ? 'content_filter' : undefined
+}
+
+/** Joins a vendor's chat decoder and the writer of Responses events into a stream of bytes for the caller. */
+export class TranslatedResponsesStream extends TranslatedStream {
+  /** The event that ends a whole answer; sent once the answer is kept. */
+  closing: string | undefined
+  /** The whole response, once it is known. */
+  keptAnswer: Record<string, unknown> | undefined
+  readonly #events: ResponsesStreamWriter
+  readonly #billedUsage: VendorCall<object>['billedUsage']
+
+  constructor(
+    decoder: ChatStreamDecoder,
+    writer: ResponsesStreamWriter,
+    billedUsage?: VendorCall<object>['billedUsage'],
+  ) {
+    super(decoder, writer)
+    this.#events = writer
+    this.#billedUsage = billedUsage
+  }
+
+  /** Keeps a silent stream open, after its beginning. */
+  keepAlive(): string {
+    this.#events.begin()
+    const begun = this.#events.take()
+    return begun === '' ? KEEP_ALIVE : begun
+  }
+
+  /** The end of a stream that broke. */
+  failed(error: GatewayError): string {
+    return this.#events.fail(error)
+  }
+
+  protected override take(): string {
+    return this.#events.take()
+  }
+
+  protected override finish(): void {
+    const { usage } = this.decoder
+    const billed = this.#billedUsage === undefined ? usage : this.#billedUsage(usage, this.outputBytesSeen)
+    const { lastEvent, response } = this.#events.done(billed)
+    this.closing = lastEvent
+    this.keptAnswer = response
+  }
+}

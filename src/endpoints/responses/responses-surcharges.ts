@@ -1,0 +1,84 @@
+import type { BillingFields } from '../../catalog/prices/prices.ts'
+import { isJsonObject } from '../../core/json.ts'
+import { chatSurcharges } from '../chat/chat-surcharges.ts'
+import type { ExtraFeature } from '../endpoint.ts'
+
+/** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
+export const RESPONSES_SURCHARGES = ['service_tier', 'web_search', 'file_search', 'code_interpreter'] as const
+
+/** Tools that the vendor runs and charges for by the call or by the time. */
+const PAID_TOOLS = ['web_search', 'file_search', 'code_interpreter'] as const
+
+const NO_FIELDS: BillingFields = {}
+
+/** Searches that a request is held for where it sets no end to them. */
+const UNBOUNDED_SEARCHES = 10
+
+/** The surcharges of a request for a response (OpenAI, "Pricing", built-in tools). */
+export function responsesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
+  const { service_tier } = chatSurcharges(request)
+  const used = PAID_TOOLS.filter((name) => hasTool(request, name))
+  if (service_tier === undefined && used.length === 0) return NO_FIELDS
+  return {
+    ...(service_tier === undefined ? {} : { service_tier }),
+    ...Object.fromEntries(used.map((name) => [name, 'true'])),
+  }
+}
+
+/** How many searches a request is held for; undefined: it cannot search. */
+export function responsesSearches(request: Readonly<Record<string, unknown>>): number | undefined {
+  if (!hasTool(request, 'web_search')) return undefined
+  const { max_tool_calls: bound } = request
+  return typeof bound === 'number' ? bound : UNBOUNDED_SEARCHES
+}
+
+function hasTool(request: Readonly<Record<string, unknown>>, name: string): boolean {
+  return declared(request).some(({ type }) => type.startsWith(name))
+}
+
+/** Where a request sets a price field; undefined: in the member of the same name. Some tools have dated types. */
+export function responsesFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
+  return declared(request).find(({ type }) => type.startsWith(field))?.param
+}
+
+/** Tools that cost the tokens of their calls and results only: those that the caller runs, and other servers. */
+const FREE_TOOLS: ReadonlySet<string> = new Set([
+  'function',
+  'custom',
+  'namespace',
+  'tool_search',
+  'mcp',
+  'computer',
+  'computer_use_preview',
+  'local_shell',
+  'apply_patch',
+])
+
+/** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs. */
+export function responsesExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
+  return declared(request)
+    .filter(({ type }) => !FREE_TOOLS.has(type) && !PAID_TOOLS.some((name) => type.startsWith(name)))
+    .map(({ type, param }) => ({ field: 'server_tool', value: type, param }))
+}
+
+interface DeclaredType {
+  readonly type: string
+  readonly param: string
+}
+
+/** Tools stand in the request, and in items that bring more of them. */
+function declared({ tools, input }: Readonly<Record<string, unknown>>): readonly DeclaredType[] {
+  const types = typesIn(tools, 'tools')
+  if (!Array.isArray(input)) return types
+  const inItems = input.flatMap((item, index) =>
+    isJsonObject(item) && 'tools' in item ? typesIn(item['tools'], `input[${index}].tools`) : [],
+  )
+  return [...types, ...inItems]
+}
+
+function typesIn(tools: unknown, path: string): DeclaredType[] {
+  if (!Array.isArray(tools)) return []
+  return tools.flatMap((tool, index) =>
+    isJsonObject(tool) && typeof tool['type'] === 'string' ? [{ type: tool['type'], param: `${path}[${index}]` }] : [],
+  )
+}

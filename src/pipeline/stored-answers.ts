@@ -1,0 +1,106 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
+import type { Endpoint, KeptAnswers } from '../endpoints/endpoint.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { StoredResponse } from '../stores/response-store.ts'
+import { BufferedCall } from './buffered-call.ts'
+import { countReading } from './count-reading.ts'
+import { answerAccess } from './kept-answers.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { EVENT_STREAM, respondJson, respondWhole } from './respond.ts'
+
+/** The format of an id in a path: ours, or a vendor's. Anything else is unknown without a store look-up. */
+const ANSWER_ID = /^[A-Za-z0-9_-]{1,200}$/
+
+/** Longest wait for a vendor to delete an answer. */
+const DELETION_TIMEOUT_MS = 30_000
+
+/** A request about a stored answer, from an authenticated caller. */
+export interface StoredAnswerRequest {
+  readonly request: GatewayRequest
+  readonly sink: ByteSink
+  readonly requestId: string
+  readonly principal: Principal
+  readonly endpoint: Endpoint
+  readonly id: string
+  readonly action: string
+}
+
+/**
+ * Answers a request about a stored answer. An account sees its own only; foreign, unknown, expired and malformed ids get the
+ * same bytes.
+ * @throws GatewayError `response_not_found`, `invalid_request`, `permission_denied` for a key that may not use the endpoint,
+ *   `rate_limited`, `upstream_unavailable` if the vendor's copy cannot be deleted, and `store_unavailable`.
+ */
+export async function serveStoredAnswer(context: PipelineContext, asked: StoredAnswerRequest): Promise<void> {
+  const { principal, endpoint, id, request } = asked
+  const { kept } = endpoint
+  if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
+  await countReading(context, principal)
+  if (kept === undefined || !ANSWER_ID.test(id)) throw new GatewayError('response_not_found')
+  try {
+    await (request.method === 'DELETE' ? remove(context, asked, kept) : read(context, asked, kept))
+  } catch (cause) {
+    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+  }
+}
+
+async function read(
+  context: PipelineContext,
+  { request, sink, requestId, principal, id, action }: StoredAnswerRequest,
+  kept: Kept,
+): Promise<void> {
+  const parameters = new URLSearchParams(request.query)
+  const reply = await kept.read({ id, action, parameters }, answerAccess(context, principal))
+  if ('json' in reply) return respondJson(sink, requestId, reply.json)
+  const headers = ['content-type', EVENT_STREAM, 'cache-control', 'no-cache, no-transform', 'x-request-id', requestId]
+  respondWhole(sink, { status: 200, headers }, [Buffer.from(reply.events)])
+}
+
+type Kept = KeptAnswers<{ readonly model: string }, object>
+
+/** Deletes at the vendor first: what it still has must not be forgotten here. */
+async function remove(
+  context: PipelineContext,
+  { sink, requestId, principal, id }: StoredAnswerRequest,
+  kept: Kept,
+): Promise<void> {
+  const { store, accountId, nowMs } = answerAccess(context, principal)
+  const turn = await store.find(accountId, id, nowMs)
+  if (turn === undefined) throw new GatewayError('response_not_found')
+  if (turn.upstreamId !== undefined) await removeAtVendor(context, turn, turn.upstreamId, kept)
+  await store.delete(accountId, id)
+  respondJson(sink, requestId, { id, object: 'response', deleted: true })
+}
+
+/** A vendor or key that is no longer configured cannot be asked; its copy ends with the vendor's own retention. */
+async function removeAtVendor(
+  context: PipelineContext,
+  { vendor: vendorId, credentialId }: StoredResponse,
+  upstreamId: string,
+  kept: Kept,
+): Promise<void> {
+  const routed = context.routes.vendor(vendorId)
+  const key = routed?.keys.find((one) => one.credentialId === credentialId)
+  if (routed === undefined || key === undefined) return
+  const deletion = kept.deletion(routed.vendor, upstreamId, key.apiKey)
+  if (deletion === undefined) return
+  const call = new BufferedCall((ended) => ended)
+  call.begin(context.transport, {
+    origin: routed.vendor.origin,
+    ...deletion,
+    method: 'DELETE',
+    body: null,
+    firstByteTimeoutMs: Math.min(DELETION_TIMEOUT_MS, context.timeouts.firstByteMs),
+    idleTimeoutMs: Math.min(DELETION_TIMEOUT_MS, context.timeouts.idleMs),
+  })
+  context.taskCalls.add(call)
+  const deadline = context.clock.schedule(DELETION_TIMEOUT_MS, () => call.abort())
+  const outcome = await call.result
+  deadline.cancel()
+  context.taskCalls.delete(call)
+  const status = 'answer' in outcome ? outcome.answer.status : 0
+  // The vendor may have deleted it before.
+  if (status !== 404 && !(status >= 200 && status < 300)) throw new GatewayError('upstream_unavailable')
+}

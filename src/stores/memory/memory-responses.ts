@@ -1,0 +1,110 @@
+import { Buffer } from 'node:buffer'
+import { itemIdsOf, MAX_TURNS, type ResponseStore, type StoredResponse } from '../response-store.ts'
+import { accountKey, MapCursor } from './map-scans.ts'
+
+/** Bounds of what is kept of answers. */
+export interface MemoryResponsesOptions {
+  /** Most answers kept, the oldest are dropped first; 10,000 when absent. */
+  readonly maxResponses?: number | undefined
+  /** Most bytes of their JSON text together, the oldest are dropped first; 128 MiB when absent. */
+  readonly maxResponseBytes?: number | undefined
+}
+
+const SWEPT_PER_SAVE = 2
+const DEFAULT_MAX_BYTES = 128 * 1024 * 1024
+
+/** A turn as text, so that neither callers nor later requests share objects with the store. */
+interface KeptTurn {
+  readonly text: string
+  readonly byteLength: number
+  readonly expiresAtMs: number
+  readonly accountId: string
+  readonly itemIds: readonly string[]
+}
+
+/** Stored answers in this process, bounded in number and in bytes; answers at once. */
+export function memoryResponses(options: MemoryResponsesOptions = {}): ResponseStore {
+  const { maxResponses = 10_000, maxResponseBytes = DEFAULT_MAX_BYTES } = options
+  const turns = new Map<string, KeptTurn>()
+  /** Names of the turns that hold an item, the newest last. */
+  const byItem = new Map<string, Set<string>>()
+  const cursor = new MapCursor(turns)
+  let byteLength = 0
+  let newestMs = Number.NEGATIVE_INFINITY
+
+  function drop(name: string): boolean {
+    const turn = turns.get(name)
+    if (turn === undefined) return false
+    turns.delete(name)
+    byteLength -= turn.byteLength
+    for (const id of turn.itemIds) {
+      const item = accountKey(turn.accountId, id)
+      const holders = byItem.get(item)
+      holders?.delete(name)
+      if (holders?.size === 0) byItem.delete(item)
+    }
+    return true
+  }
+
+  function sweep(): void {
+    for (let count = 0; count < SWEPT_PER_SAVE; count++) {
+      const next = cursor.next()
+      if (next !== undefined && next[1].expiresAtMs <= newestMs) drop(next[0])
+    }
+    while (turns.size > maxResponses || byteLength > maxResponseBytes) {
+      const [oldest] = turns.keys()
+      if (oldest === undefined || !drop(oldest)) return
+    }
+  }
+
+  function read(name: string, nowMs: number): StoredResponse | undefined {
+    const turn = turns.get(name)
+    if (turn === undefined || turn.expiresAtMs <= nowMs) return undefined
+    const { previousId, upstreamId, ...rest } = JSON.parse(turn.text) as StoredResponse
+    // JSON leaves out what is undefined.
+    return { ...rest, previousId, upstreamId }
+  }
+
+  return {
+    save(turn) {
+      const { accountId, expiresAtMs } = turn
+      const name = accountKey(accountId, turn.id)
+      drop(name)
+      const text = JSON.stringify(turn)
+      const itemIds = itemIdsOf(turn)
+      const kept: KeptTurn = { text, byteLength: Buffer.byteLength(text), expiresAtMs, accountId, itemIds }
+      turns.set(name, kept)
+      byteLength += kept.byteLength
+      for (const id of itemIds) {
+        const item = accountKey(accountId, id)
+        const holders = byItem.get(item)
+        if (holders === undefined) byItem.set(item, new Set([name]))
+        else holders.add(name)
+      }
+      // Saving gets no time, so the turn's time is now.
+      newestMs = Math.max(newestMs, turn.createdAtMs)
+      sweep()
+    },
+
+    find: (accountId, id, nowMs) => read(accountKey(accountId, id), nowMs),
+
+    conversation(accountId, id, nowMs) {
+      const found: StoredResponse[] = []
+      for (let next: string | undefined = id; next !== undefined; ) {
+        const turn = read(accountKey(accountId, next), nowMs)
+        if (turn === undefined || found.length === MAX_TURNS) return undefined
+        found.push(turn)
+        next = turn.previousId
+      }
+      return found.reverse()
+    },
+
+    findByItems(accountId, itemIds, nowMs) {
+      const names = new Set(itemIds.flatMap((id) => [...(byItem.get(accountKey(accountId, id)) ?? [])]))
+      const found = [...names].flatMap((name) => read(name, nowMs) ?? [])
+      return found.sort((one, other) => other.createdAtMs - one.createdAtMs)
+    },
+
+    delete: (accountId, id) => drop(accountKey(accountId, id)),
+  }
+}

@@ -1,0 +1,47 @@
+import type { StoredItem, StoredResponse } from './response-store.ts'
+import type { SqlRow } from './sql-rows.ts'
+
+/** Columns of a stored turn, of the same names in all SQL drivers. */
+export const RESPONSE_COLUMNS =
+  'account_id, id, previous_id, vendor, vendor_key, upstream_id, model, input, response, created_at_ms, expires_at_ms'
+
+/** Values of {@link RESPONSE_COLUMNS}. */
+export function responseValues<Time>(turn: StoredResponse, toTime: (timeMs: number) => Time): (string | null | Time)[] {
+  return [
+    turn.accountId,
+    turn.id,
+    turn.previousId ?? null,
+    turn.vendor,
+    turn.credentialId,
+    turn.upstreamId ?? null,
+    turn.model,
+    JSON.stringify(turn.input),
+    JSON.stringify(turn.response),
+    toTime(turn.createdAtMs),
+    toTime(turn.expiresAtMs),
+  ]
+}
+
+/** Reads a row of them. */
+export function responseOf(row: SqlRow): StoredResponse {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    previousId: (row['previous_id'] as string | null) ?? undefined,
+    vendor: row['vendor'] as string,
+    credentialId: row['vendor_key'] as string,
+    upstreamId: (row['upstream_id'] as string | null) ?? undefined,
+    model: row['model'] as string,
+    input: JSON.parse(row['input'] as string) as StoredItem[],
+    response: JSON.parse(row['response'] as string) as Record<string, unknown>,
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
+}
+
+/** A conversation from its last turn back; undefined unless it reaches its first one. */
+export function conversationOf(rows: readonly SqlRow[]): readonly StoredResponse[] | undefined {
+  const turns = rows.map(responseOf).reverse()
+  const [first] = turns
+  return first === undefined || first.previousId !== undefined ? undefined : turns
+}

@@ -1,0 +1,63 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+
+/** An item of a conversation as it was sent or answered. */
+export interface StoredItem {
+  readonly id: string
+  readonly [member: string]: unknown
+}
+
+/** One turn of a conversation: the items that the caller added, and the answer. */
+export interface StoredResponse {
+  /** The owner's id of it; begins with `resp_`. */
+  readonly id: string
+  readonly accountId: string
+  /** Id of the turn before; undefined: the conversation begins here. */
+  readonly previousId: string | undefined
+  /** Id of the vendor that answered. */
+  readonly vendor: string
+  /** Credential id of the operator's key that answered. Never the key itself. */
+  readonly credentialId: string
+  /** The vendor's own id if the vendor keeps the turn too: only the same key can continue it there. */
+  readonly upstreamId: string | undefined
+  /** Public id of the model that answered. */
+  readonly model: string
+  /** In order; without the items of earlier turns. */
+  readonly input: readonly StoredItem[]
+  /** The answer as its caller read it, output included. */
+  readonly response: Readonly<Record<string, unknown>>
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+  /** Unix milliseconds after which it reads as unknown and may be purged. */
+  readonly expiresAtMs: number
+}
+
+/** Longest conversation that can be read, in turns. */
+export const MAX_TURNS = 10_000
+
+/** Stored answers, each for its owner only: unknown, foreign and expired ids read alike. */
+export interface ResponseStore {
+  /** Keeps a turn; one of the same id and account is replaced. */
+  save(turn: StoredResponse): MaybePromise<void>
+  /** An account's own turn; undefined for an unknown, foreign or expired id. */
+  find(accountId: string, id: string, nowMs: number): MaybePromise<StoredResponse | undefined>
+  /**
+   * All turns of a conversation up to one of them, the first one first. Undefined if any of them is unknown, foreign, expired or
+   * deleted, so that a conversation is never shortened in silence, and for more than {@link MAX_TURNS}.
+   */
+  conversation(accountId: string, id: string, nowMs: number): MaybePromise<readonly StoredResponse[] | undefined>
+  /** An account's own turns that hold one of these items, the newest first. */
+  findByItems(accountId: string, itemIds: readonly string[], nowMs: number): MaybePromise<readonly StoredResponse[]>
+  /** Deletes an account's own turn with its items, expired or not. False if there is none. */
+  delete(accountId: string, id: string): MaybePromise<boolean>
+}
+
+/** The items of an answer. */
+export function outputOf({ response }: Pick<StoredResponse, 'response'>): readonly StoredItem[] {
+  const { output } = response
+  return Array.isArray(output) ? (output as readonly StoredItem[]) : []
+}
+
+/** Ids of all items of a turn, each once. */
+export function itemIdsOf(turn: StoredResponse): readonly string[] {
+  return [...new Set([...turn.input, ...outputOf(turn)].map(({ id }) => id))]
+}

@@ -1,0 +1,128 @@
+import type { ResponseStore, StoredResponse } from '../../stores/response-store.ts'
+import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import { ACCOUNT_ID, EXAMPLE_NOW_MS } from './store-example.ts'
+
+/** One case for each guarantee of {@link ResponseStore}. */
+export function describeResponseStore(
+  { describe, it, expect }: ContractRunner,
+  subject: ContractSubject<ResponseStore>,
+): void {
+  const check = (name: string, body: (store: ResponseStore) => Promise<void>) =>
+    it(name, () => withDriver(subject, body))
+  const now = EXAMPLE_NOW_MS
+  const idsOf = (turns: readonly StoredResponse[] | undefined): string[] | undefined => turns?.map(({ id }) => id)
+
+  describe('response store contract', () => {
+    check('gives a turn to its owner as it was saved', async (store) => {
+      const whole = exampleResponse({ previousId: 'resp_0', upstreamId: 'resp_upstream' })
+      await store.save(whole)
+      await store.save(exampleResponse({ id: 'resp_2' }))
+      expect(await store.find(ACCOUNT_ID, 'resp_1', now)).toEqual(whole)
+      expect(await store.find(ACCOUNT_ID, 'resp_2', now)).toEqual(exampleResponse({ id: 'resp_2' }))
+    })
+
+    check('knows neither unknown nor foreign turns, by none of its methods', async (store) => {
+      await store.save(exampleResponse())
+      for (const [account, id] of [
+        ['account_2', 'resp_1'],
+        [ACCOUNT_ID, 'resp_9'],
+        [ACCOUNT_ID, 'constructor'],
+        [ACCOUNT_ID, '\u0000'],
+        [ACCOUNT_ID, "' OR '1' = '1"],
+      ] as const) {
+        expect(await store.find(account, id, now)).toEqual(undefined)
+        expect(await store.conversation(account, id, now)).toEqual(undefined)
+        expect(await store.delete(account, id)).toEqual(false)
+      }
+      expect(await store.findByItems('account_2', ['msg_in', 'msg_out'], now)).toEqual([])
+      expect(await store.findByItems(ACCOUNT_ID, ['msg_x', '\u0000'], now)).toEqual([])
+      expect((await store.find(ACCOUNT_ID, 'resp_1', now))?.id).toEqual('resp_1')
+    })
+
+    check('gives a conversation from its first turn on', async (store) => {
+      await store.save(exampleResponse({ id: 'resp_1' }))
+      await store.save(exampleResponse({ id: 'resp_2', previousId: 'resp_1' }))
+      await store.save(exampleResponse({ id: 'resp_3', previousId: 'resp_2' }))
+      await store.save(exampleResponse({ id: 'resp_3b', previousId: 'resp_2' }))
+      expect(idsOf(await store.conversation(ACCOUNT_ID, 'resp_3', now))).toEqual(['resp_1', 'resp_2', 'resp_3'])
+      expect(idsOf(await store.conversation(ACCOUNT_ID, 'resp_2', now))).toEqual(['resp_1', 'resp_2'])
+    })
+
+    check('gives no conversation that lacks a turn', async (store) => {
+      const expiresAtMs = now + 1_000
+      await store.save(exampleResponse({ id: 'resp_1', expiresAtMs }))
+      await store.save(exampleResponse({ id: 'resp_2', previousId: 'resp_1' }))
+      await store.save(exampleResponse({ id: 'resp_3', previousId: 'resp_2' }))
+      expect((await store.conversation(ACCOUNT_ID, 'resp_3', expiresAtMs - 1))?.length).toEqual(3)
+      expect(await store.conversation(ACCOUNT_ID, 'resp_3', expiresAtMs)).toEqual(undefined)
+      expect(await store.delete(ACCOUNT_ID, 'resp_2')).toEqual(true)
+      expect(await store.conversation(ACCOUNT_ID, 'resp_3', now)).toEqual(undefined)
+    })
+
+    check('finds turns by the items in them, the newest first', async (store) => {
+      const reply = { id: 'msg_again', type: 'message' }
+      await store.save(exampleResponse({ id: 'resp_1' }))
+      await store.save(exampleResponse({ id: 'resp_2', createdAtMs: now + 1, input: [{ id: 'msg_in' }, reply] }))
+      expect(idsOf(await store.findByItems(ACCOUNT_ID, ['msg_again'], now))).toEqual(['resp_2'])
+      expect(idsOf(await store.findByItems(ACCOUNT_ID, ['msg_in', 'msg_again'], now))).toEqual(['resp_2', 'resp_1'])
+      expect(await store.findByItems(ACCOUNT_ID, ['msg_out'], now + 60_000)).toEqual([])
+    })
+
+    check('deletes a turn with its items, and no other', async (store) => {
+      await store.save(exampleResponse({ id: 'resp_1' }))
+      await store.save(exampleResponse({ id: 'resp_2' }))
+      expect(await store.delete(ACCOUNT_ID, 'resp_1')).toEqual(true)
+      expect(await store.delete(ACCOUNT_ID, 'resp_1')).toEqual(false)
+      expect(await store.find(ACCOUNT_ID, 'resp_1', now)).toEqual(undefined)
+      expect(idsOf(await store.findByItems(ACCOUNT_ID, ['msg_in'], now))).toEqual(['resp_2'])
+    })
+
+    check('replaces a turn that is saved again, with its items', async (store) => {
+      const later = exampleResponse({ input: [{ id: 'msg_other', text: 'later' }] })
+      await store.save(exampleResponse())
+      await store.save(later)
+      expect(await store.find(ACCOUNT_ID, 'resp_1', now)).toEqual(later)
+      expect(await store.findByItems(ACCOUNT_ID, ['msg_in'], now)).toEqual([])
+    })
+
+    check('keeps turns of the same id in different accounts apart', async (store) => {
+      await store.save(exampleResponse())
+      await store.save(exampleResponse({ accountId: 'account_2', model: 'other' }))
+      expect(await store.delete(ACCOUNT_ID, 'resp_1')).toEqual(true)
+      expect((await store.find('account_2', 'resp_1', now))?.model).toEqual('other')
+    })
+
+    check('keeps text of any characters', async (store) => {
+      const input = [{ id: 'msg_in', text: '\u0000 \ud83d\ude00 "quoted" \\ \ud800' }]
+      await store.save(exampleResponse({ input }))
+      expect((await store.find(ACCOUNT_ID, 'resp_1', now))?.input).toEqual(input)
+    })
+
+    check('keeps what has not expired while it forgets what has', async (store) => {
+      const keptUntilMs = now + 900_000
+      await store.save(exampleResponse({ id: 'resp_kept', expiresAtMs: keptUntilMs }))
+      for (let count = 0; count < 20; count++) {
+        const createdAtMs = now + count * 1_000
+        await store.save(exampleResponse({ id: `resp_${count}`, createdAtMs, expiresAtMs: createdAtMs + 1 }))
+      }
+      expect((await store.find(ACCOUNT_ID, 'resp_kept', keptUntilMs - 1))?.id).toEqual('resp_kept')
+    })
+  })
+}
+
+function exampleResponse(overrides: Partial<StoredResponse> = {}): StoredResponse {
+  return {
+    id: 'resp_1',
+    accountId: ACCOUNT_ID,
+    previousId: undefined,
+    vendor: 'anthropic',
+    credentialId: 'f'.repeat(16),
+    upstreamId: undefined,
+    model: 'cl-sonnet-4-6',
+    input: [{ id: 'msg_in', type: 'message', role: 'user', content: 'hi' }],
+    response: { id: 'resp_1', object: 'response', output: [{ id: 'msg_out', type: 'message', role: 'assistant' }] },
+    createdAtMs: EXAMPLE_NOW_MS,
+    expiresAtMs: EXAMPLE_NOW_MS + 60_000,
+    ...overrides,
+  }
+}

@@ -1,0 +1,195 @@
+import { Buffer } from 'node:buffer'
+import type { GatewayError } from '../../core/errors.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import { brokenStreamEnd, KEEP_ALIVE } from '../../endpoints/responses/broken-stream.ts'
+import { type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
+import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
+import { findKnownString } from '../../wire/json-edits.ts'
+import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
+import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import { PassThroughStream } from './pass-through-stream.ts'
+
+/** What of the dialect a stream needs. */
+interface StreamDialect {
+  streamFailure(envelope: Record<string, unknown>): VendorFailure
+}
+
+/** The events that make up nearly all of a stream, as the vendor writes them; they pass unread. */
+const DELTA_STARTS: readonly Buffer[] = [
+  'output_text',
+  'function_call_arguments',
+  'reasoning_summary_text',
+  'custom_tool_call_input',
+].map((name) => Buffer.from(`event: response.${name}.delta\ndata: `))
+const DELTA_MEMBER = Buffer.from('"delta":"')
+const NUMBER_MEMBER = Buffer.from('"sequence_number":')
+const LINE_FEED = 0x0a
+const ZERO = 0x30
+
+/** Events that carry the whole response, and are no end. */
+const BEGINNINGS: ReadonlySet<unknown> = new Set(['response.created', 'response.in_progress', 'response.queued'])
+
+/**
+ * Passes a streamed response through event by event (OpenAI API reference, "Streaming events"); only the model is replaced. The
+ * last event is held back until the answer is kept. Errors are taken out: the gateway writes the end of a stream that broke.
+ */
+export class OpenAIResponsesStream extends PassThroughStream {
+  usage: Usage | undefined
+  closing: Uint8Array | undefined
+  keptAnswer: Record<string, unknown> | undefined
+  readonly #dialect: StreamDialect
+  readonly #publicModel: string
+  readonly #billedUsage: VendorCall<ResponsesRequest>['billedUsage']
+  readonly #facts: ResponseFacts
+  /** The response as it was last told. */
+  #told: Record<string, unknown> | undefined
+  /** The items that are done. */
+  readonly #items: unknown[] = []
+  #lastNumber = -1
+  #error: VendorFailure | undefined
+  #isBetweenItems = false
+
+  constructor(call: VendorCall<ResponsesRequest>, dialect: StreamDialect, maxEventBytes?: number) {
+    super(maxEventBytes)
+    this.#dialect = dialect
+    this.#publicModel = call.publicModel
+    this.#billedUsage = call.billedUsage
+    const { publicModel: model, nowMs, conversation } = call
+    // A prompt with pictures may hold megabytes, for as long as the stream lasts.
+    const request = { ...call.request, input: '' }
+    this.#facts = { id: conversation?.freshId ?? `resp_${nowMs.toString(16)}`, model, nowMs, request }
+  }
+
+  override get hasTextEnded(): boolean {
+    return this.#isBetweenItems
+  }
+
+  /** Before its first event a client takes no other event. */
+  keepAlive(): string {
+    return this.#told === undefined ? SSE_COMMENT : KEEP_ALIVE
+  }
+
+  failed(error: GatewayError): string {
+    const begun = this.#told === undefined ? this.#begun() : { ...this.#told, output: this.#items }
+    const head =
+      this.#told === undefined
+        ? ['response.created', 'response.in_progress'].map((type) => this.#written(type, { response: begun })).join('')
+        : ''
+    return head + brokenStreamEnd(error, begun, (type, members) => this.#written(type, members))
+  }
+
+  #begun(): Record<string, unknown> {
+    return responseObject(this.#facts, { status: 'in_progress', output: [], usage: null })
+  }
+
+  protected override skipEvent(bytes: Buffer, start: number): number {
+    const known = DELTA_STARTS.find((one) => startsWith(bytes, start, one))
+    if (known === undefined) return -1
+    const lineEnd = bytes.indexOf(LINE_FEED, start + known.length)
+    if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return -1
+    const data = bytes.subarray(start + known.length, lineEnd)
+    const number = numberIn(data)
+    const member = data.indexOf(DELTA_MEMBER)
+    if (number === undefined || member === -1) return -1
+    const open = member + DELTA_MEMBER.length - 1
+    const close = closingQuote(data, open, data.length)
+    if (close === -1) return -1
+    this.#lastNumber = number
+    this.countContent(decodedByteLength(data, open + 1, close))
+    return lineEnd + 2
+  }
+
+  protected readEvent(event: EventLines, isRest: boolean): void {
+    const value = parseVendorJson(event.text)
+    if (isJsonObject(value)) this.#read(event, value)
+    else if (event.isEndMark) this.drop()
+    else this.failUnreadable(isRest)
+  }
+
+  /** An error without the failed response that follows it. */
+  protected override bodyEnded(): undefined {
+    if (this.#error !== undefined) this.fail(this.#error)
+  }
+
+  #read(event: EventLines, value: Record<string, unknown>): void {
+    const { type, sequence_number: number, response, delta, item } = value
+    if (typeof number === 'number') this.#lastNumber = number
+    if (type === 'error' || (type === undefined && isJsonObject(value['error']))) {
+      this.#error = this.#dialect.streamFailure(isJsonObject(value['error']) ? value : { error: value })
+      this.drop()
+    } else if (type === 'response.failed') {
+      const failed = isJsonObject(response) ? response : {}
+      this.usage = responsesUsage(failed)
+      this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] }))
+    } else if (type === 'response.completed' || type === 'response.incomplete') {
+      if (isJsonObject(response)) this.#end(event, value, response)
+      else this.failUnreadable(false)
+    } else if (BEGINNINGS.has(type)) {
+      if (isJsonObject(response)) this.#begin(value, response)
+    } else {
+      this.#isBetweenItems = type === 'response.output_item.done'
+      if (this.#isBetweenItems) this.#items.push(item)
+      this.countContent(textBytesOf(delta, type === 'response.output_item.added' ? item : undefined))
+    }
+  }
+
+  #begin(value: Record<string, unknown>, response: Record<string, unknown>): void {
+    this.#told = { ...response, model: this.#publicModel }
+    const model = Buffer.from(JSON.stringify(this.#publicModel))
+    if (this.editString(['response', 'model'], response['model'], model)) return
+    this.replaceEvent(Buffer.from(sseEvent(String(value['type']), JSON.stringify({ ...value, response: this.#told }))))
+  }
+
+  #end(event: EventLines, value: Record<string, unknown>, response: Record<string, unknown>): void {
+    this.usage = responsesUsage(response)
+    const mended = mendedUsage(response['usage'], this.usage, this.#billedUsage?.(this.usage, this.outputBytesSeen))
+    this.keptAnswer = {
+      ...response,
+      model: this.#publicModel,
+      ...(mended === undefined ? {} : { usage: mended }),
+    }
+    this.closing =
+      (mended === undefined ? this.#withModel(event, response['model']) : undefined) ??
+      Buffer.from(sseEvent(String(value['type']), JSON.stringify({ ...value, response: this.keptAnswer })))
+    this.hasContent = true
+    this.drop()
+    this.finish()
+  }
+
+  /** The bytes of the event with the model replaced; undefined where its place is not certain. */
+  #withModel({ bytes, start, end, dataStart, dataEnd, hasOneLine }: EventLines, model: unknown): Buffer | undefined {
+    const span = hasOneLine ? findKnownString(bytes, ['response', 'model'], model, dataStart, dataEnd) : undefined
+    if (span === undefined) return undefined
+    const publicModel = Buffer.from(JSON.stringify(this.#publicModel))
+    return Buffer.concat([bytes.subarray(start, span.start), publicModel, bytes.subarray(span.end, end)])
+  }
+
+  #written(type: string, members: Record<string, unknown>): string {
+    this.#lastNumber += 1
+    return sseEvent(type, JSON.stringify({ type, sequence_number: this.#lastNumber, ...members }))
+  }
+}
+
+function numberIn(data: Buffer): number | undefined {
+  const start = data.indexOf(NUMBER_MEMBER)
+  if (start === -1) return undefined
+  let number = 0
+  let position = start + NUMBER_MEMBER.length
+  const first = position
+  for (let digit = (data[position] ?? 0) - ZERO; digit >= 0 && digit <= 9; digit = (data[position] ?? 0) - ZERO) {
+    number = number * 10 + digit
+    position += 1
+  }
+  return position === first ? undefined : number
+}
+
+/** Bytes of generated text in an event: a delta, or the name of a call that begins. */
+function textBytesOf(delta: unknown, item: unknown): number {
+  const name: unknown = isJsonObject(item) ? item['name'] : undefined
+  const text = typeof delta === 'string' ? delta : name
+  return typeof text === 'string' ? Buffer.byteLength(text) : 0
+}

@@ -1,0 +1,53 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import { responseUsage } from '../../endpoints/responses/response-object.ts'
+
+/**
+ * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
+ * vendor says it charges for. Undefined if it reports none.
+ */
+export function responsesUsage(response: Record<string, unknown>): Usage | undefined {
+  const { usage: counts, tool_usage: tools } = response
+  if (!isJsonObject(counts)) return undefined
+  const input = isJsonObject(counts['input_tokens_details']) ? counts['input_tokens_details'] : {}
+  const output = isJsonObject(counts['output_tokens_details']) ? counts['output_tokens_details'] : {}
+  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
+  if (typeof counts['input_tokens'] === 'number') usage.inputTokens = counts['input_tokens']
+  if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
+  if (typeof input['cache_write_tokens'] === 'number') usage.cacheWriteTokens = input['cache_write_tokens']
+  if (typeof counts['output_tokens'] === 'number') usage.outputTokens = counts['output_tokens']
+  if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  const searches = searchesOf(tools, response['output'])
+  if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
+  return usage
+}
+
+/** A report of no search is one where a search was possible. */
+function maySearch(tools: unknown): boolean {
+  return (
+    Array.isArray(tools) && tools.some((tool) => isJsonObject(tool) && String(tool['type']).startsWith('web_search'))
+  )
+}
+
+function searchesOf(tools: unknown, output: unknown): number {
+  const told =
+    isJsonObject(tools) && isJsonObject(tools['web_search']) ? tools['web_search']['num_requests'] : undefined
+  if (typeof told === 'number') return told
+  if (!Array.isArray(output)) return 0
+  return output.filter((item) => {
+    if (!isJsonObject(item) || item['type'] !== 'web_search_call') return false
+    return !isJsonObject(item['action']) || item['action']['type'] === 'search'
+  }).length
+}
+
+/** The vendor's usage with the counts that are charged for; undefined where it says the same already. */
+export function mendedUsage(wire: unknown, reported: Usage | undefined, billed: Usage | undefined): unknown {
+  if (billed === undefined) return undefined
+  const isSame = reported !== undefined && isSameUsage(reported, billed)
+  return isSame ? undefined : { ...(isJsonObject(wire) ? wire : {}), ...responseUsage(billed) }
+}
+
+function isSameUsage(reported: Usage, billed: Usage): boolean {
+  for (const name in billed) if (billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
+  return true
+}
