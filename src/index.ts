@@ -141,6 +141,7 @@ export type {
   RateLimits,
   RateTake,
 } from './stores/rate-limiter.ts'
+export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
 export type {
   DueQuery,
