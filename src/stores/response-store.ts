@@ -42,7 +42,7 @@ export interface ResponseStore {
   find(accountId: string, id: string, nowMs: number): MaybePromise<StoredResponse | undefined>
   /**
    * All turns of a conversation up to one of them, the first one first. Undefined if any of them is unknown, foreign, expired or
-   * deleted, so that a conversation is never shortened in silence, and for more than {@link MAX_TURNS}.
+   * deleted, so that a conversation is never shortened in silence, and for more than 10,000.
    */
   conversation(accountId: string, id: string, nowMs: number): MaybePromise<readonly StoredResponse[] | undefined>
   /** An account's own turns that hold one of these items, the newest first. */
