@@ -103,12 +103,29 @@ export { createApiKey } from './stores/api-key.ts'
 export type { GatewayStore } from './stores/gateway-store.ts'
 export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
 export type { InteractionRecord, InteractionStore } from './stores/interaction-store.ts'
+export type {
+  Adjustment,
+  AdjustResult,
+  ChargeDetails,
+  EntryKind,
+  HoldsQuery,
+  Journal,
+  JournalPlace,
+  JournalQuery,
+  JournalSum,
+  JournalSums,
+  LedgerEntry,
+  OpenHold,
+  Refund,
+  RefundResult,
+} from './stores/journal.ts'
 export type { KeyRecord, KeyStore } from './stores/key-store.ts'
 export type {
   Account,
   AccountChange,
+  AccountsQuery,
+  Credit,
   Ledger,
-  LedgerEntry,
   NewAccount,
   Reservation,
   ReserveResult,

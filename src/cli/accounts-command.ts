@@ -1,5 +1,6 @@
 import { formatDollars } from '../core/money.ts'
-import type { Account, LedgerEntry } from '../stores/ledger.ts'
+import type { LedgerEntry } from '../stores/journal.ts'
+import type { Account } from '../stores/ledger.ts'
 import { commandArguments, runAction } from './command-arguments.ts'
 import { existingAccount, withStore } from './open-store.ts'
 import { checkDollars, parseCap, parseCount, parseId, parseTier, SettingError } from './setting-values.ts'

@@ -3,7 +3,8 @@ import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import { type Account, type AccountChange, assertAmount, type LedgerEntry, type NewAccount } from '../stores/ledger.ts'
+import type { LedgerEntry } from '../stores/journal.ts'
+import { type Account, type AccountChange, assertAmount, type NewAccount } from '../stores/ledger.ts'
 import { administer, checkArgument, checkSpendingCap, noSuchAccount } from './administer.ts'
 
 /** Administration of accounts, for the host's own code. Every method throws a GatewayError. */

@@ -212,7 +212,8 @@ async function expireHolds(context: PipelineContext, isOver: () => boolean): Pro
     let expired = SWEEP_BATCH
     while (expired === SWEEP_BATCH && !isOver())
       expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
+    await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
   } catch (error) {
-    context.logger.error('holds could not be expired', { error })
+    context.logger.error('holds and credits could not be expired', { error })
   }
 }

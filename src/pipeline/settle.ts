@@ -183,7 +183,15 @@ function resolveHold(
   const amount = amountOf(reserved, hold, input, usage)
   if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
-  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer }, nowMs)
+  const { endpoint, principal } = reserved
+  const details = {
+    keyId: principal.keyId,
+    endpoint: endpoint.id,
+    model: candidate.model.id,
+    vendor: candidate.vendor.id,
+    usage: usage ?? {},
+  }
+  return context.store.ledger.settle({ holdId: hold.id, amount, description, details, answer }, nowMs)
 }
 
 async function resolveClaim(

@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
+import type { ChargeDetails, Journal, LedgerEntry } from './journal.ts'
 import type { SpendingCap, Tier } from './principal.ts'
 import type { TaskRecord } from './task-store.ts'
 
@@ -15,6 +16,29 @@ export interface NewAccount {
 export interface AccountChange {
   readonly tier?: Tier | undefined
   readonly spendingCap?: SpendingCap | null | undefined
+}
+
+/** Money to add to an account. */
+export interface Credit {
+  readonly creditId: string
+  readonly accountId: string
+  /** Nano-dollars, above zero. */
+  readonly amount: bigint
+  readonly description: string
+  /**
+   * Unix milliseconds from which it cannot be spent any more; absent: never. Of several credits the one that expires first is
+   * spent first. Calls that were reserved before are paid from it still.
+   */
+  readonly expiresAtMs?: number | undefined
+}
+
+/** Which accounts to give, in the order of their ids' UTF-8 bytes. */
+export interface AccountsQuery {
+  /** Only ids that contain it, upper and lower case being different; absent: all. */
+  readonly search?: string | undefined
+  /** Only ids behind this one. */
+  readonly after?: string | undefined
+  readonly limit: number
 }
 
 /** An account: who pays. Amounts in nano-dollars. */
@@ -77,6 +101,8 @@ export interface Settlement {
   readonly amount: bigint
   /** What was charged for, kept in the journal: `chat gp-5.4`. */
   readonly description: string
+  /** Kept in the journal's line. */
+  readonly details?: ChargeDetails | undefined
   /** Completes the reservation's claim in the same transaction; when absent, the claim is freed in it. */
   readonly answer?: StoredAnswer | undefined
 }
@@ -92,48 +118,19 @@ export interface Resolution {
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
 }
 
-/**
- * One line of the append-only journal. The sums over an account's entries hold at all times: of `amount` it is
- * `balance + held`, of `owed` it is what the account owes.
- */
-export interface LedgerEntry {
-  readonly id: string
-  readonly accountId: string
-  /**
-   * `owed`: a charge was above the balance, and the account owes the rest. `repayment`: owed money was taken from the balance.
-   * `shortfall`: of earlier versions, which waived what the balance lacked.
-   */
-  readonly kind: 'credit' | 'charge' | 'owed' | 'repayment' | 'shortfall'
-  /** Change of the balance and the held money together, nano-dollars: below zero for charges and repayments. */
-  readonly amount: bigint
-  /** Change of what the account owes, nano-dollars: below zero for repayments. */
-  readonly owed: bigint
-  readonly holdId: string | undefined
-  readonly description: string
-  /** Unix milliseconds. */
-  readonly createdAtMs: number
-}
-
 /** Prepaid balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
-export interface Ledger {
+export interface Ledger extends Journal {
   /** Makes an account if it does not exist; gives it as it is either way. */
   createAccount(account: NewAccount, nowMs: number): MaybePromise<Account>
   /** Changes tier or cap; gives the account as it is then, undefined when there is none. */
   updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
   account(accountId: string): MaybePromise<Account | undefined>
+  listAccounts(query: AccountsQuery): MaybePromise<readonly Account[]>
   /**
    * Adds money; what the account owes is paid from it first. Idempotent by `creditId`; false when that id was credited before.
    * @throws RangeError for a negative or zero amount, an unknown account, or a `creditId` that was credited to another account.
    */
-  credit(
-    credit: {
-      readonly creditId: string
-      readonly accountId: string
-      readonly amount: bigint
-      readonly description: string
-    },
-    nowMs: number,
-  ): MaybePromise<boolean>
+  credit(credit: Credit, nowMs: number): MaybePromise<boolean>
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
   /**
    * Ends a hold with a charge. A hold that has expired is charged too, against the balance, once: the work was done. Then no

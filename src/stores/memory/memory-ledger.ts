@@ -1,20 +1,22 @@
+import { expiryText } from '../expiring-credits.ts'
+import type { OpenHold } from '../journal.ts'
 import {
   type Account,
   assertAmount,
   assertCreditOf,
   type Ledger,
-  type LedgerEntry,
   lesserOf,
   MAX_AMOUNT,
   REPAYMENT,
   type Reservation,
   type ReserveResult,
   type Resolution,
-  type SpendingLimit,
 } from '../ledger.ts'
-import { MapCursor } from './map-scans.ts'
+import { byHand, type MutableAccount } from './memory-by-hand.ts'
 import { MemoryClaims } from './memory-claims.ts'
-import { MemoryJournal } from './memory-journal.ts'
+import { MemoryCredits } from './memory-credits.ts'
+import { type JournalLine, MemoryJournal } from './memory-journal.ts'
+import { MemorySpending, type SpendingCounter } from './memory-spending.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** How much a memory ledger remembers. */
@@ -29,20 +31,11 @@ export interface MemoryLedgerOptions {
   readonly maxOutcomes?: number | undefined
 }
 
-interface MutableAccount {
-  readonly id: string
-  balance: bigint
-  held: bigint
-  owed: bigint
-  tier: Account['tier']
-  spendingCap: Account['spendingCap']
-  readonly createdAtMs: number
-  readonly journal: MemoryJournal
-}
-
 /** Of a reservation what its end needs: a task stays open for hours, and its reservation need not stay with it. */
-interface OpenHold {
+interface HeldMoney {
+  readonly keyId: string
   readonly amount: bigint
+  readonly createdAtMs: number
   readonly expiresAtMs: number
   readonly claim: Reservation['claim']
   readonly taskId: string | undefined
@@ -73,21 +66,37 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const maxJournalLines = options.maxJournalLines ?? 10_000
   const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
-  const openHolds = new Map<string, OpenHold>()
+  const openHolds = new Map<string, HeldMoney>()
   // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
   let outcomes = new Map<string, ReserveResult>()
   let olderOutcomes = new Map<string, ReserveResult>()
   /** Expired holds, which may still be settled. Two generations too. */
-  let expired = new Map<string, OpenHold>()
-  let olderExpired = new Map<string, OpenHold>()
+  let expired = new Map<string, HeldMoney>()
+  let olderExpired = new Map<string, HeldMoney>()
   /** Account by id of credit. */
   const credits = new Map<string, string>()
   const spending = new MemorySpending()
   let lineCount = 0
 
-  function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
+  /** Called after each change of an account's money. */
+  function write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void {
     lineCount += 1
-    account.journal.append({ number: lineCount, ...line })
+    const createdAtMs = Math.max(line.createdAtMs, account.journal.newestMs)
+    account.journal.append({ number: lineCount, ...line, createdAtMs, balanceAfter: account.balance + account.held })
+  }
+
+  /** Takes what has expired of credits. */
+  function expireDue(account: MutableAccount, nowMs: number): void {
+    const { firstExpiryMs } = account.credits
+    if (firstExpiryMs === undefined || firstExpiryMs > nowMs) return
+    const holds = [...openHolds.values()].filter((hold) => hold.account === account)
+    const heldBefore = (timeMs: number): bigint =>
+      holds.reduce((sum, hold) => (hold.createdAtMs < timeMs ? sum + hold.amount : sum), 0n)
+    for (const { creditId, amount } of account.credits.expire({ nowMs, balance: account.balance, heldBefore })) {
+      account.balance -= amount
+      const line = { amount: -amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
+      write(account, { kind: 'expiry', description: expiryText(creditId), ...line })
+    }
   }
 
   function decide(reservation: Reservation, nowMs: number): ReserveResult {
@@ -97,7 +106,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const found = claims.peek(reservation.claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    const { amount, expiresAtMs, claim, spendingLimits = [] } = reservation
+    const { keyId, amount, expiresAtMs, claim, spendingLimits = [] } = reservation
+    expireDue(account, nowMs)
     if (account.owed > 0n) return IN_ARREARS
     if (account.balance < amount) return INSUFFICIENT_BALANCE
     const counter = spending.exceeded(spendingLimits, amount, nowMs)
@@ -107,7 +117,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     account.held += amount
     const counters = spending.count(spendingLimits, amount, nowMs)
     const taskId = reservation.task?.id
-    openHolds.set(reservation.holdId, { amount, expiresAtMs, claim, taskId, account, counters })
+    const times = { createdAtMs: nowMs, expiresAtMs }
+    openHolds.set(reservation.holdId, { keyId, amount, ...times, claim, taskId, account, counters })
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
   }
@@ -122,7 +133,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   /** Gives a hold back to the balance, with its place under the spending limits. */
-  function giveBack(holdId: string, { account, amount, counters }: OpenHold): void {
+  function giveBack(holdId: string, { account, amount, counters }: HeldMoney): void {
     openHolds.delete(holdId)
     account.held -= amount
     account.balance += amount
@@ -135,11 +146,12 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     giveBack(holdId, hold)
     remember(holdId, HELD_AND_VOIDED)
     if (hold.claim !== undefined) claims.release(hold.claim)
+    expireDue(hold.account, nowMs)
     repay(hold.account, nowMs)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
 
-  function expireHold(holdId: string, hold: OpenHold, nowMs: number): void {
+  function expireHold(holdId: string, hold: HeldMoney, nowMs: number): void {
     voidHold(holdId, nowMs)
     expired.set(holdId, hold)
     if (expired.size < maxOutcomes) return
@@ -148,15 +160,17 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   /** Takes a hold out that may be settled: an open one, or one that has expired. */
-  function takeForCharge(holdId: string): OpenHold | undefined {
+  function takeForCharge(holdId: string, nowMs: number): HeldMoney | undefined {
     const open = openHolds.get(holdId)
     if (open !== undefined) {
+      expireDue(open.account, nowMs)
       giveBack(holdId, open)
       return open
     }
     const late = expired.get(holdId) ?? olderExpired.get(holdId)
     expired.delete(holdId)
     olderExpired.delete(holdId)
+    if (late !== undefined) expireDue(late.account, nowMs)
     return late === undefined ? undefined : { ...late, claim: undefined }
   }
 
@@ -173,6 +187,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     if (paid === 0n) return
     account.balance -= paid
     account.owed -= paid
+    account.credits.spend(paid, nowMs)
     const line = { amount: -paid, owed: -paid, holdId: undefined, createdAtMs: nowMs }
     write(account, { kind: 'repayment', description: REPAYMENT, ...line })
   }
@@ -183,7 +198,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       if (existing !== undefined) return snapshot(existing)
       const journal = new MemoryJournal(id, maxJournalLines)
       const money = { balance: 0n, held: 0n, owed: 0n }
-      const account: MutableAccount = { id, ...money, tier, spendingCap, createdAtMs: nowMs, journal }
+      const credits = new MemoryCredits()
+      const account: MutableAccount = { id, ...money, tier, spendingCap, createdAtMs: nowMs, journal, credits }
       accounts.set(id, account)
       return snapshot(account)
     },
@@ -201,7 +217,14 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return account === undefined ? undefined : snapshot(account)
     },
 
-    credit({ creditId, accountId, amount, description }, nowMs) {
+    listAccounts: ({ search = '', after = '', limit }) =>
+      [...accounts.values()]
+        .filter(({ id }) => id > after && id.includes(search))
+        .sort((one, other) => (one.id < other.id ? -1 : 1))
+        .slice(0, Math.max(0, limit))
+        .map(snapshot),
+
+    credit({ creditId, accountId, amount, description, expiresAtMs }, nowMs) {
       const account = accounts.get(accountId)
       if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
       if (amount <= 0n) throw new RangeError('a credit must be above zero')
@@ -214,7 +237,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
         throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
       credits.set(creditId, accountId)
       account.balance += amount
-      write(account, { kind: 'credit', amount, owed: 0n, holdId: undefined, description, createdAtMs: nowMs })
+      const line = { amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
+      write(account, { kind: 'credit', description, ...line })
+      if (expiresAtMs !== undefined) account.credits.add({ creditId, remaining: amount, expiresAtMs })
       repay(account, nowMs)
       return true
     },
@@ -229,9 +254,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return outcome
     },
 
-    settle({ holdId, amount, description, answer }, nowMs) {
+    settle({ holdId, amount, description, details, answer }, nowMs) {
       assertAmount(amount)
-      const hold = takeForCharge(holdId)
+      const hold = takeForCharge(holdId, nowMs)
       if (hold === undefined) return endedBefore(holdId)
       const { account, counters, claim } = hold
       const charged = lesserOf(amount, account.balance)
@@ -241,8 +266,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       for (const counter of counters) counter.spent += amount
       remember(holdId, HELD_AND_SETTLED)
       const line = { holdId, description, createdAtMs: nowMs }
-      write(account, { kind: 'charge', amount: -charged, owed: 0n, ...line })
+      account.credits.spend(charged, hold.createdAtMs)
+      write(account, { kind: 'charge', amount: -charged, owed: 0n, due: amount, details, counters, ...line })
       if (shortfall > 0n) write(account, { kind: 'owed', amount: 0n, owed: shortfall, ...line })
+      expireDue(account, nowMs)
       repay(account, nowMs)
       if (claim !== undefined) {
         if (answer === undefined) claims.release(claim)
@@ -266,59 +293,27 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     },
 
     entries: (accountId, limit) => accounts.get(accountId)?.journal.newest(limit) ?? [],
+
+    ...byHand({ accounts, write, repay, expireDue }),
+
+    openHolds: ({ accountId, after, limit }) =>
+      [...openHolds]
+        .map(([id, { account, keyId, amount, createdAtMs, expiresAtMs }]) => {
+          return { id, accountId: account.id, keyId, amount, createdAtMs, expiresAtMs }
+        })
+        .filter((hold) => accountId === undefined || hold.accountId === accountId)
+        .sort(inOrder)
+        .filter((hold) => after === undefined || inOrder(after, hold) < 0)
+        .slice(0, Math.max(0, limit)),
   }
+}
+
+/** Holds by age. */
+function inOrder(one: Pick<OpenHold, 'createdAtMs' | 'id'>, other: Pick<OpenHold, 'createdAtMs' | 'id'>): number {
+  if (one.createdAtMs !== other.createdAtMs) return one.createdAtMs - other.createdAtMs
+  return one.id < other.id ? -1 : Number(one.id > other.id)
 }
 
 function snapshot({ id, balance, held, owed, tier, spendingCap, createdAtMs }: MutableAccount): Account {
   return { id, balance, held, owed, tier, spendingCap, createdAtMs }
-}
-
-/** What was charged and is held in one period. A hold keeps the counters it counts in, to correct them when it ends. */
-interface SpendingCounter {
-  spent: bigint
-  expiresAtMs: number
-}
-
-const SWEPT_PER_COUNT = 2
-
-/** Counters of spending limits in this process. */
-class MemorySpending {
-  readonly #counters = new Map<string, SpendingCounter>()
-  readonly #cursor = new MapCursor(this.#counters)
-
-  /** Name of the first counter that an amount would take beyond its limit. Nothing is counted. Zero always fits. */
-  exceeded(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): string | undefined {
-    if (amount === 0n) return undefined
-    return limits.find(({ counter, limit }) => this.#spent(counter, nowMs) + amount > limit)?.counter
-  }
-
-  /** Counts an amount in all of the counters, and gives them. */
-  count(limits: readonly SpendingLimit[], amount: bigint, nowMs: number): readonly SpendingCounter[] {
-    const counters = limits.map(({ counter: name, expiresAtMs }) => {
-      const counter = this.#live(name, expiresAtMs, nowMs)
-      counter.spent += amount
-      counter.expiresAtMs = Math.max(counter.expiresAtMs, expiresAtMs)
-      return counter
-    })
-    for (let step = 0; step < SWEPT_PER_COUNT; step++) {
-      const next = this.#cursor.next()
-      if (next !== undefined && next[1].expiresAtMs <= nowMs) this.#counters.delete(next[0])
-    }
-    return counters
-  }
-
-  #spent(name: string, nowMs: number): bigint {
-    const counter = this.#counters.get(name)
-    return counter === undefined || counter.expiresAtMs <= nowMs ? 0n : counter.spent
-  }
-
-  #live(name: string, expiresAtMs: number, nowMs: number): SpendingCounter {
-    const existing = this.#counters.get(name)
-    if (existing !== undefined && existing.expiresAtMs > nowMs) return existing
-    // A new object: a hold of the expired counter must not correct this one.
-    const counter = { spent: 0n, expiresAtMs }
-    this.#counters.delete(name)
-    this.#counters.set(name, counter)
-    return counter
-  }
 }

@@ -79,6 +79,8 @@ export function sqliteSpending(database: SqliteDatabase) {
      RETURNING id`,
   )
   const link = database.prepare('INSERT OR IGNORE INTO signalbox_hold_counters (hold_id, counter_id) VALUES (?, ?)')
+  const selectCounters = database.prepare('SELECT counter_id FROM signalbox_hold_counters WHERE hold_id = ?')
+  const giveBack = database.prepare('UPDATE signalbox_counters SET spent = spent - ? WHERE id = ?')
   const correct = database.prepare(
     `UPDATE signalbox_counters SET spent = spent + ?
      WHERE id IN (SELECT counter_id FROM signalbox_hold_counters WHERE hold_id = ?)`,
@@ -105,6 +107,15 @@ export function sqliteSpending(database: SqliteDatabase) {
     /** Corrects the counters of a hold that ends by the difference between charge and hold. */
     correct(holdId: string, difference: bigint): void {
       if (difference !== 0n) correct.run(difference, holdId)
+    },
+    /** Numbers of the counters that a hold counts in, separated by commas. */
+    countersOf(holdId: string): string {
+      const rows = selectCounters.all(holdId) as { readonly counter_id: number | bigint }[]
+      return rows.map(({ counter_id: id }) => String(id)).join(',')
+    },
+    /** Takes a refund out of those counters that still exist. */
+    giveBack(counters: string, amount: bigint): void {
+      for (const id of counters.split(',')) giveBack.run(amount, BigInt(id))
     },
   }
 }

@@ -1,12 +1,5 @@
 import type { StoredAnswer } from '../idempotency-store.ts'
-import {
-  lesserOf,
-  REPAYMENT,
-  type Reservation,
-  type ReserveResult,
-  type Resolution,
-  type Settlement,
-} from '../ledger.ts'
+import { lesserOf, type Reservation, type ReserveResult, type Resolution, type Settlement } from '../ledger.ts'
 import type { TaskRecord } from '../task-store.ts'
 import type { WriteBuffer } from './group-commit.ts'
 import {
@@ -15,29 +8,16 @@ import {
   prepareRows,
   type SqliteDatabase,
   type SqliteStatement,
-  type SqlValue,
   wholeMilliseconds,
 } from './sqlite-database.ts'
 import type { SqliteClaims, SqliteSpending } from './sqlite-expiring.ts'
-
-/** What the buffered operations do to one account. */
-interface AccountChange {
-  /** What the database has, once it was read; null: no such account. */
-  stored: StoredMoney | null | undefined
-  addedBalance: bigint
-  addedHeld: bigint
-  addedOwed: bigint
-}
-
-interface StoredMoney {
-  readonly balance: bigint
-  readonly owed: bigint
-}
+import type { SqliteMoney } from './sqlite-money.ts'
 
 type HoldEnd = NonNullable<Resolution['endedBy']>
 
 interface HoldRow {
   readonly account_id: string
+  readonly created_at_ms: bigint
   readonly amount: bigint
   readonly has_parts: bigint
 }
@@ -61,10 +41,11 @@ interface KnownRow {
 
 /** What a reservation writes besides the hold. */
 export interface SqliteHoldsParts {
+  readonly money: SqliteMoney
   readonly claims: SqliteClaims
   readonly spending: SqliteSpending
   readonly insertTask: (task: TaskRecord) => void
-  /** The time by which holds expire, when a caller's clock says `callerMs`. */
+  /** The time by which holds and credits expire and the journal is written, when a caller's clock says `callerMs`. */
   readonly timeOf: (callerMs: number) => number
 }
 
@@ -89,17 +70,12 @@ export class SqliteHolds implements WriteBuffer {
   readonly #setEnd: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
-  readonly #insertEntries: ReturnType<typeof prepareRows>
-  readonly #selectMoney: SqliteStatement
-  readonly #changeAccount: SqliteStatement
-  readonly #accounts = new Map<string, AccountChange>()
   readonly #ended: Readonly<Record<HoldEnd, Set<string>>> = {
     settled: new Set(),
     voided: new Set(),
     expired: new Set(),
   }
   #endedAtMs = 0
-  #entries: SqlValue[][] = []
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
     this.#parts = parts
@@ -125,7 +101,7 @@ export class SqliteHolds implements WriteBuffer {
     // Few columns, because every settlement reads them; the others are read when there is anything in them.
     this.#selectOpen = prepareExact(
       database,
-      `SELECT account_id, amount, is_counted OR claim_key IS NOT NULL AS has_parts FROM signalbox_holds
+      `SELECT account_id, amount, created_at_ms, is_counted OR claim_key IS NOT NULL AS has_parts FROM signalbox_holds
        WHERE id = ? AND ended_at_ms IS NULL`,
     )
     this.#selectParts = prepareExact(
@@ -134,7 +110,7 @@ export class SqliteHolds implements WriteBuffer {
     )
     this.#selectEnded = prepareExact(
       database,
-      'SELECT account_id, amount, is_counted AS has_parts, ended_by FROM signalbox_holds WHERE id = ?',
+      'SELECT account_id, amount, created_at_ms, is_counted AS has_parts, ended_by FROM signalbox_holds WHERE id = ?',
     )
     this.#setEnd = database.prepare('UPDATE signalbox_holds SET ended_by = ? WHERE id = ?')
     // The hold of an open task ends with its task, however long that takes.
@@ -148,20 +124,12 @@ export class SqliteHolds implements WriteBuffer {
       database,
       (rowCount) => `UPDATE signalbox_holds SET ended_at_ms = ?, ended_by = ? WHERE id IN (${listOf('?', rowCount)})`,
     )
-    this.#insertEntries = prepareRows(
-      database,
-      (rowCount) =>
-        `INSERT INTO signalbox_entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
-         VALUES ${listOf('(?, ?, ?, ?, ?, ?, ?)', rowCount)}`,
-    )
-    this.#selectMoney = prepareExact(database, 'SELECT balance, owed FROM signalbox_accounts WHERE id = ?')
-    this.#changeAccount = database.prepare(
-      'UPDATE signalbox_accounts SET balance = balance + ?, held = held + ?, owed = owed + ? WHERE id = ?',
-    )
   }
 
   reserve(reservation: Reservation, nowMs: number): ReserveResult {
     const { holdId, accountId, keyId, amount, expiresAtMs, claim, spendingLimits = [], task } = reservation
+    const timeMs = wholeMilliseconds(this.#parts.timeOf(nowMs))
+    this.#expireCredits(accountId, timeMs)
     const result = this.#judge(reservation, nowMs)
     if (result.status !== 'held') return this.#knownResult(holdId) ?? this.#refuse(reservation, result)
     const { changes } = this.#insertHold.run(
@@ -171,7 +139,7 @@ export class SqliteHolds implements WriteBuffer {
       keyId,
       amount,
       spendingLimits.length > 0 ? 1 : 0,
-      wholeMilliseconds(nowMs),
+      timeMs,
       wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs)),
     )
     if (Number(changes) === 0) {
@@ -179,7 +147,7 @@ export class SqliteHolds implements WriteBuffer {
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
-    this.#changeMoney(accountId, { balance: -amount, held: amount })
+    this.#parts.money.change(accountId, { balance: -amount, held: amount })
     if (claim !== undefined) {
       this.#parts.claims.claim(claim, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
@@ -189,25 +157,32 @@ export class SqliteHolds implements WriteBuffer {
     return result
   }
 
-  settle({ holdId, amount, description, answer }: Settlement, nowMs: number): Resolution {
+  settle({ holdId, amount, description, details, answer }: Settlement, nowMs: number): Resolution {
     const open = this.#findOpen(holdId)
     const late = open === undefined ? this.#findExpired(holdId) : undefined
     const hold = open ?? late
     if (hold === undefined) return this.#endedBefore(holdId)
+    const { money, timeOf } = this.#parts
     const accountId = hold.account_id
-    const endedAtMs = wholeMilliseconds(nowMs)
+    const endedAtMs = wholeMilliseconds(timeOf(nowMs))
+    this.#expireCredits(accountId, endedAtMs)
     const held = open === undefined ? 0n : hold.amount
-    const available = amount <= held ? amount : this.#moneyOf(accountId)!.balance + held
+    const available = amount <= held ? amount : money.of(accountId)!.balance + held
     const charged = lesserOf(amount, available)
     const shortfall = amount - charged
     if (open === undefined) this.#setEnd.run('settled', holdId)
     else this.#end(holdId, 'settled', endedAtMs)
-    this.#changeMoney(accountId, { balance: held - charged, held: -held, owed: shortfall })
-    this.#endParts(holdId, hold, amount - held, open === undefined ? 'keep' : answer)
-    this.#entries.push([accountId, 'charge', -charged, 0n, holdId, description, endedAtMs])
-    // The kinds are those of old, because the column takes no new ones; what they are, the change of what is owed tells.
-    if (shortfall > 0n) this.#entries.push([accountId, 'shortfall', 0n, shortfall, holdId, description, endedAtMs])
-    this.#repay(accountId, endedAtMs)
+    money.change(accountId, { balance: held - charged, held: -held })
+    money.spend(accountId, charged, Number(hold.created_at_ms))
+    const counters = this.#endParts(holdId, hold, amount - held, open === undefined ? 'keep' : answer)
+    const line = { holdId, description }
+    money.append(accountId, 'charge', { ...line, amount: -charged, due: amount, details, counters }, endedAtMs)
+    if (shortfall > 0n) {
+      money.change(accountId, { balance: 0n, owed: shortfall })
+      money.append(accountId, 'owed', { ...line, amount: 0n, owed: shortfall }, endedAtMs)
+    }
+    this.#expireCredits(accountId, endedAtMs)
+    money.repay(accountId, endedAtMs)
     return { resolved: true, charged, shortfall }
   }
 
@@ -225,23 +200,17 @@ export class SqliteHolds implements WriteBuffer {
 
   flush(): void {
     this.#flushEnds()
-    if (this.#entries.length > 0) this.#insertEntries(this.#entries)
-    for (const [accountId, { addedBalance, addedHeld, addedOwed }] of this.#accounts) {
-      if (addedBalance !== 0n || addedHeld !== 0n || addedOwed !== 0n)
-        this.#changeAccount.run(addedBalance, addedHeld, addedOwed, accountId)
-    }
-    this.discard()
+    this.#parts.money.flush()
   }
 
   discard(): void {
     for (const ids of Object.values(this.#ended)) ids.clear()
-    this.#entries = []
-    this.#accounts.clear()
+    this.#parts.money.discard()
   }
 
   /** The result of a reservation whose id is new. */
   #judge({ accountId, amount, claim, spendingLimits = [] }: Reservation, nowMs: number): ReserveResult {
-    const money = this.#moneyOf(accountId)
+    const money = this.#parts.money.of(accountId)
     if (money === undefined) return { status: 'unknown_account' }
     if (claim !== undefined) {
       const found = this.#parts.claims.peek(claim, nowMs)
@@ -293,11 +262,13 @@ export class SqliteHolds implements WriteBuffer {
   #release(holdId: string, end: HoldEnd, nowMs: number): Resolution {
     const hold = this.#findOpen(holdId)
     if (hold === undefined) return this.#endedBefore(holdId)
-    const endedAtMs = wholeMilliseconds(nowMs)
+    const { money, timeOf } = this.#parts
+    const endedAtMs = wholeMilliseconds(timeOf(nowMs))
     this.#end(holdId, end, endedAtMs)
-    this.#changeMoney(hold.account_id, { balance: hold.amount, held: -hold.amount })
+    money.change(hold.account_id, { balance: hold.amount, held: -hold.amount })
     this.#endParts(holdId, hold, -hold.amount)
-    this.#repay(hold.account_id, endedAtMs)
+    this.#expireCredits(hold.account_id, endedAtMs)
+    money.repay(hold.account_id, endedAtMs)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
 
@@ -312,16 +283,29 @@ export class SqliteHolds implements WriteBuffer {
     this.#ended[end].add(holdId)
   }
 
-  /** Corrects the counters of a hold by what it was charged above it, and ends its claim; `keep`: it has none any more. */
-  #endParts(holdId: string, hold: HoldRow, difference: bigint, answer?: StoredAnswer | 'keep'): void {
-    if (hold.has_parts === 0n) return
+  /** Few accounts have any. */
+  #expireCredits(accountId: string, timeMs: number): void {
+    const { money } = this.#parts
+    if (!money.isExpiryDue(accountId, timeMs)) return
+    this.#flushEnds()
+    money.expireDue(accountId, timeMs)
+  }
+
+  /**
+   * Corrects the counters of a hold by what it was charged above it, and ends its claim; `keep`: it has none any more.
+   * @returns numbers of the counters; null: none.
+   */
+  #endParts(holdId: string, hold: HoldRow, difference: bigint, answer?: StoredAnswer | 'keep'): string | null {
+    if (hold.has_parts === 0n) return null
     const { claims, spending } = this.#parts
     const parts = this.#selectParts.get(holdId) as HoldPartsRow
     if (parts.is_counted !== 0n) spending.correct(holdId, difference)
-    if (parts.claim_account_id === null || answer === 'keep') return
+    const counters = parts.is_counted === 0n ? null : spending.countersOf(holdId)
+    if (parts.claim_account_id === null || answer === 'keep') return counters
     const claim = { accountId: parts.claim_account_id, key: parts.claim_key, fingerprint: parts.claim_fingerprint }
     if (answer === undefined) claims.release(claim)
     else claims.complete(claim, answer)
+    return counters
   }
 
   #flushEnds(): void {
@@ -332,39 +316,5 @@ export class SqliteHolds implements WriteBuffer {
       this.#endHolds(rows, [this.#endedAtMs, end])
       ids.clear()
     }
-  }
-
-  /** Pays what an account owes from its balance, as far as that goes. */
-  #repay(accountId: string, nowMs: number): void {
-    const { balance, owed } = this.#moneyOf(accountId)!
-    const paid = lesserOf(owed, balance)
-    if (paid === 0n) return
-    this.#changeMoney(accountId, { balance: -paid, owed: -paid })
-    this.#entries.push([accountId, 'charge', -paid, -paid, null, REPAYMENT, nowMs])
-  }
-
-  /** Balance and debt after what is buffered; undefined for an unknown account. */
-  #moneyOf(accountId: string): StoredMoney | undefined {
-    const change = this.#changeOf(accountId)
-    if (change.stored === undefined)
-      change.stored = (this.#selectMoney.get(accountId) as StoredMoney | undefined) ?? null
-    if (change.stored === null) return undefined
-    return { balance: change.stored.balance + change.addedBalance, owed: change.stored.owed + change.addedOwed }
-  }
-
-  #changeMoney(accountId: string, added: { balance: bigint; held?: bigint; owed?: bigint }): void {
-    const change = this.#changeOf(accountId)
-    change.addedBalance += added.balance
-    change.addedHeld += added.held ?? 0n
-    change.addedOwed += added.owed ?? 0n
-  }
-
-  #changeOf(accountId: string): AccountChange {
-    let change = this.#accounts.get(accountId)
-    if (change === undefined) {
-      change = { stored: undefined, addedBalance: 0n, addedHeld: 0n, addedOwed: 0n }
-      this.#accounts.set(accountId, change)
-    }
-    return change
   }
 }

@@ -89,6 +89,37 @@ ALTER TABLE signalbox_holds ADD COLUMN ended_by TEXT CHECK (ended_by IN ('settle
 `
 
 /**
+ * Journal lines that say what they were for and what was left after them, in the order of time; refunds, adjustments, and
+ * credits that expire. `journal_at_ms`: time of an account's newest line.
+ */
+const JOURNAL_MIGRATION = `
+ALTER TABLE signalbox_accounts ADD COLUMN journal_at_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN first_expiry_ms INTEGER;
+ALTER TABLE signalbox_entries ADD COLUMN operation_id TEXT;
+ALTER TABLE signalbox_entries ADD COLUMN charge_id INTEGER;
+ALTER TABLE signalbox_entries ADD COLUMN due INTEGER CHECK (due >= 0);
+ALTER TABLE signalbox_entries ADD COLUMN balance_after INTEGER;
+ALTER TABLE signalbox_entries ADD COLUMN owed_after INTEGER;
+ALTER TABLE signalbox_entries ADD COLUMN details TEXT;
+ALTER TABLE signalbox_entries ADD COLUMN counters TEXT;
+DROP INDEX signalbox_entries_by_account;
+CREATE INDEX signalbox_entries_by_account ON signalbox_entries (account_id, created_at_ms);
+CREATE UNIQUE INDEX signalbox_entries_by_operation ON signalbox_entries (kind, operation_id)
+  WHERE kind IN ('adjustment', 'refund');
+CREATE INDEX signalbox_entries_by_charge ON signalbox_entries (charge_id) WHERE charge_id IS NOT NULL;
+
+CREATE TABLE signalbox_expiring_credits (
+  account_id    TEXT NOT NULL REFERENCES signalbox_accounts (id),
+  credit_id     TEXT NOT NULL,
+  remaining     INTEGER NOT NULL CHECK (remaining >= 0),
+  expires_at_ms INTEGER NOT NULL,
+  UNIQUE (account_id, credit_id)
+) STRICT;
+CREATE INDEX signalbox_accounts_by_first_expiry ON signalbox_accounts (first_expiry_ms)
+  WHERE first_expiry_ms IS NOT NULL;
+`
+
+/**
  * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
  * Every name begins with `signalbox_`, since the database may hold the host's own tables too. Times are Unix milliseconds,
  * amounts nano-dollars.
@@ -148,7 +179,8 @@ CREATE TABLE signalbox_hold_counters (
 CREATE TABLE signalbox_entries (
   id            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id    TEXT NOT NULL REFERENCES signalbox_accounts (id),
-  kind          TEXT NOT NULL CHECK (kind IN ('credit', 'charge', 'shortfall')),
+  kind          TEXT NOT NULL CHECK (kind IN
+    ('credit', 'charge', 'owed', 'repayment', 'refund', 'adjustment', 'expiry', 'shortfall')),
   amount        INTEGER NOT NULL,
   credit_id     TEXT,
   hold_id       TEXT,
@@ -194,6 +226,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   TASK_MIGRATION,
   RETENTION_MIGRATION,
   ARREARS_MIGRATION,
+  JOURNAL_MIGRATION,
 ]
 
 /**

@@ -1,4 +1,5 @@
 import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
+import { describeExpiringCredits, describeLedgerByHand, describeLedgerPages } from './ledger-by-hand-contract.ts'
 import { describeLedgerClaims, describeLedgerSpending } from './ledger-limits-contract.ts'
 import {
   ACCOUNT_ID,
@@ -244,16 +245,19 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat gmn-2.5-pro' }, EXAMPLE_NOW_MS + 7)
       const [charge, credit, ...others] = await store.ledger.entries(ACCOUNT_ID, 10)
       expect(others).toEqual([])
-      expect({ ...charge, id: undefined }).toEqual({
-        id: undefined,
-        accountId: ACCOUNT_ID,
-        kind: 'charge',
-        amount: -150n,
-        owed: 0n,
-        holdId: 'hold_1',
-        description: 'chat gmn-2.5-pro',
-        createdAtMs: EXAMPLE_NOW_MS + 7,
-      })
+      expect([
+        charge?.accountId,
+        charge?.kind,
+        charge?.amount,
+        charge?.owed,
+        charge?.due,
+        charge?.balanceAfter,
+      ]).toEqual([ACCOUNT_ID, 'charge', -150n, 0n, 150n, 850n])
+      expect([charge?.holdId, charge?.description, charge?.createdAtMs]).toEqual([
+        'hold_1',
+        'chat gmn-2.5-pro',
+        EXAMPLE_NOW_MS + 7,
+      ])
       expect({ kind: credit?.kind, amount: credit?.amount }).toEqual({ kind: 'credit', amount: 1_000n })
       expect(charge?.id === credit?.id).toEqual(false)
       expect((await store.ledger.entries(ACCOUNT_ID, 1)).map((entry) => entry.id)).toEqual([charge?.id])
@@ -276,6 +280,9 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
     })
   })
 
+  describeLedgerByHand(runner, subject)
+  describeLedgerPages(runner, subject)
+  describeExpiringCredits(runner, subject)
   describeLedgerClaims(runner, subject)
   describeLedgerSpending(runner, subject)
 }

@@ -54,7 +54,9 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
   DECLARE
     v_balance bigint;
     v_owed bigint;
+    v_expiry bigint;
     v_time bigint := now_ms();
+    v_created bigint := CASE WHEN p_requests -> 0 ? 'lives' THEN v_time ELSE p_now END;
     v_total bigint := 0;
     v_names text[];
     v_ids bigint[];
@@ -65,8 +67,12 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
     v_claim outcome;
     v_place integer;
   BEGIN
-    SELECT a.balance, a.owed INTO v_balance, v_owed FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
-    IF FOUND AND jsonb_path_exists(p_requests, '$[*].limits[*]') THEN
+    SELECT a.balance, a.owed, a.first_expiry_ms INTO v_balance, v_owed, v_expiry
+    FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
+    IF v_expiry <= v_created THEN
+      v_balance := v_balance - expire_credits(p_account_id, v_created);
+    END IF;
+    IF v_balance IS NOT NULL AND jsonb_path_exists(p_requests, '$[*].limits[*]') THEN
       SELECT array_agg(c.name), array_agg(c.id), array_agg(c.spent) INTO v_names, v_ids, v_spent
       FROM lock_counters(p_requests, p_now) c;
     END IF;
@@ -132,7 +138,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
           nullif(v_outcome.status, 'held'), v_outcome.counter,
           ARRAY(SELECT v_ids[p] FROM unnest(v_places) p),
           v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
-          coalesce(v_time + v_request.lives, v_request.expires)
+          coalesce(v_time + v_request.lives, v_request.expires), v_created
         ) ON CONFLICT (id) DO NOTHING;
         IF NOT FOUND THEN
           RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
@@ -153,31 +159,50 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
 
 /** Ends of holds, credits and purging. The order of locks is that of reserving. */
 export const RESOLVE_FUNCTIONS: readonly string[] = [
-  // Pays what accounts owe from their balances, as far as those go. The caller has locked them.
+  // Pays what accounts owe from their balances, as far as those go, after what has expired is taken. The caller has locked
+  // them.
   `CREATE FUNCTION repay(p_accounts text[], p_now bigint) RETURNS void
-  LANGUAGE sql SET search_path FROM CURRENT AS $$
-    WITH due AS (
-      SELECT a.id, least(a.balance, a.owed) AS paid FROM accounts a
-      WHERE a.id = ANY (p_accounts) AND a.owed > 0 AND a.balance > 0
-    ), repaid AS (
-      UPDATE accounts a SET balance = a.balance - d.paid, owed = a.owed - d.paid FROM due d WHERE a.id = d.id
-      RETURNING a.id, d.paid
-    )
-    INSERT INTO entries (account_id, kind, amount, owed, description, created_at_ms)
-    SELECT r.id, 'repayment', -r.paid, -r.paid, '${REPAYMENT}', p_now FROM repaid r
-  $$`,
+  LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+  DECLARE
+    v_account accounts;
+    v_paid bigint;
+  BEGIN
+    FOR v_account IN
+      SELECT * FROM accounts a WHERE a.id = ANY (p_accounts)
+        AND (a.owed > 0 AND a.balance > 0 OR a.first_expiry_ms <= p_now) ORDER BY a.id
+    LOOP
+      IF v_account.first_expiry_ms <= p_now THEN
+        v_account.balance := v_account.balance - expire_credits(v_account.id, p_now);
+      END IF;
+      v_paid := least(v_account.balance, v_account.owed);
+      CONTINUE WHEN v_paid = 0;
+      UPDATE accounts a SET balance = a.balance - v_paid, owed = a.owed - v_paid,
+        journal_at_ms = greatest(a.journal_at_ms, p_now)
+      WHERE a.id = v_account.id RETURNING * INTO v_account;
+      INSERT INTO entries (account_id, kind, amount, owed, description, created_at_ms, balance_after, owed_after)
+      VALUES (v_account.id, 'repayment', -v_paid, -v_paid, '${REPAYMENT}', v_account.journal_at_ms,
+        v_account.balance + v_account.held, v_account.owed);
+      IF v_account.first_expiry_ms IS NOT NULL THEN
+        PERFORM spend_credits(v_account.id, v_paid, p_now);
+      END IF;
+    END LOOP;
+  END $$`,
 
   // What the balance lacks is owed, and a hold that has expired is charged too, against the balance, once.
   // `ended_by`: how a hold that is not charged had ended.
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
-    p_status integer, p_headers text, p_body bytea, OUT charged bigint, OUT shortfall bigint, OUT ended_by text
+    p_status integer, p_headers text, p_body bytea, p_details text DEFAULT NULL,
+    OUT charged bigint, OUT shortfall bigint, OUT ended_by text
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
     v_held bigint;
     v_available bigint;
     v_owed bigint;
+    v_expiry bigint;
+    v_now bigint := coalesce(p_now, now_ms());
+    v_after record;
   BEGIN
     UPDATE holds SET status = 'settled' WHERE id = p_hold AND status = 'held' RETURNING * INTO v_hold;
     v_held := v_hold.amount;
@@ -191,22 +216,33 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       v_held := 0;
       v_hold.claim_key := NULL;
     END IF;
-    SELECT a.balance + v_held, a.owed INTO STRICT v_available, v_owed FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
+    SELECT a.balance + v_held, a.owed, a.first_expiry_ms INTO STRICT v_available, v_owed, v_expiry
+    FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
+    IF v_expiry <= v_now THEN
+      v_available := v_available - expire_credits(v_hold.account_id, v_now, v_held, v_hold.created_at_ms);
+    END IF;
     charged := least(p_amount, v_available);
     shortfall := p_amount - charged;
-    UPDATE accounts a SET balance = v_available - charged, held = a.held - v_held, owed = a.owed + shortfall
-    WHERE a.id = v_hold.account_id;
+    UPDATE accounts a SET balance = v_available - charged, held = a.held - v_held, owed = a.owed + shortfall,
+      journal_at_ms = greatest(a.journal_at_ms, v_now)
+    WHERE a.id = v_hold.account_id RETURNING a.balance + a.held AS total, a.owed, a.journal_at_ms AS at INTO v_after;
+    IF v_expiry IS NOT NULL THEN
+      PERFORM spend_credits(v_hold.account_id, charged, v_hold.created_at_ms);
+    END IF;
     IF p_amount <> v_held AND v_hold.counter_ids <> '{}' THEN
       PERFORM 1 FROM counters c WHERE c.id = ANY (v_hold.counter_ids) ORDER BY c.name FOR UPDATE;
       UPDATE counters c SET spent = c.spent - v_held + p_amount WHERE c.id = ANY (v_hold.counter_ids);
     END IF;
-    INSERT INTO entries (account_id, kind, amount, hold_id, description, created_at_ms)
-    VALUES (v_hold.account_id, 'charge', -charged, p_hold, p_description, p_now);
+    INSERT INTO entries (account_id, kind, amount, hold_id, description, created_at_ms, due, balance_after, owed_after,
+      details, counter_ids)
+    VALUES (v_hold.account_id, 'charge', -charged, p_hold, p_description, v_after.at, p_amount, v_after.total,
+      v_after.owed - shortfall, p_details, nullif(v_hold.counter_ids, '{}'));
     IF shortfall > 0 THEN
-      INSERT INTO entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
-      VALUES (v_hold.account_id, 'owed', 0, shortfall, p_hold, p_description, p_now);
-    ELSIF v_owed > 0 THEN
-      PERFORM repay(ARRAY[v_hold.account_id], p_now);
+      INSERT INTO entries (account_id, kind, amount, owed, hold_id, description, created_at_ms, balance_after, owed_after)
+      VALUES (v_hold.account_id, 'owed', 0, shortfall, p_hold, p_description, v_after.at, v_after.total, v_after.owed);
+    END IF;
+    IF v_owed > 0 OR v_expiry <= v_now THEN
+      PERFORM repay(ARRAY[v_hold.account_id], v_now);
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
       IF p_status IS NULL THEN
@@ -219,7 +255,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Ends open holds without a charge; gives how many of them were open.
-  `CREATE FUNCTION end_holds(p_ids text[], p_status text) RETURNS integer
+  `CREATE FUNCTION end_holds(p_ids text[], p_status text, p_now bigint DEFAULT NULL) RETURNS integer
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_holds holds[];
@@ -235,7 +271,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     UPDATE accounts a SET balance = a.balance + f.amount, held = a.held - f.amount
     FROM (SELECT h.account_id, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h GROUP BY h.account_id) f
     WHERE a.id = f.account_id;
-    PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), now_ms());
+    PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), coalesce(p_now, now_ms()));
     UPDATE counters c SET spent = c.spent - f.amount
     FROM (
       SELECT i AS id, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h, unnest(h.counter_ids) i GROUP BY i
@@ -247,21 +283,33 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // False when that credit was given before, null when there is no such account.
-  `CREATE FUNCTION credit(p_credit text, p_account_id text, p_amount bigint, p_description text, p_now bigint)
-  RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  `CREATE FUNCTION credit(
+    p_credit text, p_account_id text, p_amount bigint, p_description text, p_now bigint, p_expires bigint DEFAULT NULL
+  ) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  DECLARE
+    v_now bigint := coalesce(p_now, now_ms());
+    v_account accounts;
   BEGIN
-    PERFORM 1 FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
+    SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
     IF NOT FOUND THEN
       RETURN NULL;
     END IF;
-    INSERT INTO entries (account_id, kind, amount, credit_id, description, created_at_ms)
-    VALUES (p_account_id, 'credit', p_amount, p_credit, p_description, p_now) ON CONFLICT (credit_id) DO NOTHING;
+    v_account.journal_at_ms := greatest(v_account.journal_at_ms, v_now);
+    -- The sum with the held money overflows here, not when a hold comes back.
+    INSERT INTO entries (account_id, kind, amount, credit_id, description, created_at_ms, balance_after, owed_after)
+    VALUES (p_account_id, 'credit', p_amount, p_credit, p_description, v_account.journal_at_ms,
+      v_account.balance + v_account.held + p_amount, v_account.owed) ON CONFLICT (credit_id) DO NOTHING;
     IF NOT FOUND THEN
       RETURN false;
     END IF;
-    -- Adding the held money makes the sum overflow here, not when a hold comes back.
-    UPDATE accounts a SET balance = a.balance + a.held + p_amount - a.held WHERE a.id = p_account_id;
-    PERFORM repay(ARRAY[p_account_id], p_now);
+    UPDATE accounts a SET balance = a.balance + p_amount, journal_at_ms = v_account.journal_at_ms,
+      first_expiry_ms = least(a.first_expiry_ms, p_expires)
+    WHERE a.id = p_account_id;
+    IF p_expires IS NOT NULL THEN
+      INSERT INTO expiring_credits (account_id, credit_id, remaining, expires_at_ms)
+      VALUES (p_account_id, p_credit, p_amount, p_expires);
+    END IF;
+    PERFORM repay(ARRAY[p_account_id], v_now);
     RETURN true;
   END $$`,
 
