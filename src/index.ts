@@ -47,7 +47,7 @@ export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayReque
 export type { Ids } from './core/ids.ts'
 export { type Logger, silentLogger } from './core/logger.ts'
 export type { MaybePromise } from './core/maybe-promise.ts'
-export { formatDollars, parseDollars } from './core/money.ts'
+export { formatDollars, parseDollars, parseSignedDollars } from './core/money.ts'
 export type { Usage } from './core/usage.ts'
 export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
@@ -82,9 +82,20 @@ export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-tra
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
 export type { VideoRequest } from './endpoints/videos/video-request.ts'
-export type { Accounts } from './gateway/accounts.ts'
+export type {
+  AccountBooks,
+  AccountStatement,
+  AdjustOptions,
+  JournalPage,
+  JournalPageOptions,
+  JournalRange,
+  MadeRefund,
+  RefundOptions,
+} from './gateway/account-books.ts'
+export type { Accounts, AccountsPage, AccountsPageOptions } from './gateway/accounts.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions } from './gateway/gateway-options.ts'
+export type { Holds, HoldsPage, HoldsPageOptions } from './gateway/holds.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'

@@ -5,26 +5,48 @@ import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
 import { type Account, type AccountChange, assertAmount, type NewAccount } from '../stores/ledger.ts'
+import { type AccountBooks, accountBooksOf } from './account-books.ts'
 import { administer, checkArgument, checkSpendingCap, noSuchAccount } from './administer.ts'
+import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+
+/** A page of accounts. */
+export interface AccountsPageOptions {
+  /** Only ids that contain it. */
+  readonly search?: string | undefined
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+/** Accounts in the order of their ids. */
+export interface AccountsPage {
+  readonly accounts: readonly Account[]
+  /** Undefined: there are no more. */
+  readonly nextCursor: string | undefined
+}
 
 /** Administration of accounts, for the host's own code. Every method throws a GatewayError. */
-export interface Accounts {
+export interface Accounts extends AccountBooks {
   /** Makes an account, or gives the existing one of that id. */
   create(account?: Partial<NewAccount>): Promise<Account>
   /** Changes tier or spending cap; undefined when there is no such account. In force everywhere within 5 seconds. */
   update(accountId: string, change: AccountChange): Promise<Account | undefined>
   get(accountId: string): Promise<Account | undefined>
+  /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
+  list(options?: AccountsPageOptions): Promise<AccountsPage>
   /**
    * Adds money.
    * @param amount decimal dollars, such as `"25.00"`.
-   * @param options `creditId` makes it idempotent: a payment provider's event id, for instance.
+   * @param options `creditId` makes it idempotent: a payment provider's event id, for instance. `expiresAtMs`: Unix
+   *   milliseconds from which it cannot be spent any more; the credit that expires first is spent first.
    * @returns false when that `creditId` was credited before.
-   * @throws GatewayError `invalid_request` for a bad amount or an unknown account.
+   * @throws GatewayError `invalid_request` for a bad amount, an unknown account, or an expiry that is not in the future.
    */
   credit(
     accountId: string,
     amount: string,
-    options?: { readonly creditId?: string; readonly description?: string },
+    options?: { readonly creditId?: string; readonly description?: string; readonly expiresAtMs?: number | undefined },
   ): Promise<boolean>
   /** Journal lines, newest first. */
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>
@@ -46,11 +68,22 @@ export function accountsOf(store: GatewayStore, clock: Clock, ids: Ids, ready: (
       })
     },
     get: (accountId) => administer(ready, () => store.ledger.account(accountId)),
-    credit(accountId, amount, { creditId = ids.next('credit'), description = 'credit' } = {}) {
+    list({ search, cursor, limit = 100 } = {}) {
+      return administer(ready, async () => {
+        checkPageSize(limit)
+        const [after] = cursorParts(cursor, 1) ?? []
+        const rows = await store.ledger.listAccounts({ search, after, limit: limit + 1 })
+        const page = pageOf(rows, limit, ({ id }) => [id])
+        return { accounts: page.rows, nextCursor: page.nextCursor }
+      })
+    },
+    credit(accountId, amount, { creditId = ids.next('credit'), description = 'credit', expiresAtMs } = {}) {
       return administer(ready, async () => {
         const nanoDollars = checkArgument('amount', () => amountOf(amount))
+        checkArgument('expiresAtMs', () => assertFuture(expiresAtMs, clock.now()))
+        const credit = { creditId, accountId, amount: nanoDollars, description, expiresAtMs }
         try {
-          return await store.ledger.credit({ creditId, accountId, amount: nanoDollars, description }, clock.now())
+          return await store.ledger.credit(credit, clock.now())
         } catch (cause) {
           if (!(cause instanceof RangeError)) throw cause
           if ((await store.ledger.account(accountId)) === undefined) throw noSuchAccount(accountId, cause)
@@ -59,7 +92,14 @@ export function accountsOf(store: GatewayStore, clock: Clock, ids: Ids, ready: (
       })
     },
     ledger: (accountId, { limit = 100 } = {}) => administer(ready, () => store.ledger.entries(accountId, limit)),
+    ...accountBooksOf(store, clock, ids, ready),
   }
+}
+
+/** @throws RangeError for an expiry that is over or no time. */
+function assertFuture(expiresAtMs: number | undefined, nowMs: number): void {
+  if (expiresAtMs === undefined || (expiresAtMs > nowMs && expiresAtMs <= 8_640_000_000_000_000)) return
+  throw new RangeError(`a credit must expire in the future, not at ${expiresAtMs}`)
 }
 
 /** @throws RangeError for what no account can be credited with. */

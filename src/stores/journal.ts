@@ -199,12 +199,15 @@ export function assertRefund(amount: bigint | undefined): void {
   if (amount !== undefined && amount <= 0n) throw new RangeError('a refund must be above zero')
 }
 
+/** The id of an adjustment or a refund was used for another one before. */
+export class UsedIdError extends RangeError {}
+
 /**
  * Refuses an id that was used for something else: a repeated call must be the same call.
- * @throws RangeError naming the id.
+ * @throws UsedIdError naming the id.
  */
 export function assertRepeated(kind: 'adjustment' | 'refund', id: string, isSame: boolean): void {
-  if (!isSame) throw new RangeError(`the ${kind} id ${JSON.stringify(id)} was used for another ${kind} before`)
+  if (!isSame) throw new UsedIdError(`the ${kind} id ${JSON.stringify(id)} was used for another ${kind} before`)
 }
 
 /** Sums lines by kind, in the order of {@link ENTRY_KINDS}. */
