@@ -1,5 +1,5 @@
 import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
-import { describeExpiringCredits, describeLedgerByHand, describeLedgerPages } from './ledger-by-hand-contract.ts'
+import { describeLedgerBooks } from './ledger-books-contract.ts'
 import { describeLedgerClaims, describeLedgerSpending } from './ledger-limits-contract.ts'
 import {
   ACCOUNT_ID,
@@ -280,9 +280,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
     })
   })
 
-  describeLedgerByHand(runner, subject)
-  describeLedgerPages(runner, subject)
-  describeExpiringCredits(runner, subject)
+  describeLedgerBooks(runner, subject)
   describeLedgerClaims(runner, subject)
   describeLedgerSpending(runner, subject)
 }
