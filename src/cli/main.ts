@@ -4,6 +4,7 @@ import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { accountsCommand } from './accounts-command.ts'
 import { commandArguments } from './command-arguments.ts'
+import { holdsCommand } from './holds-command.ts'
 import { keysCommand } from './keys-command.ts'
 import { type RunningServer, serve } from './serve.ts'
 import { SettingError } from './setting-values.ts'
@@ -16,13 +17,29 @@ usage
   signalbox serve [--sandbox]             serve the gateway on http://127.0.0.1:8787
   signalbox models                        list the models of the built-in catalog
 
+  signalbox accounts list                 accounts by id
+      [--search TEXT] [--limit 100] [--cursor CURSOR]
   signalbox accounts create               make an account
       [--id ID] [--tier paid|free] [--cap 50/month|5/day]
   signalbox accounts credit ID AMOUNT     add dollars; a credit id is credited once only
-      [--id CREDIT_ID]
+      [--id CREDIT_ID] [--expires 2026-12-31]
+  signalbox accounts adjust ID AMOUNT     correct a balance; a negative amount takes money
+      --reason TEXT [--id ADJUSTMENT_ID]
+  signalbox accounts refund LINE          give money of a charge back, by the id of its journal line
+      --reason TEXT [--amount 1.50] [--id REFUND_ID]
   signalbox accounts show ID              balance, held money, tier and cap
+  signalbox accounts statement ID         a month’s opening balance, sums and closing balance
+      [--month 2026-11]
+  signalbox accounts journal ID           journal lines with their ids and what was left after them
+      [--month 2026-11] [--from TIME] [--until TIME] [--oldest-first] [--limit 100] [--cursor CURSOR] [--csv]
   signalbox accounts ledger ID            credits and charges, newest first
       [--limit 20]
+
+  signalbox holds list                    money held for calls in progress, oldest first
+      [--account ID] [--limit 100] [--cursor CURSOR]
+  signalbox holds settle HOLD AMOUNT      charge a hold by hand
+      [--reason TEXT]
+  signalbox holds void HOLD               give a hold back without a charge
 
   signalbox keys create --account ID      make a key; it is shown this once
       [--label TEXT] [--endpoints chat,embeddings] [--models ID,ID] [--expires 30d]
@@ -40,10 +57,10 @@ usage
   signalbox --help | --version
 
   --sandbox       offline stand-ins answer for every vendor that has no key
-  --store STORE   for accounts, keys and webhooks: the store to use instead of SIGNALBOX_STORE
-  --json          for accounts, keys and webhooks: one line of JSON instead of text
+  --store STORE   for accounts, holds, keys and webhooks: the store to use instead of SIGNALBOX_STORE
+  --json          for accounts, holds, keys and webhooks: one line of JSON instead of text
 
-environment of serve, accounts, keys and webhooks
+environment of serve, accounts, holds, keys and webhooks
   SIGNALBOX_STORE       memory:, sqlite:PATH or postgres://user:password@host/database
                         (sqlite:signalbox.db; with --sandbox memory:, which keeps nothing)
   SIGNALBOX_MODELS      path of a JSON list of models to add or override
@@ -98,6 +115,8 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
       return serveCommand(rest, terminal)
     case 'accounts':
       return accountsCommand(rest, terminal)
+    case 'holds':
+      return holdsCommand(rest, terminal)
     case 'keys':
       return keysCommand(rest, terminal)
     case 'webhooks':

@@ -3,6 +3,7 @@ import { systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
+import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -96,6 +97,7 @@ function messageOf(error: Error): string {
 interface Administration {
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly holds: Holds
   readonly webhooks: Webhooks
 }
 
@@ -132,6 +134,7 @@ export async function withStore<Result>(
     return await run({
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
+      holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready),
     })
   } catch (error) {

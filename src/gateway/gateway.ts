@@ -16,6 +16,7 @@ import { checkOptions, checkRouting } from './check-options.ts'
 import { contextOf } from './context-of.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { type Holds, holdsOf } from './holds.ts'
 import { InFlight } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
@@ -70,6 +71,7 @@ export interface Gateway extends ExchangeHandler {
   routes(): RouteReport
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly holds: Holds
   readonly webhooks: Webhooks
   /** Opens the store and begins background work: following tasks, delivering webhooks, sweeping holds. Called by the first request if not before. */
   start(): Promise<void>
@@ -173,8 +175,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     accounts: accountsOf(context.store, context.clock, context.ids, ready, {
       plans: context.plans,
       onFrozen: (accountId, reason) => emit(context, { type: 'account-frozen', accountId, reason }),
+      billing: context.billing,
     }),
     keys: keysOf(context.store, context.clock, context.ids, ready),
+    holds: holdsOf(context.store, context.clock, ready),
     webhooks: webhooksOf(context.store, context.clock, ready, wakeWebhooks),
     start: ready,
     close({ drainMs = 30_000 } = {}) {
@@ -215,7 +219,8 @@ async function expireHolds(context: PipelineContext, isOver: () => boolean): Pro
     let expired = SWEEP_BATCH
     while (expired === SWEEP_BATCH && !isOver())
       expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
+    await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
   } catch (error) {
-    context.logger.error('holds could not be expired', { error })
+    context.logger.error('holds and credits could not be expired', { error })
   }
 }

@@ -186,9 +186,17 @@ function resolveHold(
   const amount = amountOf(reserved, hold, input, usage)
   if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
+  const { endpoint, principal } = reserved
+  const details = {
+    keyId: principal.keyId,
+    endpoint: endpoint.id,
+    model: candidate.model.id,
+    vendor: candidate.vendor.id,
+    usage: usage ?? {},
+  }
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
-  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer, thresholds }, nowMs)
+  return context.store.ledger.settle({ holdId: hold.id, amount, description, details, answer, thresholds }, nowMs)
 }
 
 async function resolveClaim(

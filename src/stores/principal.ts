@@ -1,6 +1,12 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
+/**
+ * When an account pays. `prepaid`: money is held before a call, and a call needs it. `metered`: charges are written without a
+ * balance check and owed, up to the account's credit limit.
+ */
+export type BillingMode = 'prepaid' | 'metered'
+
 /** Service tier of an account; decides how long stored conversations are kept. */
 export type Tier = 'free' | 'paid'
 

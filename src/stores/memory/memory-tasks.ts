@@ -21,7 +21,10 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
   function endHold({ holdId }: TaskRecord, resolve: TaskChange['resolve'], nowMs: number): void {
     if (holdId === undefined || resolve === undefined) return
     if (resolve.kind === 'void') ledger.void(holdId, nowMs)
-    else ledger.settle({ holdId, amount: resolve.amount, description: resolve.description }, nowMs)
+    else {
+      const { amount, description, details } = resolve
+      ledger.settle({ holdId, amount, description, details }, nowMs)
+    }
   }
 
   return {

@@ -76,7 +76,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     keys: postgresKeys(connection, quotedSchema),
     idempotency: postgresIdempotency(connection, quotedSchema),
     interactions: postgresInteractions(connection, quotedSchema),
-    tasks: postgresTasks(connection, quotedSchema),
+    tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)

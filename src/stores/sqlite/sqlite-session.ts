@@ -4,6 +4,7 @@ import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteKeys, sqliteAccounts, sqliteKeys } from './sqlite-accounts.ts'
+import { type SqliteByHand, sqliteByHand } from './sqlite-by-hand.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
 import {
   type SqliteClaims,
@@ -23,6 +24,7 @@ const MAX_PURGE_STEPS = 40
 /** Every table of an open database but that of holds, by synchronous calls. */
 export interface SqliteTables {
   readonly accounts: SqliteAccounts
+  readonly byHand: SqliteByHand
   readonly claims: SqliteClaims
   readonly keys: SqliteKeys
   readonly interactions: SqliteInteractions
@@ -56,10 +58,12 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   const webhooks = sqliteWebhooks(database)
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
-  const holds = new SqliteHolds(database, { claims, money: new SqliteMoney(database), insertTask, timeOf })
+  const money = new SqliteMoney(database)
+  const holds = new SqliteHolds(database, { claims, money, insertTask, timeOf })
   const purge = sqlitePurge(database)
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
+    byHand: sqliteByHand(database, { money, timeOf }),
     claims,
     keys: sqliteKeys(database),
     interactions: sqliteInteractions(database),
@@ -127,7 +131,14 @@ function ledgerOn(session: () => SqliteSession): Ledger {
       return session().write(({ accounts }) => accounts.updateAccount(accountId, change))
     },
     account: async (accountId) => session().read(({ accounts }) => accounts.account(accountId)),
-    credit: async (credit, nowMs) => session().write(({ accounts }) => accounts.credit(credit, nowMs)),
+    listAccounts: async (query) => session().read(({ accounts }) => accounts.listAccounts(query)),
+    credit: async (credit, nowMs) => session().write(({ byHand }) => byHand.credit(credit, nowMs)),
+    adjust: async (adjustment, nowMs) => session().write(({ byHand }) => byHand.adjust(adjustment, nowMs)),
+    refund: async (refund, nowMs) => session().write(({ byHand }) => byHand.refund(refund, nowMs)),
+    lines: async (query) => session().read(({ byHand }) => byHand.lines(query)),
+    sums: async (range) => session().read(({ byHand }) => byHand.sums(range)),
+    openHolds: async (query) => session().read(({ byHand }) => byHand.openHolds(query)),
+    expireCredits: async (nowMs, limit) => session().write(({ byHand }) => byHand.expireCredits(nowMs, limit)),
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)

@@ -1,7 +1,10 @@
 import { accountsCommand } from '../../../src/cli/accounts-command.ts'
+import { holdsCommand } from '../../../src/cli/holds-command.ts'
 import { keysCommand } from '../../../src/cli/keys-command.ts'
 
-/** Runs `accounts …` or `keys …` in this process; gives the lines it prints. */
+const COMMANDS = { accounts: accountsCommand, holds: holdsCommand, keys: keysCommand } as const
+
+/** Runs `accounts …`, `holds …` or `keys …` in this process; gives the lines it prints. */
 export async function runCommand(
   words: readonly string[],
   environment: Record<string, string | undefined>,
@@ -9,7 +12,7 @@ export async function runCommand(
   const lines: string[] = []
   const terminal = { environment, print: (line: string) => void lines.push(line) }
   const [command, ...rest] = words
-  await (command === 'keys' ? keysCommand(rest, terminal) : accountsCommand(rest, terminal))
+  await COMMANDS[command as keyof typeof COMMANDS](rest, terminal)
   return lines
 }
 

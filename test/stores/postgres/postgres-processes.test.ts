@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { MIGRATIONS } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { exampleTask } from '../../../src/testing/contracts/store-example.ts'
 import { type CompiledProgram, compileProgram, type Program } from '../../support/program.ts'
 import { realServer } from '../../support/real-servers.ts'
@@ -100,7 +101,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     const { rows } = await schemas.pool.query(`SELECT version FROM ${schema}.migrations`)
     await dropSchema(schemas.pool, schema)
     expect(outcomes).toEqual(Array.from({ length: 8 }, () => 'started'))
-    expect(rows).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }, { version: 4 }, { version: 5 }])
+    expect(rows).toEqual(MIGRATIONS.map((_, index) => ({ version: index + 1 })))
   })
 
   test('kill -9 loses none of the reservations that were acknowledged', async () => {

@@ -1,20 +1,29 @@
 import type { PostgresSession } from '../postgres-connection.ts'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
+import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
-import { ARREARS, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
+import { ARREARS, JOURNAL_TABLES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
 
 /**
  * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
  * functions alone is a version without statements.
  */
-export const MIGRATIONS: readonly (readonly string[])[] = [TABLES, TASK_TABLES, RETENTION, ARREARS, SPENDING]
+export const MIGRATIONS: readonly (readonly string[])[] = [
+  TABLES,
+  TASK_TABLES,
+  RETENTION,
+  ARREARS,
+  SPENDING,
+  JOURNAL_TABLES,
+]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
 const FUNCTIONS: readonly string[] = [
   ...CLAIM_FUNCTIONS,
   ...RESERVE_FUNCTIONS,
   ...RESOLVE_FUNCTIONS,
+  ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,
   ...WEBHOOK_FUNCTIONS,
 ]
