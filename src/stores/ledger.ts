@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { UsageDraft } from '../usage/usage-record.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { SpendingCap, Tier } from './principal.ts'
 import type { TaskRecord } from './task-store.ts'
@@ -79,6 +80,8 @@ export interface Settlement {
   readonly description: string
   /** Completes the reservation's claim in the same transaction; when absent, the claim is freed in it. */
   readonly answer?: StoredAnswer | undefined
+  /** Written in the same transaction, with what was charged; nothing is written when the hold had ended before. */
+  readonly record?: UsageDraft | undefined
 }
 
 /** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
@@ -90,6 +93,8 @@ export interface Resolution {
   readonly shortfall: bigint
   /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
+  /** The database's refusal of the record; the charge was made without it. Absent: it was written, or none was given. */
+  readonly recordFault?: unknown
 }
 
 /**

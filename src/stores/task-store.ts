@@ -1,6 +1,7 @@
 import type { MeterPrice } from '../catalog/prices/rate.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
+import type { UsageDraft } from '../usage/usage-record.ts'
 import type { IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { NewDelivery } from './webhook-store.ts'
 
@@ -91,7 +92,13 @@ export interface TaskChange {
   >
   /** Ends the task's hold in the same transaction: with a charge, or without. Absent: the hold stays. */
   readonly resolve?:
-    | { readonly kind: 'settle'; readonly amount: bigint; readonly description: string }
+    | {
+        readonly kind: 'settle'
+        readonly amount: bigint
+        readonly description: string
+        /** As {@link Settlement.record}. */
+        readonly record?: UsageDraft | undefined
+      }
     | { readonly kind: 'void' }
     | undefined
   /** Completes the caller's Idempotency-Key with the answer of the submission, in the same transaction. */

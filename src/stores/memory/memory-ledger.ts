@@ -1,3 +1,4 @@
+import { type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import {
   type Account,
   assertAmount,
@@ -23,6 +24,8 @@ export interface MemoryLedgerOptions {
   readonly claims?: MemoryClaims | undefined
   /** Give the task store's, so that hold and task are one step; a table of its own when absent. */
   readonly tasks?: MemoryTaskTable | undefined
+  /** Takes the record of a charged call, in the same step; none is kept when absent. */
+  readonly addRecord?: ((record: UsageRecord) => void) | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
   /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
@@ -229,7 +232,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return outcome
     },
 
-    settle({ holdId, amount, description, answer }, nowMs) {
+    settle({ holdId, amount, description, answer, record }, nowMs) {
       assertAmount(amount)
       const hold = takeForCharge(holdId)
       if (hold === undefined) return endedBefore(holdId)
@@ -248,6 +251,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
         if (answer === undefined) claims.release(claim)
         else claims.complete(claim, answer)
       }
+      if (record !== undefined)
+        options.addRecord?.(
+          usageRecord(record, { endedAtMs: nowMs, dueNanoDollars: amount, chargedNanoDollars: charged }),
+        )
       return { resolved: true, charged, shortfall }
     },
 

@@ -6,6 +6,7 @@ import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
 import { memoryTasks } from './memory-tasks.ts'
+import { MemoryUsage, type MemoryUsageOptions } from './memory-usage.ts'
 import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts'
 
 /** Bounds of what is kept of conversations. */
@@ -19,8 +20,9 @@ export interface MemoryStoreOptions
   extends MemoryClaimsOptions,
     MemoryInteractionsOptions,
     MemoryTasksOptions,
+    MemoryUsageOptions,
     MemoryWebhooksOptions,
-    Omit<MemoryLedgerOptions, 'claims' | 'tasks'> {}
+    Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks'> {}
 
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
@@ -30,7 +32,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const claims = new MemoryClaims(options)
   const table = new MemoryTaskTable(options)
   const webhooks = memoryWebhooks(options)
-  const ledger = memoryLedger({ ...options, claims, tasks: table })
+  const ledger = memoryLedger({ ...options, claims, tasks: table, addRecord: (record) => usage.add(record) })
+  const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {
     ledger,
     keys: memoryKeys(),
@@ -42,6 +45,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     interactions: memoryInteractions(options),
     tasks: memoryTasks({ table, ledger, claims, webhooks }),
     webhooks,
+    usage,
     start: async () => {},
     close: async () => {},
   }

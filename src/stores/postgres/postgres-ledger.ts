@@ -13,6 +13,7 @@ import { ACCOUNT_COLUMNS, accountOf, capValues, entryOf } from '../sql-rows.ts'
 import { answerParameters, OUTCOME_COLUMNS, reserveResultOf, timeParameter } from './column-values.ts'
 import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
+import { orWithoutRecord } from './postgres-usage.ts'
 
 /** How long the end of a hold is kept after its deadline, in milliseconds: a day. */
 const END_RETENTION_MS = 24 * 60 * 60 * 1000
@@ -110,17 +111,22 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
       return reserve(reservation, nowMs)
     },
 
-    async settle({ holdId, amount, description, answer }, nowMs) {
+    async settle({ holdId, amount, description, answer, record }, nowMs) {
       assertAmount(amount)
-      const [row] = await run(
-        `SELECT s.charged::text, s.shortfall::text, s.ended_by FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7) AS s`,
-        [holdId, String(amount), description, timeParameter(nowMs), ...answerParameters(answer)],
+      const values = [holdId, String(amount), description, timeParameter(nowMs), ...answerParameters(answer)]
+      const { value, ...refused } = await orWithoutRecord(record, (sent) =>
+        run(
+          `SELECT s.charged::text, s.shortfall::text, s.ended_by FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8) AS s`,
+          [...values, sent],
+        ),
       )
+      const [row] = value
       if (row!['charged'] === null) return endedBefore(row!['ended_by'])
       return {
         resolved: true,
         charged: BigInt(row!['charged'] as string),
         shortfall: BigInt(row!['shortfall'] as string),
+        ...refused,
       }
     },
 

@@ -1,3 +1,4 @@
+import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
 import {
   lesserOf,
@@ -8,6 +9,7 @@ import {
   type Settlement,
 } from '../ledger.ts'
 import type { TaskRecord } from '../task-store.ts'
+import { recordValues } from '../usage-columns.ts'
 import type { WriteBuffer } from './group-commit.ts'
 import {
   listOf,
@@ -19,6 +21,7 @@ import {
   wholeMilliseconds,
 } from './sqlite-database.ts'
 import type { SqliteClaims, SqliteSpending } from './sqlite-expiring.ts'
+import type { SqliteRecordInsert } from './sqlite-usage.ts'
 
 /** What the buffered operations do to one account. */
 interface AccountChange {
@@ -64,6 +67,7 @@ export interface SqliteHoldsParts {
   readonly claims: SqliteClaims
   readonly spending: SqliteSpending
   readonly insertTask: (task: TaskRecord) => void
+  readonly insertRecords: SqliteRecordInsert
   /** The time by which holds expire, when a caller's clock says `callerMs`. */
   readonly timeOf: (callerMs: number) => number
 }
@@ -100,6 +104,7 @@ export class SqliteHolds implements WriteBuffer {
   }
   #endedAtMs = 0
   #entries: SqlValue[][] = []
+  #records: SqlValue[][] = []
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
     this.#parts = parts
@@ -189,7 +194,7 @@ export class SqliteHolds implements WriteBuffer {
     return result
   }
 
-  settle({ holdId, amount, description, answer }: Settlement, nowMs: number): Resolution {
+  settle({ holdId, amount, description, answer, record }: Settlement, nowMs: number): Resolution {
     const open = this.#findOpen(holdId)
     const late = open === undefined ? this.#findExpired(holdId) : undefined
     const hold = open ?? late
@@ -207,6 +212,10 @@ export class SqliteHolds implements WriteBuffer {
     this.#entries.push([accountId, 'charge', -charged, 0n, holdId, description, endedAtMs])
     // The kinds are those of old, because the column takes no new ones; what they are, the change of what is owed tells.
     if (shortfall > 0n) this.#entries.push([accountId, 'shortfall', 0n, shortfall, holdId, description, endedAtMs])
+    if (record !== undefined) {
+      const ended = { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: charged }
+      this.#records.push(recordValues(usageRecord(record, ended)))
+    }
     this.#repay(accountId, endedAtMs)
     return { resolved: true, charged, shortfall }
   }
@@ -226,6 +235,7 @@ export class SqliteHolds implements WriteBuffer {
   flush(): void {
     this.#flushEnds()
     if (this.#entries.length > 0) this.#insertEntries(this.#entries)
+    if (this.#records.length > 0) this.#parts.insertRecords(this.#records)
     for (const [accountId, { addedBalance, addedHeld, addedOwed }] of this.#accounts) {
       if (addedBalance !== 0n || addedHeld !== 0n || addedOwed !== 0n)
         this.#changeAccount.run(addedBalance, addedHeld, addedOwed, accountId)
@@ -236,6 +246,7 @@ export class SqliteHolds implements WriteBuffer {
   discard(): void {
     for (const ids of Object.values(this.#ended)) ids.clear()
     this.#entries = []
+    this.#records = []
     this.#accounts.clear()
   }
 

@@ -100,7 +100,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     const { rows } = await schemas.pool.query(`SELECT version FROM ${schema}.migrations`)
     await dropSchema(schemas.pool, schema)
     expect(outcomes).toEqual(Array.from({ length: 8 }, () => 'started'))
-    expect(rows).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }, { version: 4 }])
+    expect(rows).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }, { version: 4 }, { version: 5 }])
   })
 
   test('kill -9 loses none of the reservations that were acknowledged', async () => {

@@ -51,7 +51,7 @@ describe('sqlite store shared by processes', () => {
     const database = defaultEngine.open(path)
 
     expect(codes).toEqual(Array.from({ length: 8 }, () => 0))
-    expect(database.prepare('SELECT count(*) AS n FROM signalbox_migrations').get()).toMatchObject({ n: 4 })
+    expect(database.prepare('SELECT count(*) AS n FROM signalbox_migrations').get()).toMatchObject({ n: 5 })
     database.close()
   })
 

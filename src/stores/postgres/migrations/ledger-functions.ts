@@ -171,7 +171,8 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   // `ended_by`: how a hold that is not charged had ended.
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
-    p_status integer, p_headers text, p_body bytea, OUT charged bigint, OUT shortfall bigint, OUT ended_by text
+    p_status integer, p_headers text, p_body bytea, p_record jsonb DEFAULT NULL,
+    OUT charged bigint, OUT shortfall bigint, OUT ended_by text
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
@@ -207,6 +208,9 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       VALUES (v_hold.account_id, 'owed', 0, shortfall, p_hold, p_description, p_now);
     ELSIF v_owed > 0 THEN
       PERFORM repay(ARRAY[v_hold.account_id], p_now);
+    END IF;
+    IF p_record IS NOT NULL THEN
+      PERFORM write_usage(jsonb_build_array(p_record), p_now, p_amount, charged);
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
       IF p_status IS NULL THEN

@@ -3,12 +3,13 @@ import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { ARREARS, RETENTION, TABLES, TASK_TABLES } from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
+import { USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
  * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
  * functions alone is a version without statements.
  */
-export const MIGRATIONS: readonly (readonly string[])[] = [TABLES, TASK_TABLES, RETENTION, ARREARS]
+export const MIGRATIONS: readonly (readonly string[])[] = [TABLES, TASK_TABLES, RETENTION, ARREARS, USAGE_TABLES]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
 const FUNCTIONS: readonly string[] = [
@@ -17,6 +18,7 @@ const FUNCTIONS: readonly string[] = [
   ...RESOLVE_FUNCTIONS,
   ...TASK_FUNCTIONS,
   ...WEBHOOK_FUNCTIONS,
+  ...USAGE_FUNCTIONS,
 ]
 
 /** Drops what is made again, whatever its parameters were. Other functions may stand in the schema, if it is the host's own. */
