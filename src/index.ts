@@ -88,6 +88,7 @@ export type { FixedKey, GatewayOptions } from './gateway/gateway-options.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
+export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
 export type { Webhooks } from './gateway/webhooks.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
@@ -152,6 +153,22 @@ export type {
   TransportRequest,
 } from './transport/transport.ts'
 export { type UndiciTransportOptions, undiciTransport } from './transport/undici.ts'
+export type { Moment, UsageQuery, UsageRecordsRequest, UsageStep } from './usage/usage-query.ts'
+export type { UsageDraft, UsageRecord } from './usage/usage-record.ts'
+export type { UsageRetentionDays } from './usage/usage-recorder.ts'
+export type {
+  UsageDimension,
+  UsageFilter,
+  UsageMismatch,
+  UsagePage,
+  UsagePlace,
+  UsageRecordsQuery,
+  UsageRetention,
+  UsageRow,
+  UsageSeriesQuery,
+  UsageStore,
+  UsageSums,
+} from './usage/usage-store.ts'
 export { type AnthropicOptions, anthropic } from './vendors/anthropic/anthropic.ts'
 export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
 export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'

@@ -25,6 +25,10 @@ export interface Principal {
   /** The key or identity used; rate limits count per key. */
   readonly keyId: string
   readonly tier: Tier
+  /** Whom the call serves, for records of usage; what a caller says about it does not count then. */
+  readonly endUser?: string | undefined
+  /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
+  readonly tags?: readonly string[] | undefined
   readonly scopes?: KeyScopes | undefined
   /** Limits of this key; the gateway's own for each that is absent. */
   readonly limits?: RateLimits | undefined

@@ -65,6 +65,8 @@ export interface TaskDetails {
   readonly webhookUrl?: string | undefined
   /** The caller's Idempotency-Key, absent without one. If the submitting process dies, another one can complete the key. */
   readonly claim?: IdempotencyClaim | undefined
+  /** Whom it serves and its tags, for records of usage; absent: neither was told. */
+  readonly attribution?: { readonly endUser: string | undefined; readonly tags: readonly string[] } | undefined
   /** Number of polls. */
   readonly polls: number
   /** Number of consecutive polls to which the vendor did not know the task. */

@@ -30,7 +30,7 @@ export interface UsageRecord {
   /** The vendor's id of its answer. */
   readonly vendorRequestId: string | undefined
   readonly ending: Ending
-  /** HTTP status that the caller got; of a task 200 where it was completed. */
+  /** HTTP status that the caller got; of a task 200: its end is no answer to a request. */
   readonly status: number
   /** Error code; undefined: none. */
   readonly code: string | undefined
