@@ -4,6 +4,7 @@ import { GatewayError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
+import { DEFAULT_HOUR_DAYS, type UsageReports, usageOf } from '../gateway/usage.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
@@ -97,6 +98,7 @@ interface Administration {
   readonly accounts: Accounts
   readonly keys: Keys
   readonly webhooks: Webhooks
+  readonly usage: UsageReports
 }
 
 /**
@@ -133,6 +135,7 @@ export async function withStore<Result>(
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       webhooks: webhooksOf(store, systemClock, ready),
+      usage: usageOf({ store: store.usage, clock: systemClock, hourDays: DEFAULT_HOUR_DAYS }, ready),
     })
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.

@@ -23,7 +23,7 @@ import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
 import { RequestContext, type ServerState, serve } from './serve-request.ts'
 import { warnOfPrices } from './unused-prices.ts'
-import { type UsageParts, type UsageReports, usageOf, usageStoreOf } from './usage.ts'
+import { DEFAULT_HOUR_DAYS, type UsageParts, type UsageReports, usageOf, usageStoreOf } from './usage.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Interval of the search for expired holds; shorter if holds have a short lifetime. */
@@ -197,9 +197,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
   }
 }
-
-/** Sums by hour are kept for so long when nothing else is said. */
-const DEFAULT_HOUR_DAYS = 400
 
 function usageParts({ store, clock }: PipelineContext, { usage }: GatewayOptions): UsageParts {
   const hourDays = (usage === 'off' ? undefined : usage?.retention?.hourDays) ?? DEFAULT_HOUR_DAYS

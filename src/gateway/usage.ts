@@ -62,6 +62,9 @@ export interface UsageReports {
 const ADDED_PER_STEP = 500
 const MAX_STEPS = 40
 
+/** Sums by hour are kept for so long when nothing else is said. */
+export const DEFAULT_HOUR_DAYS = 400
+
 /** What questions about usage are answered by. */
 export interface UsageParts {
   /** Undefined: calls are not recorded. */

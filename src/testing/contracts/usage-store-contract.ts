@@ -6,6 +6,7 @@ import { type ContractRunner, type ContractSubject, failureName, withDriver } fr
 import {
   ACCOUNT_ID,
   EXAMPLE_NOW_MS,
+  exampleDraft,
   exampleReservation,
   exampleTask,
   fundedLedger,
@@ -21,27 +22,7 @@ type UsageSubject = TaskContractStore & { readonly usage: UsageStore }
 const DAY_START_MS = Math.floor(EXAMPLE_NOW_MS / DAY_MS) * DAY_MS
 const RANGE = { fromMs: DAY_START_MS, untilMs: DAY_START_MS + DAY_MS }
 
-const DRAFT: UsageDraft = {
-  id: 'request_1',
-  accountId: ACCOUNT_ID,
-  keyId: 'key_1',
-  endUser: 'user_1',
-  tags: ['team:a', 'beta'],
-  endpoint: 'chat',
-  model: 'gp-5.4',
-  requestedModel: 'gp-latest',
-  vendor: 'openai',
-  credentialId: 'openai:1',
-  vendorRequestId: 'req_9',
-  ending: 'completed',
-  status: 200,
-  code: undefined,
-  isStream: true,
-  usage: { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, videoSeconds: 1.5 },
-  isEstimated: false,
-  durationMs: 1_200,
-  firstByteMs: 300,
-}
+const DRAFT: UsageDraft = exampleDraft()
 
 /** One case for each guarantee of the records of calls and their sums, and of what they share with the ledger. */
 export function describeUsageStore(

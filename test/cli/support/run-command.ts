@@ -1,7 +1,8 @@
 import { accountsCommand } from '../../../src/cli/accounts-command.ts'
 import { keysCommand } from '../../../src/cli/keys-command.ts'
+import { usageCommand } from '../../../src/cli/usage-command.ts'
 
-/** Runs `accounts …` or `keys …` in this process; gives the lines it prints. */
+/** Runs `accounts …`, `keys …` or `usage …` in this process; gives the lines it prints. */
 export async function runCommand(
   words: readonly string[],
   environment: Record<string, string | undefined>,
@@ -9,7 +10,8 @@ export async function runCommand(
   const lines: string[] = []
   const terminal = { environment, print: (line: string) => void lines.push(line) }
   const [command, ...rest] = words
-  await (command === 'keys' ? keysCommand(rest, terminal) : accountsCommand(rest, terminal))
+  const commands = { accounts: accountsCommand, keys: keysCommand, usage: usageCommand }
+  await commands[command as keyof typeof commands](rest, terminal)
   return lines
 }
 
