@@ -40,5 +40,5 @@ test.each(commands)('%s does something', async (line) => {
     environment,
   )
 
-  expect(printed.join('\n')).toMatch(/acct_acme|key_|"object"|credit/)
+  expect(printed.join('\n')).toMatch(/acct_acme|key_|"object"|credit|request|agree/)
 })

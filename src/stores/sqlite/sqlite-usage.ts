@@ -123,7 +123,8 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
       ).all(
         ...(accountId === undefined ? [] : [accountId]),
         Math.ceil(fromMs),
-        Math.ceil(untilMs),
+        // The place bounds the time too, because SQLite looks up no pair of a column and the row's number.
+        Math.ceil(after === undefined ? untilMs : Math.min(untilMs, after.endedAtMs + 1)),
         ...(after === undefined ? [] : [after.endedAtMs, after.number]),
         limit + 1,
       ) as SqlRow[]
