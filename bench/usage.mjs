@@ -1,7 +1,7 @@
 /**
  * What questions about usage cost. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both].
  * The records are of the last 30 days, 200 accounts, 1,000 keys and 20 models, made by the database itself, and added up day by
- * day as `signalbox usage rebuild` does. Of each question: the median of 9 times, and the longest time for which the event loop
+ * day as `signalbox usage rebuild` does. Of each question: the median of 9 times, the processor time of this process, and the longest time for which the event loop
  * of this process did nothing else.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -139,6 +139,7 @@ async function measure(name, open) {
     const delay = monitorEventLoopDelay({ resolution: 1 })
     await ask(store.usage)
     delay.enable()
+    const cpuBefore = process.cpuUsage()
     for (let repeat = 0; repeat < REPEATS; repeat++) {
       const askedAt = performance.now()
       const answer = await ask(store.usage)
@@ -146,13 +147,15 @@ async function measure(name, open) {
       rows = (answer.records ?? answer).length
       await new Promise((resolve) => setImmediate(resolve))
     }
+    const { user, system } = process.cpuUsage(cpuBefore)
+    const cpu = (user + system) / 1000 / REPEATS
     delay.disable()
     const median = quantile(
       times.sort((one, other) => one - other),
       0.5,
     )
     console.log(
-      `  ${question}: ${median.toFixed(1)} ms, ${rows} rows, event loop ${(delay.max / 1e6).toFixed(1)} ms at most`,
+      `  ${question}: ${median.toFixed(1)} ms (${cpu.toFixed(1)} ms of this process), ${rows} rows, event loop ${(delay.max / 1e6).toFixed(1)} ms at most`,
     )
   }
   await close()
