@@ -48,7 +48,7 @@ export type { Ids } from './core/ids.ts'
 export { type Logger, silentLogger } from './core/logger.ts'
 export type { MaybePromise } from './core/maybe-promise.ts'
 export { formatDollars, parseDollars, parseSignedDollars } from './core/money.ts'
-export type { ModelUsage, Usage } from './core/usage.ts'
+export type { ModelUsage, Usage, UsageCounts } from './core/usage.ts'
 export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
@@ -111,6 +111,7 @@ export type { Keys, NewKey } from './gateway/keys.ts'
 export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
+export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
 export type { Webhooks } from './gateway/webhooks.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
@@ -201,6 +202,22 @@ export type {
   TransportRequest,
 } from './transport/transport.ts'
 export { type UndiciTransportOptions, undiciTransport } from './transport/undici.ts'
+export type { Moment, UsageQuery, UsageRecordsRequest, UsageStep } from './usage/usage-query.ts'
+export type { UsageDraft, UsageRecord } from './usage/usage-record.ts'
+export type { UsageRetentionDays } from './usage/usage-recorder.ts'
+export type {
+  UsageDimension,
+  UsageFilter,
+  UsageMismatch,
+  UsagePage,
+  UsagePlace,
+  UsageRecordsQuery,
+  UsageRetention,
+  UsageRow,
+  UsageSeriesQuery,
+  UsageStore,
+  UsageSums,
+} from './usage/usage-store.ts'
 export { type AnthropicOptions, anthropic } from './vendors/anthropic/anthropic.ts'
 export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
 export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'

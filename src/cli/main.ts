@@ -9,6 +9,7 @@ import { keysCommand } from './keys-command.ts'
 import { type RunningServer, serve } from './serve.ts'
 import { SettingError } from './setting-values.ts'
 import { consoleLogger, printRows, type Terminal } from './terminal.ts'
+import { usageCommand } from './usage-command.ts'
 import { webhooksCommand } from './webhooks-command.ts'
 
 const HELP = `signalbox: an AI gateway
@@ -49,6 +50,16 @@ usage
   signalbox keys rotate KEY_ID            make a key like it; the old one ends after the overlap
       [--overlap 1d]
 
+  signalbox usage                         what was used and charged, by UTC day and model
+      [--from 2026-11-01] [--to 2026-12-01] [--by day,model] [--account ID] [--key ID]
+      [--model ID] [--endpoint ID] [--vendor ID] [--limit 10000]
+  signalbox usage records                 single calls, newest first
+      [--account ID] [--from DATE] [--to DATE] [--limit 20] [--cursor NEXT]
+  signalbox usage verify                  compare records, sums and journal
+      [--from DATE] [--to DATE]
+  signalbox usage rebuild                 make sums again from their records
+      [--from DATE] [--to DATE]
+
   signalbox webhooks list ACCOUNT TASK    messages about a task, and how their attempts went
   signalbox webhooks resend ACCOUNT MSG   send a message again
   signalbox webhooks rotate-secret ACCOUNT
@@ -57,10 +68,10 @@ usage
   signalbox --help | --version
 
   --sandbox       offline stand-ins answer for every vendor that has no key
-  --store STORE   for accounts, holds, keys and webhooks: the store to use instead of SIGNALBOX_STORE
-  --json          for accounts, holds, keys and webhooks: one line of JSON instead of text
+  --store STORE   for accounts, holds, keys, usage and webhooks: the store to use instead of SIGNALBOX_STORE
+  --json          for accounts, holds, keys, usage and webhooks: one line of JSON instead of text
 
-environment of serve, accounts, holds, keys and webhooks
+environment of serve, accounts, holds, keys, usage and webhooks
   SIGNALBOX_STORE       memory:, sqlite:PATH or postgres://user:password@host/database
                         (sqlite:signalbox.db; with --sandbox memory:, which keeps nothing)
   SIGNALBOX_MODELS      path of a JSON list of models to add or override
@@ -119,6 +130,8 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
       return holdsCommand(rest, terminal)
     case 'keys':
       return keysCommand(rest, terminal)
+    case 'usage':
+      return usageCommand(rest, terminal)
     case 'webhooks':
       return webhooksCommand(rest, terminal)
     case 'models':

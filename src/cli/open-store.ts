@@ -5,6 +5,7 @@ import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
+import { DEFAULT_HOUR_DAYS, type UsageReports, usageOf } from '../gateway/usage.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
@@ -99,6 +100,7 @@ interface Administration {
   readonly keys: Keys
   readonly holds: Holds
   readonly webhooks: Webhooks
+  readonly usage: UsageReports
 }
 
 /**
@@ -136,6 +138,7 @@ export async function withStore<Result>(
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready),
+      usage: usageOf({ store: store.usage, clock: systemClock, hourDays: DEFAULT_HOUR_DAYS }, ready),
     })
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.

@@ -16,6 +16,7 @@ import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { UsageRecorder } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Disconnects } from './abort-scope.ts'
 import type { AccountPlans } from './account-plans.ts'
@@ -67,6 +68,8 @@ export interface PipelineContext {
   readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
   readonly store: GatewayStore
+  /** Undefined: calls are not recorded. */
+  readonly usage: UsageRecorder | undefined
   readonly authenticate: Authenticate
   /** Are the parts of a split batch charged for that were answered before another one failed? */
   readonly chargePartialBatches: boolean

@@ -110,26 +110,35 @@ const immediate: Completion = {
 }
 
 async function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): Promise<void> {
-  const { body, candidate, ending } = response
+  const { body, candidate, ending, vendorRequestId } = response
   const { chunks, answerIds } = body
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
   let byteLength = 0
   for (const chunk of chunks) byteLength += chunk.byteLength
   const answer = reserved.claim && { status: 200, headers: JSON_HEADERS, body: Buffer.concat(chunks) }
-  const { costNanoDollars } = await settle(context, reserved, { ending, candidate, status: 200, answer })
+  const { costNanoDollars } = await settle(context, reserved, {
+    ending,
+    candidate,
+    status: 200,
+    answer,
+    firstByteMs: context.clock.now() - reserved.startedAtMs,
+    vendorRequestId,
+  })
   const headers = wholeHead(reserved, response, { byteLength, costNanoDollars })
   respondWhole(reserved.sink, { status: 200, headers }, chunks)
 }
 
 async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
   const { candidate } = response
+  const firstByteMs = context.clock.now() - reserved.startedAtMs
   // Its id reaches the caller with the first bytes, so its owner is noted before them.
   const { answerIds } = response.call.transform
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
   const { ending, contentType, recorded, sinkFault } = await pumpStream(context, reserved, response)
   const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
   const answer = recorded && { status: 200, headers, body: recorded }
-  await settle(context, reserved, { ending, candidate, status: 200, answer })
+  const vendorRequestId = context.usage && response.call.vendorRequestId
+  await settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
   if (sinkFault !== undefined) throw sinkFault
 }
 

@@ -4,24 +4,31 @@ import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/ledger.ts'
+import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
-import type { Candidate, Hold, Reserved } from './call-record.ts'
+import type { Hold, Reserved } from './call-record.ts'
 import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
 import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { type EndedCall, usageDraft } from './usage-draft.ts'
 import { chargeableUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** What settling needs to know of a call that is over. */
-export interface SettlementInput {
-  readonly ending: CallEnding
-  readonly candidate: Candidate | undefined
-  /** HTTP status the caller gets or got. */
-  readonly status: number
+export interface SettlementInput extends EndedCall {
   /** Kept under the caller's Idempotency-Key when the call was charged, or completed with billing off. */
   readonly answer: StoredAnswer | undefined
+}
+
+/** A call that is over, with what it used and what is recorded of it. */
+interface SettledCall {
+  readonly input: SettlementInput
+  /** What is charged for; undefined: nothing is. */
+  readonly usage: Usage | undefined
+  /** Undefined: calls are not recorded. */
+  readonly record: UsageDraft | undefined
 }
 
 /** What was charged. */
@@ -43,15 +50,18 @@ export async function settle(
   input: SettlementInput,
 ): Promise<SettlementResult> {
   const usage = settledUsage(context, reserved, input)
+  const record = context.usage && usageDraft(context, reserved, input, usage)
+  const call: SettledCall = { input, usage, record }
   let charged: bigint | undefined
   try {
-    const resolution = await resolveHold(context, reserved, input, usage)
-    noteResolution(context, reserved, { input, usage, resolution })
+    const resolution = await resolveHold(context, reserved, call)
+    noteResolution(context, reserved, call, resolution)
     charged = resolution?.charged
   } catch (error) {
     reportFault(context, reserved.requestId, 'settle', error)
-    resolveLater(context, reserved, input, { usage, error })
+    resolveLater(context, reserved, call, error)
   }
+  if (record !== undefined) noteRecord(context, reserved, call, record)
   const { unbilledUsage } = input.ending
   if (unbilledUsage !== undefined && input.candidate !== undefined)
     emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
@@ -63,18 +73,12 @@ export async function settle(
 }
 
 /** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
-function resolveLater(
-  context: PipelineContext,
-  reserved: Reserved,
-  input: SettlementInput,
-  { usage, error }: { readonly usage: Usage | undefined; readonly error: unknown },
-): void {
+function resolveLater(context: PipelineContext, reserved: Reserved, call: SettledCall, error: unknown): void {
   const run = async (): Promise<void> => {
-    const resolution = await resolveHold(context, reserved, input, usage)
-    noteResolution(context, reserved, { input, usage, resolution })
+    noteResolution(context, reserved, call, await resolveHold(context, reserved, call))
   }
   const untilMs = context.clock.now() + context.holdTtlMs
-  settleLater(context, unsettled(reserved, input, usage), { run, untilMs, error })
+  settleLater(context, unsettled(reserved, call.input, call.usage), { run, untilMs, error })
 }
 
 /**
@@ -84,19 +88,32 @@ function resolveLater(
 function noteResolution(
   context: PipelineContext,
   reserved: Reserved,
-  {
-    input,
-    usage,
-    resolution,
-  }: { input: SettlementInput; usage: Usage | undefined; resolution: Resolution | undefined },
+  { input, usage, record }: SettledCall,
+  resolution: Resolution | undefined,
 ): void {
   if (resolution === undefined) return
+  if (resolution.recordFault !== undefined) reportFault(context, reserved.requestId, 'usage', resolution.recordFault)
   const hold = unsettled(reserved, input, usage)
   if (resolution.resolved) {
     emitShortfall(context, hold, resolution)
     emitCrossings(context, hold, resolution.crossings)
-  } else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n)
+  } else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n) {
     emitGivenUp(context, hold, 'hold-ended', undefined)
+    if (record !== undefined) addFreeRecord(context, record, hold.amountNanoDollars)
+  }
+}
+
+/** The record of a charge is written with it; any other is written here. */
+function noteRecord(context: PipelineContext, reserved: Reserved, call: SettledCall, record: UsageDraft): void {
+  const { hold } = reserved
+  if (hold === undefined || amountOf(reserved, hold, call.input, call.usage) === undefined)
+    addFreeRecord(context, record, 0n)
+  else context.usage?.noted()
+}
+
+function addFreeRecord(context: PipelineContext, record: UsageDraft, dueNanoDollars: bigint): void {
+  const ended = { endedAtMs: context.clock.now(), dueNanoDollars, chargedNanoDollars: 0n }
+  context.usage?.add(usageRecord(record, ended))
 }
 
 function unsettled(reserved: Reserved, input: SettlementInput, usage: Usage | undefined): UnsettledHold {
@@ -176,8 +193,7 @@ function settledUsage(
 function resolveHold(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  usage: Usage | undefined,
+  { input, usage, record }: SettledCall,
 ): MaybePromise<Resolution | undefined> {
   const { hold, claim } = reserved
   const { candidate, answer, ending } = input
@@ -196,7 +212,8 @@ function resolveHold(
   }
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
-  return context.store.ledger.settle({ holdId: hold.id, amount, description, details, answer, thresholds }, nowMs)
+  const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds }
+  return context.store.ledger.settle(settlement, nowMs)
 }
 
 async function resolveClaim(

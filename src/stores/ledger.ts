@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { UsageDraft } from '../usage/usage-record.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { ChargeDetails, Journal, LedgerEntry } from './journal.ts'
 import type { BillingMode, SpendingCap, Tier } from './principal.ts'
@@ -137,6 +138,8 @@ export interface Settlement {
   readonly answer?: StoredAnswer | undefined
   /** Shares of caps, balance and credit limit that are told when the charge passes them; none when absent. */
   readonly thresholds?: SpendingThresholds | undefined
+  /** Written in the same transaction, with what was charged; nothing is written when the hold had ended before. */
+  readonly record?: UsageDraft | undefined
 }
 
 /** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
@@ -150,6 +153,8 @@ export interface Resolution {
   readonly crossings?: readonly ThresholdCrossing[] | undefined
   /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
+  /** The database's refusal of the record; the charge was made without it. Absent: it was written, or none was given. */
+  readonly recordFault?: unknown
 }
 
 /** Balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */

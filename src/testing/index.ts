@@ -12,6 +12,7 @@ export {
 } from './contracts/rate-limiter-contract.ts'
 export type { LedgerStore, TaskContractStore } from './contracts/store-example.ts'
 export { describeTaskStore } from './contracts/task-store-contract.ts'
+export { describeUsageStore, type UsageContractStore } from './contracts/usage-store-contract.ts'
 export { describeWebhookStore } from './contracts/webhook-store-contract.ts'
 export type { CountingIdsOptions } from './counting-ids.ts'
 export { countingIds } from './counting-ids.ts'

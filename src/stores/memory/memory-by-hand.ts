@@ -24,6 +24,17 @@ export interface MutableAccount extends Mutable<Account> {
   readonly credits: MemoryCredits
 }
 
+/** What the outside sees of it. */
+export function snapshot({
+  funded: _,
+  spending: __,
+  journal: ___,
+  credits: ____,
+  ...account
+}: MutableAccount): Account {
+  return account
+}
+
 /** What changes by hand share with the rest of a memory ledger. */
 interface ByHandParts {
   readonly accounts: ReadonlyMap<string, MutableAccount>

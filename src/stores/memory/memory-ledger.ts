@@ -1,7 +1,7 @@
+import { type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import { expiryText } from '../expiring-credits.ts'
 import type { OpenHold } from '../journal.ts'
 import {
-  type Account,
   assertAmount,
   assertCreditOf,
   assertRoom,
@@ -14,7 +14,7 @@ import {
 } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
 import { crossingsOf, exceededCap, NOTHING_SPENT, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
-import { byHand, type MutableAccount } from './memory-by-hand.ts'
+import { byHand, type MutableAccount, snapshot } from './memory-by-hand.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryCredits } from './memory-credits.ts'
 import { type JournalLine, MemoryJournal } from './memory-journal.ts'
@@ -29,6 +29,8 @@ export interface MemoryLedgerOptions {
   readonly tasks?: MemoryTaskTable | undefined
   /** Caps of keys by their ids; none when absent. */
   readonly keyCap?: ((keyId: string) => SpendingCap | undefined) | undefined
+  /** Takes the record of a charged call, in the same step; none is kept when absent. */
+  readonly addRecord?: ((record: UsageRecord) => void) | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
   /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
@@ -315,7 +317,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return outcome
     },
 
-    settle({ holdId, amount, description, details, answer, thresholds }, nowMs) {
+    settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
       assertAmount(amount)
       const hold = takeForCharge(holdId, nowMs)
       if (hold === undefined) return endedBefore(holdId)
@@ -332,6 +334,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const line = { holdId, description, createdAtMs: nowMs }
       const counted = { keySpending, period }
       write(account, { kind: 'charge', amount: -paid, owed: 0n, due: amount, details, counted, ...line })
+      if (record !== undefined) {
+        const endedAtMs = account.journal.newestMs
+        options.addRecord?.(usageRecord(record, { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }))
+      }
       if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, ...line })
       expireDue(account, nowMs)
       repay(account, nowMs)
@@ -389,8 +395,4 @@ function creditRefusal(account: MutableAccount, amount: bigint): ReserveResult |
 function balanceRefusal(account: MutableAccount, amount: bigint): ReserveResult | undefined {
   if (account.owed > 0n) return IN_ARREARS
   return account.balance < amount ? INSUFFICIENT_BALANCE : undefined
-}
-
-function snapshot({ funded: _, spending: __, journal: ___, credits: ____, ...account }: MutableAccount): Account {
-  return account
 }

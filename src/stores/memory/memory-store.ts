@@ -7,6 +7,7 @@ import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
 import { memoryTasks } from './memory-tasks.ts'
+import { MemoryUsage, type MemoryUsageOptions } from './memory-usage.ts'
 import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts'
 
 /** Bounds of what is kept of conversations. */
@@ -20,8 +21,9 @@ export interface MemoryStoreOptions
   extends MemoryClaimsOptions,
     MemoryInteractionsOptions,
     MemoryTasksOptions,
+    MemoryUsageOptions,
     MemoryWebhooksOptions,
-    Omit<MemoryLedgerOptions, 'claims' | 'tasks' | 'keyCap'> {}
+    Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks' | 'keyCap'> {}
 
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
@@ -32,7 +34,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const table = new MemoryTaskTable(options)
   const webhooks = memoryWebhooks(options)
   const keys = memoryKeys()
-  const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf })
+  const addRecord: MemoryLedgerOptions['addRecord'] = (record) => usage.add(record)
+  const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf, addRecord })
+  const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {
     ledger,
     keys,
@@ -44,6 +48,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     interactions: memoryInteractions(options),
     tasks: memoryTasks({ table, ledger, claims, webhooks }),
     webhooks,
+    usage,
     start: async () => {},
     close: async () => {},
   }

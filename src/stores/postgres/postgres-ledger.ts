@@ -37,6 +37,7 @@ import {
 import { ENTRY_SELECTED, entryWithMissing, postgresByHand, refuseOverflow } from './postgres-by-hand.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
+import { orWithoutRecord } from './postgres-usage.ts'
 
 /** How long the end of a hold is kept after its deadline, in milliseconds: a day. */
 const END_RETENTION_MS = 24 * 60 * 60 * 1000
@@ -147,20 +148,25 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
       return reserve(reservation, nowMs)
     },
 
-    async settle({ holdId, amount, description, details, answer, thresholds }, nowMs) {
+    async settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
       assertAmount(amount)
-      const [row] = await run(
-        `SELECT s.charged::text, s.shortfall::text, s.ended_by, s.facts::text FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9) AS s`,
-        [
-          holdId,
-          String(amount),
-          description,
-          timeOf(nowMs),
-          ...answerParameters(answer),
-          detailsParameter(details),
-          thresholds !== undefined,
-        ],
+      const values = [
+        holdId,
+        String(amount),
+        description,
+        timeOf(nowMs),
+        ...answerParameters(answer),
+        detailsParameter(details),
+        thresholds !== undefined,
+      ]
+      const { value, ...refused } = await orWithoutRecord(record, (sent) =>
+        run(
+          `SELECT s.charged::text, s.shortfall::text, s.ended_by, s.facts::text
+          FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`,
+          [...values, sent],
+        ),
       )
+      const [row] = value
       if (row!['charged'] === null) return endedBefore(row!['ended_by'])
       const crossings =
         thresholds && crossingsOf(chargeFactsOf(JSON.parse(row!['facts'] as string) as ChargeRow, amount), thresholds)
@@ -169,6 +175,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
         charged: BigInt(row!['charged'] as string),
         shortfall: BigInt(row!['shortfall'] as string),
         ...(crossings === undefined ? {} : { crossings }),
+        ...refused,
       }
     },
 

@@ -13,6 +13,7 @@ import {
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import { postgresTasks } from './postgres-tasks.ts'
+import { postgresUsage } from './postgres-usage.ts'
 import { postgresWebhooks } from './postgres-webhooks.ts'
 
 export type {
@@ -78,6 +79,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     interactions: postgresInteractions(connection, quotedSchema),
     tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),
+    usage: postgresUsage(connection, quotedSchema),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))

@@ -11,6 +11,7 @@ import {
   timeParameter,
 } from './column-values.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
+import { orWithoutRecord } from './postgres-usage.ts'
 
 /** Columns of a task `t`, as {@link taskOf} needs them. */
 const SELECTED = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
@@ -62,25 +63,28 @@ export function postgresTasks({ run }: PostgresConnection, schema: string, clock
     async change({ id, from, set, resolve, answered, delivery }, nowMs) {
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const settle = resolve?.kind === 'settle' ? resolve : undefined
-      const [row] = await run(
-        `SELECT ${schema}.change_task($1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) AS changed`,
-        [
-          textParameter(id),
-          from.join(','),
-          JSON.stringify(setRequestOf(set)),
-          journalTime(clock, nowMs),
-          resolve?.kind ?? null,
-          settle === undefined ? null : String(settle.amount),
-          settle?.description ?? null,
-          answered?.claim.accountId ?? null,
-          answered?.claim.key ?? null,
-          answered?.claim.fingerprint ?? null,
-          ...answerParameters(answered?.answer),
-          delivery === undefined ? null : JSON.stringify(deliveryRequestOf(delivery)),
-          detailsParameter(settle?.details),
-        ],
+      const values = [
+        textParameter(id),
+        from.join(','),
+        JSON.stringify(setRequestOf(set)),
+        journalTime(clock, nowMs),
+        resolve?.kind ?? null,
+        settle === undefined ? null : String(settle.amount),
+        settle?.description ?? null,
+        answered?.claim.accountId ?? null,
+        answered?.claim.key ?? null,
+        answered?.claim.fingerprint ?? null,
+        ...answerParameters(answered?.answer),
+        delivery === undefined ? null : JSON.stringify(deliveryRequestOf(delivery)),
+        detailsParameter(settle?.details),
+      ]
+      const { value } = await orWithoutRecord(settle?.record, (sent) =>
+        run(
+          `SELECT ${schema}.change_task($1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AS changed`,
+          [...values, sent],
+        ),
       )
-      return row!['changed'] as boolean
+      return value[0]!['changed'] as boolean
     },
 
     async discard(id, claim) {

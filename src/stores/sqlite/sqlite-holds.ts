@@ -1,7 +1,9 @@
+import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
 import { lesserOf, type Reservation, type ReserveResult, type Resolution, type Settlement } from '../ledger.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
+import { recordValues } from '../usage-columns.ts'
 import type { WriteBuffer } from './group-commit.ts'
 import {
   listOf,
@@ -9,10 +11,12 @@ import {
   prepareRows,
   type SqliteDatabase,
   type SqliteStatement,
+  type SqlValue,
   wholeMilliseconds,
 } from './sqlite-database.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
+import type { SqliteRecordInsert } from './sqlite-usage.ts'
 
 type HoldEnd = NonNullable<Resolution['endedBy']>
 
@@ -47,6 +51,7 @@ export interface SqliteHoldsParts {
   readonly claims: SqliteClaims
   readonly money: SqliteMoney
   readonly insertTask: (task: TaskRecord) => void
+  readonly insertRecords: SqliteRecordInsert
   /** The time by which holds and credits expire and the journal is written, when a caller's clock says `callerMs`. */
   readonly timeOf: (callerMs: number) => number
 }
@@ -79,6 +84,7 @@ export class SqliteHolds implements WriteBuffer {
     expired: new Set(),
   }
   #endedAtMs = 0
+  #records: SqlValue[][] = []
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
     this.#parts = parts
@@ -162,7 +168,7 @@ export class SqliteHolds implements WriteBuffer {
     return result
   }
 
-  settle({ holdId, amount, description, details, answer, thresholds }: Settlement, nowMs: number): Resolution {
+  settle({ holdId, amount, description, details, answer, record, thresholds }: Settlement, nowMs: number): Resolution {
     const open = this.#findOpen(holdId)
     const hold = open ?? this.#findExpired(holdId)
     if (hold === undefined) return this.#endedBefore(holdId)
@@ -186,6 +192,10 @@ export class SqliteHolds implements WriteBuffer {
     this.#countSpending(hold, { charged: amount, held: 0n })
     const line = { holdId, description }
     money.append(accountId, 'charge', { ...line, amount: -paid, due: amount, details, keyId, period }, endedAtMs)
+    if (record !== undefined) {
+      const ended = { endedAtMs: account.journalAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }
+      this.#records.push(recordValues(usageRecord(record, ended)))
+    }
     account.owed += owed
     if (owed > 0n) money.append(accountId, 'owed', { ...line, amount: 0n, owed }, endedAtMs)
     const charge = { amount, paid, period: Number(period), isMetered, account, key: money.key(keyId) }
@@ -211,11 +221,14 @@ export class SqliteHolds implements WriteBuffer {
 
   flush(): void {
     this.#flushEnds()
+    if (this.#records.length > 0) this.#parts.insertRecords(this.#records)
+    this.#records = []
     this.#parts.money.flush()
   }
 
   discard(): void {
     for (const ids of Object.values(this.#ended)) ids.clear()
+    this.#records = []
     this.#parts.money.discard()
   }
 

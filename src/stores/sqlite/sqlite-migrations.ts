@@ -1,4 +1,5 @@
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+import { USAGE_MIGRATION } from './usage-migration.ts'
 
 /** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
 const TASK_MIGRATION = `
@@ -287,6 +288,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   ARREARS_MIGRATION,
   SPENDING_MIGRATION,
   JOURNAL_MIGRATION,
+  USAGE_MIGRATION,
 ]
 
 /**

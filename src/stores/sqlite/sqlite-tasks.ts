@@ -70,10 +70,7 @@ export function sqliteTasks(
 
   function endHold(holdId: string, resolve: NonNullable<TaskChange['resolve']>, nowMs: number): void {
     if (resolve.kind === 'void') holds.void(holdId, nowMs)
-    else {
-      const { amount, description, details } = resolve
-      holds.settle({ holdId, amount, description, details }, nowMs)
-    }
+    else holds.settle({ holdId, ...resolve }, nowMs)
   }
 
   return {

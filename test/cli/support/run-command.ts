@@ -1,10 +1,11 @@
 import { accountsCommand } from '../../../src/cli/accounts-command.ts'
 import { holdsCommand } from '../../../src/cli/holds-command.ts'
 import { keysCommand } from '../../../src/cli/keys-command.ts'
+import { usageCommand } from '../../../src/cli/usage-command.ts'
 
-const COMMANDS = { accounts: accountsCommand, holds: holdsCommand, keys: keysCommand } as const
+const COMMANDS = { accounts: accountsCommand, holds: holdsCommand, keys: keysCommand, usage: usageCommand } as const
 
-/** Runs `accounts …`, `holds …` or `keys …` in this process; gives the lines it prints. */
+/** Runs `accounts …`, `holds …`, `keys …` or `usage …` in this process; gives the lines it prints. */
 export async function runCommand(
   words: readonly string[],
   environment: Record<string, string | undefined>,

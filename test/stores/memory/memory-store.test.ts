@@ -5,6 +5,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 
 const runner = { describe, it, expect }
@@ -14,6 +15,7 @@ describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
 describeTaskStore(runner, { create: () => memoryStore() })
+describeUsageStore(runner, { create: () => memoryStore() })
 describeWebhookStore(runner, { create: () => memoryStore() })
 
 describe('memory store', () => {

@@ -8,6 +8,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
 import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
@@ -55,6 +56,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
       remember(create, (store) => store.interactions),
     )
     describeTaskStore(
+      runner,
+      remember(create, (store) => store),
+    )
+    describeUsageStore(
       runner,
       remember(create, (store) => store),
     )

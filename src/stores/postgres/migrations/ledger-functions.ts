@@ -177,7 +177,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
     p_status integer, p_headers text, p_body bytea, p_details text DEFAULT NULL, p_wants_facts boolean DEFAULT false,
-    OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
+    p_record jsonb DEFAULT NULL, OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
@@ -248,6 +248,9 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END IF;
     IF v_account.owed > 0 AND v_account.balance > 0 OR v_expiry <= v_now THEN
       PERFORM repay(ARRAY[v_hold.account_id], v_now);
+    END IF;
+    IF p_record IS NOT NULL THEN
+      PERFORM write_usage(jsonb_build_array(p_record), v_account.journal_at_ms, p_amount, v_paid);
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
       IF p_status IS NULL THEN

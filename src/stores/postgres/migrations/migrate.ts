@@ -4,6 +4,7 @@ import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { ARREARS, JOURNAL_TABLES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
+import { USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
  * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
@@ -16,6 +17,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   ARREARS,
   SPENDING,
   JOURNAL_TABLES,
+  USAGE_TABLES,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
@@ -26,6 +28,7 @@ const FUNCTIONS: readonly string[] = [
   ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,
   ...WEBHOOK_FUNCTIONS,
+  ...USAGE_FUNCTIONS,
 ]
 
 /** Drops what is made again, whatever its parameters were. Other functions may stand in the schema, if it is the host's own. */
