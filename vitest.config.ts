@@ -34,6 +34,7 @@ const SERVERS = [
   'test/clients/played-speech.test.ts',
   'test/gateway/shared-limits.test.ts',
   'test/stores/postgres/migrate.test.ts',
+  'test/stores/postgres/postgres-books.test.ts',
   'test/stores/postgres/postgres-faults.test.ts',
   'test/stores/postgres/postgres-ledger.test.ts',
   'test/stores/postgres/postgres-model.test.ts',

@@ -48,8 +48,8 @@ export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayReque
 export type { Ids } from './core/ids.ts'
 export { type Logger, silentLogger } from './core/logger.ts'
 export type { MaybePromise } from './core/maybe-promise.ts'
-export { formatDollars, parseDollars } from './core/money.ts'
-export type { ModelUsage, Usage } from './core/usage.ts'
+export { formatDollars, parseDollars, parseSignedDollars } from './core/money.ts'
+export type { ModelUsage, Usage, UsageCounts } from './core/usage.ts'
 export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
@@ -93,14 +93,26 @@ export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-tra
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
 export type { VideoRequest } from './endpoints/videos/video-request.ts'
-export type { Accounts, AccountUpdate } from './gateway/accounts.ts'
+export type {
+  AccountBooks,
+  AccountStatement,
+  AdjustOptions,
+  JournalPage,
+  JournalPageOptions,
+  JournalRange,
+  MadeRefund,
+  RefundOptions,
+} from './gateway/account-books.ts'
+export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
+export type { Holds, HoldsPage, HoldsPageOptions } from './gateway/holds.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
+export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
 export type { Webhooks } from './gateway/webhooks.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
@@ -116,14 +128,30 @@ export { createApiKey } from './stores/api-key.ts'
 export type { GatewayStore } from './stores/gateway-store.ts'
 export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
 export type { InteractionRecord, InteractionStore } from './stores/interaction-store.ts'
+export type {
+  Adjustment,
+  AdjustResult,
+  ChargeDetails,
+  EntryKind,
+  HoldsQuery,
+  Journal,
+  JournalPlace,
+  JournalQuery,
+  JournalSum,
+  JournalSums,
+  LedgerEntry,
+  OpenHold,
+  Refund,
+  RefundResult,
+} from './stores/journal.ts'
 export type { KeyRecord, KeyStore } from './stores/key-store.ts'
 export type {
   Account,
   AccountChange,
   AccountFreeze,
-  BillingMode,
+  AccountsQuery,
+  Credit,
   Ledger,
-  LedgerEntry,
   NewAccount,
   Reservation,
   ReserveResult,
@@ -131,7 +159,15 @@ export type {
   Settlement,
 } from './stores/ledger.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
-export type { Authenticate, Credentials, KeyScopes, Principal, SpendingCap, Tier } from './stores/principal.ts'
+export type {
+  Authenticate,
+  BillingMode,
+  Credentials,
+  KeyScopes,
+  Principal,
+  SpendingCap,
+  Tier,
+} from './stores/principal.ts'
 export type {
   BucketState,
   ConcurrencyLimiter,
@@ -168,6 +204,22 @@ export type {
   TransportRequest,
 } from './transport/transport.ts'
 export { type UndiciTransportOptions, undiciTransport } from './transport/undici.ts'
+export type { Moment, UsageQuery, UsageRecordsRequest, UsageStep } from './usage/usage-query.ts'
+export type { UsageDraft, UsageRecord } from './usage/usage-record.ts'
+export type { UsageRetentionDays } from './usage/usage-recorder.ts'
+export type {
+  UsageDimension,
+  UsageFilter,
+  UsageMismatch,
+  UsagePage,
+  UsagePlace,
+  UsageRecordsQuery,
+  UsageRetention,
+  UsageRow,
+  UsageSeriesQuery,
+  UsageStore,
+  UsageSums,
+} from './usage/usage-store.ts'
 export {
   type AnthropicFoundryOptions,
   type AnthropicOptions,

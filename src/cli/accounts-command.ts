@@ -1,19 +1,59 @@
 import { formatDollars } from '../core/money.ts'
-import type { Account, LedgerEntry } from '../stores/ledger.ts'
+import type { Account } from '../stores/ledger.ts'
+import { bookActions, entryJson, entryRow } from './account-books-command.ts'
 import { commandArguments, runAction } from './command-arguments.ts'
 import { existingAccount, withStore } from './open-store.ts'
-import { checkDollars, parseCap, parseCount, parseId, parseTier, SettingError } from './setting-values.ts'
-import { capJson, capText, dollarsText, printRows, type Terminal } from './terminal.ts'
+import {
+  checkDollars,
+  parseCap,
+  parseCount,
+  parseGiven,
+  parseId,
+  parseMoment,
+  parseTier,
+  SettingError,
+} from './setting-values.ts'
+import { capJson, capText, dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_LEDGER_LINES = '20'
+const DEFAULT_ACCOUNTS = '100'
 
 /**
- * `signalbox accounts create|credit|show|ledger`.
+ * `signalbox accounts list|create|credit|adjust|refund|show|statement|journal|ledger`.
  * @throws SettingError naming the argument.
  */
 export async function accountsCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const actions = { create: createAccount, credit: creditAccount, show: showAccount, ledger: showLedger }
+  const actions = {
+    list: listAccounts,
+    create: createAccount,
+    credit: creditAccount,
+    ...bookActions,
+    show: showAccount,
+    ledger: showLedger,
+  }
   return runAction('accounts', actions, words, terminal)
+}
+
+async function listAccounts(words: readonly string[], terminal: Terminal): Promise<void> {
+  const given = commandArguments(words, {
+    options: ['search', 'limit', 'cursor', 'store'],
+    flags: ['json'],
+    positionals: [],
+  })
+  const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_ACCOUNTS)
+  const page = await withStore(terminal, { store: given.option('store') }, ({ accounts }) =>
+    accounts.list({ search: given.option('search'), cursor: given.option('cursor'), limit }),
+  )
+  if (given.flag('json')) {
+    const next = page.nextCursor ?? null
+    terminal.print(JSON.stringify({ object: 'list', data: page.accounts.map(accountJson), next_cursor: next }))
+    return
+  }
+  const rows = page.accounts.map(({ id, balance, held, owed, tier, createdAtMs }) => {
+    return [id, ...[balance, held, owed].map(dollarsText), tier, new Date(createdAtMs).toISOString()]
+  })
+  printRows(terminal, [['account', 'balance', 'held', 'owed', 'tier', 'made'], ...rows])
+  printNext(terminal, page.nextCursor)
 }
 
 async function createAccount(words: readonly string[], terminal: Terminal): Promise<void> {
@@ -35,16 +75,17 @@ async function createAccount(words: readonly string[], terminal: Terminal): Prom
 
 async function creditAccount(words: readonly string[], terminal: Terminal): Promise<void> {
   const given = commandArguments(words, {
-    options: ['id', 'store'],
+    options: ['id', 'expires', 'store'],
     flags: ['json'],
     positionals: ['the account’s id', 'the amount'],
   })
   const [accountId = '', text = ''] = given.positionals
   const amount = checkDollars('the amount', text)
   const creditId = parseGiven(given.option('id'), (value) => parseId('--id', value))
+  const expiresAtMs = parseGiven(given.option('expires'), (value) => parseMoment('--expires', value))
   const { isNew, account } = await withStore(terminal, { store: given.option('store') }, async (administration) => {
     await existingAccount(administration, accountId)
-    const options = { description: 'credit by hand', ...(creditId === undefined ? {} : { creditId }) }
+    const options = { description: 'credit by hand', expiresAtMs, ...(creditId === undefined ? {} : { creditId }) }
     const isNew = await administration.accounts.credit(accountId, amount, options)
     return { isNew, account: await existingAccount(administration, accountId) }
   })
@@ -82,10 +123,6 @@ async function showLedger(words: readonly string[], terminal: Terminal): Promise
   else printRows(terminal, entries.map(entryRow))
 }
 
-function parseGiven<Value>(text: string | undefined, parse: (text: string) => Value): Value | undefined {
-  return text === undefined ? undefined : parse(text)
-}
-
 function printAccount(account: Account, terminal: Terminal, asJson: boolean): void {
   if (asJson) {
     terminal.print(JSON.stringify(accountJson(account)))
@@ -114,27 +151,5 @@ function accountJson(account: Account) {
     tier: account.tier,
     cap: capJson(account.spendingCap),
     created_at: Math.floor(account.createdAtMs / 1000),
-  }
-}
-
-/** The size of a debt stands in the text, because it is no change of the balance. */
-function textOf({ kind, owed, description }: LedgerEntry): string {
-  return kind === 'owed' ? `${dollarsText(owed)} owed: ${description}` : description
-}
-
-function entryRow(entry: LedgerEntry): string[] {
-  return [new Date(entry.createdAtMs).toISOString(), entry.kind, dollarsText(entry.amount), textOf(entry)]
-}
-
-function entryJson(entry: LedgerEntry) {
-  return {
-    object: 'ledger.entry',
-    id: entry.id,
-    kind: entry.kind,
-    amount: formatDollars(entry.amount),
-    owed: formatDollars(entry.owed),
-    hold_id: entry.holdId ?? null,
-    description: entry.description,
-    created_at: Math.floor(entry.createdAtMs / 1000),
   }
 }

@@ -3,7 +3,7 @@ import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Runs one action of a command with the words after it. */
-type Action = (words: readonly string[], terminal: Terminal) => Promise<void>
+export type Action = (words: readonly string[], terminal: Terminal) => Promise<void>
 
 /**
  * Runs the action that the first word names.
@@ -42,15 +42,20 @@ export function commandArguments<Option extends string, Flag extends string>(
     readonly options: readonly Option[]
     readonly flags: readonly Flag[]
     readonly positionals: readonly string[]
+    /** May a positional word be a negative amount, such as `-5`? */
+    readonly allowNegative?: boolean
   },
 ): CommandArguments<Option, Flag> {
   const options = {
     ...Object.fromEntries(accepted.options.map((name) => [name, { type: 'string' } as const])),
     ...Object.fromEntries(accepted.flags.map((name) => [name, { type: 'boolean' } as const])),
   }
-  const negative = words.find((word) => /^-[\d.]/.test(word))
-  if (negative !== undefined) throw new SettingError(`${negative}: must not be negative`)
-  const { values, positionals } = parse(words, options)
+  const negative = words.find((word) => NEGATIVE.test(word))
+  if (negative !== undefined && accepted.allowNegative !== true)
+    throw new SettingError(`${negative}: must not be negative`)
+  // The parser takes a word that begins with a hyphen for an option.
+  const { values, positionals: parsed } = parse(words.map(withMinusSign), options)
+  const positionals = parsed.map((word) => word.replace(/^\u2212/, '-'))
   const missing = accepted.positionals[positionals.length]
   if (missing !== undefined) throw new SettingError(`${missing} is missing; see signalbox --help`)
   const extra = positionals[accepted.positionals.length]
@@ -60,6 +65,12 @@ export function commandArguments<Option extends string, Flag extends string>(
     option: (name) => (values[name] as string | undefined)?.trim(),
     flag: (name) => values[name] === true,
   }
+}
+
+const NEGATIVE = /^-\$?[\d.]/
+
+function withMinusSign(word: string): string {
+  return NEGATIVE.test(word) ? `\u2212${word.slice(1)}` : word
 }
 
 function parse(words: readonly string[], options: Record<string, { readonly type: 'string' | 'boolean' }>) {

@@ -5,10 +5,12 @@ import { accountsCommand } from './accounts-command.ts'
 import { catalogCommand, modelsCommand } from './catalog-command.ts'
 import { commandArguments } from './command-arguments.ts'
 import { presetVariables } from './configured-vendors.ts'
+import { holdsCommand } from './holds-command.ts'
 import { keysCommand } from './keys-command.ts'
 import { type RunningServer, serve } from './serve.ts'
 import { SettingError } from './setting-values.ts'
 import { consoleLogger, type Terminal } from './terminal.ts'
+import { usageCommand } from './usage-command.ts'
 import { webhooksCommand } from './webhooks-command.ts'
 
 const HELP = `signalbox: an AI gateway
@@ -19,13 +21,29 @@ usage
   signalbox catalog update                write newer models and prices of the configured vendors; show what changed
       [--from FILE|URL] [--models FILE] [--prices FILE] [--markup 1.2] [--accept]
 
+  signalbox accounts list                 accounts by id
+      [--search TEXT] [--limit 100] [--cursor CURSOR]
   signalbox accounts create               make an account
       [--id ID] [--tier paid|free] [--cap 50/month|5/day]
   signalbox accounts credit ID AMOUNT     add dollars; a credit id is credited once only
-      [--id CREDIT_ID]
+      [--id CREDIT_ID] [--expires 2026-12-31]
+  signalbox accounts adjust ID AMOUNT     correct a balance; a negative amount takes money
+      --reason TEXT [--id ADJUSTMENT_ID]
+  signalbox accounts refund LINE          give money of a charge back, by the id of its journal line
+      --reason TEXT [--amount 1.50] [--id REFUND_ID]
   signalbox accounts show ID              balance, held money, tier and cap
+  signalbox accounts statement ID         a month’s opening balance, sums and closing balance
+      [--month 2026-11]
+  signalbox accounts journal ID           journal lines with their ids and what was left after them
+      [--month 2026-11] [--from TIME] [--until TIME] [--oldest-first] [--limit 100] [--cursor CURSOR] [--csv]
   signalbox accounts ledger ID            credits and charges, newest first
       [--limit 20]
+
+  signalbox holds list                    money held for calls in progress, oldest first
+      [--account ID] [--limit 100] [--cursor CURSOR]
+  signalbox holds settle HOLD AMOUNT      charge a hold by hand
+      [--reason TEXT]
+  signalbox holds void HOLD               give a hold back without a charge
 
   signalbox keys create --account ID      make a key; it is shown this once
       [--label TEXT] [--endpoints chat,embeddings] [--models ID,ID] [--expires 30d]
@@ -35,6 +53,16 @@ usage
   signalbox keys rotate KEY_ID            make a key like it; the old one ends after the overlap
       [--overlap 1d]
 
+  signalbox usage                         what was used and charged, by UTC day and model
+      [--from 2026-11-01] [--to 2026-12-01] [--by day,model] [--account ID] [--key ID]
+      [--model ID] [--endpoint ID] [--vendor ID] [--limit 10000]
+  signalbox usage records                 single calls, newest first
+      [--account ID] [--from DATE] [--to DATE] [--limit 20] [--cursor NEXT]
+  signalbox usage verify                  compare records, sums and journal
+      [--from DATE] [--to DATE]
+  signalbox usage rebuild                 make sums again from their records
+      [--from DATE] [--to DATE]
+
   signalbox webhooks list ACCOUNT TASK    messages about a task, and how their attempts went
   signalbox webhooks resend ACCOUNT MSG   send a message again
   signalbox webhooks rotate-secret ACCOUNT
@@ -43,10 +71,10 @@ usage
   signalbox --help | --version
 
   --sandbox       offline stand-ins answer for every vendor that has no key
-  --store STORE   for accounts, keys and webhooks: the store to use instead of SIGNALBOX_STORE
-  --json          for accounts, keys and webhooks: one line of JSON instead of text
+  --store STORE   for accounts, holds, keys, usage and webhooks: the store to use instead of SIGNALBOX_STORE
+  --json          for accounts, holds, keys, usage and webhooks: one line of JSON instead of text
 
-environment of serve, accounts, keys and webhooks
+environment of serve, accounts, holds, keys, usage and webhooks
   SIGNALBOX_STORE       memory:, sqlite:PATH or postgres://user:password@host/database
                         (sqlite:signalbox.db; with --sandbox memory:, which keeps nothing)
   SIGNALBOX_MODELS      paths of JSON lists of models to add or override, separated by commas
@@ -121,8 +149,12 @@ async function main(words: readonly string[], terminal: Terminal): Promise<void>
       return serveCommand(rest, terminal)
     case 'accounts':
       return accountsCommand(rest, terminal)
+    case 'holds':
+      return holdsCommand(rest, terminal)
     case 'keys':
       return keysCommand(rest, terminal)
+    case 'usage':
+      return usageCommand(rest, terminal)
     case 'webhooks':
       return webhooksCommand(rest, terminal)
     case 'models':

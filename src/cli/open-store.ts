@@ -3,7 +3,9 @@ import { systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
+import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
+import { DEFAULT_HOUR_DAYS, type UsageReports, usageOf } from '../gateway/usage.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
@@ -96,7 +98,9 @@ function messageOf(error: Error): string {
 interface Administration {
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly holds: Holds
   readonly webhooks: Webhooks
+  readonly usage: UsageReports
 }
 
 /**
@@ -132,7 +136,9 @@ export async function withStore<Result>(
     return await run({
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
+      holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready),
+      usage: usageOf({ store: store.usage, clock: systemClock, hourDays: DEFAULT_HOUR_DAYS }, ready),
     })
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.

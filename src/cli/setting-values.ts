@@ -57,13 +57,36 @@ export function parseCount(name: string, text: string): number {
   return Number(text)
 }
 
-/** Checks a dollar amount such as `25` or `0.50`, and gives it back as text. */
+/** Reads a dollar amount such as `25`, `0.50` or `$1.5`, and gives it without the sign of the currency. */
 export function checkDollars(name: string, text: string): string {
+  const amount = text.replace(/^\$/, '')
   try {
-    parseDollars(text)
+    parseDollars(amount)
   } catch {
     throw new SettingError(`${name}: ${JSON.stringify(text)} is not a dollar amount such as 25 or 0.50`)
   }
+  return amount
+}
+
+/** Reads a dollar amount that may be negative, such as `-5` or `-$0.003`, and gives it without the sign of the currency. */
+export function checkSignedDollars(name: string, text: string): string {
+  return text.startsWith('-') ? `-${checkDollars(name, text.slice(1))}` : checkDollars(name, text)
+}
+
+/** Reads a moment: a UTC day such as `2026-12-31`, or a time such as `2026-12-31T12:00:00Z`; gives Unix milliseconds. */
+export function parseMoment(name: string, text: string): number {
+  const timeMs = /^\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(timeMs))
+    throw new SettingError(
+      `${name}: ${JSON.stringify(text)} is not a UTC time such as 2026-12-31 or 2026-12-31T12:00:00Z`,
+    )
+  return timeMs
+}
+
+/** Reads a month such as `2026-11`. */
+export function parseMonth(name: string, text: string): string {
+  if (!/^\d{4}-(?:0[1-9]|1[0-2])$/.test(text))
+    throw new SettingError(`${name}: ${JSON.stringify(text)} is not a month such as 2026-11`)
   return text
 }
 
@@ -113,4 +136,9 @@ export function parsePort(name: string, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (!(port >= 0 && port <= 65_535)) throw new SettingError(`${name}: ${JSON.stringify(text)} is not a port`)
   return port
+}
+
+/** Reads an option that may be absent. */
+export function parseGiven<Value>(text: string | undefined, parse: (text: string) => Value): Value | undefined {
+  return text === undefined ? undefined : parse(text)
 }

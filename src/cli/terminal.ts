@@ -29,6 +29,11 @@ export function dollarsText(nanoDollars: bigint): string {
   return nanoDollars < 0n ? `-$${formatDollars(-nanoDollars)}` : `$${formatDollars(nanoDollars)}`
 }
 
+/** Tells how to get the next page, below the rows of one. */
+export function printNext({ print }: Terminal, nextCursor: string | undefined): void {
+  if (nextCursor !== undefined) print(`more: --cursor ${nextCursor}`)
+}
+
 /** A spending cap as text: `$50 a month`. */
 export function capText(cap: SpendingCap): string {
   return `${dollarsText(cap.amount)} a ${cap.period}`

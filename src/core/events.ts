@@ -258,6 +258,13 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
+      /** Records of calls that were not charged are lost; those of charged calls never are. */
+      readonly type: 'usage-dropped'
+      readonly records: number
+      /** The store's; undefined when too many waited for it. */
+      readonly error: unknown
+    }
+  | {
       readonly type: 'internal-error'
       readonly requestId: string | undefined
       readonly where: string

@@ -44,6 +44,14 @@ export function parseDollars(text: string): bigint {
   return scaled / denominator
 }
 
+/**
+ * Reads a dollar amount that may be negative, such as `"-1.5"`: whatever {@link formatDollars} writes.
+ * @throws RangeError when the text is not such a decimal.
+ */
+export function parseSignedDollars(text: string): bigint {
+  return text.startsWith('-') ? -parseDollars(text.slice(1)) : parseDollars(text)
+}
+
 /** Writes nano-dollars as a decimal dollar string without trailing zeros: `1500000000n` → `"1.5"`. */
 export function formatDollars(nanoDollars: bigint): string {
   if (nanoDollars >= 0n && nanoDollars <= LARGEST_EXACT) return formatExact(Number(nanoDollars))

@@ -38,8 +38,11 @@ export interface Usage {
 export interface ModelUsage {
   /** The vendor's own id of the model. */
   readonly model: string
-  readonly usage: Omit<Usage, 'otherModels'>
+  readonly usage: UsageCounts
 }
 
 /** A count of {@link Usage}. */
 export type UsageField = Exclude<keyof Usage, 'otherModels'>
+
+/** The counts of {@link Usage}. */
+export type UsageCounts = Omit<Usage, 'otherModels'>

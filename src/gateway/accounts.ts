@@ -3,11 +3,32 @@ import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import { type Account, type AccountChange, assertAmount, type LedgerEntry, type NewAccount } from '../stores/ledger.ts'
+import type { LedgerEntry } from '../stores/journal.ts'
+import { type Account, type AccountChange, assertAmount, type NewAccount } from '../stores/ledger.ts'
+import type { BillingMode } from '../stores/principal.ts'
+import { type AccountBooks, accountBooksOf } from './account-books.ts'
 import { administer, checkArgument, checkSpendingCap, noSuchAccount } from './administer.ts'
+import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+
+/** A page of accounts. */
+export interface AccountsPageOptions {
+  /** Only ids that contain it. */
+  readonly search?: string | undefined
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+/** Accounts in the order of their ids. */
+export interface AccountsPage {
+  readonly accounts: readonly Account[]
+  /** Undefined: there are no more. */
+  readonly nextCursor: string | undefined
+}
 
 /** Administration of accounts, for the host's own code. Every method throws a GatewayError. */
-export interface Accounts {
+export interface Accounts extends AccountBooks {
   /** Makes an account, or gives the existing one of that id. */
   create(account?: Partial<NewAccount>): Promise<Account>
   /**
@@ -24,17 +45,20 @@ export interface Accounts {
   /** Accepts the account's calls again, everywhere within 5 seconds. Undefined when there is no such account. */
   unfreeze(accountId: string): Promise<Account | undefined>
   get(accountId: string): Promise<Account | undefined>
+  /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
+  list(options?: AccountsPageOptions): Promise<AccountsPage>
   /**
    * Adds money.
    * @param amount decimal dollars, such as `"25.00"`.
-   * @param options `creditId` makes it idempotent: a payment provider's event id, for instance.
+   * @param options `creditId` makes it idempotent: a payment provider's event id, for instance. `expiresAtMs`: Unix
+   *   milliseconds from which it cannot be spent any more; the credit that expires first is spent first.
    * @returns false when that `creditId` was credited before.
-   * @throws GatewayError `invalid_request` for a bad amount or an unknown account.
+   * @throws GatewayError `invalid_request` for a bad amount, an unknown account, or an expiry that is not in the future.
    */
   credit(
     accountId: string,
     amount: string,
-    options?: { readonly creditId?: string; readonly description?: string },
+    options?: { readonly creditId?: string; readonly description?: string; readonly expiresAtMs?: number | undefined },
   ): Promise<boolean>
   /** Journal lines, newest first. */
   ledger(accountId: string, options?: { readonly limit?: number }): Promise<readonly LedgerEntry[]>
@@ -48,6 +72,8 @@ export interface AccountsSetting {
   /** Names of the plans; undefined: unknown here, so that every name is accepted. */
   readonly plans?: Pick<ReadonlySet<string>, 'has'>
   readonly onFrozen?: (accountId: string, reason: string) => void
+  /** Of accounts that do not say so themselves; prepaid when absent. */
+  readonly billing?: BillingMode
 }
 
 /** Makes the administration of a store's accounts. `ready` resolves once the store can be used. */
@@ -56,7 +82,7 @@ export function accountsOf(
   clock: Clock,
   ids: Ids,
   ready: () => Promise<void>,
-  { plans, onFrozen }: AccountsSetting = {},
+  { plans, onFrozen, billing }: AccountsSetting = {},
 ): Accounts {
   const check = ({ spendingCap, creditLimit, plan }: Pick<AccountUpdate, 'spendingCap' | 'creditLimit' | 'plan'>) => {
     checkSpendingCap(spendingCap)
@@ -90,11 +116,22 @@ export function accountsOf(
     },
     unfreeze: (accountId) => administer(ready, () => store.ledger.updateAccount(accountId, { frozen: null })),
     get: (accountId) => administer(ready, () => store.ledger.account(accountId)),
-    credit(accountId, amount, { creditId = ids.next('credit'), description = 'credit' } = {}) {
+    list({ search, cursor, limit = 100 } = {}) {
+      return administer(ready, async () => {
+        checkPageSize(limit)
+        const [after] = cursorParts(cursor, 1) ?? []
+        const rows = await store.ledger.listAccounts({ search, after, limit: limit + 1 })
+        const page = pageOf(rows, limit, ({ id }) => [id])
+        return { accounts: page.rows, nextCursor: page.nextCursor }
+      })
+    },
+    credit(accountId, amount, { creditId = ids.next('credit'), description = 'credit', expiresAtMs } = {}) {
       return administer(ready, async () => {
         const nanoDollars = checkArgument('amount', () => amountOf(amount))
+        checkArgument('expiresAtMs', () => assertFuture(expiresAtMs, clock.now()))
+        const credit = { creditId, accountId, amount: nanoDollars, description, expiresAtMs }
         try {
-          return await store.ledger.credit({ creditId, accountId, amount: nanoDollars, description }, clock.now())
+          return await store.ledger.credit(credit, clock.now())
         } catch (cause) {
           if (!(cause instanceof RangeError)) throw cause
           if ((await store.ledger.account(accountId)) === undefined) throw noSuchAccount(accountId, cause)
@@ -103,7 +140,14 @@ export function accountsOf(
       })
     },
     ledger: (accountId, { limit = 100 } = {}) => administer(ready, () => store.ledger.entries(accountId, limit)),
+    ...accountBooksOf(store, clock, ids, ready, billing),
   }
+}
+
+/** @throws RangeError for an expiry that is over or no time. */
+function assertFuture(expiresAtMs: number | undefined, nowMs: number): void {
+  if (expiresAtMs === undefined || (expiresAtMs > nowMs && expiresAtMs <= 8_640_000_000_000_000)) return
+  throw new RangeError(`a credit must expire in the future, not at ${expiresAtMs}`)
 }
 
 /** @throws RangeError for what no account can be credited with. */

@@ -49,3 +49,19 @@ export function noSuchAccount(accountId: string, cause?: unknown): GatewayError 
   const message = `there is no account ${JSON.stringify(accountId)}`
   return new GatewayError('invalid_request', { message, param: 'accountId', cause })
 }
+
+const MAX_REASON_LENGTH = 500
+
+/** @throws GatewayError `invalid_request` for a reason that is empty, too long, or more than one line. */
+export function checkReason(reason: string): void {
+  if (reason !== '' && reason.length <= MAX_REASON_LENGTH && !/\p{Cc}/u.test(reason)) return
+  const message = `reason must be one line of 1 to ${MAX_REASON_LENGTH} characters`
+  throw new GatewayError('invalid_request', { message, param: 'reason' })
+}
+
+/** @throws GatewayError `invalid_request` for an id that not every store can keep. */
+export function checkId(param: string, id: string): void {
+  if (/^[\x21-\x7e]{1,200}$/.test(id)) return
+  const message = `${param} must be 1 to 200 printable ASCII characters without spaces`
+  throw new GatewayError('invalid_request', { message, param })
+}

@@ -1,4 +1,4 @@
-import type { BillingMode } from '../stores/ledger.ts'
+import type { BillingMode } from '../stores/principal.ts'
 
 /** How a gateway bills: in one of the modes, or not at all. `'off'` alone is short for `{ mode: 'off' }`. */
 export type BillingOption = 'off' | { readonly mode: BillingMode | 'off' }

@@ -20,6 +20,7 @@ const KNOWN: readonly string[] = [
   'chargePartialBatches',
   'unpricedFeatures',
   'store',
+  'usage',
   'keys',
   'authenticate',
   'limits',
@@ -85,6 +86,7 @@ export function checkOptions(options: GatewayOptions): void {
     !unpricedFeatures.every((name) => /^[a-z][a-z0-9_]*(?:=.+)?$/.test(String(name)))
   )
     throw new TypeError('createGateway: unpricedFeatures must be a list of names such as "web_search" or "beta=*"')
+  checkUsage(options.usage)
   const accounts = new Map<string, string>()
   for (const { key, account } of options.keys ?? []) {
     if (typeof key !== 'string' || key === '')
@@ -196,6 +198,22 @@ function checkResponses({ store, retentionDays, stateSecret }: NonNullable<Gatew
     throw new TypeError('createGateway: responses.retentionDays must be at least 1')
   if (stateSecret !== undefined && !(typeof stateSecret === 'string' && stateSecret.length >= SHORTEST_STATE_SECRET))
     throw new TypeError(`createGateway: responses.stateSecret must have at least ${SHORTEST_STATE_SECRET} characters`)
+}
+
+const RETENTION_NAMES: readonly string[] = ['recordDays', 'hourDays', 'dayDays']
+
+/** Sums by day need a day to be complete, and a record must not go before it is in them. */
+function checkUsage(usage: GatewayOptions['usage']): void {
+  if (usage === undefined || usage === 'off') return
+  if (typeof usage !== 'object' || usage === null)
+    throw new TypeError("createGateway: usage must be 'off' or { retention }")
+  for (const name of Object.keys(usage))
+    if (name !== 'retention') throw new TypeError(`createGateway: unknown option usage.${name}`)
+  for (const [name, days] of Object.entries(usage.retention ?? {})) {
+    if (!RETENTION_NAMES.includes(name)) throw new TypeError(`createGateway: unknown option usage.retention.${name}`)
+    if (days !== undefined && !(typeof days === 'number' && days >= 1))
+      throw new TypeError(`createGateway: usage.retention.${name} must be at least 1 day, or Infinity`)
+  }
 }
 
 function positive(name: string, value: number | undefined): void {

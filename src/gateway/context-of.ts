@@ -3,7 +3,8 @@ import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
-import { systemClock } from '../core/clock.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
+import type { GatewayEvent } from '../core/events.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
@@ -13,18 +14,20 @@ import { AccountPlans } from '../pipeline/account-plans.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
-import type { PipelineContext, Timeouts } from '../pipeline/pipeline-context.ts'
+import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
 import { RouteTable } from '../routing/route-table.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
+import { UsageRecorder } from '../usage/usage-recorder.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import type { GatewayOptions } from './gateway-options.ts'
@@ -32,6 +35,7 @@ import { keyAuthentication } from './key-authentication.ts'
 import { limitSetOf, planLimitsOf } from './limit-options.ts'
 import { modelVendor } from './model-vendor.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
+import { usageStoreOf } from './usage.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const DEFAULT_BALANCE_SHARE = 0.5
@@ -61,7 +65,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   )
   checkKinds(catalog, endpoints)
   const routed = catalogForRoutes(catalog, vendors, fallback)
-  return {
+  const context: PipelineContext = {
     endpoints,
     catalog: routed,
     vendors,
@@ -69,6 +73,7 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     publicTransport,
     fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
     store,
+    usage: recorderOf(options, store, clock, (event) => emit(context, event)),
     authenticate: options.authenticate ?? keyAuthentication(store, clock),
     chargePartialBatches: options.chargePartialBatches ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices, routed),
@@ -115,6 +120,24 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     warnings: new ConfigurationWarnings(logger, options.onEvent),
     onEvent: options.onEvent,
   }
+  return context
+}
+
+function recorderOf(
+  { usage }: GatewayOptions,
+  store: GatewayStore,
+  clock: Clock,
+  tell: (event: GatewayEvent) => void,
+): UsageRecorder | undefined {
+  const kept = usageStoreOf(store, usage)
+  if (kept === undefined) return undefined
+  return new UsageRecorder({
+    store: kept,
+    clock,
+    retention: usage === 'off' ? {} : (usage?.retention ?? {}),
+    dropped: (records, error) => tell({ type: 'usage-dropped', records, error }),
+    failed: (error) => tell({ type: 'internal-error', requestId: undefined, where: 'usage', error }),
+  })
 }
 
 /** @throws TypeError for a model that no endpoint could serve. */

@@ -16,6 +16,7 @@ import type { Authenticate, Tier } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter, RateLimits } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
@@ -79,6 +80,11 @@ export interface GatewayOptions {
   readonly chargePartialBatches?: boolean
   /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
   readonly store?: GatewayStore
+  /**
+   * What is kept of each call: a record, and sums by hour and by day, read by `gateway.usage`. `'off'`: nothing. Default: records
+   * for 30 days, sums by hour for 400 days, sums by day and account for ever.
+   */
+  readonly usage?: 'off' | { readonly retention?: UsageRetentionDays }
   /** Keys known from the start, in addition to those in the store. */
   readonly keys?: readonly FixedKey[]
   /** Replaces key look-up completely: the host identifies the caller. */

@@ -16,6 +16,7 @@ import { checkOptions, checkRouting } from './check-options.ts'
 import { contextOf } from './context-of.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { type Holds, holdsOf } from './holds.ts'
 import { InFlight } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
@@ -23,6 +24,7 @@ import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
 import { RequestContext, type ServerState, serve } from './serve-request.ts'
 import { warnOfPrices } from './unused-prices.ts'
+import { DEFAULT_HOUR_DAYS, type UsageParts, type UsageReports, usageOf, usageStoreOf } from './usage.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Interval of the search for expired holds; shorter if holds have a short lifetime. */
@@ -70,7 +72,10 @@ export interface Gateway extends ExchangeHandler {
   routes(): RouteReport
   readonly accounts: Accounts
   readonly keys: Keys
+  readonly holds: Holds
   readonly webhooks: Webhooks
+  /** What was used, by whom, and what it cost. */
+  readonly usage: UsageReports
   /** Opens the store and begins background work: following tasks, delivering webhooks, sweeping holds. Called by the first request if not before. */
   start(): Promise<void>
   /**
@@ -173,9 +178,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     accounts: accountsOf(context.store, context.clock, context.ids, ready, {
       plans: context.plans,
       onFrozen: (accountId, reason) => emit(context, { type: 'account-frozen', accountId, reason }),
+      billing: context.billing,
     }),
     keys: keysOf(context.store, context.clock, context.ids, ready),
+    holds: holdsOf(context.store, context.clock, ready),
     webhooks: webhooksOf(context.store, context.clock, ready, wakeWebhooks),
+    usage: usageOf(usageParts(context, options), ready),
     start: ready,
     close({ drainMs = 30_000 } = {}) {
       closing ??= (async () => {
@@ -186,6 +194,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         const leftMs = Math.max(0, startedAtMs + drainMs - context.clock.now())
         await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
+        if (starting !== undefined) await context.usage?.close()
         if (starting !== undefined) await context.store.close()
       })()
       return closing
@@ -194,6 +203,11 @@ export function createGateway(options: GatewayOptions): Gateway {
       return this.close()
     },
   }
+}
+
+function usageParts({ store, clock }: PipelineContext, { usage }: GatewayOptions): UsageParts {
+  const hourDays = (usage === 'off' ? undefined : usage?.retention?.hourDays) ?? DEFAULT_HOUR_DAYS
+  return { store: usageStoreOf(store, usage), clock, hourDays }
 }
 
 async function open(context: PipelineContext, options: GatewayOptions): Promise<void> {
@@ -215,7 +229,8 @@ async function expireHolds(context: PipelineContext, isOver: () => boolean): Pro
     let expired = SWEEP_BATCH
     while (expired === SWEEP_BATCH && !isOver())
       expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
+    await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
   } catch (error) {
-    context.logger.error('holds could not be expired', { error })
+    context.logger.error('holds and credits could not be expired', { error })
   }
 }

@@ -1,6 +1,7 @@
 import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import { requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { AbortScope } from './abort-scope.ts'
 import { BufferedCall, type BufferedOutcome } from './buffered-call.ts'
@@ -13,7 +14,12 @@ const MAX_PARALLEL_CALLS = 8
 
 /** The result of one attempt. */
 export type AttemptOutcome =
-  | { readonly kind: 'json'; readonly body: AnswerBody }
+  | {
+      readonly kind: 'json'
+      readonly body: AnswerBody
+      /** The vendor's id of its answer; of several answers that of the first. */
+      readonly vendorRequestId: string | undefined
+    }
   | { readonly kind: 'stream'; readonly call: StreamCall }
   | { readonly kind: 'failed'; readonly failure: AttemptFailure }
 
@@ -66,7 +72,9 @@ function outcomeOf({ context, vendor }: WholeCalls, operation: Operation, collec
   if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
   const body = operation.whole(collected)
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
-  return { kind: 'json', body }
+  const [first] = collected
+  const isRecorded = context.usage !== undefined && first !== undefined
+  return { kind: 'json', body, vendorRequestId: isRecorded ? requestIdOf(first.headers) : undefined }
 }
 
 type Collected = ChunkedAnswer[] | AttemptFailure

@@ -87,14 +87,9 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
       }
       if (outcome.kind === 'json') {
         deadline.cancel()
-        const { body } = outcome
-        return {
-          kind: 'json',
-          body,
-          candidate,
-          dropped: droppedBy(operation),
-          ending: wholeEnding(call, body, operation),
-        }
+        const { body, vendorRequestId } = outcome
+        const ending = wholeEnding(call, body, operation)
+        return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending, vendorRequestId }
       }
       const { failure } = outcome
       last = { failure, candidate }

@@ -11,12 +11,12 @@ import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { BillingMode } from '../stores/ledger.ts'
-import type { Authenticate } from '../stores/principal.ts'
+import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { UsageRecorder } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Disconnects } from './abort-scope.ts'
 import type { AccountPlans } from './account-plans.ts'
@@ -77,6 +77,8 @@ export interface PipelineContext {
   readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
   readonly store: GatewayStore
+  /** Undefined: calls are not recorded. */
+  readonly usage: UsageRecorder | undefined
   readonly authenticate: Authenticate
   /** Are the parts of a split batch charged for that were answered before another one failed? */
   readonly chargePartialBatches: boolean

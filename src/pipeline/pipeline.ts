@@ -131,9 +131,10 @@ async function keepWhole(
 }
 
 function settleWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
-  const { body, candidate, ending } = response
+  const { body, candidate, ending, vendorRequestId } = response
   const answer = reserved.claim && { status: 200, headers: JSON_HEADERS, body: Buffer.concat(body.chunks) }
-  const settlement = settle(context, reserved, { ending, candidate, status: 200, answer })
+  const firstByteMs = context.clock.now() - reserved.startedAtMs
+  const settlement = settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
   return isPending(settlement)
     ? settlement.then((settled) => sendWhole(reserved, response, settled))
     : sendWhole(reserved, response, settlement)
@@ -149,6 +150,7 @@ function sendWhole(reserved: Reserved, response: JsonResponse, { costNanoDollars
 
 async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
   const { candidate } = response
+  const firstByteMs = context.clock.now() - reserved.startedAtMs
   // Its id reaches the caller with the first bytes, so its owner is noted before them.
   const { answerIds } = response.call.transform
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
@@ -160,7 +162,8 @@ async function endStream(context: PipelineContext, reserved: Reserved, response:
   )
   const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
   const answer = recorded && { status: 200, headers, body: recorded }
-  await settle(context, reserved, { ending, candidate, status: 200, answer })
+  const vendorRequestId = context.usage && response.call.vendorRequestId
+  await settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
   if (sinkFault !== undefined) throw sinkFault
 }
 

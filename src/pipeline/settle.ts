@@ -4,24 +4,31 @@ import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/ledger.ts'
+import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
-import type { Candidate, Hold, Reserved } from './call-record.ts'
+import type { Hold, Reserved } from './call-record.ts'
 import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
 import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { type EndedCall, usageDraft } from './usage-draft.ts'
 import { chargeableUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** What settling needs to know of a call that is over. */
-export interface SettlementInput {
-  readonly ending: CallEnding
-  readonly candidate: Candidate | undefined
-  /** HTTP status the caller gets or got. */
-  readonly status: number
+export interface SettlementInput extends EndedCall {
   /** Kept under the caller's Idempotency-Key when the call was charged, or completed with billing off. */
   readonly answer: StoredAnswer | undefined
+}
+
+/** A call that is over, with what it used and what is recorded of it. */
+interface SettledCall {
+  readonly input: SettlementInput
+  /** What is charged for; undefined: nothing is. */
+  readonly usage: Usage | undefined
+  /** Undefined: calls are not recorded. */
+  readonly record: UsageDraft | undefined
 }
 
 /** What was charged. */
@@ -43,65 +50,66 @@ export function settle(
   input: SettlementInput,
 ): MaybePromise<SettlementResult> {
   const usage = settledUsage(context, reserved, input)
+  const record = context.usage && usageDraft(context, reserved, input, usage)
+  const call: SettledCall = { input, usage, record }
   let resolution: MaybePromise<Resolution | undefined>
   try {
-    resolution = resolveHold(context, reserved, input, usage)
+    resolution = resolveHold(context, reserved, call)
   } catch (error) {
-    return unresolved(context, reserved, input, { usage, error })
+    return unresolved(context, reserved, call, error)
   }
   return isPending(resolution)
-    ? resolvedLater(context, reserved, input, { usage, resolution })
-    : resolved(context, reserved, input, { usage, resolution })
+    ? resolvedLater(context, reserved, call, resolution)
+    : resolved(context, reserved, call, resolution)
 }
 
 function resolvedLater(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  {
-    usage,
-    resolution,
-  }: { readonly usage: Usage | undefined; readonly resolution: PromiseLike<Resolution | undefined> },
+  call: SettledCall,
+  resolution: PromiseLike<Resolution | undefined>,
 ): PromiseLike<SettlementResult> {
   return resolution.then(
-    (told) => resolved(context, reserved, input, { usage, resolution: told }),
-    (error) => unresolved(context, reserved, input, { usage, error }),
+    (told) => resolved(context, reserved, call, told),
+    (error) => unresolved(context, reserved, call, error),
   )
 }
 
 function resolved(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  { usage, resolution }: { readonly usage: Usage | undefined; readonly resolution: Resolution | undefined },
+  call: SettledCall,
+  resolution: Resolution | undefined,
 ): MaybePromise<SettlementResult> {
-  noteResolution(context, reserved, { input, usage, resolution })
-  return releaseSettled(context, reserved, input, { usage, costNanoDollars: resolution?.charged })
+  noteResolution(context, reserved, call, resolution)
+  return releaseSettled(context, reserved, call, resolution?.charged)
 }
 
 function unresolved(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  { usage, error }: { readonly usage: Usage | undefined; readonly error: unknown },
+  call: SettledCall,
+  error: unknown,
 ): MaybePromise<SettlementResult> {
   reportFault(context, reserved.requestId, 'settle', error)
-  resolveLater(context, reserved, input, { usage, error })
-  return releaseSettled(context, reserved, input, { usage, costNanoDollars: undefined })
+  resolveLater(context, reserved, call, error)
+  return releaseSettled(context, reserved, call, undefined)
 }
 
 /** The hold has ended, or will: frees the rest, and tells the host. */
 function releaseSettled(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  result: SettlementResult,
+  call: SettledCall,
+  costNanoDollars: bigint | undefined,
 ): MaybePromise<SettlementResult> {
-  const { usage } = result
+  const { input, usage, record } = call
+  if (record !== undefined) noteRecord(context, reserved, call, record)
   const { unbilledUsage } = input.ending
   if (unbilledUsage !== undefined && input.candidate !== undefined)
     emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
   const used = usage ?? unbilledUsage
+  const result = { usage, costNanoDollars }
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   return isPending(released)
     ? released.then(() => ended(context, reserved, input, result))
@@ -119,18 +127,12 @@ function ended(
 }
 
 /** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
-function resolveLater(
-  context: PipelineContext,
-  reserved: Reserved,
-  input: SettlementInput,
-  { usage, error }: { readonly usage: Usage | undefined; readonly error: unknown },
-): void {
+function resolveLater(context: PipelineContext, reserved: Reserved, call: SettledCall, error: unknown): void {
   const run = async (): Promise<void> => {
-    const resolution = await resolveHold(context, reserved, input, usage)
-    noteResolution(context, reserved, { input, usage, resolution })
+    noteResolution(context, reserved, call, await resolveHold(context, reserved, call))
   }
   const untilMs = context.clock.now() + context.holdTtlMs
-  settleLater(context, unsettled(reserved, input, usage), { run, untilMs, error })
+  settleLater(context, unsettled(reserved, call.input, call.usage), { run, untilMs, error })
 }
 
 /**
@@ -140,21 +142,34 @@ function resolveLater(
 function noteResolution(
   context: PipelineContext,
   reserved: Reserved,
-  {
-    input,
-    usage,
-    resolution,
-  }: { input: SettlementInput; usage: Usage | undefined; resolution: Resolution | undefined },
+  { input, usage, record }: SettledCall,
+  resolution: Resolution | undefined,
 ): void {
   if (resolution === undefined) return
+  if (resolution.recordFault !== undefined) reportFault(context, reserved.requestId, 'usage', resolution.recordFault)
   // Most calls have nothing to tell.
   if (resolution.resolved && resolution.shortfall === 0n && resolution.crossings === undefined) return
   const hold = unsettled(reserved, input, usage)
   if (resolution.resolved) {
     emitShortfall(context, hold, resolution)
     emitCrossings(context, hold, resolution.crossings)
-  } else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n)
+  } else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n) {
     emitGivenUp(context, hold, 'hold-ended', undefined)
+    if (record !== undefined) addFreeRecord(context, record, hold.amountNanoDollars)
+  }
+}
+
+/** The record of a charge is written with it; any other is written here. */
+function noteRecord(context: PipelineContext, reserved: Reserved, call: SettledCall, record: UsageDraft): void {
+  const { hold } = reserved
+  if (hold === undefined || amountOf(reserved, hold, call.input, call.usage) === undefined)
+    addFreeRecord(context, record, 0n)
+  else context.usage?.noted()
+}
+
+function addFreeRecord(context: PipelineContext, record: UsageDraft, dueNanoDollars: bigint): void {
+  const ended = { endedAtMs: context.clock.now(), dueNanoDollars, chargedNanoDollars: 0n }
+  context.usage?.add(usageRecord(record, ended))
 }
 
 function unsettled(reserved: Reserved, input: SettlementInput, usage: Usage | undefined): UnsettledHold {
@@ -234,8 +249,7 @@ function settledUsage(
 function resolveHold(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  usage: Usage | undefined,
+  { input, usage, record }: SettledCall,
 ): MaybePromise<Resolution | undefined> {
   const { hold, claim } = reserved
   const { candidate, answer, ending } = input
@@ -244,9 +258,18 @@ function resolveHold(
   const amount = amountOf(reserved, hold, input, usage)
   if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
   const description = `${reserved.endpoint.id} ${candidate.model.id}`
+  const { endpoint, principal } = reserved
+  const details = {
+    keyId: principal.keyId,
+    endpoint: endpoint.id,
+    model: candidate.model.id,
+    vendor: candidate.vendor.id,
+    usage: usage ?? {},
+  }
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
-  return context.store.ledger.settle({ holdId: hold.id, amount, description, answer, thresholds }, nowMs)
+  const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds }
+  return context.store.ledger.settle(settlement, nowMs)
 }
 
 async function resolveClaim(

@@ -8,7 +8,7 @@ import type {
   TransportHandler,
   TransportRequest,
 } from '../transport/transport.ts'
-import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
+import { firstHeader, type HeaderMap, mediaType, requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
@@ -99,6 +99,11 @@ export class StreamCall implements TransportHandler {
     this.opening = new Promise((resolve) => {
       this.#resolveOpening = resolve
     })
+  }
+
+  /** The vendor's id of its answer, once there are headers. */
+  get vendorRequestId(): string | undefined {
+    return requestIdOf(this.#headers)
   }
 
   begin(transport: Transport, request: TransportRequest, clock: Clock): void {

@@ -30,6 +30,7 @@ export interface JsonResponse {
   readonly candidate: Candidate
   readonly dropped: readonly string[]
   readonly ending: CallEnding
+  readonly vendorRequestId: string | undefined
 }
 
 /** A stream whose first content has arrived; nothing was sent to the caller yet. */

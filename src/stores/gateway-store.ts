@@ -1,3 +1,4 @@
+import type { UsageStore } from '../usage/usage-store.ts'
 import type { IdempotencyStore } from './idempotency-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
@@ -15,6 +16,8 @@ export interface GatewayStore {
   readonly responses: ResponseStore
   readonly tasks: TaskStore
   readonly webhooks: WebhookStore
+  /** Absent: no call is recorded, and questions about usage are refused. */
+  readonly usage?: UsageStore | undefined
   /** Opens connections and brings the schema up to date. */
   start(): Promise<void>
   close(): Promise<void>

@@ -1,14 +1,10 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { UsageDraft } from '../usage/usage-record.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
-import type { SpendingCap, Tier } from './principal.ts'
+import type { ChargeDetails, Journal, LedgerEntry } from './journal.ts'
+import type { BillingMode, SpendingCap, Tier } from './principal.ts'
 import type { SpendingThresholds, ThresholdCrossing } from './spending.ts'
 import type { TaskRecord } from './task-store.ts'
-
-/**
- * When an account pays. `prepaid`: money is held before a call, and a call needs it. `metered`: charges are written without a
- * balance check and owed, up to the account's credit limit.
- */
-export type BillingMode = 'prepaid' | 'metered'
 
 /** An account to make. */
 export interface NewAccount {
@@ -42,6 +38,30 @@ export interface AccountChange {
   readonly billing?: BillingMode | null | undefined
   readonly creditLimit?: bigint | null | undefined
   readonly frozen?: AccountFreeze | null | undefined
+}
+
+/** Money to add to an account. */
+export interface Credit {
+  readonly creditId: string
+  readonly accountId: string
+  /** Nano-dollars, above zero. */
+  readonly amount: bigint
+  readonly description: string
+  /**
+   * Unix milliseconds from which it cannot be spent any more; absent: never. Of several credits the one that expires first is
+   * spent first. Calls that were reserved before are paid from it still, where
+   * they held money: those of metered accounts hold none.
+   */
+  readonly expiresAtMs?: number | undefined
+}
+
+/** Which accounts to give, in the order of their ids' UTF-8 bytes. */
+export interface AccountsQuery {
+  /** Only ids that contain it, upper and lower case being different; absent: all. */
+  readonly search?: string | undefined
+  /** Only ids behind this one. */
+  readonly after?: string | undefined
+  readonly limit: number
 }
 
 /** An account: who pays. Amounts in nano-dollars. */
@@ -112,10 +132,14 @@ export interface Settlement {
   readonly amount: bigint
   /** What was charged for, kept in the journal: `chat gp-5.4`. */
   readonly description: string
+  /** Kept in the journal's line. */
+  readonly details?: ChargeDetails | undefined
   /** Completes the reservation's claim in the same transaction; when absent, the claim is freed in it. */
   readonly answer?: StoredAnswer | undefined
   /** Shares of caps, balance and credit limit that are told when the charge passes them; none when absent. */
   readonly thresholds?: SpendingThresholds | undefined
+  /** Written in the same transaction, with what was charged; nothing is written when the hold had ended before. */
+  readonly record?: UsageDraft | undefined
 }
 
 /** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
@@ -129,50 +153,23 @@ export interface Resolution {
   readonly crossings?: readonly ThresholdCrossing[] | undefined
   /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
-}
-
-/**
- * One line of the append-only journal. The sums over an account's entries hold at all times: of `amount` it is
- * `balance + held`, of `owed` it is what the account owes.
- */
-export interface LedgerEntry {
-  readonly id: string
-  readonly accountId: string
-  /**
-   * `owed`: a charge was above the balance, and the account owes the rest. `repayment`: owed money was taken from the balance.
-   * `shortfall`: of earlier versions, which waived what the balance lacked.
-   */
-  readonly kind: 'credit' | 'charge' | 'owed' | 'repayment' | 'shortfall'
-  /** Change of the balance and the held money together, nano-dollars: below zero for charges and repayments. */
-  readonly amount: bigint
-  /** Change of what the account owes, nano-dollars: below zero for repayments. */
-  readonly owed: bigint
-  readonly holdId: string | undefined
-  readonly description: string
-  /** Unix milliseconds. */
-  readonly createdAtMs: number
+  /** The database's refusal of the record; the charge was made without it. Absent: it was written, or none was given. */
+  readonly recordFault?: unknown
 }
 
 /** Balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
-export interface Ledger {
+export interface Ledger extends Journal {
   /** Makes an account if it does not exist; gives it as it is either way. */
   createAccount(account: NewAccount, nowMs: number): MaybePromise<Account>
   /** Changes an account; gives it as it is then, undefined when there is none. */
   updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
   account(accountId: string): MaybePromise<Account | undefined>
+  listAccounts(query: AccountsQuery): MaybePromise<readonly Account[]>
   /**
    * Adds money; what the account owes is paid from it first. Idempotent by `creditId`; false when that id was credited before.
    * @throws RangeError for a negative or zero amount, an unknown account, or a `creditId` that was credited to another account.
    */
-  credit(
-    credit: {
-      readonly creditId: string
-      readonly accountId: string
-      readonly amount: bigint
-      readonly description: string
-    },
-    nowMs: number,
-  ): MaybePromise<boolean>
+  credit(credit: Credit, nowMs: number): MaybePromise<boolean>
   /** A frozen account comes first, then a key that is taken, so that an answer is replayed on an empty balance too. */
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
   /**
@@ -208,6 +205,23 @@ export function assertCreditOf(accountId: string, credit: { readonly id: string;
   if (credit.accountId === accountId) return
   const [id, owner] = [JSON.stringify(credit.id), JSON.stringify(credit.accountId)]
   throw new RangeError(`the credit ${id} was given to the account ${owner} before`)
+}
+
+/**
+ * Refuses money that an account has no room for.
+ * @throws RangeError
+ */
+export function assertRoom({ balance, held }: Pick<Account, 'balance' | 'held'>, amount: bigint): void {
+  if (balance + held + amount > MAX_AMOUNT)
+    throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
+}
+
+/**
+ * Refuses a debt that no store can keep.
+ * @throws RangeError
+ */
+export function assertOwable({ owed }: Pick<Account, 'owed'>, amount: bigint): void {
+  if (owed + amount > MAX_AMOUNT) throw new RangeError('the account cannot owe more than 2^63 - 1 nano-dollars')
 }
 
 /** Largest amount that every store can keep, in nano-dollars: 2^63 − 1, about 9.2 billion dollars. */

@@ -1,6 +1,12 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
+/**
+ * When an account pays. `prepaid`: money is held before a call, and a call needs it. `metered`: charges are written without a
+ * balance check and owed, up to the account's credit limit.
+ */
+export type BillingMode = 'prepaid' | 'metered'
+
 /** Service tier of an account; decides how long stored conversations are kept. */
 export type Tier = 'free' | 'paid'
 
@@ -25,12 +31,14 @@ export interface Principal {
   /** The key or identity used; rate limits count per key. */
   readonly keyId: string
   readonly tier: Tier
+  /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
+  readonly tags?: readonly string[] | undefined
   readonly scopes?: KeyScopes | undefined
   /** Limits of this key; those of the plan, then the gateway's own, for each that is absent. */
   readonly limits?: RateLimits | undefined
   /** The account's plan; null: none. Looked up in the store when absent, if `createGateway` has plans. */
   readonly plan?: string | null | undefined
-  /** Whom the caller serves, unique within the account; for limits per end user. */
+  /** Whom the caller serves, unique within the account; for limits per end user, and for records of usage, whatever a caller says. */
   readonly endUser?: string | undefined
   /** May requests name their end user (`safety_identifier`, `user`, `metadata.user_id`)? Default false. */
   readonly namesEndUsers?: boolean | undefined

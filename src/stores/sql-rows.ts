@@ -1,7 +1,8 @@
 import type { StoredAnswer } from './idempotency-store.ts'
 import type { InteractionRecord } from './interaction-store.ts'
+import { type ChargeDetails, ENTRY_KINDS, type JournalSums, type LedgerEntry, type OpenHold } from './journal.ts'
 import type { KeyRecord } from './key-store.ts'
-import type { Account, AccountChange, LedgerEntry, NewAccount } from './ledger.ts'
+import type { Account, AccountChange, NewAccount } from './ledger.ts'
 import type { SpendingCap } from './principal.ts'
 import type { TaskDetails, TaskRecord, TaskState } from './task-store.ts'
 import type { DeliveryAttempt, DeliveryState, WebhookDelivery } from './webhook-store.ts'
@@ -75,23 +76,56 @@ export function accountChanges<Time>(change: AccountChange, toTime: ToTime<Time>
 }
 
 export function entryOf(row: SqlRow): LedgerEntry {
-  const owed = BigInt(row['owed'] as string)
+  const details = row['details'] as string | null
   return {
-    id: `entry_${row['id'] as string}`,
+    id: entryId(row['id']),
     accountId: row['account_id'] as string,
-    kind: kindOf(row['kind'] as LedgerEntry['kind'], owed),
+    kind: row['kind'] as LedgerEntry['kind'],
     amount: BigInt(row['amount'] as string),
-    owed,
+    owed: BigInt(row['owed'] as string),
     holdId: (row['hold_id'] as string | null) ?? undefined,
     description: row['description'] as string,
     createdAtMs: Number(row['created_at_ms']),
+    due: optionalAmountOf(row['due']),
+    balanceAfter: optionalAmountOf(row['balance_after']),
+    details: details === null ? undefined : (JSON.parse(details) as ChargeDetails),
+    operationId: ((row['operation_id'] ?? row['credit_id']) as string | null) ?? undefined,
+    chargeId: row['charge_id'] === null ? undefined : entryId(row['charge_id']),
   }
 }
 
-/** Columns that cannot take new kinds keep them as kinds of old, which changed nothing about what is owed. */
-function kindOf(stored: LedgerEntry['kind'], owed: bigint): LedgerEntry['kind'] {
-  if (owed === 0n) return stored
-  return owed > 0n ? 'owed' : 'repayment'
+function entryId(number: unknown): string {
+  return `entry_${String(number)}`
+}
+
+/** Sums of lines by kind, from rows of kind, number of lines, amount and owed; the kind `opening` is what was before. */
+export function journalSumsOf(rows: readonly SqlRow[]): JournalSums {
+  const byKind = new Map(
+    rows.map((row) => {
+      const [amount, owed] = [BigInt(row['amount'] as string), BigInt(row['owed'] as string)]
+      return [row['kind'] as string, { lines: Number(row['lines']), amount, owed }]
+    }),
+  )
+  const opening = byKind.get('opening')
+  return {
+    openingBalance: opening?.amount ?? 0n,
+    openingOwed: opening?.owed ?? 0n,
+    sums: ENTRY_KINDS.flatMap((kind) => {
+      const sum = byKind.get(kind)
+      return sum === undefined ? [] : [{ kind, ...sum }]
+    }),
+  }
+}
+
+export function openHoldOf(row: SqlRow): OpenHold {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    keyId: row['key_id'] as string,
+    amount: BigInt(row['amount'] as string),
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
 }
 
 export function keyOf(row: SqlRow): KeyRecord {

@@ -1,7 +1,9 @@
 import type { MeterPrice } from '../catalog/prices/rate.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
+import type { UsageDraft } from '../usage/usage-record.ts'
 import type { IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
+import type { ChargeDetails } from './journal.ts'
 import type { NewDelivery } from './webhook-store.ts'
 
 /**
@@ -64,6 +66,8 @@ export interface TaskDetails {
   readonly webhookUrl?: string | undefined
   /** The caller's Idempotency-Key, absent without one. If the submitting process dies, another one can complete the key. */
   readonly claim?: IdempotencyClaim | undefined
+  /** Whom it serves and its tags, for records of usage; absent: neither was told. */
+  readonly attribution?: { readonly endUser: string | undefined; readonly tags: readonly string[] } | undefined
   /** Number of polls. */
   readonly polls: number
   /** Number of consecutive polls to which the vendor did not know the task. */
@@ -91,7 +95,14 @@ export interface TaskChange {
   >
   /** Ends the task's hold in the same transaction: with a charge, or without. Absent: the hold stays. */
   readonly resolve?:
-    | { readonly kind: 'settle'; readonly amount: bigint; readonly description: string }
+    | {
+        readonly kind: 'settle'
+        readonly amount: bigint
+        readonly description: string
+        readonly details?: ChargeDetails | undefined
+        /** As {@link Settlement.record}. */
+        readonly record?: UsageDraft | undefined
+      }
     | { readonly kind: 'void' }
     | undefined
   /** Completes the caller's Idempotency-Key with the answer of the submission, in the same transaction. */

@@ -117,12 +117,17 @@ function completed(task: TaskRecord, details: TaskDetails, report: TaskReport, f
       ...(charged === undefined ? {} : { cost: formatDollars(charged) }),
     },
   } as const
-  const description = `${details.endpoint} ${details.model}`
+  const { endpoint, model, vendor } = details
+  const description = `${endpoint} ${model}`
+  const chargeDetails = { keyId: task.keyId, endpoint, model, vendor, usage }
   return {
     task: { ...task, ...set },
     change: {
       set,
-      resolve: task.holdId === undefined ? undefined : { kind: 'settle', amount: costNanoDollars, description },
+      resolve:
+        task.holdId === undefined
+          ? undefined
+          : { kind: 'settle', amount: costNanoDollars, description, details: chargeDetails },
     },
     ended: { state: 'completed', usage, costNanoDollars, implausible },
   }

@@ -1,6 +1,7 @@
 import type { TaskBehaviour } from '../endpoints/task.ts'
 import type { Admitted, Candidate } from '../pipeline/call-record.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
 
@@ -34,6 +35,7 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim: admitted.claim,
+    attribution: context.usage && attributionOf(admitted),
     polls: 0,
     unknownReports: 0,
     output: undefined,
@@ -111,6 +113,7 @@ export function taskAt(
       facts: details.facts,
       webhookUrl: details.webhookUrl,
       claim: details.claim,
+      attribution: details.attribution,
       polls: 0,
       unknownReports: 0,
       output,

@@ -2,6 +2,7 @@ import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { emitShortfall } from '../pipeline/settle.ts'
 import type { TaskRecord, TaskState } from '../stores/task-store.ts'
+import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
 import { readTaskReport, vendorOf } from './ask-vendor.ts'
 import { frozenCharge } from './frozen-prices.ts'
@@ -79,14 +80,47 @@ export async function commit(
     ended === undefined
       ? undefined
       : newDelivery({ ids: context.ids, nowMs, task: outcome.task, behaviour: behaviourOf(context, task) })
+  const record = ended && context.usage && taskDraft(outcome.task, ended, nowMs)
+  const { set, resolve } = outcome.change
+  const isCharged = resolve?.kind === 'settle'
   const isMade = await context.store.tasks.change(
-    { id: task.id, from: [task.state], set: outcome.change.set, resolve: outcome.change.resolve, delivery },
+    { id: task.id, from: [task.state], set, resolve: isCharged ? { ...resolve, record } : resolve, delivery },
     nowMs,
   )
   if (!isMade) return (await context.store.tasks.find(task.accountId, task.id)) ?? task
+  if (record !== undefined && isCharged) context.usage?.noted()
+  else if (record !== undefined)
+    context.usage?.add(usageRecord(record, { endedAtMs: nowMs, dueNanoDollars: 0n, chargedNanoDollars: 0n }))
   if (ended !== undefined) emitEnded(context, outcome.task, ended, await owedOf(context, task, ended))
   if (delivery !== undefined) wake()
   return outcome.task
+}
+
+/** What is recorded of a task that has ended. */
+function taskDraft(task: TaskRecord, { state, usage }: TaskEnd, nowMs: number): UsageDraft {
+  const { details } = task
+  const isCompleted = state === 'completed'
+  return {
+    id: details.requestId,
+    accountId: task.accountId,
+    keyId: task.keyId,
+    endUser: details.attribution?.endUser,
+    tags: details.attribution?.tags ?? [],
+    endpoint: details.endpoint,
+    model: details.model,
+    requestedModel: details.model,
+    vendor: details.vendor,
+    credentialId: task.credentialId,
+    vendorRequestId: task.upstreamId,
+    ending: isCompleted ? 'completed' : state === 'cancelled' ? 'abandoned' : 'failed',
+    status: 200,
+    code: details.error?.code,
+    isStream: false,
+    usage: usage ?? {},
+    isEstimated: false,
+    durationMs: nowMs - task.createdAtMs,
+    firstByteMs: undefined,
+  }
 }
 
 async function askLater(context: PipelineContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {

@@ -13,6 +13,7 @@ export {
 export { describeResponseStore } from './contracts/response-store-contract.ts'
 export type { LedgerStore, TaskContractStore } from './contracts/store-example.ts'
 export { describeTaskStore } from './contracts/task-store-contract.ts'
+export { describeUsageStore, type UsageContractStore } from './contracts/usage-store-contract.ts'
 export { describeWebhookStore } from './contracts/webhook-store-contract.ts'
 export type { CountingIdsOptions } from './counting-ids.ts'
 export { countingIds } from './counting-ids.ts'

@@ -19,6 +19,11 @@ function isReader(headers: HeaderMap): headers is HeaderReader {
   return typeof headers.get === 'function'
 }
 
+/** The id that a vendor gave its answer, by the headers that vendors use for it. */
+export function requestIdOf(headers: HeaderMap): string | undefined {
+  return firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id')
+}
+
 /** The media type of a `content-type` value, lower-case, without parameters: `application/json`. */
 export function mediaType(contentType: string | undefined): string {
   if (contentType === undefined) return ''

@@ -7,6 +7,7 @@ const LAYERS = [
   'wire',
   'catalog',
   'transport',
+  'usage',
   'stores',
   'endpoints',
   'vendors',
@@ -79,7 +80,7 @@ export function unsealedVendorImports(tree: SourceTree): string[] {
 
 /** Folders that serve every endpoint, and so know none of them. */
 const SHARED_BY_ENDPOINTS = new Set([
-  ...['core', 'wire', 'catalog', 'transport', 'stores', 'routing', 'pipeline', 'tasks', 'adapters', 'gateway'],
+  ...['core', 'wire', 'catalog', 'transport', 'usage', 'stores', 'routing', 'pipeline', 'tasks', 'adapters', 'gateway'],
 ])
 
 /** Imports of one endpoint's own folder by code that serves all endpoints; it may import the contracts beside the folders. */

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
+const ACTIONS = 'list, create, credit, adjust, refund, statement, journal, show or ledger'
 let folder: string
 let environment: Record<string, string>
 
@@ -126,8 +127,8 @@ describe('signalbox accounts show and ledger', () => {
 
 describe('the store of a command', () => {
   test.each([
-    [['list'], 'accounts: say create, credit, show or ledger; see signalbox --help'],
-    [[], 'accounts: say create, credit, show or ledger; see signalbox --help'],
+    [['borrow'], `accounts: say ${ACTIONS}; see signalbox --help`],
+    [[], `accounts: say ${ACTIONS}; see signalbox --help`],
     [['create', '--tier', 'gold'], '--tier: must be paid or free'],
     [['create', '--cap', '50'], '--cap: "50" is not a cap such as 50/month or 2.50/day'],
     [['create', '--cap', '50/year'], '--cap: "50/year" is not a cap such as 50/month or 2.50/day'],

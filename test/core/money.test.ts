@@ -6,6 +6,7 @@ import {
   NANO_DOLLARS_PER_DOLLAR,
   parseDecimal,
   parseDollars,
+  parseSignedDollars,
 } from '../../src/core/money.ts'
 
 describe('decimal strings', () => {
@@ -75,4 +76,18 @@ describe('money never drifts', () => {
 
 test('a division rounds up, and only when there is a rest', () => {
   expect([divideRoundingUp(0n, 3n), divideRoundingUp(3n, 3n), divideRoundingUp(4n, 3n)]).toEqual([0n, 1n, 2n])
+})
+
+test('an amount that was written is read again as what it was, below zero too', () => {
+  const amounts = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+  fc.assert(
+    fc.property(amounts, (nanoDollars) => {
+      expect(parseSignedDollars(formatDollars(nanoDollars))).toBe(nanoDollars)
+      if (nanoDollars >= 0n) expect(parseDollars(formatDollars(nanoDollars))).toBe(nanoDollars)
+    }),
+  )
+})
+
+test.each(['--1', '-', '- 1', '-+1', '+1'])('%j is no amount below zero', (text) => {
+  expect(() => parseSignedDollars(text)).toThrow(RangeError)
 })

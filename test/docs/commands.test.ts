@@ -10,7 +10,7 @@ const commands = readPages()
   .flatMap(codeBlocks)
   .filter(({ language }) => language === 'sh')
   .flatMap(({ code }) => code.split('\n'))
-  .filter((line) => /^npx signalbox (?:accounts|keys) /.test(line))
+  .filter((line) => /^npx signalbox (?:accounts|keys|usage)(?: |$)/.test(line))
 
 let folder: string
 let stores = 0
@@ -40,5 +40,5 @@ test.each(commands)('%s does something', async (line) => {
     environment,
   )
 
-  expect(printed.join('\n')).toMatch(/acct_acme|key_|"object"|credit/)
+  expect(printed.join('\n')).toMatch(/acct_acme|key_|"object"|credit|request|agree/)
 })

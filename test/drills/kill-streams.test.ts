@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parseDollars } from '../../src/core/money.ts'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
 import { type BuiltCommand, builtCommand, type ServerProcess } from '../cli/support/built-command.ts'
@@ -81,6 +82,18 @@ function keepBusy(server: ServerProcess): () => Promise<void> {
   }
 }
 
+/** All records, what they say was charged, and where they differ from sums and journal. */
+async function usageOf({ usage }: GatewayStore) {
+  if (usage === undefined) throw new TypeError('the store keeps no usage')
+  const nowMs = Date.now()
+  while ((await usage.rollUp(500, nowMs)).added > 0);
+  const range = { fromMs: 0, untilMs: nowMs + 86_400_000 }
+  const page = { ...range, accountId: undefined, after: undefined, limit: 100_000 }
+  const { records } = await usage.records(page)
+  const charged = records.reduce((sum, { chargedNanoDollars }) => sum + chargedNanoDollars, 0n)
+  return { records, charged, mismatches: await usage.verify(range) }
+}
+
 describe('a server that is killed while streams are under way', () => {
   test('leaves holds that the next one ends by their deadline, and no charge above a hold', {
     timeout: isLong ? 300_000 : 60_000,
@@ -109,6 +122,7 @@ describe('a server that is killed while streams are under way', () => {
     await store.start()
     const account = await store.ledger.account(before.id)
     const entries = await store.ledger.entries(before.id, 100_000)
+    const usage = await usageOf(store)
     await store.close()
 
     const hold = (during.held - before.held) / BigInt(STREAMS)
@@ -121,6 +135,15 @@ describe('a server that is killed while streams are under way', () => {
     expect(charges.length).toBeGreaterThanOrEqual(FINISHED + 1)
     expect(charges.filter(({ amount }) => -amount > hold || amount >= 0n)).toEqual([])
     expect(new Set(charges.map(({ holdId }) => holdId)).size).toBe(charges.length)
+    // The record of each charge is there, and nothing else: a kill comes before both of them or after both.
+    expect(
+      usage.records
+        .filter(({ ending }) => ending === 'completed')
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(charges.map(({ holdId }) => holdId).sort())
+    expect(usage.charged).toBe(charges.reduce((sum, { amount }) => sum - amount, 0n))
+    expect(usage.mismatches).toEqual([])
     expect(account?.held).toBe(0n)
     expect(account?.balance).toBe(entries.reduce((sum, { amount }) => sum + amount, 0n))
   })

@@ -26,6 +26,48 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   ['accounts.credit', 'amount', 'above 2^63', ({ accounts }) => accounts.credit('a', '9999999999999')],
   ['accounts.credit', 'amount', 'cannot hold more', ({ accounts }) => accounts.credit('a', '9223372036')],
   ['accounts.credit', 'accountId', 'there is no account "b"', ({ accounts }) => accounts.credit('b', '1')],
+  [
+    'accounts.credit',
+    'expiresAtMs',
+    'in the future',
+    ({ accounts }) => accounts.credit('a', '1', { expiresAtMs: Date.now() - 1 }),
+  ],
+  ['accounts.adjust', 'amount', 'not be zero', ({ accounts }) => accounts.adjust('a', { amount: '-0', reason: 'x' })],
+  [
+    'accounts.adjust',
+    'amount',
+    'not a non-neg',
+    ({ accounts }) => accounts.adjust('a', { amount: '--1', reason: 'x' }),
+  ],
+  ['accounts.adjust', 'reason', 'one line', ({ accounts }) => accounts.adjust('a', { amount: '1', reason: 'x\ny' })],
+  ['accounts.adjust', 'reason', 'one line', ({ accounts }) => accounts.adjust('a', { amount: '1', reason: '' })],
+  [
+    'accounts.adjust',
+    'adjustmentId',
+    'printable',
+    ({ accounts }) => accounts.adjust('a', { amount: '1', reason: 'x', adjustmentId: '\u0000' }),
+  ],
+  [
+    'accounts.adjust',
+    'accountId',
+    'there is no account "b"',
+    ({ accounts }) => accounts.adjust('b', { amount: '1', reason: 'x' }),
+  ],
+  ['accounts.refund', 'chargeId', 'there is no charge "e"', ({ accounts }) => accounts.refund('e', { reason: 'x' })],
+  ['accounts.refund', 'amount', 'above zero', ({ accounts }) => accounts.refund('e', { amount: '0', reason: 'x' })],
+  ['accounts.refund', 'reason', 'one line', ({ accounts }) => accounts.refund('e', { reason: 'x'.repeat(501) })],
+  ['accounts.list', 'limit', 'from 1 to 1000', ({ accounts }) => accounts.list({ limit: 1_001 })],
+  ['accounts.list', 'cursor', 'not one that was given', ({ accounts }) => accounts.list({ cursor: 'WzFd' })],
+  ['accounts.journal', 'limit', 'from 1 to 1000', ({ accounts }) => accounts.journal('a', { limit: 0 })],
+  ['accounts.journal', 'cursor', 'not one that', ({ accounts }) => accounts.journal('a', { cursor: 'WyJ4IiwiNSJd' })],
+  ['accounts.journal', 'fromMs', 'Unix milliseconds', ({ accounts }) => accounts.journal('a', { fromMs: Number.NaN })],
+  ['accounts.journal', 'accountId', 'there is no account "b"', ({ accounts }) => accounts.journal('b')],
+  ['accounts.statement', 'month', 'not a month', ({ accounts }) => accounts.statement('a', '2026-13')],
+  ['accounts.statement', 'accountId', 'there is no account "b"', ({ accounts }) => accounts.statement('b', '2026-11')],
+  ['holds.list', 'limit', 'from 1 to 1000', ({ holds }) => holds.list({ limit: 1.5 })],
+  ['holds.settle', 'holdId', 'there is no hold "h"', ({ holds }) => holds.settle('h', '1')],
+  ['holds.settle', 'amount', 'not a non-negative decimal', ({ holds }) => holds.settle('h', '-1')],
+  ['holds.void', 'holdId', 'there is no hold "h"', ({ holds }) => holds.void('h')],
   ['keys.create', 'accountId', 'there is no account "b"', ({ keys }) => keys.create({ accountId: 'b' })],
   [
     'keys.create',
@@ -62,6 +104,16 @@ for (const [name, open] of [
     expect(await gateway.accounts.get('a')).toMatchObject({ balance: 1_000_000_000n })
   })
 }
+
+test('a debit above the balance is insufficient_balance, and an id that was used before is named', async () => {
+  await start(memoryStore())
+  const adjust = (amount: string, adjustmentId: string) =>
+    gateway.accounts.adjust('a', { amount, reason: 'x', adjustmentId })
+
+  await expect(adjust('-1.000000001', 'a1')).rejects.toMatchObject({ code: 'insufficient_balance', param: 'amount' })
+  expect(await adjust('-1', 'a1')).toBe(true)
+  await expect(adjust('-2', 'a1')).rejects.toMatchObject({ code: 'invalid_request', param: 'adjustmentId' })
+})
 
 test('what a store throws is store_unavailable, with the error as its cause', async () => {
   const store = memoryStore()

@@ -65,7 +65,12 @@ describe('the price of a finished task', () => {
   test('ten seconds rendered are charged though four were held', () => {
     const { change, ended } = applyReport(task(), report({ billed: { videoSeconds: 10 } }), FACTS)
 
-    expect(change.resolve).toEqual({ kind: 'settle', amount: 1_000_000_000n, description: 'videos some-model' })
+    expect(change.resolve).toMatchObject({
+      kind: 'settle',
+      amount: 1_000_000_000n,
+      description: 'videos some-model',
+      details: { endpoint: 'videos', model: 'some-model', usage: { videoSeconds: 10 } },
+    })
     expect(ended).toMatchObject({ state: 'completed', costNanoDollars: 1_000_000_000n, implausible: [] })
   })
 

@@ -1,9 +1,12 @@
-import type { LedgerEntry } from '../ledger.ts'
+import { entryNumber, type JournalQuery, type JournalSums, type LedgerEntry, sumsOf } from '../journal.ts'
+import type { Spending } from './memory-key-spending.ts'
 
 /** A stored line, without the fields that all lines of the account share. */
 export interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
   /** Counts the lines of the ledger, from 1. */
   readonly number: number
+  /** Of a charge: the key and the day that it counts in. */
+  readonly counted?: { readonly keySpending: Spending; readonly period: number } | undefined
 }
 
 /**
@@ -19,6 +22,11 @@ export class MemoryJournal {
   constructor(accountId: string, maxLines: number) {
     this.#accountId = accountId
     this.#maxLines = maxLines
+  }
+
+  /** Time of the newest line, Unix milliseconds. */
+  get newestMs(): number {
+    return this.#lines.at(-1)?.createdAtMs ?? Number.NEGATIVE_INFINITY
   }
 
   append(line: JournalLine): void {
@@ -37,7 +45,40 @@ export class MemoryJournal {
     return this.#carriedForward !== undefined && limit > count ? [...newest, this.#carriedForward] : newest
   }
 
-  #entry({ number, ...line }: JournalLine): LedgerEntry {
+  find(number: bigint): JournalLine | undefined {
+    return this.#lines.find((line) => BigInt(line.number) === number)
+  }
+
+  /** As `Journal.lines`. */
+  query({ fromMs, untilMs, order, after, limit }: Omit<JournalQuery, 'accountId'>): readonly LedgerEntry[] {
+    const oldestFirst = this.#all().filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)
+    const ordered = order === 'oldest' ? oldestFirst : oldestFirst.reverse()
+    const isBehind = ({ id }: LedgerEntry): boolean => {
+      if (after === undefined) return true
+      const number = entryNumber(id) ?? 0n
+      return order === 'oldest' ? number > after.number : number < after.number
+    }
+    return ordered.filter(isBehind).slice(0, Math.max(0, limit))
+  }
+
+  /** As `Journal.sums`. */
+  sums({ fromMs, untilMs }: Pick<JournalQuery, 'fromMs' | 'untilMs'>): JournalSums {
+    const entries = this.#all()
+    const before = entries.filter(({ createdAtMs }) => createdAtMs < fromMs)
+    return {
+      openingBalance: before.reduce((sum, entry) => sum + entry.amount, 0n),
+      openingOwed: before.reduce((sum, entry) => sum + entry.owed, 0n),
+      sums: sumsOf(entries.filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)),
+    }
+  }
+
+  /** Oldest first. */
+  #all(): LedgerEntry[] {
+    const entries = this.#lines.map((line) => this.#entry(line))
+    return this.#carriedForward === undefined ? entries : [this.#carriedForward, ...entries]
+  }
+
+  #entry({ number, counted: _, ...line }: JournalLine): LedgerEntry {
     return { id: `entry_${number}`, accountId: this.#accountId, ...line }
   }
 
@@ -57,6 +98,7 @@ export class MemoryJournal {
       holdId: undefined,
       description: 'carried forward',
       createdAtMs: last.createdAtMs,
+      balanceAfter: last.balanceAfter,
     }
   }
 }

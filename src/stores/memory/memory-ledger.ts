@@ -1,11 +1,12 @@
+import { type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
+import { expiryText } from '../expiring-credits.ts'
+import type { OpenHold } from '../journal.ts'
 import {
-  type Account,
   assertAmount,
   assertCreditOf,
+  assertRoom,
   type Ledger,
-  type LedgerEntry,
   lesserOf,
-  MAX_AMOUNT,
   REPAYMENT,
   type Reservation,
   type ReserveResult,
@@ -13,8 +14,10 @@ import {
 } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
 import { crossingsOf, exceededCap, NOTHING_SPENT, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
+import { byHand, type MutableAccount, snapshot } from './memory-by-hand.ts'
 import { MemoryClaims } from './memory-claims.ts'
-import { MemoryJournal } from './memory-journal.ts'
+import { MemoryCredits } from './memory-credits.ts'
+import { type JournalLine, MemoryJournal } from './memory-journal.ts'
 import { KeySpending, type Spending } from './memory-key-spending.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
@@ -26,25 +29,19 @@ export interface MemoryLedgerOptions {
   readonly tasks?: MemoryTaskTable | undefined
   /** Caps of keys by their ids; none when absent. */
   readonly keyCap?: ((keyId: string) => SpendingCap | undefined) | undefined
+  /** Takes the record of a charged call, in the same step; none is kept when absent. */
+  readonly addRecord?: ((record: UsageRecord) => void) | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
   /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
   readonly maxOutcomes?: number | undefined
 }
 
-type Mutable<Type> = { -readonly [Member in keyof Type]: Type[Member] }
-
-interface MutableAccount extends Mutable<Account> {
-  /** Balance and held money after the latest credit. */
-  funded: bigint
-  readonly spending: Spending
-  readonly journal: MemoryJournal
-}
-
 /** Of a reservation what its end needs: a task stays open for hours, and its reservation need not stay with it. */
-interface OpenHold {
+interface HeldMoney {
   readonly amount: bigint
   readonly isMetered: boolean
+  readonly createdAtMs: number
   readonly expiresAtMs: number
   readonly claim: Reservation['claim']
   readonly taskId: string | undefined
@@ -81,21 +78,37 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const maxJournalLines = options.maxJournalLines ?? 10_000
   const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
-  const openHolds = new Map<string, OpenHold>()
+  const openHolds = new Map<string, HeldMoney>()
   // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
   let outcomes = new Map<string, ReserveResult>()
   let olderOutcomes = new Map<string, ReserveResult>()
   /** Expired holds, which may still be settled. Two generations too. */
-  let expired = new Map<string, OpenHold>()
-  let olderExpired = new Map<string, OpenHold>()
+  let expired = new Map<string, HeldMoney>()
+  let olderExpired = new Map<string, HeldMoney>()
   /** Account by id of credit. */
   const credits = new Map<string, string>()
   const keySpending = new KeySpending()
   let lineCount = 0
 
-  function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
+  /** Called after each change of an account's money. */
+  function write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void {
     lineCount += 1
-    account.journal.append({ number: lineCount, ...line })
+    const createdAtMs = Math.max(line.createdAtMs, account.journal.newestMs)
+    account.journal.append({ number: lineCount, ...line, createdAtMs, balanceAfter: account.balance + account.held })
+  }
+
+  /** Takes what has expired of credits. */
+  function expireDue(account: MutableAccount, nowMs: number): void {
+    const { firstExpiryMs } = account.credits
+    if (firstExpiryMs === undefined || firstExpiryMs > nowMs) return
+    const holds = [...openHolds.values()].filter((hold) => hold.account === account && !hold.isMetered)
+    const heldBefore = (timeMs: number): bigint =>
+      holds.reduce((sum, hold) => (hold.createdAtMs < timeMs ? sum + hold.amount : sum), 0n)
+    for (const { creditId, amount } of account.credits.expire({ nowMs, balance: account.balance, heldBefore })) {
+      account.balance -= amount
+      const line = { amount: -amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
+      write(account, { kind: 'expiry', description: expiryText(creditId), ...line })
+    }
   }
 
   function decide(reservation: Reservation, nowMs: number): ReserveResult {
@@ -107,6 +120,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       if (found.status !== 'claimed') return found
     }
     const { amount, keyId, expiresAtMs, claim, caps } = reservation
+    expireDue(account, nowMs)
     const isMetered = (account.billing ?? reservation.billing) === 'metered'
     const refusal = isMetered ? creditRefusal(account, amount) : balanceRefusal(account, amount)
     if (refusal !== undefined) return refusal
@@ -125,7 +139,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
     if (claim !== undefined) claims.claim(claim, nowMs)
     const taskId = reservation.task?.id
-    const hold = { amount, isMetered, expiresAtMs, claim, taskId, account, keyId, keySpending: spentByKey }
+    const times = { createdAtMs: nowMs, expiresAtMs }
+    const hold = { amount, isMetered, ...times, claim, taskId, account, keyId, keySpending: spentByKey }
     const counted = { ...hold, period }
     moveHeld(counted, amount)
     openHolds.set(reservation.holdId, counted)
@@ -143,7 +158,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   /** Holds an amount, or gives a negative one back, with its place under the caps. */
-  function moveHeld(hold: OpenHold, amount: bigint): void {
+  function moveHeld(hold: HeldMoney, amount: bigint): void {
     const { account } = hold
     if (hold.isMetered) account.creditHeld += amount
     else {
@@ -154,7 +169,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   function countSpending(
-    { account, keySpending, period }: OpenHold,
+    { account, keySpending, period }: HeldMoney,
     change: { readonly charged: bigint; readonly held: bigint },
   ): void {
     for (const spending of [account.spending, keySpending])
@@ -162,7 +177,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   /** Gives a hold back. */
-  function giveBack(holdId: string, hold: OpenHold): void {
+  function giveBack(holdId: string, hold: HeldMoney): void {
     openHolds.delete(holdId)
     moveHeld(hold, -hold.amount)
   }
@@ -173,11 +188,12 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     giveBack(holdId, hold)
     remember(holdId, HELD_AND_VOIDED)
     if (hold.claim !== undefined) claims.release(hold.claim)
+    expireDue(hold.account, nowMs)
     repay(hold.account, nowMs)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
 
-  function expireHold(holdId: string, hold: OpenHold, nowMs: number): void {
+  function expireHold(holdId: string, hold: HeldMoney, nowMs: number): void {
     voidHold(holdId, nowMs)
     expired.set(holdId, hold)
     if (expired.size < maxOutcomes) return
@@ -186,15 +202,17 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   /** Takes a hold out that may be settled: an open one, or one that has expired. */
-  function takeForCharge(holdId: string): OpenHold | undefined {
+  function takeForCharge(holdId: string, nowMs: number): HeldMoney | undefined {
     const open = openHolds.get(holdId)
     if (open !== undefined) {
+      expireDue(open.account, nowMs)
       giveBack(holdId, open)
       return open
     }
     const late = expired.get(holdId) ?? olderExpired.get(holdId)
     expired.delete(holdId)
     olderExpired.delete(holdId)
+    if (late !== undefined) expireDue(late.account, nowMs)
     return late === undefined ? undefined : { ...late, claim: undefined }
   }
 
@@ -205,7 +223,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     return outcome === HELD_AND_VOIDED ? VOIDED_BEFORE : UNRESOLVED
   }
 
-  function factsOf({ account, isMetered, period, keyId, keySpending }: OpenHold, amount: bigint, paid: bigint) {
+  function factsOf({ account, isMetered, period, keyId, keySpending }: HeldMoney, amount: bigint, paid: bigint) {
     const { balance, held, funded, owed, creditLimit, spendingCap: cap } = account
     const { counts } = account.spending
     const key = { cap: keyCap(keyId), counts: keySpending.counts }
@@ -219,8 +237,14 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     if (paid === 0n) return
     account.balance -= paid
     account.owed -= paid
+    account.credits.spend(paid, nowMs)
     const line = { amount: -paid, owed: -paid, holdId: undefined, createdAtMs: nowMs }
     write(account, { kind: 'repayment', description: REPAYMENT, ...line })
+  }
+
+  function settleDebt(account: MutableAccount, nowMs: number): void {
+    repay(account, nowMs)
+    account.funded = account.balance + account.held
   }
 
   return {
@@ -231,7 +255,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       const facts = { id, tier, spendingCap, name, plan, billing, creditLimit, frozen: undefined, createdAtMs: nowMs }
       const money = { balance: 0n, held: 0n, owed: 0n, creditHeld: 0n, funded: 0n }
       const journal = new MemoryJournal(id, maxJournalLines)
-      const account = { ...money, ...facts, spending: { counts: NOTHING_SPENT }, journal }
+      const credits = new MemoryCredits()
+      const account = { ...money, ...facts, spending: { counts: NOTHING_SPENT }, journal, credits }
       accounts.set(id, account)
       return snapshot(account)
     },
@@ -256,7 +281,14 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return account === undefined ? undefined : snapshot(account)
     },
 
-    credit({ creditId, accountId, amount, description }, nowMs) {
+    listAccounts: ({ search = '', after = '', limit }) =>
+      [...accounts.values()]
+        .filter(({ id }) => id > after && id.includes(search))
+        .sort((one, other) => (one.id < other.id ? -1 : 1))
+        .slice(0, Math.max(0, limit))
+        .map(snapshot),
+
+    credit({ creditId, accountId, amount, description, expiresAtMs }, nowMs) {
       const account = accounts.get(accountId)
       if (account === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
       if (amount <= 0n) throw new RangeError('a credit must be above zero')
@@ -265,13 +297,13 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
         assertCreditOf(accountId, { id: creditId, accountId: creditedId })
         return false
       }
-      if (account.balance + account.held + amount > MAX_AMOUNT)
-        throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
+      assertRoom(account, amount)
       credits.set(creditId, accountId)
       account.balance += amount
-      write(account, { kind: 'credit', amount, owed: 0n, holdId: undefined, description, createdAtMs: nowMs })
-      repay(account, nowMs)
-      account.funded = account.balance + account.held
+      const line = { amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
+      write(account, { kind: 'credit', description, ...line })
+      if (expiresAtMs !== undefined) account.credits.add({ creditId, remaining: amount, expiresAtMs })
+      settleDebt(account, nowMs)
       return true
     },
 
@@ -285,21 +317,29 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       return outcome
     },
 
-    settle({ holdId, amount, description, answer, thresholds }, nowMs) {
+    settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
       assertAmount(amount)
-      const hold = takeForCharge(holdId)
+      const hold = takeForCharge(holdId, nowMs)
       if (hold === undefined) return endedBefore(holdId)
-      const { account, claim, isMetered } = hold
+      const { account, claim, isMetered, keySpending, period } = hold
       const paid = lesserOf(amount, account.balance)
       const owed = amount - paid
       account.balance -= paid
       account.owed += owed
+      // What had expired when the money was promised stays for those it was promised to.
+      account.credits.spend(paid, isMetered ? nowMs : hold.createdAtMs)
       countSpending(hold, { charged: amount, held: 0n })
       const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
       remember(holdId, HELD_AND_SETTLED)
       const line = { holdId, description, createdAtMs: nowMs }
-      write(account, { kind: 'charge', amount: -paid, owed: 0n, ...line })
+      const counted = { keySpending, period }
+      write(account, { kind: 'charge', amount: -paid, owed: 0n, due: amount, details, counted, ...line })
+      if (record !== undefined) {
+        const endedAtMs = account.journal.newestMs
+        options.addRecord?.(usageRecord(record, { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }))
+      }
       if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, ...line })
+      expireDue(account, nowMs)
       repay(account, nowMs)
       if (claim !== undefined) {
         if (answer === undefined) claims.release(claim)
@@ -324,7 +364,25 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     },
 
     entries: (accountId, limit) => accounts.get(accountId)?.journal.newest(limit) ?? [],
+
+    ...byHand({ accounts, write, settleDebt, expireDue }),
+
+    openHolds: ({ accountId, after, limit }) =>
+      [...openHolds]
+        .map(([id, { account, keyId, amount, createdAtMs, expiresAtMs }]) => {
+          return { id, accountId: account.id, keyId, amount, createdAtMs, expiresAtMs }
+        })
+        .filter((hold) => accountId === undefined || hold.accountId === accountId)
+        .sort(inOrder)
+        .filter((hold) => after === undefined || inOrder(after, hold) < 0)
+        .slice(0, Math.max(0, limit)),
   }
+}
+
+/** Holds by age. */
+function inOrder(one: Pick<OpenHold, 'createdAtMs' | 'id'>, other: Pick<OpenHold, 'createdAtMs' | 'id'>): number {
+  if (one.createdAtMs !== other.createdAtMs) return one.createdAtMs - other.createdAtMs
+  return one.id < other.id ? -1 : Number(one.id > other.id)
 }
 
 /** Why a metered account is refused. */
@@ -337,8 +395,4 @@ function creditRefusal(account: MutableAccount, amount: bigint): ReserveResult |
 function balanceRefusal(account: MutableAccount, amount: bigint): ReserveResult | undefined {
   if (account.owed > 0n) return IN_ARREARS
   return account.balance < amount ? INSUFFICIENT_BALANCE : undefined
-}
-
-function snapshot({ funded: _, spending: __, journal: ___, ...account }: MutableAccount): Account {
-  return account
 }

@@ -8,6 +8,7 @@ import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryResponsesOptions, memoryResponses } from './memory-responses.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
 import { memoryTasks } from './memory-tasks.ts'
+import { MemoryUsage, type MemoryUsageOptions } from './memory-usage.ts'
 import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts'
 
 /** Bounds of what is kept of conversations. */
@@ -22,8 +23,9 @@ export interface MemoryStoreOptions
     MemoryInteractionsOptions,
     MemoryResponsesOptions,
     MemoryTasksOptions,
+    MemoryUsageOptions,
     MemoryWebhooksOptions,
-    Omit<MemoryLedgerOptions, 'claims' | 'tasks' | 'keyCap'> {}
+    Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks' | 'keyCap'> {}
 
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
@@ -34,7 +36,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const table = new MemoryTaskTable(options)
   const webhooks = memoryWebhooks(options)
   const keys = memoryKeys()
-  const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf })
+  const addRecord: MemoryLedgerOptions['addRecord'] = (record) => usage.add(record)
+  const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf, addRecord })
+  const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {
     ledger,
     keys,
@@ -47,6 +51,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     responses: memoryResponses(options),
     tasks: memoryTasks({ table, ledger, claims, webhooks }),
     webhooks,
+    usage,
     start: async () => {},
     close: async () => {},
   }

@@ -21,7 +21,7 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
   function endHold({ holdId }: TaskRecord, resolve: TaskChange['resolve'], nowMs: number): void {
     if (holdId === undefined || resolve === undefined) return
     if (resolve.kind === 'void') ledger.void(holdId, nowMs)
-    else ledger.settle({ holdId, amount: resolve.amount, description: resolve.description }, nowMs)
+    else ledger.settle({ holdId, ...resolve }, nowMs)
   }
 
   return {

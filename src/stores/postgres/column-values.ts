@@ -1,4 +1,5 @@
 import type { ClaimResult, StoredAnswer } from '../idempotency-store.ts'
+import type { ChargeDetails } from '../journal.ts'
 import type { ReserveResult } from '../ledger.ts'
 import { answerOf, answerValues } from '../sql-rows.ts'
 import type { PostgresRow } from './postgres-connection.ts'
@@ -6,6 +7,16 @@ import type { PostgresRow } from './postgres-connection.ts'
 /** Unix milliseconds as a parameter. Clocks may give fractions; the column holds whole numbers. */
 export function timeParameter(timeMs: number): string {
   return BigInt(Math.floor(timeMs)).toString()
+}
+
+/** The time of a journal line as a parameter: null leaves it to the server's clock. */
+export function journalTime(clock: 'database' | 'caller', nowMs: number): string | null {
+  return clock === 'caller' ? timeParameter(nowMs) : null
+}
+
+/** What a charge was for, as a parameter. */
+export function detailsParameter(details: ChargeDetails | undefined): string | null {
+  return details === undefined ? null : JSON.stringify(details)
 }
 
 /** Can a column hold this text? U+0000 is not allowed (PostgreSQL, "Character Types"). */

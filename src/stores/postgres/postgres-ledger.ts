@@ -1,10 +1,9 @@
-import { formatDollars } from '../../core/money.ts'
+import type { LedgerEntry } from '../journal.ts'
 import {
   type Account,
   assertAmount,
   assertCreditOf,
   type Ledger,
-  type LedgerEntry,
   type Reservation,
   type ReserveResult,
   type Resolution,
@@ -23,13 +22,22 @@ import {
   accountOf,
   accountValues,
   capOf,
-  entryOf,
   optionalAmountOf,
   type SqlRow,
 } from '../sql-rows.ts'
-import { answerParameters, OUTCOME_COLUMNS, reserveResultOf, timeParameter } from './column-values.ts'
-import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
+import {
+  answerParameters,
+  detailsParameter,
+  isStorable,
+  journalTime,
+  OUTCOME_COLUMNS,
+  reserveResultOf,
+  timeParameter,
+} from './column-values.ts'
+import { ENTRY_SELECTED, entryWithMissing, postgresByHand, refuseOverflow } from './postgres-by-hand.ts'
+import type { PostgresConnection } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
+import { orWithoutRecord } from './postgres-usage.ts'
 
 /** How long the end of a hold is kept after its deadline, in milliseconds: a day. */
 const END_RETENTION_MS = 24 * 60 * 60 * 1000
@@ -38,8 +46,6 @@ const REFUSAL_RETENTION_MS = 60 * 60 * 1000
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
 const PURGED_PER_ROUND = 2_000
 const MAX_PURGE_ROUNDS = 25
-/** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
-const OUT_OF_RANGE = '22003'
 /** Columns of an account, 64-bit integers as text: a host may have told its client library to read them as floats. */
 const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, tier, cap_amount::text, cap_period, name, plan,
   billing, credit_limit::text, frozen_at_ms::text, frozen_reason, created_at_ms::text`
@@ -48,7 +54,9 @@ const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, 
  * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip; the functions it
  * calls are made by the migrations.
  */
-export function postgresLedger({ run }: PostgresConnection, schema: string, clock: 'database' | 'caller'): Ledger {
+export function postgresLedger(connection: PostgresConnection, schema: string, clock: 'database' | 'caller'): Ledger {
+  const { run } = connection
+  const timeOf = (nowMs: number): string | null => journalTime(clock, nowMs)
   const reserve = reserveQueue(async (accountId, reservations, nowMs) => {
     const reserving = reservations.some(({ task }) => task !== undefined) ? 'reserve_with_tasks' : 'reserve'
     const rows = await run(
@@ -108,14 +116,24 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
 
     account,
 
-    async credit({ creditId, accountId, amount, description }, nowMs) {
+    async listAccounts({ search = '', after = '', limit }) {
+      if (!isStorable(search) || !isStorable(after)) return []
+      const rows = await run(
+        `SELECT ${SELECTED} FROM ${schema}.accounts
+        WHERE id COLLATE "C" > $1 AND position($2 in id) > 0 ORDER BY id COLLATE "C" LIMIT $3`,
+        [after, search, Math.max(0, limit)],
+      )
+      return rows.map(accountOf)
+    },
+
+    async credit({ creditId, accountId, amount, description, expiresAtMs }, nowMs) {
       assertAmount(amount)
       if (amount === 0n) throw new RangeError('a credit must be above zero')
-      const values = [creditId, accountId, String(amount), description, timeParameter(nowMs)]
-      const [row] = await run(`SELECT ${schema}.credit($1, $2, $3, $4, $5) AS credited`, values).catch((error) => {
-        if (codeOf(error) !== OUT_OF_RANGE) throw error
-        throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars', { cause: error })
-      })
+      const expires = expiresAtMs === undefined ? null : timeParameter(expiresAtMs)
+      const values = [creditId, accountId, String(amount), description, timeOf(nowMs), expires]
+      const [row] = await run(`SELECT ${schema}.credit($1, $2, $3, $4, $5, $6) AS credited`, values).catch(
+        refuseOverflow,
+      )
       if (row!['credited'] === null) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
       if (row!['credited'] === true) return true
       const [known] = await run(`SELECT ${schema}.credited_account($1) AS id`, [creditId])
@@ -130,19 +148,25 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
       return reserve(reservation, nowMs)
     },
 
-    async settle({ holdId, amount, description, answer, thresholds }, nowMs) {
+    async settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
       assertAmount(amount)
-      const [row] = await run(
-        `SELECT s.charged::text, s.shortfall::text, s.ended_by, s.facts::text FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8) AS s`,
-        [
-          holdId,
-          String(amount),
-          description,
-          timeParameter(nowMs),
-          ...answerParameters(answer),
-          thresholds !== undefined,
-        ],
+      const values = [
+        holdId,
+        String(amount),
+        description,
+        timeOf(nowMs),
+        ...answerParameters(answer),
+        detailsParameter(details),
+        thresholds !== undefined,
+      ]
+      const { value, ...refused } = await orWithoutRecord(record, (sent) =>
+        run(
+          `SELECT s.charged::text, s.shortfall::text, s.ended_by, s.facts::text
+          FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`,
+          [...values, sent],
+        ),
       )
+      const [row] = value
       if (row!['charged'] === null) return endedBefore(row!['ended_by'])
       const crossings =
         thresholds && crossingsOf(chargeFactsOf(JSON.parse(row!['facts'] as string) as ChargeRow, amount), thresholds)
@@ -151,15 +175,16 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
         charged: BigInt(row!['charged'] as string),
         shortfall: BigInt(row!['shortfall'] as string),
         ...(crossings === undefined ? {} : { crossings }),
+        ...refused,
       }
     },
 
-    async void(holdId) {
+    async void(holdId, nowMs) {
       const [row] = await run(
-        `SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided') AS count, (
+        `SELECT ${schema}.end_holds(ARRAY[$1::text], 'voided', $2) AS count, (
           SELECT h.status FROM ${schema}.holds h WHERE h.id = $1 AND h.status NOT IN ('held', 'refused')
         ) AS ended_by`,
-        [holdId],
+        [holdId, timeOf(nowMs)],
       )
       return row!['count'] === 1 ? { resolved: true, charged: 0n, shortfall: 0n } : endedBefore(row!['ended_by'])
     },
@@ -171,14 +196,16 @@ export function postgresLedger({ run }: PostgresConnection, schema: string, cloc
       return row!['count'] as number
     },
 
-    async entries(accountId, limit) {
+    async entries(accountId, limit): Promise<readonly LedgerEntry[]> {
       const rows = await run(
-        `SELECT e.id::text, account_id, kind, amount::text, owed::text, missing::text, hold_id, description, created_at_ms::text
-        FROM ${schema}.entries e WHERE account_id = $1 ORDER BY e.id DESC LIMIT $2`,
+        `SELECT ${ENTRY_SELECTED} FROM ${schema}.entries e
+        WHERE account_id = $1 ORDER BY e.created_at_ms DESC, e.id DESC LIMIT $2`,
         [accountId, Math.max(0, limit)],
       )
-      return rows.map(withMissing)
+      return rows.map(entryWithMissing)
     },
+
+    ...postgresByHand(connection, schema, clock),
   }
 }
 
@@ -239,15 +266,6 @@ function countsOf(period: string, day: string, month: string): SpendingCounts {
 function endedBefore(status: unknown): Resolution {
   const endedBy = (status as Resolution['endedBy'] | null) ?? undefined
   return { resolved: false, charged: 0n, shortfall: 0n, ...(endedBy === undefined ? {} : { endedBy }) }
-}
-
-/** A line of the kind of old whose size stands in a column of its own. */
-function withMissing(row: PostgresRow): LedgerEntry {
-  const entry = entryOf(row)
-  const missing = BigInt(row['missing'] as string)
-  return missing === 0n
-    ? entry
-    : { ...entry, description: `${formatDollars(missing)} USD not covered: ${entry.description}` }
 }
 
 /** Judges reservations of one account, in order, in one round trip; one outcome for each. */

@@ -14,6 +14,7 @@ import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import { postgresResponses } from './postgres-responses.ts'
 import { postgresTasks } from './postgres-tasks.ts'
+import { postgresUsage } from './postgres-usage.ts'
 import { postgresWebhooks } from './postgres-webhooks.ts'
 
 export type {
@@ -78,8 +79,9 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     idempotency: postgresIdempotency(connection, quotedSchema),
     interactions: postgresInteractions(connection, quotedSchema),
     responses: postgresResponses(connection, quotedSchema),
-    tasks: postgresTasks(connection, quotedSchema),
+    tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),
+    usage: postgresUsage(connection, quotedSchema),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))

@@ -2,15 +2,23 @@ import { assertAmount } from '../ledger.ts'
 import { TASK_COLUMNS, taskOf, taskValues } from '../sql-rows.ts'
 import type { TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
 import type { NewDelivery } from '../webhook-store.ts'
-import { answerParameters, isStorable, textParameter, timeParameter } from './column-values.ts'
+import {
+  answerParameters,
+  detailsParameter,
+  isStorable,
+  journalTime,
+  textParameter,
+  timeParameter,
+} from './column-values.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
+import { orWithoutRecord } from './postgres-usage.ts'
 
 /** Columns of a task `t`, as {@link taskOf} needs them. */
 const SELECTED = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
   t.created_at_ms::text, t.updated_at_ms::text, t.next_poll_at_ms::text, t.deadline_at_ms::text, t.details`
 
 /** Tasks in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
-export function postgresTasks({ run }: PostgresConnection, schema: string): TaskStore {
+export function postgresTasks({ run }: PostgresConnection, schema: string, clock: 'database' | 'caller'): TaskStore {
   return {
     async insert(task) {
       await run(
@@ -55,24 +63,28 @@ export function postgresTasks({ run }: PostgresConnection, schema: string): Task
     async change({ id, from, set, resolve, answered, delivery }, nowMs) {
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const settle = resolve?.kind === 'settle' ? resolve : undefined
-      const [row] = await run(
-        `SELECT ${schema}.change_task($1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS changed`,
-        [
-          textParameter(id),
-          from.join(','),
-          JSON.stringify(setRequestOf(set)),
-          timeParameter(nowMs),
-          resolve?.kind ?? null,
-          settle === undefined ? null : String(settle.amount),
-          settle?.description ?? null,
-          answered?.claim.accountId ?? null,
-          answered?.claim.key ?? null,
-          answered?.claim.fingerprint ?? null,
-          ...answerParameters(answered?.answer),
-          delivery === undefined ? null : JSON.stringify(deliveryRequestOf(delivery)),
-        ],
+      const values = [
+        textParameter(id),
+        from.join(','),
+        JSON.stringify(setRequestOf(set)),
+        journalTime(clock, nowMs),
+        resolve?.kind ?? null,
+        settle === undefined ? null : String(settle.amount),
+        settle?.description ?? null,
+        answered?.claim.accountId ?? null,
+        answered?.claim.key ?? null,
+        answered?.claim.fingerprint ?? null,
+        ...answerParameters(answered?.answer),
+        delivery === undefined ? null : JSON.stringify(deliveryRequestOf(delivery)),
+        detailsParameter(settle?.details),
+      ]
+      const { value } = await orWithoutRecord(settle?.record, (sent) =>
+        run(
+          `SELECT ${schema}.change_task($1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AS changed`,
+          [...values, sent],
+        ),
       )
-      return row!['changed'] as boolean
+      return value[0]!['changed'] as boolean
     },
 
     async discard(id, claim) {

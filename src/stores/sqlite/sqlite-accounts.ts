@@ -1,5 +1,5 @@
 import type { KeyStore } from '../key-store.ts'
-import { type Account, assertAmount, assertCreditOf, type Ledger, lesserOf, MAX_AMOUNT, REPAYMENT } from '../ledger.ts'
+import type { Account, Ledger } from '../ledger.ts'
 import {
   ACCOUNT_COLUMNS,
   accountChanges,
@@ -15,37 +15,26 @@ import {
 } from '../sql-rows.ts'
 import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Accounts, credits and journal, inside the caller's transaction. */
+/** Accounts and their newest lines, inside the caller's transaction. */
 export type SqliteAccounts = Synchronous<
-  Pick<Ledger, 'account' | 'createAccount' | 'credit' | 'entries' | 'updateAccount'>
+  Pick<Ledger, 'account' | 'createAccount' | 'entries' | 'listAccounts' | 'updateAccount'>
 >
+
+const SELECTED = `balance, held, owed, credit_held, frozen_at_ms, frozen_reason, ${ACCOUNT_COLUMNS}`
 
 /** Prepares the statements of {@link SqliteAccounts}. */
 export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
-  const select = prepareExact(
+  const select = prepareExact(database, `SELECT ${SELECTED} FROM signalbox_accounts WHERE id = ?`)
+  const selectPage = prepareExact(
     database,
-    `SELECT balance, held, owed, credit_held, frozen_at_ms, frozen_reason, ${ACCOUNT_COLUMNS} FROM signalbox_accounts WHERE id = ?`,
+    `SELECT ${SELECTED} FROM signalbox_accounts WHERE id > ? AND instr(id, ?) > 0 ORDER BY id LIMIT ?`,
   )
   const insert = database.prepare(
     `INSERT INTO signalbox_accounts (${ACCOUNT_COLUMNS}) VALUES (${listOf('?', 9)}) ON CONFLICT (id) DO NOTHING`,
   )
-  const addMoney = database.prepare(
-    'UPDATE signalbox_accounts SET balance = ?, owed = ?, funded = ? + held WHERE id = ?',
-  )
-  const selectCredit = database.prepare('SELECT account_id FROM signalbox_entries WHERE credit_id = ?')
-  const insertCredit = database.prepare(
-    `INSERT INTO signalbox_entries (account_id, kind, amount, credit_id, description, created_at_ms)
-     VALUES (?, 'credit', ?, ?, ?, ?)`,
-  )
-  // The kind is that of old, because the column takes no new one; what it is, the change of what is owed tells.
-  const insertRepayment = database.prepare(
-    `INSERT INTO signalbox_entries (account_id, kind, amount, owed, description, created_at_ms)
-     VALUES (?, 'charge', ?, ?, ?, ?)`,
-  )
   const selectEntries = prepareExact(
     database,
-    `SELECT id, account_id, kind, amount, owed, hold_id, description, created_at_ms FROM signalbox_entries
-     WHERE account_id = ? ORDER BY id DESC LIMIT ?`,
+    'SELECT * FROM signalbox_entries WHERE account_id = ? ORDER BY created_at_ms DESC, id DESC LIMIT ?',
   )
 
   function account(accountId: string): Account | undefined {
@@ -69,26 +58,8 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
       }
       return account(accountId)
     },
-    credit({ creditId, accountId, amount, description }, nowMs) {
-      const found = account(accountId)
-      if (found === undefined) throw new RangeError(`there is no account ${JSON.stringify(accountId)}`)
-      assertAmount(amount)
-      if (amount === 0n) throw new RangeError('a credit must be above zero')
-      const credited = selectCredit.get(creditId) as { readonly account_id: string } | undefined
-      if (credited !== undefined) {
-        assertCreditOf(accountId, { id: creditId, accountId: credited.account_id })
-        return false
-      }
-      if (found.balance + found.held + amount > MAX_AMOUNT)
-        throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars')
-      const paid = lesserOf(found.owed, amount)
-      const createdAtMs = wholeMilliseconds(nowMs)
-      const balance = found.balance + amount - paid
-      addMoney.run(balance, found.owed - paid, balance, accountId)
-      insertCredit.run(accountId, amount, creditId, description, createdAtMs)
-      if (paid > 0n) insertRepayment.run(accountId, -paid, -paid, REPAYMENT, createdAtMs)
-      return true
-    },
+    listAccounts: ({ search = '', after = '', limit }) =>
+      (selectPage.all(after, search, Math.max(0, limit)) as SqlRow[]).map(accountOf),
     entries: (accountId, limit) => (selectEntries.all(accountId, Math.max(0, limit)) as SqlRow[]).map(entryOf),
   }
 }

@@ -1,14 +1,9 @@
+import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import {
-  lesserOf,
-  REPAYMENT,
-  type Reservation,
-  type ReserveResult,
-  type Resolution,
-  type Settlement,
-} from '../ledger.ts'
+import { lesserOf, type Reservation, type ReserveResult, type Resolution, type Settlement } from '../ledger.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
+import { recordValues } from '../usage-columns.ts'
 import type { WriteBuffer } from './group-commit.ts'
 import {
   listOf,
@@ -21,10 +16,12 @@ import {
 } from './sqlite-database.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
+import type { SqliteRecordInsert } from './sqlite-usage.ts'
 
 type HoldEnd = NonNullable<Resolution['endedBy']>
 
 interface HoldRow {
+  readonly created_at_ms: bigint
   readonly account_id: string
   readonly key_id: string
   readonly amount: bigint
@@ -54,11 +51,12 @@ export interface SqliteHoldsParts {
   readonly claims: SqliteClaims
   readonly money: SqliteMoney
   readonly insertTask: (task: TaskRecord) => void
-  /** The time by which holds expire, when a caller's clock says `callerMs`. */
+  readonly insertRecords: SqliteRecordInsert
+  /** The time by which holds and credits expire and the journal is written, when a caller's clock says `callerMs`. */
   readonly timeOf: (callerMs: number) => number
 }
 
-const HOLD_COLUMNS = 'account_id, key_id, amount, is_metered, period, claim_key IS NOT NULL AS has_claim'
+const HOLD_COLUMNS = 'account_id, key_id, amount, is_metered, period, created_at_ms, claim_key IS NOT NULL AS has_claim'
 const HOLD_ENDS: readonly HoldEnd[] = ['settled', 'voided', 'expired']
 const HELD: ReserveResult = { status: 'held' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
@@ -80,14 +78,13 @@ export class SqliteHolds implements WriteBuffer {
   readonly #setEnd: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
-  readonly #insertEntries: ReturnType<typeof prepareRows>
   readonly #ended: Readonly<Record<HoldEnd, Set<string>>> = {
     settled: new Set(),
     voided: new Set(),
     expired: new Set(),
   }
   #endedAtMs = 0
-  #entries: SqlValue[][] = []
+  #records: SqlValue[][] = []
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
     this.#parts = parts
@@ -132,16 +129,12 @@ export class SqliteHolds implements WriteBuffer {
       database,
       (rowCount) => `UPDATE signalbox_holds SET ended_at_ms = ?, ended_by = ? WHERE id IN (${listOf('?', rowCount)})`,
     )
-    this.#insertEntries = prepareRows(
-      database,
-      (rowCount) =>
-        `INSERT INTO signalbox_entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
-         VALUES ${listOf('(?, ?, ?, ?, ?, ?, ?)', rowCount)}`,
-    )
   }
 
   reserve(reservation: Reservation, nowMs: number): ReserveResult {
     const { holdId, accountId, keyId, amount, expiresAtMs, claim, task } = reservation
+    const timeMs = wholeMilliseconds(this.#parts.timeOf(nowMs))
+    this.#expireCredits(accountId, timeMs)
     const result = this.#judge(reservation, nowMs)
     if (result.status !== 'held') return this.#knownResult(holdId) ?? this.#refuse(reservation, result)
     const { money } = this.#parts
@@ -155,7 +148,7 @@ export class SqliteHolds implements WriteBuffer {
       amount,
       isMetered,
       period,
-      wholeMilliseconds(nowMs),
+      timeMs,
       wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs)),
     )
     if (Number(changes) === 0) {
@@ -175,33 +168,41 @@ export class SqliteHolds implements WriteBuffer {
     return result
   }
 
-  settle({ holdId, amount, description, answer, thresholds }: Settlement, nowMs: number): Resolution {
+  settle({ holdId, amount, description, details, answer, record, thresholds }: Settlement, nowMs: number): Resolution {
     const open = this.#findOpen(holdId)
     const hold = open ?? this.#findExpired(holdId)
     if (hold === undefined) return this.#endedBefore(holdId)
-    const endedAtMs = wholeMilliseconds(nowMs)
+    const { money, timeOf } = this.#parts
+    const { account_id: accountId, key_id: keyId, period } = hold
+    const endedAtMs = wholeMilliseconds(timeOf(nowMs))
+    this.#expireCredits(accountId, endedAtMs)
     if (open === undefined) this.#setEnd.run('settled', holdId)
     else {
       this.#end(holdId, 'settled', endedAtMs)
       this.#moveHeld(hold, -hold.amount)
       this.#endClaim(holdId, hold, answer)
     }
-    const { account_id: accountId, key_id: keyId } = hold
-    const account = this.#parts.money.changing(accountId)
+    const account = money.changing(accountId)
     const paid = lesserOf(amount, account.balance)
     const owed = amount - paid
-    account.balance -= paid
-    account.owed += owed
-    this.#countSpending(hold, { charged: amount, held: 0n })
     const isMetered = hold.is_metered === 1n
-    const key = this.#parts.money.key(keyId)
-    const charge = { amount, paid, period: Number(hold.period), isMetered, account, key }
-    const money = account.balance + account.held
-    const crossings = thresholds && crossingsOf({ ...account, ...charge, money }, thresholds)
-    this.#entries.push([accountId, 'charge', -paid, 0n, holdId, description, endedAtMs])
-    // The kinds are those of old, because the column takes no new ones; what they are, the change of what is owed tells.
-    if (owed > 0n) this.#entries.push([accountId, 'shortfall', 0n, owed, holdId, description, endedAtMs])
-    this.#repay(accountId, endedAtMs)
+    account.balance -= paid
+    // What had expired when the money was promised stays for those it was promised to.
+    money.spend(accountId, paid, isMetered ? endedAtMs : Number(hold.created_at_ms))
+    this.#countSpending(hold, { charged: amount, held: 0n })
+    const line = { holdId, description }
+    money.append(accountId, 'charge', { ...line, amount: -paid, due: amount, details, keyId, period }, endedAtMs)
+    if (record !== undefined) {
+      const ended = { endedAtMs: account.journalAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }
+      this.#records.push(recordValues(usageRecord(record, ended)))
+    }
+    account.owed += owed
+    if (owed > 0n) money.append(accountId, 'owed', { ...line, amount: 0n, owed }, endedAtMs)
+    const charge = { amount, paid, period: Number(period), isMetered, account, key: money.key(keyId) }
+    const crossings =
+      thresholds && crossingsOf({ ...account, ...charge, money: account.balance + account.held }, thresholds)
+    this.#expireCredits(accountId, endedAtMs)
+    money.repay(accountId, endedAtMs)
     const covered = isMetered ? { charged: amount, shortfall: 0n } : { charged: paid, shortfall: owed }
     return { resolved: true, ...covered, ...(crossings === undefined ? {} : { crossings }) }
   }
@@ -220,14 +221,14 @@ export class SqliteHolds implements WriteBuffer {
 
   flush(): void {
     this.#flushEnds()
-    if (this.#entries.length > 0) this.#insertEntries(this.#entries)
+    if (this.#records.length > 0) this.#parts.insertRecords(this.#records)
+    this.#records = []
     this.#parts.money.flush()
-    this.discard()
   }
 
   discard(): void {
     for (const ids of Object.values(this.#ended)) ids.clear()
-    this.#entries = []
+    this.#records = []
     this.#parts.money.discard()
   }
 
@@ -314,11 +315,13 @@ export class SqliteHolds implements WriteBuffer {
   #release(holdId: string, end: HoldEnd, nowMs: number): Resolution {
     const hold = this.#findOpen(holdId)
     if (hold === undefined) return this.#endedBefore(holdId)
-    const endedAtMs = wholeMilliseconds(nowMs)
+    const { money, timeOf } = this.#parts
+    const endedAtMs = wholeMilliseconds(timeOf(nowMs))
     this.#end(holdId, end, endedAtMs)
     this.#moveHeld(hold, -hold.amount)
     this.#endClaim(holdId, hold)
-    this.#repay(hold.account_id, endedAtMs)
+    this.#expireCredits(hold.account_id, endedAtMs)
+    money.repay(hold.account_id, endedAtMs)
     return { resolved: true, charged: 0n, shortfall: 0n }
   }
 
@@ -351,14 +354,12 @@ export class SqliteHolds implements WriteBuffer {
     }
   }
 
-  /** Pays what an account owes from its balance, as far as that goes. */
-  #repay(accountId: string, nowMs: number): void {
-    const account = this.#parts.money.changing(accountId)
-    const paid = lesserOf(account.owed, account.balance)
-    if (paid === 0n) return
-    account.balance -= paid
-    account.owed -= paid
-    this.#entries.push([accountId, 'charge', -paid, -paid, null, REPAYMENT, nowMs])
+  /** Few accounts have any. */
+  #expireCredits(accountId: string, timeMs: number): void {
+    const { money } = this.#parts
+    if (!money.isExpiryDue(accountId, timeMs)) return
+    this.#flushEnds()
+    money.expireDue(accountId, timeMs)
   }
 
   /** Holds an amount, or gives a negative one back, with its place under the caps. */

@@ -1,5 +1,6 @@
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
+import { USAGE_MIGRATION } from './usage-migration.ts'
 
 /** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
 const TASK_MIGRATION = `
@@ -126,6 +127,62 @@ ALTER TABLE signalbox_keys ADD COLUMN names_end_users INTEGER NOT NULL DEFAULT 0
 `
 
 /**
+ * Journal lines that say what they were for and what was left after them, in the order of time; refunds, adjustments, and
+ * credits that expire. `journal_at_ms`: time of an account's newest line. `key_id` and `period`: of a charge, what it counts
+ * in. The table is made anew, because its check of kinds cannot be changed: until now payments of what is owed and lines of
+ * what is owed had kinds of old.
+ */
+const JOURNAL_MIGRATION = `
+ALTER TABLE signalbox_accounts ADD COLUMN journal_at_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_accounts ADD COLUMN first_expiry_ms INTEGER;
+CREATE INDEX signalbox_accounts_by_first_expiry ON signalbox_accounts (first_expiry_ms)
+  WHERE first_expiry_ms IS NOT NULL;
+
+CREATE TABLE signalbox_journal (
+  id            INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id    TEXT NOT NULL REFERENCES signalbox_accounts (id),
+  kind          TEXT NOT NULL CHECK (kind IN
+    ('credit', 'charge', 'owed', 'repayment', 'refund', 'adjustment', 'expiry', 'shortfall')),
+  amount        INTEGER NOT NULL,
+  owed          INTEGER NOT NULL DEFAULT 0,
+  credit_id     TEXT,
+  hold_id       TEXT,
+  operation_id  TEXT,
+  charge_id     INTEGER,
+  description   TEXT NOT NULL,
+  created_at_ms INTEGER NOT NULL,
+  due           INTEGER CHECK (due >= 0),
+  balance_after INTEGER,
+  owed_after    INTEGER,
+  details       TEXT,
+  key_id        TEXT,
+  period        INTEGER
+) STRICT;
+INSERT INTO signalbox_journal (id, account_id, kind, amount, owed, credit_id, hold_id, description, created_at_ms)
+  SELECT id, account_id, CASE WHEN owed > 0 THEN 'owed' WHEN owed < 0 THEN 'repayment' ELSE kind END,
+    amount, owed, credit_id, hold_id, description, created_at_ms FROM signalbox_entries ORDER BY id;
+DROP TABLE signalbox_entries;
+ALTER TABLE signalbox_journal RENAME TO signalbox_entries;
+CREATE INDEX signalbox_entries_by_account ON signalbox_entries (account_id, created_at_ms);
+CREATE UNIQUE INDEX signalbox_entries_by_credit ON signalbox_entries (credit_id) WHERE credit_id IS NOT NULL;
+CREATE UNIQUE INDEX signalbox_entries_by_operation ON signalbox_entries (kind, operation_id)
+  WHERE kind IN ('adjustment', 'refund');
+CREATE INDEX signalbox_entries_by_charge ON signalbox_entries (charge_id) WHERE charge_id IS NOT NULL;
+CREATE TRIGGER signalbox_entries_stay BEFORE UPDATE ON signalbox_entries
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+CREATE TRIGGER signalbox_entries_last BEFORE DELETE ON signalbox_entries
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+
+CREATE TABLE signalbox_expiring_credits (
+  account_id    TEXT NOT NULL REFERENCES signalbox_accounts (id),
+  credit_id     TEXT NOT NULL,
+  remaining     INTEGER NOT NULL CHECK (remaining >= 0),
+  expires_at_ms INTEGER NOT NULL,
+  UNIQUE (account_id, credit_id)
+) STRICT;
+`
+
+/**
  * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
  * Every name begins with `signalbox_`, since the database may hold the host's own tables too. Times are Unix milliseconds,
  * amounts nano-dollars.
@@ -232,6 +289,8 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   ARREARS_MIGRATION,
   SPENDING_MIGRATION,
   RESPONSE_MIGRATION,
+  JOURNAL_MIGRATION,
+  USAGE_MIGRATION,
 ]
 
 /**

@@ -1,7 +1,16 @@
-import type { Account } from '../ledger.ts'
+import { type CreditTake, type ExpiringCredit, expireCredits, expiryText, spendCredits } from '../expiring-credits.ts'
+import type { ChargeDetails, EntryKind } from '../journal.ts'
+import { type Account, lesserOf, REPAYMENT } from '../ledger.ts'
 import { NOTHING_SPENT, type SpendingCounts, type SpendingOwner } from '../spending.ts'
-import { capOf, optionalAmountOf, type SqlRow } from '../sql-rows.ts'
-import { prepareExact, type SqliteDatabase, type SqliteStatement, type SqlValue } from './sqlite-database.ts'
+import { capOf, optionalAmountOf, optionalTimeOf, type SqlRow } from '../sql-rows.ts'
+import {
+  listOf,
+  prepareExact,
+  prepareRows,
+  type SqliteDatabase,
+  type SqliteStatement,
+  type SqlValue,
+} from './sqlite-database.ts'
 
 /** What the operations of a group change about a key. */
 export interface BufferedKey extends SpendingOwner {
@@ -15,34 +24,65 @@ export interface BufferedAccount extends BufferedKey {
   owed: bigint
   creditHeld: bigint
   /** Balance and held money after the latest credit. */
-  readonly funded: bigint
+  funded: bigint
+  /** Time of the newest line. */
+  journalAtMs: number
+  /** When the first of its credits expires; undefined: none does. Written at once, not with the rest. */
+  firstExpiryMs: number | undefined
   readonly billing: Account['billing']
   readonly creditLimit: bigint | undefined
   readonly isFrozen: boolean
 }
 
+/** A line to write to the journal. What is absent is null. */
+export interface NewLine {
+  readonly amount: bigint
+  readonly description: string
+  readonly owed?: bigint
+  readonly holdId?: string | null
+  readonly creditId?: string
+  readonly operationId?: string
+  readonly chargeId?: bigint
+  readonly due?: bigint
+  readonly details?: ChargeDetails | undefined
+  /** Of a charge: the key and the day that it counts in. */
+  readonly keyId?: string
+  readonly period?: bigint
+}
+
+const ENTRY_VALUES = `account_id, kind, amount, owed, hold_id, credit_id, operation_id, charge_id, description,
+  created_at_ms, due, balance_after, owed_after, details, key_id, period`
+
 const COUNTS = 'period, charged_day, charged_month, held_day, held_month'
 
 /**
- * Accounts and keys as the operations of a group leave them. Each is read once and written once, because a group has the
- * database for itself.
+ * Accounts, keys and journal lines as the operations of a group leave them. Each account and key is read once and written once,
+ * because a group has the database for itself; credits that expire, which few accounts have, are written at once.
  */
 export class SqliteMoney {
   readonly #selectAccount: SqliteStatement
   readonly #selectKey: SqliteStatement
   readonly #updateAccount: SqliteStatement
   readonly #upsertKey: SqliteStatement
+  readonly #insertEntries
+  readonly #selectCredits
+  readonly #insertCredit
+  readonly #takeCredit
+  readonly #dropSpent
+  readonly #setFirstExpiry
+  readonly #selectHeldBefore
   /** Null: no such account. */
   readonly #accounts = new Map<string, BufferedAccount | null>()
   readonly #keys = new Map<string, BufferedKey>()
   readonly #changedAccounts = new Set<string>()
   readonly #changedKeys = new Set<string>()
+  #entries: SqlValue[][] = []
 
   constructor(database: SqliteDatabase) {
     this.#selectAccount = prepareExact(
       database,
-      `SELECT balance, held, owed, credit_held, funded, billing, credit_limit, frozen_at_ms, cap_amount, cap_period, ${COUNTS}
-       FROM signalbox_accounts WHERE id = ?`,
+      `SELECT balance, held, owed, credit_held, funded, journal_at_ms, first_expiry_ms, billing, credit_limit, frozen_at_ms,
+         cap_amount, cap_period, ${COUNTS} FROM signalbox_accounts WHERE id = ?`,
     )
     this.#selectKey = prepareExact(
       database,
@@ -51,13 +91,41 @@ export class SqliteMoney {
        LEFT JOIN signalbox_key_spending AS spending ON spending.key_id = wanted.id`,
     )
     this.#updateAccount = database.prepare(
-      `UPDATE signalbox_accounts SET balance = ?, held = ?, owed = ?, credit_held = ?,
-         period = ?, charged_day = ?, charged_month = ?, held_day = ?, held_month = ? WHERE id = ?`,
+      `UPDATE signalbox_accounts SET balance = ?, held = ?, owed = ?, credit_held = ?, funded = ?,
+         journal_at_ms = ?, period = ?, charged_day = ?, charged_month = ?, held_day = ?, held_month = ? WHERE id = ?`,
     )
     this.#upsertKey = database.prepare(
       `INSERT INTO signalbox_key_spending (${COUNTS}, key_id) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (key_id) DO UPDATE SET period = excluded.period, charged_day = excluded.charged_day,
          charged_month = excluded.charged_month, held_day = excluded.held_day, held_month = excluded.held_month`,
+    )
+    this.#insertEntries = prepareRows(
+      database,
+      (rowCount) =>
+        `INSERT INTO signalbox_entries (${ENTRY_VALUES}) VALUES ${listOf(`(${listOf('?', 16)})`, rowCount)}`,
+    )
+    this.#selectCredits = prepareExact(
+      database,
+      `SELECT credit_id, remaining, expires_at_ms FROM signalbox_expiring_credits
+       WHERE account_id = ? ORDER BY expires_at_ms, rowid`,
+    )
+    this.#insertCredit = database.prepare(
+      'INSERT INTO signalbox_expiring_credits (account_id, credit_id, remaining, expires_at_ms) VALUES (?, ?, ?, ?)',
+    )
+    this.#takeCredit = database.prepare(
+      'UPDATE signalbox_expiring_credits SET remaining = remaining - ? WHERE account_id = ? AND credit_id = ?',
+    )
+    this.#dropSpent = database.prepare('DELETE FROM signalbox_expiring_credits WHERE account_id = ? AND remaining = 0')
+    this.#setFirstExpiry = prepareExact(
+      database,
+      `UPDATE signalbox_accounts SET first_expiry_ms =
+         (SELECT min(expires_at_ms) FROM signalbox_expiring_credits WHERE account_id = signalbox_accounts.id)
+       WHERE id = ? RETURNING first_expiry_ms`,
+    )
+    this.#selectHeldBefore = prepareExact(
+      database,
+      `SELECT ifnull(sum(amount), 0) AS held FROM signalbox_holds
+       WHERE ended_at_ms IS NULL AND is_metered = 0 AND account_id = ? AND created_at_ms < ?`,
     )
   }
 
@@ -93,20 +161,112 @@ export class SqliteMoney {
     return this.key(keyId)
   }
 
+  /** Writes a line after the change of money that it tells of. Times of an account's lines never go back. */
+  append(accountId: string, kind: EntryKind, line: NewLine, nowMs: number): void {
+    const account = this.changing(accountId)
+    account.journalAtMs = Math.max(nowMs, account.journalAtMs)
+    this.#entries.push([
+      accountId,
+      kind,
+      line.amount,
+      line.owed ?? 0n,
+      line.holdId ?? null,
+      line.creditId ?? null,
+      line.operationId ?? null,
+      line.chargeId ?? null,
+      line.description,
+      account.journalAtMs,
+      line.due ?? null,
+      account.balance + account.held,
+      account.owed,
+      line.details === undefined ? null : JSON.stringify(line.details),
+      line.keyId ?? null,
+      line.period ?? null,
+    ])
+  }
+
+  /** Pays what an account owes from its balance, as far as that goes. */
+  repay(accountId: string, nowMs: number): void {
+    const { balance, owed } = this.account(accountId)!
+    const paid = lesserOf(owed, balance)
+    if (paid === 0n) return
+    const account = this.changing(accountId)
+    account.balance -= paid
+    account.owed -= paid
+    this.spend(accountId, paid, nowMs)
+    this.append(accountId, 'repayment', { amount: -paid, owed: -paid, description: REPAYMENT }, nowMs)
+  }
+
+  addCredit(accountId: string, { creditId, remaining, expiresAtMs }: ExpiringCredit): void {
+    this.#insertCredit.run(accountId, creditId, remaining, expiresAtMs)
+    this.#noteFirstExpiry(accountId)
+  }
+
+  /** Takes spent money out of the credits that expire; see {@link spendCredits}. */
+  spend(accountId: string, amount: bigint, atMs: number): void {
+    if (amount > 0n && this.account(accountId)?.firstExpiryMs !== undefined)
+      this.#take(accountId, spendCredits(this.#creditsOf(accountId), amount, atMs))
+  }
+
+  /** Has a credit of the account expired that has money left? */
+  isExpiryDue(accountId: string, nowMs: number): boolean {
+    const firstExpiryMs = this.account(accountId)?.firstExpiryMs
+    return firstExpiryMs !== undefined && firstExpiryMs <= nowMs
+  }
+
+  /** Takes what has expired; see {@link expireCredits}. No end of a hold may be buffered. */
+  expireDue(accountId: string, nowMs: number): void {
+    if (!this.isExpiryDue(accountId, nowMs)) return
+    const heldBefore = (timeMs: number): bigint =>
+      (this.#selectHeldBefore.get(accountId, timeMs) as { readonly held: bigint }).held
+    const account = this.changing(accountId)
+    const takes = expireCredits(this.#creditsOf(accountId), { nowMs, balance: account.balance, heldBefore })
+    for (const { creditId, amount } of takes) {
+      account.balance -= amount
+      const line = { amount: -amount, operationId: creditId, description: expiryText(creditId) }
+      this.append(accountId, 'expiry', line, nowMs)
+    }
+    this.#take(accountId, takes)
+  }
+
   flush(): void {
+    if (this.#entries.length > 0) this.#insertEntries(this.#entries)
     for (const accountId of this.#changedAccounts) {
-      const { balance, held, owed, creditHeld, counts } = this.account(accountId)!
-      this.#updateAccount.run(balance, held, owed, creditHeld, ...countValues(counts), accountId)
+      const { balance, held, owed, creditHeld, funded, journalAtMs, counts } = this.account(accountId)!
+      const money = [balance, held, owed, creditHeld, funded, journalAtMs]
+      this.#updateAccount.run(...money, ...countValues(counts), accountId)
     }
     for (const keyId of this.#changedKeys) this.#upsertKey.run(...countValues(this.key(keyId).counts), keyId)
     this.discard()
   }
 
   discard(): void {
+    this.#entries = []
     this.#accounts.clear()
     this.#keys.clear()
     this.#changedAccounts.clear()
     this.#changedKeys.clear()
+  }
+
+  #creditsOf(accountId: string): ExpiringCredit[] {
+    const rows = this.#selectCredits.all(accountId) as { credit_id: string; remaining: bigint; expires_at_ms: bigint }[]
+    return rows.map((row) => ({
+      creditId: row.credit_id,
+      remaining: row.remaining,
+      expiresAtMs: Number(row.expires_at_ms),
+    }))
+  }
+
+  #take(accountId: string, takes: readonly CreditTake[]): void {
+    if (takes.length === 0) return
+    for (const { creditId, amount } of takes) this.#takeCredit.run(amount, accountId, creditId)
+    this.#dropSpent.run(accountId)
+    this.#noteFirstExpiry(accountId)
+  }
+
+  #noteFirstExpiry(accountId: string): void {
+    const row = this.#setFirstExpiry.get(accountId) as SqlRow
+    this.changing(accountId).firstExpiryMs = optionalTimeOf(row['first_expiry_ms'])
   }
 }
 
@@ -117,6 +277,8 @@ function bufferedAccountOf(row: SqlRow): BufferedAccount {
     owed: row['owed'] as bigint,
     creditHeld: row['credit_held'] as bigint,
     funded: row['funded'] as bigint,
+    journalAtMs: Number(row['journal_at_ms']),
+    firstExpiryMs: optionalTimeOf(row['first_expiry_ms']),
     billing: (row['billing'] as Account['billing'] | null) ?? undefined,
     creditLimit: optionalAmountOf(row['credit_limit']),
     isFrozen: row['frozen_at_ms'] !== null,

@@ -1,11 +1,13 @@
+import type { UsageStore } from '../../usage/usage-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import { assertAmount, type Ledger } from '../ledger.ts'
+import { assertAmount, type Ledger, type Resolution } from '../ledger.ts'
 import type { ResponseStore } from '../response-store.ts'
 import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteKeys, sqliteAccounts, sqliteKeys } from './sqlite-accounts.ts'
-import type { SqliteDatabase } from './sqlite-database.ts'
+import { type SqliteByHand, sqliteByHand } from './sqlite-by-hand.ts'
+import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import {
   type SqliteClaims,
   type SqliteInteractions,
@@ -17,20 +19,26 @@ import { SqliteHolds } from './sqlite-holds.ts'
 import { SqliteMoney } from './sqlite-money.ts'
 import { type SqliteResponses, sqliteResponses } from './sqlite-responses.ts'
 import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
+import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
 
 /** Steps of purging after one sweep at most: with 500 rows a step, more than a busy gateway makes between two sweeps. */
 const MAX_PURGE_STEPS = 40
 
+/** Records that one transaction adds to the sums at most: some milliseconds of the lock and of the event loop. */
+const MAX_ADDED_PER_STEP = 500
+
 /** Every table of an open database but that of holds, by synchronous calls. */
 export interface SqliteTables {
   readonly accounts: SqliteAccounts
+  readonly byHand: SqliteByHand
   readonly claims: SqliteClaims
   readonly keys: SqliteKeys
   readonly interactions: SqliteInteractions
   readonly responses: SqliteResponses
   readonly tasks: SqliteTasks
   readonly webhooks: SqliteWebhooks
+  readonly usage: SqliteUsage
   readonly purge: ReturnType<typeof sqlitePurge>
 }
 
@@ -56,19 +64,23 @@ export interface SqliteSessionOptions extends GroupCommitOptions {
 export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOptions): SqliteSession {
   const claims = sqliteClaims(database)
   const insertTask = sqliteTaskInsert(database)
+  const insertRecords = sqliteRecordInsert(database)
   const webhooks = sqliteWebhooks(database)
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
-  const holds = new SqliteHolds(database, { claims, money: new SqliteMoney(database), insertTask, timeOf })
+  const money = new SqliteMoney(database)
+  const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
   const purge = sqlitePurge(database)
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
+    byHand: sqliteByHand(database, { money, timeOf }),
     claims,
     keys: sqliteKeys(database),
     interactions: sqliteInteractions(database),
     responses: sqliteResponses(database),
     tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks }),
     webhooks,
+    usage: sqliteUsage(database, insertRecords),
     purge: (nowMs) => purge(timeOf(nowMs)),
   }
   const group = new GroupCommit(database, options, holds)
@@ -116,6 +128,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
     responses: responsesOn(session),
     tasks: tasksOn(session),
     webhooks: webhooksOn(session),
+    usage: usageOn(session),
   }
 }
 
@@ -144,7 +157,14 @@ function ledgerOn(session: () => SqliteSession): Ledger {
       return session().write(({ accounts }) => accounts.updateAccount(accountId, change))
     },
     account: async (accountId) => session().read(({ accounts }) => accounts.account(accountId)),
-    credit: async (credit, nowMs) => session().write(({ accounts }) => accounts.credit(credit, nowMs)),
+    listAccounts: async (query) => session().read(({ accounts }) => accounts.listAccounts(query)),
+    credit: async (credit, nowMs) => session().write(({ byHand }) => byHand.credit(credit, nowMs)),
+    adjust: async (adjustment, nowMs) => session().write(({ byHand }) => byHand.adjust(adjustment, nowMs)),
+    refund: async (refund, nowMs) => session().write(({ byHand }) => byHand.refund(refund, nowMs)),
+    lines: async (query) => session().read(({ byHand }) => byHand.lines(query)),
+    sums: async (range) => session().read(({ byHand }) => byHand.sums(range)),
+    openHolds: async (query) => session().read(({ byHand }) => byHand.openHolds(query)),
+    expireCredits: async (nowMs, limit) => session().write(({ byHand }) => byHand.expireCredits(nowMs, limit)),
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)
@@ -153,7 +173,13 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     settle: (settlement, nowMs) =>
       asAsync(() => {
         assertAmount(settlement.amount)
-        return session().writeHolds((holds) => holds.settle(settlement, nowMs))
+        const settled = session().writeHolds((holds) => holds.settle(settlement, nowMs))
+        if (settlement.record === undefined) return settled
+        return settled.catch((fault) =>
+          withoutRecord(fault, () =>
+            session().writeHolds((holds) => holds.settle({ ...settlement, record: undefined }, nowMs)),
+          ),
+        )
       }),
     void: async (holdId, nowMs) => session().writeHolds((holds) => holds.void(holdId, nowMs)),
     async expire(nowMs, limit) {
@@ -208,6 +234,37 @@ function webhooksOn(session: () => SqliteSession): WebhookStore {
     replaceSecret: async (accountId, secret, overlapUntilMs) =>
       session().write(({ webhooks }) => webhooks.replaceSecret(accountId, secret, overlapUntilMs)),
   }
+}
+
+/**
+ * Makes a settlement again without its record: a record must not cost a charge. Faults of the database that would stop the
+ * second one too are thrown.
+ */
+async function withoutRecord(fault: unknown, again: () => Promise<Resolution>): Promise<Resolution> {
+  if (fault instanceof SqliteStoreError && fault.fault !== 'failed') throw fault
+  return { ...(await again()), recordFault: fault }
+}
+
+/** Questions are answered in steps, so that other work runs in between; so is the adding up. */
+function usageOn(session: () => SqliteSession): UsageStore {
+  return {
+    write: async (records) => session().write(({ usage }) => usage.write(records)),
+    rollUp: async (limit, nowMs) =>
+      session().write(({ usage }) => usage.rollUp(Math.min(limit, MAX_ADDED_PER_STEP), nowMs)),
+    async series(query) {
+      const series = await session().read(({ usage }) => usage.series(query))
+      while (await session().read(() => series.step())) await endOfTurn()
+      return series.rows()
+    },
+    records: async (query) => session().read(({ usage }) => usage.records(query)),
+    verify: async (range) => session().read(({ usage }) => usage.verify(range)),
+    rebuild: async (range) => session().write(({ usage }) => usage.rebuild(range)),
+    forget: async (retention) => session().write(({ usage }) => usage.forget(retention)),
+  }
+}
+
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Like an `async` function, without the extra promise and microtasks around the returned one. */

@@ -70,7 +70,7 @@ export function sqliteTasks(
 
   function endHold(holdId: string, resolve: NonNullable<TaskChange['resolve']>, nowMs: number): void {
     if (resolve.kind === 'void') holds.void(holdId, nowMs)
-    else holds.settle({ holdId, amount: resolve.amount, description: resolve.description }, nowMs)
+    else holds.settle({ holdId, ...resolve }, nowMs)
   }
 
   return {

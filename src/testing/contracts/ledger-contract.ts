@@ -1,6 +1,7 @@
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 import { describeLedgerAccounts } from './ledger-accounts-contract.ts'
 import { describeLedgerBilling } from './ledger-billing-contract.ts'
+import { describeLedgerBooks } from './ledger-books-contract.ts'
 import { describeLedgerClaims } from './ledger-limits-contract.ts'
 import { describeLedgerSpending } from './ledger-spending-contract.ts'
 import {
@@ -247,16 +248,19 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       await store.ledger.settle({ holdId: 'hold_1', amount: 150n, description: 'chat gmn-2.5-pro' }, EXAMPLE_NOW_MS + 7)
       const [charge, credit, ...others] = await store.ledger.entries(ACCOUNT_ID, 10)
       expect(others).toEqual([])
-      expect({ ...charge, id: undefined }).toEqual({
-        id: undefined,
-        accountId: ACCOUNT_ID,
-        kind: 'charge',
-        amount: -150n,
-        owed: 0n,
-        holdId: 'hold_1',
-        description: 'chat gmn-2.5-pro',
-        createdAtMs: EXAMPLE_NOW_MS + 7,
-      })
+      expect([
+        charge?.accountId,
+        charge?.kind,
+        charge?.amount,
+        charge?.owed,
+        charge?.due,
+        charge?.balanceAfter,
+      ]).toEqual([ACCOUNT_ID, 'charge', -150n, 0n, 150n, 850n])
+      expect([charge?.holdId, charge?.description, charge?.createdAtMs]).toEqual([
+        'hold_1',
+        'chat gmn-2.5-pro',
+        EXAMPLE_NOW_MS + 7,
+      ])
       expect({ kind: credit?.kind, amount: credit?.amount }).toEqual({ kind: 'credit', amount: 1_000n })
       expect(charge?.id === credit?.id).toEqual(false)
       expect((await store.ledger.entries(ACCOUNT_ID, 1)).map((entry) => entry.id)).toEqual([charge?.id])
@@ -279,6 +283,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
     })
   })
 
+  describeLedgerBooks(runner, subject)
   describeLedgerClaims(runner, subject)
   describeLedgerSpending(runner, subject)
   describeLedgerBilling(runner, subject)

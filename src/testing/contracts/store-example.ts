@@ -4,6 +4,7 @@ import type { KeyRecord } from '../../stores/key-store.ts'
 import type { Reservation } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import type { NewDelivery } from '../../stores/webhook-store.ts'
+import type { UsageDraft } from '../../usage/usage-record.ts'
 
 /** The parts of a driver that the ledger's suite needs. */
 export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency' | 'keys'>
@@ -92,6 +93,32 @@ export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
       polls: 0,
       unknownReports: 0,
     },
+    ...overrides,
+  }
+}
+
+/** What is recorded of a chat. */
+export function exampleDraft(overrides: Partial<UsageDraft> = {}): UsageDraft {
+  return {
+    id: 'request_1',
+    accountId: ACCOUNT_ID,
+    keyId: 'key_1',
+    endUser: 'user_1',
+    tags: ['team:a', 'beta'],
+    endpoint: 'chat',
+    model: 'gp-5.4',
+    requestedModel: 'gp-latest',
+    vendor: 'openai',
+    credentialId: 'openai:1',
+    vendorRequestId: 'req_9',
+    ending: 'completed',
+    status: 200,
+    code: undefined,
+    isStream: true,
+    usage: { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, videoSeconds: 1.5 },
+    isEstimated: false,
+    durationMs: 1_200,
+    firstByteMs: 300,
     ...overrides,
   }
 }

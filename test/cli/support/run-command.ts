@@ -1,8 +1,19 @@
 import { accountsCommand } from '../../../src/cli/accounts-command.ts'
 import { catalogCommand, modelsCommand } from '../../../src/cli/catalog-command.ts'
+import { holdsCommand } from '../../../src/cli/holds-command.ts'
 import { keysCommand } from '../../../src/cli/keys-command.ts'
+import { usageCommand } from '../../../src/cli/usage-command.ts'
 
-/** Runs `accounts …`, `keys …`, `catalog …` or `models …` in this process; gives the lines it prints. */
+const COMMANDS = {
+  accounts: accountsCommand,
+  catalog: catalogCommand,
+  holds: holdsCommand,
+  keys: keysCommand,
+  models: modelsCommand,
+  usage: usageCommand,
+} as const
+
+/** Runs a command in this process, such as `accounts …`; gives the lines it prints. */
 export async function runCommand(
   words: readonly string[],
   environment: Record<string, string | undefined>,
@@ -10,10 +21,7 @@ export async function runCommand(
   const lines: string[] = []
   const terminal = { environment, print: (line: string) => void lines.push(line) }
   const [command, ...rest] = words
-  if (command === 'keys') await keysCommand(rest, terminal)
-  else if (command === 'catalog') await catalogCommand(rest, terminal)
-  else if (command === 'models') modelsCommand(rest, terminal)
-  else await accountsCommand(rest, terminal)
+  await COMMANDS[command as keyof typeof COMMANDS](rest, terminal)
   return lines
 }
 

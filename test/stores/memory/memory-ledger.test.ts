@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { LedgerEntry } from '../../../src/stores/ledger.ts'
+import type { LedgerEntry } from '../../../src/stores/journal.ts'
 import { memoryLedger } from '../../../src/stores/memory/memory-ledger.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
 

@@ -6,6 +6,7 @@ import { describeKeyStore } from '../../../src/testing/contracts/key-store-contr
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 
 const runner = { describe, it, expect }
@@ -16,6 +17,7 @@ describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
 describeResponseStore(runner, { create: () => memoryStore().responses })
 describeTaskStore(runner, { create: () => memoryStore() })
+describeUsageStore(runner, { create: () => memoryStore() })
 describeWebhookStore(runner, { create: () => memoryStore() })
 
 describe('memory store', () => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { MIGRATIONS } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { exampleTask } from '../../../src/testing/contracts/store-example.ts'
 import { type CompiledProgram, compileProgram, type Program } from '../../support/program.ts'
 import { realServer } from '../../support/real-servers.ts'
@@ -100,7 +101,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     const { rows } = await schemas.pool.query(`SELECT version FROM ${schema}.migrations`)
     await dropSchema(schemas.pool, schema)
     expect(outcomes).toEqual(Array.from({ length: 8 }, () => 'started'))
-    expect(rows).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }, { version: 4 }, { version: 5 }])
+    expect(rows).toEqual(MIGRATIONS.map((_, index) => ({ version: index + 1 })))
   })
 
   test('kill -9 loses none of the reservations that were acknowledged', async () => {
@@ -121,5 +122,37 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
     expect(acknowledged.filter((holdId) => !kept.has(holdId))).toEqual([])
     expect(acknowledged.length).toBeGreaterThanOrEqual(KILLS * ACKNOWLEDGED_BEFORE_KILL)
     expect((await store.ledger.account('account_1'))?.held).toBe(BigInt(kept.size))
+  })
+
+  test('kill -9 leaves the record of each charge, counted once by all processes together', async () => {
+    await credit(1_000_000n)
+    const acknowledged: string[] = []
+
+    for (let round = 0; round < KILLS; round++) {
+      const started = [0, 1].map((worker) => workers(1, { task: 'settle-for-ever', worker: round * 2 + worker }))
+      const programs = (await Promise.all(started)).flat()
+      for (const program of programs) program.send('begin')
+      for (let count = 0; count < ACKNOWLEDGED_BEFORE_KILL; count++)
+        for (const program of programs) acknowledged.push(await program.message())
+      for (const program of programs) program.child.kill('SIGKILL')
+      await Promise.all(programs.map((program) => program.ended))
+      acknowledged.push(...programs.flatMap((program) => program.unread as string[]))
+    }
+    const { usage } = store
+    if (usage === undefined) throw new TypeError('the store keeps no usage')
+    // A killed process's transaction ends at the server some time later, and holds the mark back until then.
+    await expect.poll(async () => (await usage.rollUp(10_000, NOW_MS)).asOfMs, { timeout: 20_000 }).toBe(NOW_MS)
+    while ((await usage.rollUp(10_000, NOW_MS)).added > 0);
+
+    const range = { fromMs: 0, untilMs: NOW_MS * 2 }
+    const page = { ...range, accountId: 'account_1', after: undefined, limit: 100_000 }
+    const { records } = await usage.records(page)
+    const ids = new Set(records.map(({ id }) => id))
+    const entries = await store.ledger.entries('account_1', 100_000)
+    const charged = entries.filter(({ kind }) => kind === 'charge').map(({ holdId }) => holdId)
+    expect(acknowledged.filter((id) => !ids.has(id))).toEqual([])
+    expect([...ids].sort()).toEqual(charged.sort())
+    expect(records).toHaveLength(ids.size)
+    expect(await usage.verify(range)).toEqual([])
   })
 })

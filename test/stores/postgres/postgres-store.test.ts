@@ -10,6 +10,7 @@ import { describeKeyStore } from '../../../src/testing/contracts/key-store-contr
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -39,6 +40,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store', () => {
   describeLedger(runner, whole)
   describeTaskStore(runner, whole)
   describeWebhookStore(runner, whole)
+  describeUsageStore(runner, whole)
   describeKeyStore(runner, { create: () => part((store) => store.keys), dispose: disposePart })
   describeInteractionStore(runner, { create: () => part((store) => store.interactions), dispose: disposePart })
   describeResponseStore(runner, { create: () => part((store) => store.responses), dispose: disposePart })

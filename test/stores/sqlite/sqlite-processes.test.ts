@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { MIGRATIONS } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { defaultEngine } from './support/sqlite-engines.ts'
 import { type StoreProcess, storeProcesses } from './support/store-processes.ts'
@@ -51,7 +52,8 @@ describe('sqlite store shared by processes', () => {
     const database = defaultEngine.open(path)
 
     expect(codes).toEqual(Array.from({ length: 8 }, () => 0))
-    expect(database.prepare('SELECT count(*) AS n FROM signalbox_migrations').get()).toMatchObject({ n: 4 })
+    const counted = database.prepare('SELECT count(*) AS n FROM signalbox_migrations').get()
+    expect(counted).toMatchObject({ n: MIGRATIONS.length })
     database.close()
   })
 

@@ -9,6 +9,7 @@ import { describeKeyStore } from '../../../src/testing/contracts/key-store-contr
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
+import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
 import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
@@ -60,6 +61,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
       remember(create, (store) => store.responses),
     )
     describeTaskStore(
+      runner,
+      remember(create, (store) => store),
+    )
+    describeUsageStore(
       runner,
       remember(create, (store) => store),
     )

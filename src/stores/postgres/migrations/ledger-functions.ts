@@ -1,60 +1,5 @@
 import { REPAYMENT } from '../../ledger.ts'
-
-/** What accounts and keys have spent. */
-const SPENDING_FUNCTIONS: readonly string[] = [
-  // The clock that all processes share. Not that of the transaction, which may have waited for a lock.
-  `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
-  $$`,
-
-  // The UTC day of a time: 20261122.
-  `CREATE FUNCTION period_of(p_ms bigint) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-    SELECT to_char(to_timestamp(p_ms / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')::integer
-  $$`,
-
-  // As of a day: zero for what is over. An earlier day changes nothing, because clocks of processes may differ.
-  `CREATE FUNCTION spending_at(s spending, p_period integer) RETURNS spending
-  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
-    SELECT CASE
-      WHEN p_period <= (s).period THEN s
-      WHEN p_period / 100 = (s).period / 100 THEN ROW(p_period, 0, (s).charged_month, 0, (s).held_month)::spending
-      ELSE ROW(p_period, 0, 0, 0, 0)::spending
-    END
-  $$`,
-
-  // After a change by a hold of a day; what belongs to a day or month that is over is counted no more.
-  `CREATE FUNCTION spending_changed(s spending, p_period integer, p_charged bigint, p_held bigint) RETURNS spending
-  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
-    SELECT CASE
-      WHEN p_period / 100 <> (s).period / 100 THEN s
-      ELSE ROW((s).period,
-        (s).charged_day + CASE WHEN p_period = (s).period THEN p_charged ELSE 0 END, (s).charged_month + p_charged,
-        (s).held_day + CASE WHEN p_period = (s).period THEN p_held ELSE 0 END, (s).held_month + p_held)::spending
-    END
-  $$`,
-
-  // Would an amount pass a cap?
-  `CREATE FUNCTION passes_cap(s spending, p_amount bigint, p_cap bigint, p_cap_period text) RETURNS boolean
-  LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
-    SELECT p_amount > 0 AND p_amount > p_cap - CASE p_cap_period
-      WHEN 'day' THEN (s).charged_day + (s).held_day ELSE (s).charged_month + (s).held_month END
-  $$`,
-
-  // Locks what keys have spent, made where needed, in the order of their ids.
-  `CREATE FUNCTION lock_keys(p_keys text[]) RETURNS SETOF key_spending
-  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
-  DECLARE
-    v_count integer;
-  BEGIN
-    LOOP
-      PERFORM 1 FROM key_spending s WHERE s.key_id = ANY (p_keys) ORDER BY s.key_id FOR UPDATE;
-      GET DIAGNOSTICS v_count = ROW_COUNT;
-      EXIT WHEN v_count = cardinality(p_keys);
-      INSERT INTO key_spending (key_id) SELECT k FROM unnest(p_keys) k ORDER BY k ON CONFLICT (key_id) DO NOTHING;
-    END LOOP;
-    RETURN QUERY SELECT * FROM key_spending s WHERE s.key_id = ANY (p_keys) ORDER BY s.key_id;
-  END $$`,
-]
+import { SPENDING_FUNCTIONS } from './spending-functions.ts'
 
 /**
  * Reserving. Locks are taken in one order everywhere, so that no two transactions wait for each other: holds, then
@@ -70,6 +15,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
   DECLARE
     v_account accounts;
     v_time bigint := now_ms();
+    v_created bigint := CASE WHEN p_requests -> 0 ? 'lives' THEN v_time ELSE p_now END;
     v_period integer;
     v_total bigint := 0;
     v_keys text[];
@@ -83,6 +29,9 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
   BEGIN
     SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
     IF FOUND THEN
+      IF v_account.first_expiry_ms <= v_created THEN
+        v_account.balance := v_account.balance - expire_credits(p_account_id, v_created);
+      END IF;
       v_keys := ARRAY(SELECT DISTINCT r ->> 'key' AS key FROM jsonb_array_elements(p_requests) r ORDER BY key);
       SELECT array_agg(k.spending ORDER BY k.key_id), array_agg(k.key_id ORDER BY k.key_id)
       INTO v_counts, v_keys FROM lock_keys(v_keys) k;
@@ -172,7 +121,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
           CASE v_outcome.status WHEN 'held' THEN 'held' ELSE 'refused' END,
           nullif(v_outcome.status, 'held'), v_outcome.counter,
           v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
-          coalesce(v_time + v_request.lives, v_request.expires), v_is_metered, v_period
+          coalesce(v_time + v_request.lives, v_request.expires), v_is_metered, v_period, v_created
         ) ON CONFLICT (id) DO NOTHING;
         IF NOT FOUND THEN
           RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
@@ -194,26 +143,41 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
 
 /** Ends of holds, credits and purging. The order of locks is that of reserving. */
 export const RESOLVE_FUNCTIONS: readonly string[] = [
-  // Pays what accounts owe from their balances, as far as those go. The caller has locked them.
+  // Pays what accounts owe from their balances, as far as those go, after what has expired is taken. The caller has locked
+  // them.
   `CREATE FUNCTION repay(p_accounts text[], p_now bigint) RETURNS void
-  LANGUAGE sql SET search_path FROM CURRENT AS $$
-    WITH due AS (
-      SELECT a.id, least(a.balance, a.owed) AS paid FROM accounts a
-      WHERE a.id = ANY (p_accounts) AND a.owed > 0 AND a.balance > 0
-    ), repaid AS (
-      UPDATE accounts a SET balance = a.balance - d.paid, owed = a.owed - d.paid FROM due d WHERE a.id = d.id
-      RETURNING a.id, d.paid
-    )
-    INSERT INTO entries (account_id, kind, amount, owed, description, created_at_ms)
-    SELECT r.id, 'repayment', -r.paid, -r.paid, '${REPAYMENT}', p_now FROM repaid r
-  $$`,
+  LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+  DECLARE
+    v_account accounts;
+    v_paid bigint;
+  BEGIN
+    FOR v_account IN
+      SELECT * FROM accounts a WHERE a.id = ANY (p_accounts)
+        AND (a.owed > 0 AND a.balance > 0 OR a.first_expiry_ms <= p_now) ORDER BY a.id
+    LOOP
+      IF v_account.first_expiry_ms <= p_now THEN
+        v_account.balance := v_account.balance - expire_credits(v_account.id, p_now);
+      END IF;
+      v_paid := least(v_account.balance, v_account.owed);
+      CONTINUE WHEN v_paid = 0;
+      UPDATE accounts a SET balance = a.balance - v_paid, owed = a.owed - v_paid,
+        journal_at_ms = greatest(a.journal_at_ms, p_now)
+      WHERE a.id = v_account.id RETURNING * INTO v_account;
+      INSERT INTO entries (account_id, kind, amount, owed, description, created_at_ms, balance_after, owed_after)
+      VALUES (v_account.id, 'repayment', -v_paid, -v_paid, '${REPAYMENT}', v_account.journal_at_ms,
+        v_account.balance + v_account.held, v_account.owed);
+      IF v_account.first_expiry_ms IS NOT NULL THEN
+        PERFORM spend_credits(v_account.id, v_paid, p_now);
+      END IF;
+    END LOOP;
+  END $$`,
 
   // What the balance lacks is owed, and a hold that has expired is charged too, against the balance, once. `ended_by`: how a
   // hold that is not charged had ended. `facts`: account and key as the charge has left them.
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
-    p_status integer, p_headers text, p_body bytea, p_wants_facts boolean DEFAULT false,
-    OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
+    p_status integer, p_headers text, p_body bytea, p_details text DEFAULT NULL, p_wants_facts boolean DEFAULT false,
+    p_record jsonb DEFAULT NULL, OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold holds;
@@ -222,6 +186,8 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     v_paid bigint;
     v_owed bigint;
     v_key_count spending;
+    v_now bigint := coalesce(p_now, now_ms());
+    v_expiry bigint;
   BEGIN
     UPDATE holds SET status = 'settled' WHERE id = p_hold AND status = 'held' RETURNING * INTO v_hold;
     v_held := v_hold.amount;
@@ -237,6 +203,11 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END IF;
     SELECT * INTO STRICT v_account FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
     PERFORM lock_keys(ARRAY[v_hold.key_id]);
+    v_expiry := v_account.first_expiry_ms;
+    IF v_expiry <= v_now THEN
+      v_account.balance := v_account.balance - expire_credits(v_hold.account_id, v_now,
+        CASE WHEN v_hold.is_metered THEN 0 ELSE v_held END, v_hold.created_at_ms);
+    END IF;
     v_paid := least(p_amount, v_account.balance + CASE WHEN v_hold.is_metered THEN 0 ELSE v_held END);
     v_owed := p_amount - v_paid;
     UPDATE accounts a SET
@@ -244,6 +215,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       held = a.held - CASE WHEN v_hold.is_metered THEN 0 ELSE v_held END,
       credit_held = a.credit_held - CASE WHEN v_hold.is_metered THEN v_held ELSE 0 END,
       owed = a.owed + v_owed,
+      journal_at_ms = greatest(a.journal_at_ms, v_now),
       spending = spending_changed(a.spending, v_hold.period, p_amount, -v_held)
     WHERE a.id = v_hold.account_id RETURNING * INTO v_account;
     UPDATE key_spending s SET spending = spending_changed(s.spending, v_hold.period, p_amount, -v_held)
@@ -261,13 +233,24 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
         'owed', v_account.owed::text, 'credit_limit', v_account.credit_limit::text)
       INTO facts FROM (SELECT 1) one LEFT JOIN keys k ON k.id = v_hold.key_id;
     END IF;
-    INSERT INTO entries (account_id, kind, amount, hold_id, description, created_at_ms)
-    VALUES (v_hold.account_id, 'charge', -v_paid, p_hold, p_description, p_now);
+    IF v_expiry IS NOT NULL THEN
+      -- What had expired when the money was promised stays for those it was promised to.
+      PERFORM spend_credits(v_hold.account_id, v_paid, CASE WHEN v_hold.is_metered THEN v_now ELSE v_hold.created_at_ms END);
+    END IF;
+    INSERT INTO entries (account_id, kind, amount, hold_id, description, created_at_ms, due, balance_after, owed_after,
+      details, key_id, period)
+    VALUES (v_hold.account_id, 'charge', -v_paid, p_hold, p_description, v_account.journal_at_ms, p_amount,
+      v_account.balance + v_account.held, v_account.owed - v_owed, p_details, v_hold.key_id, v_hold.period);
     IF v_owed > 0 THEN
-      INSERT INTO entries (account_id, kind, amount, owed, hold_id, description, created_at_ms)
-      VALUES (v_hold.account_id, 'owed', 0, v_owed, p_hold, p_description, p_now);
-    ELSIF v_account.owed > 0 THEN
-      PERFORM repay(ARRAY[v_hold.account_id], p_now);
+      INSERT INTO entries (account_id, kind, amount, owed, hold_id, description, created_at_ms, balance_after, owed_after)
+      VALUES (v_hold.account_id, 'owed', 0, v_owed, p_hold, p_description, v_account.journal_at_ms,
+        v_account.balance + v_account.held, v_account.owed);
+    END IF;
+    IF v_account.owed > 0 AND v_account.balance > 0 OR v_expiry <= v_now THEN
+      PERFORM repay(ARRAY[v_hold.account_id], v_now);
+    END IF;
+    IF p_record IS NOT NULL THEN
+      PERFORM write_usage(jsonb_build_array(p_record), v_account.journal_at_ms, p_amount, v_paid);
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
       IF p_status IS NULL THEN
@@ -280,11 +263,11 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Ends open holds without a charge; gives how many of them were open.
-  `CREATE FUNCTION end_holds(p_ids text[], p_status text) RETURNS integer
+  `CREATE FUNCTION end_holds(p_ids text[], p_status text, p_now bigint DEFAULT NULL) RETURNS integer
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_holds holds[];
-    v_hold holds;
+    v_sum record;
   BEGIN
     WITH ended AS (UPDATE holds SET status = p_status WHERE id = ANY (p_ids) AND status = 'held' RETURNING *)
     SELECT array_agg(ROW(ended.*)::holds) INTO v_holds FROM ended;
@@ -293,38 +276,59 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END IF;
     PERFORM 1 FROM accounts a WHERE a.id IN (SELECT h.account_id FROM unnest(v_holds) h) ORDER BY a.id FOR UPDATE;
     PERFORM lock_keys(ARRAY(SELECT DISTINCT h.key_id FROM unnest(v_holds) h));
-    FOREACH v_hold IN ARRAY v_holds LOOP
+    -- Together what counts in one day.
+    FOR v_sum IN
+      SELECT h.account_id, h.period, sum(h.amount)::bigint AS amount,
+        coalesce(sum(h.amount) FILTER (WHERE h.is_metered), 0)::bigint AS metered
+      FROM unnest(v_holds) h GROUP BY h.account_id, h.period
+    LOOP
       UPDATE accounts a SET
-        balance = a.balance + CASE WHEN v_hold.is_metered THEN 0 ELSE v_hold.amount END,
-        held = a.held - CASE WHEN v_hold.is_metered THEN 0 ELSE v_hold.amount END,
-        credit_held = a.credit_held - CASE WHEN v_hold.is_metered THEN v_hold.amount ELSE 0 END,
-        spending = spending_changed(a.spending, v_hold.period, 0, -v_hold.amount)
-      WHERE a.id = v_hold.account_id;
-      UPDATE key_spending s SET spending = spending_changed(s.spending, v_hold.period, 0, -v_hold.amount)
-      WHERE s.key_id = v_hold.key_id;
+        balance = a.balance + v_sum.amount - v_sum.metered,
+        held = a.held - (v_sum.amount - v_sum.metered),
+        credit_held = a.credit_held - v_sum.metered,
+        spending = spending_changed(a.spending, v_sum.period, 0, -v_sum.amount)
+      WHERE a.id = v_sum.account_id;
     END LOOP;
-    PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), now_ms());
+    FOR v_sum IN
+      SELECT h.key_id, h.period, sum(h.amount)::bigint AS amount FROM unnest(v_holds) h GROUP BY h.key_id, h.period
+    LOOP
+      UPDATE key_spending s SET spending = spending_changed(s.spending, v_sum.period, 0, -v_sum.amount)
+      WHERE s.key_id = v_sum.key_id;
+    END LOOP;
+    PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), coalesce(p_now, now_ms()));
     PERFORM release_claim(h.claim_account_id, h.claim_key, h.claim_fingerprint)
     FROM unnest(v_holds) h WHERE h.claim_key IS NOT NULL;
     RETURN cardinality(v_holds);
   END $$`,
 
   // False when that credit was given before, null when there is no such account.
-  `CREATE FUNCTION credit(p_credit text, p_account_id text, p_amount bigint, p_description text, p_now bigint)
-  RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  `CREATE FUNCTION credit(
+    p_credit text, p_account_id text, p_amount bigint, p_description text, p_now bigint, p_expires bigint DEFAULT NULL
+  ) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  DECLARE
+    v_now bigint := coalesce(p_now, now_ms());
+    v_account accounts;
   BEGIN
-    PERFORM 1 FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
+    SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
     IF NOT FOUND THEN
       RETURN NULL;
     END IF;
-    INSERT INTO entries (account_id, kind, amount, credit_id, description, created_at_ms)
-    VALUES (p_account_id, 'credit', p_amount, p_credit, p_description, p_now) ON CONFLICT (credit_id) DO NOTHING;
+    v_account.journal_at_ms := greatest(v_account.journal_at_ms, v_now);
+    -- The sum with the held money overflows here, not when a hold comes back.
+    INSERT INTO entries (account_id, kind, amount, credit_id, description, created_at_ms, balance_after, owed_after)
+    VALUES (p_account_id, 'credit', p_amount, p_credit, p_description, v_account.journal_at_ms,
+      v_account.balance + v_account.held + p_amount, v_account.owed) ON CONFLICT (credit_id) DO NOTHING;
     IF NOT FOUND THEN
       RETURN false;
     END IF;
-    -- Adding the held money makes the sum overflow here, not when a hold comes back.
-    UPDATE accounts a SET balance = a.balance + a.held + p_amount - a.held WHERE a.id = p_account_id;
-    PERFORM repay(ARRAY[p_account_id], p_now);
+    UPDATE accounts a SET balance = a.balance + p_amount, journal_at_ms = v_account.journal_at_ms,
+      first_expiry_ms = least(a.first_expiry_ms, p_expires)
+    WHERE a.id = p_account_id;
+    IF p_expires IS NOT NULL THEN
+      INSERT INTO expiring_credits (account_id, credit_id, remaining, expires_at_ms)
+      VALUES (p_account_id, p_credit, p_amount, p_expires);
+    END IF;
+    PERFORM repay(ARRAY[p_account_id], v_now);
     UPDATE accounts a SET funded = a.balance + a.held WHERE a.id = p_account_id;
     RETURN true;
   END $$`,

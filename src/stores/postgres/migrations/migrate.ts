@@ -1,9 +1,11 @@
 import type { PostgresSession } from '../postgres-connection.ts'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
+import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
-import { ARREARS, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
+import { ARREARS, JOURNAL_TABLES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
+import { USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
  * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
@@ -16,6 +18,8 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   ARREARS,
   SPENDING,
   RESPONSE_TABLES,
+  JOURNAL_TABLES,
+  USAGE_TABLES,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
@@ -23,8 +27,10 @@ const FUNCTIONS: readonly string[] = [
   ...CLAIM_FUNCTIONS,
   ...RESERVE_FUNCTIONS,
   ...RESOLVE_FUNCTIONS,
+  ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,
   ...WEBHOOK_FUNCTIONS,
+  ...USAGE_FUNCTIONS,
 ]
 
 /** Drops what is made again, whatever its parameters were. Other functions may stand in the schema, if it is the host's own. */

@@ -232,3 +232,46 @@ export const SPENDING: readonly string[] = [
   `DROP TABLE counters CASCADE`,
   `ALTER TABLE keys ADD COLUMN names_end_users smallint NOT NULL DEFAULT 0, ADD COLUMN replaces text`,
 ]
+
+/**
+ * Journal lines that say what they were for and what was left after them, in the order of time; refunds, adjustments, and
+ * credits that expire.
+ */
+export const JOURNAL_TABLES: readonly string[] = [
+  // The time of the newest line, and when the first of the account's credits expires.
+  `ALTER TABLE accounts ADD COLUMN journal_at_ms bigint NOT NULL DEFAULT 0, ADD COLUMN first_expiry_ms bigint`,
+  `CREATE INDEX accounts_by_first_expiry ON accounts (first_expiry_ms) WHERE first_expiry_ms IS NOT NULL`,
+  // The order of ids by their bytes, as the other drivers have it, whatever the collation of the database.
+  `CREATE INDEX accounts_in_order ON accounts (id COLLATE "C")`,
+  // Of a charge key_id and period are what it counts in.
+  `ALTER TABLE entries ADD COLUMN operation_id text, ADD COLUMN charge_id bigint, ADD COLUMN due bigint CHECK (due >= 0),
+    ADD COLUMN balance_after bigint, ADD COLUMN owed_after bigint, ADD COLUMN details text, ADD COLUMN key_id text,
+    ADD COLUMN period integer, DROP CONSTRAINT entries_kinds`,
+  // The lines that are there satisfy it, so they are not read again.
+  `ALTER TABLE entries ADD CONSTRAINT entries_kinds CHECK (CASE kind
+    WHEN 'credit' THEN amount > 0 AND owed = 0 AND missing = 0 AND credit_id IS NOT NULL AND hold_id IS NULL
+    WHEN 'charge' THEN amount <= 0 AND owed = 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    WHEN 'owed' THEN amount = 0 AND owed > 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    WHEN 'repayment' THEN amount < 0 AND owed = amount AND missing = 0 AND credit_id IS NULL AND hold_id IS NULL
+    WHEN 'refund' THEN amount > 0 AND owed = 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    WHEN 'adjustment' THEN (owed = 0 AND amount <> 0 OR owed > 0 AND amount <= 0) AND missing = 0 AND credit_id IS NULL
+      AND hold_id IS NULL
+    WHEN 'expiry' THEN amount < 0 AND owed = 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NULL
+    WHEN 'shortfall' THEN amount = 0 AND owed = 0 AND missing > 0 AND credit_id IS NULL AND hold_id IS NOT NULL
+    ELSE false
+  END) NOT VALID`,
+  `DROP INDEX entries_by_account`,
+  `CREATE INDEX entries_by_account ON entries (account_id, created_at_ms, id)`,
+  `CREATE UNIQUE INDEX entries_by_operation ON entries (kind, operation_id) WHERE kind IN ('adjustment', 'refund')`,
+  `CREATE INDEX entries_by_charge ON entries (charge_id) WHERE charge_id IS NOT NULL`,
+  `ALTER TABLE holds ADD COLUMN created_at_ms bigint NOT NULL
+    DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`,
+  `CREATE TABLE expiring_credits (
+    number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    account_id text NOT NULL REFERENCES accounts,
+    credit_id text NOT NULL,
+    remaining bigint NOT NULL CHECK (remaining > 0),
+    expires_at_ms bigint NOT NULL
+  ) WITH (fillfactor = 50)`,
+  `CREATE INDEX expiring_credits_by_account ON expiring_credits (account_id, expires_at_ms, number)`,
+]

@@ -35,7 +35,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
     p_id text, p_from text[], p_set jsonb, p_now bigint,
     p_resolve text, p_amount bigint, p_description text,
     p_claim_account text, p_claim_key text, p_claim_fingerprint text, p_status integer, p_headers text, p_body bytea,
-    p_delivery jsonb
+    p_delivery jsonb, p_details text DEFAULT NULL, p_record jsonb DEFAULT NULL
   ) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold_id text;
@@ -53,7 +53,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
       RETURN false;
     END IF;
     IF v_hold_id IS NOT NULL AND p_resolve = 'settle' THEN
-      PERFORM settle(v_hold_id, p_amount, p_description, p_now, p_status, p_headers, p_body);
+      PERFORM settle(v_hold_id, p_amount, p_description, p_now, p_status, p_headers, p_body, p_details, false, p_record);
     ELSIF v_hold_id IS NOT NULL AND p_resolve = 'void' THEN
       IF p_claim_key IS NOT NULL THEN
         -- The end of the hold frees a key without an answer, so the answer comes first; the locks keep their order.
@@ -62,7 +62,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
         PERFORM lock_keys(ARRAY[v_hold.key_id]);
         PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body);
       END IF;
-      PERFORM end_holds(ARRAY[v_hold_id], 'voided');
+      PERFORM end_holds(ARRAY[v_hold_id], 'voided', p_now);
     END IF;
     IF p_claim_key IS NOT NULL THEN
       PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body);
@@ -158,7 +158,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
         WHERE t.hold_id = h.id AND t.state IN ('submitting', 'unknown', 'queued', 'in_progress')
       )
       ORDER BY h.expires_at_ms LIMIT p_limit FOR UPDATE OF h SKIP LOCKED
-    ), 'expired')
+    ), 'expired', p_now)
   $$`,
 
   // What waits for its messages is passed over, so that it does not stand in the way of the rest. The messages are locked with

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import pg from 'pg'
 import { postgresStore } from '../../../../src/stores/postgres/postgres-store.ts'
+import { exampleDraft } from '../../../../src/testing/contracts/store-example.ts'
 
 /** What a test wants of this process. */
 export interface WorkerJob {
-  readonly task: 'migrate' | 'reserve-many' | 'expire-all' | 'take-tasks' | 'reserve-for-ever'
+  readonly task: 'migrate' | 'reserve-many' | 'expire-all' | 'take-tasks' | 'reserve-for-ever' | 'settle-for-ever'
   readonly url: string
   readonly schema: string
   readonly worker: number
@@ -62,6 +63,19 @@ async function reserveForEver(lane: number): Promise<void> {
   }
 }
 
+/** Charges with a record, and adds records up meanwhile. Ends only by a signal. */
+async function settleForEver(lane: number): Promise<void> {
+  for (let index = 0; ; index++) {
+    const id = `hold_${job.worker}_${lane}_${index}`
+    await reserve(id, 10n)
+    const record = exampleDraft({ id, accountId: 'account_1' })
+    const settlement = { holdId: id, amount: BigInt(index % 20), description: 'chat m', record }
+    await store.ledger.settle(settlement, job.nowMs)
+    report(id)
+    if (index % 5 === 0) await store.usage!.rollUp(7, job.nowMs)
+  }
+}
+
 if (job.task !== 'migrate') await store.start()
 await untilTold()
 if (job.task === 'migrate') report(await store.start().then(() => 'started', String))
@@ -69,6 +83,7 @@ if (job.task === 'reserve-many') await reserveMany()
 if (job.task === 'expire-all') await expireAll()
 if (job.task === 'take-tasks') await takeTasks()
 if (job.task === 'reserve-for-ever') await Promise.all([0, 1, 2, 3].map(reserveForEver))
+if (job.task === 'settle-for-ever') await Promise.all([0, 1, 2, 3].map(settleForEver))
 await store.close()
 await pool.end()
 process.disconnect()

@@ -1,0 +1,85 @@
+import { formatDollars } from '../core/money.ts'
+import type { OpenHold } from '../stores/journal.ts'
+import type { Resolution } from '../stores/ledger.ts'
+import { commandArguments, runAction } from './command-arguments.ts'
+import { withStore } from './open-store.ts'
+import { checkDollars, parseCount, SettingError } from './setting-values.ts'
+import { dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
+
+const DEFAULT_HOLDS = '100'
+
+/**
+ * `signalbox holds list|settle|void`.
+ * @throws SettingError naming the argument.
+ */
+export async function holdsCommand(words: readonly string[], terminal: Terminal): Promise<void> {
+  return runAction('holds', { list: listHolds, settle: settleHold, void: voidHold }, words, terminal)
+}
+
+async function listHolds(words: readonly string[], terminal: Terminal): Promise<void> {
+  const given = commandArguments(words, {
+    options: ['account', 'limit', 'cursor', 'store'],
+    flags: ['json'],
+    positionals: [],
+  })
+  const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_HOLDS)
+  const options = { accountId: given.option('account'), cursor: given.option('cursor'), limit }
+  const page = await withStore(terminal, { store: given.option('store') }, ({ holds }) => holds.list(options))
+  if (given.flag('json')) {
+    const next = page.nextCursor ?? null
+    terminal.print(JSON.stringify({ object: 'list', data: page.holds.map(holdJson), next_cursor: next }))
+    return
+  }
+  const rows = page.holds.map(({ id, accountId, keyId, amount, createdAtMs, expiresAtMs }) => {
+    const times = [createdAtMs, expiresAtMs].map((timeMs) => new Date(timeMs).toISOString())
+    return [id, accountId, keyId, dollarsText(amount), ...times]
+  })
+  printRows(terminal, [['hold', 'account', 'key', 'amount', 'made', 'expires'], ...rows])
+  printNext(terminal, page.nextCursor)
+}
+
+async function settleHold(words: readonly string[], terminal: Terminal): Promise<void> {
+  const given = commandArguments(words, {
+    options: ['reason', 'store'],
+    flags: ['json'],
+    positionals: ['the hold’s id', 'the amount'],
+  })
+  const [holdId = '', text = ''] = given.positionals
+  const amount = checkDollars('the amount', text)
+  const resolution = await withStore(terminal, { store: given.option('store') }, ({ holds }) =>
+    holds.settle(holdId, amount, { reason: given.option('reason') }),
+  )
+  printEnd(terminal, given.flag('json'), holdId, resolution)
+}
+
+async function voidHold(words: readonly string[], terminal: Terminal): Promise<void> {
+  const given = commandArguments(words, { options: ['store'], flags: ['json'], positionals: ['the hold’s id'] })
+  const [holdId = ''] = given.positionals
+  const resolution = await withStore(terminal, { store: given.option('store') }, ({ holds }) => holds.void(holdId))
+  printEnd(terminal, given.flag('json'), holdId, resolution)
+}
+
+/** @throws SettingError for a hold that had ended before: nothing was changed then. */
+function printEnd(terminal: Terminal, asJson: boolean, holdId: string, resolution: Resolution): void {
+  const { resolved, charged, shortfall, endedBy } = resolution
+  if (!resolved) throw new SettingError(`the hold ${JSON.stringify(holdId)} was ${endedBy} before; nothing was changed`)
+  if (asJson) {
+    const amounts = { charged: formatDollars(charged), owed: formatDollars(shortfall) }
+    terminal.print(JSON.stringify({ object: 'hold', id: holdId, ...amounts }))
+    return
+  }
+  const owed = shortfall === 0n ? '' : `, and ${dollarsText(shortfall)} is owed`
+  terminal.print(`${holdId} has ended: ${dollarsText(charged)} was charged${owed}`)
+}
+
+function holdJson({ id, accountId, keyId, amount, createdAtMs, expiresAtMs }: OpenHold) {
+  return {
+    object: 'hold',
+    id,
+    account: accountId,
+    key: keyId,
+    amount: formatDollars(amount),
+    created_at: Math.floor(createdAtMs / 1000),
+    expires_at: Math.floor(expiresAtMs / 1000),
+  }
+}

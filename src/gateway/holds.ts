@@ -1,0 +1,89 @@
+import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import { parseDollars } from '../core/money.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { OpenHold } from '../stores/journal.ts'
+import { assertAmount, type Resolution } from '../stores/ledger.ts'
+import { administer, checkArgument, checkReason } from './administer.ts'
+import { badCursor, checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+
+/** A page of open holds. */
+export interface HoldsPageOptions {
+  /** Of this account only. */
+  readonly accountId?: string | undefined
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+/** Open holds, oldest first. */
+export interface HoldsPage {
+  readonly holds: readonly OpenHold[]
+  /** Undefined: there are no more. */
+  readonly nextCursor: string | undefined
+}
+
+/**
+ * Money held for calls in progress, for operators. A hold ends once, whoever is first: where the call ends it first, `settle` and
+ * `void` change nothing and say in `endedBy` how it ended.
+ */
+export interface Holds {
+  /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
+  list(options?: HoldsPageOptions): Promise<HoldsPage>
+  /**
+   * Charges a hold by hand: one that is open, or one that expired without a charge. What the balance lacks is owed. The call's
+   * own settlement changes nothing then.
+   * @param amount decimal dollars; zero is allowed.
+   * @param options `reason`: kept in the journal; one line of at most 500 characters.
+   * @throws GatewayError `invalid_request` for a hold that the store does not know or not any more, or a bad amount or reason.
+   */
+  settle(holdId: string, amount: string, options?: { readonly reason?: string | undefined }): Promise<Resolution>
+  /**
+   * Gives a hold back without a charge. The call's own settlement is told by the event `settlement-given-up` then.
+   * @throws GatewayError `invalid_request` for a hold that the store does not know or not any more.
+   */
+  void(holdId: string): Promise<Resolution>
+}
+
+/** Makes the administration of a store's holds. `ready` resolves once the store can be used. */
+export function holdsOf({ ledger }: GatewayStore, clock: Clock, ready: () => Promise<void>): Holds {
+  return {
+    list: ({ accountId, cursor, limit = 100 } = {}) =>
+      administer(ready, async () => {
+        checkPageSize(limit)
+        const rows = await ledger.openHolds({ accountId, after: placeOf(cursor), limit: limit + 1 })
+        const page = pageOf(rows, limit, ({ createdAtMs, id }) => [String(createdAtMs), id])
+        return { holds: page.rows, nextCursor: page.nextCursor }
+      }),
+    settle: (holdId, amount, { reason = 'charged by hand' } = {}) =>
+      administer(ready, async () => {
+        const nanoDollars = checkArgument('amount', () => amountOf(amount))
+        checkReason(reason)
+        return known(holdId, await ledger.settle({ holdId, amount: nanoDollars, description: reason }, clock.now()))
+      }),
+    void: (holdId) => administer(ready, async () => known(holdId, await ledger.void(holdId, clock.now()))),
+  }
+}
+
+/** @throws GatewayError `invalid_request` where the ledger does not know the hold. */
+function known(holdId: string, resolution: Resolution): Resolution {
+  if (resolution.resolved || resolution.endedBy !== undefined) return resolution
+  const message = `there is no hold ${JSON.stringify(holdId)}, or it ended long ago`
+  throw new GatewayError('invalid_request', { message, param: 'holdId' })
+}
+
+/** @throws RangeError for what cannot be charged. */
+function amountOf(amount: string): bigint {
+  const nanoDollars = parseDollars(amount)
+  assertAmount(nanoDollars)
+  return nanoDollars
+}
+
+function placeOf(cursor: string | undefined): Pick<OpenHold, 'createdAtMs' | 'id'> | undefined {
+  const [time, id] = cursorParts(cursor, 2) ?? []
+  if (time === undefined || id === undefined) return undefined
+  const createdAtMs = Number(time)
+  if (!Number.isFinite(createdAtMs)) throw badCursor()
+  return { createdAtMs, id }
+}

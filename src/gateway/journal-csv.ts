@@ -1,0 +1,60 @@
+import { formatDollars } from '../core/money.ts'
+import type { LedgerEntry } from '../stores/journal.ts'
+
+const COLUMNS = [
+  'id',
+  'time',
+  'account',
+  'kind',
+  'amount',
+  'owed',
+  'balance_after',
+  'due',
+  'description',
+  'hold_id',
+  'charge_id',
+  'operation_id',
+  'key',
+  'endpoint',
+  'model',
+  'vendor',
+  'usage',
+] as const
+
+/** The first line of a journal as CSV: the names of the columns. */
+export const CSV_HEADER = `${COLUMNS.join(',')}\r\n`
+
+/** One line of a journal as CSV (RFC 4180): amounts in dollars, the time in UTC, units by meter as JSON. */
+export function csvLine(entry: LedgerEntry): string {
+  const { details } = entry
+  const cells: Readonly<Record<(typeof COLUMNS)[number], string | undefined>> = {
+    id: entry.id,
+    time: new Date(entry.createdAtMs).toISOString(),
+    account: entry.accountId,
+    kind: entry.kind,
+    amount: formatDollars(entry.amount),
+    owed: formatDollars(entry.owed),
+    balance_after: entry.balanceAfter === undefined ? undefined : formatDollars(entry.balanceAfter),
+    due: entry.due === undefined ? undefined : formatDollars(entry.due),
+    description: entry.description,
+    hold_id: entry.holdId,
+    charge_id: entry.chargeId,
+    operation_id: entry.operationId,
+    key: details?.keyId,
+    endpoint: details?.endpoint,
+    model: details?.model,
+    vendor: details?.vendor,
+    usage: details === undefined ? undefined : JSON.stringify(details.usage),
+  }
+  return `${COLUMNS.map((column) => csvCell(cells[column] ?? '')).join(',')}\r\n`
+}
+
+/** How a cell begins that a spreadsheet may run as a formula (OWASP, "CSV Injection"). */
+const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
+const NUMBER = /^-?\d+(?:\.\d+)?$/
+
+/** A text as a cell. One that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers. */
+export function csvCell(text: string): string {
+  const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

@@ -1,0 +1,49 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../core/errors.ts'
+
+/** Most rows of one page. */
+const MAX_PAGE_SIZE = 1_000
+
+/** Texts as an opaque cursor. */
+export function cursorOf(parts: readonly string[]): string {
+  return Buffer.from(JSON.stringify(parts)).toString('base64url')
+}
+
+/**
+ * The texts of a cursor that {@link cursorOf} made; undefined for no cursor.
+ * @throws GatewayError `invalid_request` for anything else.
+ */
+export function cursorParts(cursor: string | undefined, count: number): readonly string[] | undefined {
+  if (cursor === undefined) return undefined
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    const isWhole = Array.isArray(parts) && parts.length === count && parts.every((part) => typeof part === 'string')
+    if (isWhole) return parts as string[]
+  } catch {
+    // No JSON: no cursor of ours.
+  }
+  throw badCursor()
+}
+
+/** The error for a text that is no cursor. */
+export function badCursor(): GatewayError {
+  return new GatewayError('invalid_request', { message: 'this cursor is not one that was given', param: 'cursor' })
+}
+
+/** @throws GatewayError `invalid_request` for a limit that is no whole number from 1 to 1,000. */
+export function checkPageSize(limit: number): void {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE_SIZE) return
+  const message = `limit must be a whole number from 1 to ${MAX_PAGE_SIZE}, not ${limit}`
+  throw new GatewayError('invalid_request', { message, param: 'limit' })
+}
+
+/** Cuts a page that was read with one row more than it holds. */
+export function pageOf<Row>(
+  rows: readonly Row[],
+  limit: number,
+  partsOf: (last: Row) => readonly string[],
+): { readonly rows: readonly Row[]; readonly nextCursor: string | undefined } {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  return { rows: page, nextCursor: rows.length > limit && last !== undefined ? cursorOf(partsOf(last)) : undefined }
+}

@@ -1,0 +1,139 @@
+import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import {
+  byMonth,
+  checkQuery,
+  checkRecordsRequest,
+  cursorOf,
+  type Moment,
+  momentOf,
+  type UsageQuery,
+  UsageQueryError,
+  type UsageRecordsRequest,
+} from '../usage/usage-query.ts'
+import type { UsageRecord } from '../usage/usage-record.ts'
+import { DAY_MS, type UsageMismatch, type UsageRow, type UsageStore } from '../usage/usage-store.ts'
+import { administer } from './administer.ts'
+
+/** Sums of calls. */
+export interface UsageReport {
+  /** The range that the sums are of, Unix milliseconds: what was asked for, rounded to whole days or hours. */
+  readonly fromMs: number
+  readonly untilMs: number
+  /** Every call that ended before is in the sums, Unix milliseconds. */
+  readonly asOfMs: number
+  /** In the order of time, then of the groups. Groups without a call are left out. */
+  readonly rows: readonly UsageRow[]
+}
+
+/** Whole UTC days. */
+export interface UsageDays {
+  /** Rounded down to a UTC day. */
+  readonly from: Moment
+  /** The first moment after the range, rounded up to a UTC day. Default: now. */
+  readonly to?: Moment | undefined
+}
+
+/** What was used, by whom, and what it cost. Every method throws a GatewayError. */
+export interface UsageReports {
+  /**
+   * Sums of calls by time, account, key, model, endpoint and vendor.
+   * @throws GatewayError `invalid_request` for an argument that cannot be used (`param` names it), and for more rows than `limit`.
+   */
+  query(query: UsageQuery): Promise<UsageReport>
+  /**
+   * Records of single calls, newest first; `next` is the cursor of the next page, undefined after the last.
+   * @throws GatewayError `invalid_request` for an argument that cannot be used.
+   */
+  records(
+    request?: UsageRecordsRequest,
+  ): Promise<{ readonly records: readonly UsageRecord[]; readonly next: string | undefined }>
+  /**
+   * Compares what records, sums and journal say was charged on whole days; gives the accounts where they differ. Only days whose
+   * records are all kept can be compared. Reads every record of the range.
+   */
+  verify(days: UsageDays): Promise<readonly UsageMismatch[]>
+  /** Makes the sums of whole days again from their records, in one transaction. Not for days of which records were deleted. */
+  rebuild(days: UsageDays): Promise<void>
+}
+
+/** Records that are added to the sums before a question is answered; what lags further behind, `asOfMs` tells. */
+const ADDED_PER_STEP = 500
+const MAX_STEPS = 40
+
+/** Sums by hour are kept for so long when nothing else is said. */
+export const DEFAULT_HOUR_DAYS = 400
+
+/** What questions about usage are answered by. */
+export interface UsageParts {
+  /** Undefined: calls are not recorded. */
+  readonly store: UsageStore | undefined
+  readonly clock: Clock
+  /** How long there are sums by hour, in days. */
+  readonly hourDays: number
+}
+
+/** The part of a store that keeps usage; undefined where the host does not want it. */
+export function usageStoreOf(store: GatewayStore, option: object | 'off' | undefined): UsageStore | undefined {
+  return option === 'off' ? undefined : store.usage
+}
+
+/** Makes the questions to a store. `ready` resolves once the store can be used. */
+export function usageOf({ store, clock, hourDays }: UsageParts, ready: () => Promise<void>): UsageReports {
+  async function ask<Value>(question: (usage: UsageStore) => Promise<Value>): Promise<Value> {
+    if (store === undefined)
+      throw new GatewayError('invalid_request', {
+        message: 'usage is not recorded: it is off, or the store keeps none',
+      })
+    return administer(ready, async () => {
+      try {
+        return await question(store)
+      } catch (cause) {
+        if (!(cause instanceof UsageQueryError)) throw cause
+        throw new GatewayError('invalid_request', { message: cause.message, param: cause.param, cause })
+      }
+    })
+  }
+
+  async function addUp(usage: UsageStore): Promise<number> {
+    let asOfMs = 0
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const { added, asOfMs: reachedMs } = await usage.rollUp(ADDED_PER_STEP, clock.now())
+      asOfMs = reachedMs
+      if (added === 0) break
+    }
+    return asOfMs
+  }
+
+  return {
+    query: (query) =>
+      ask(async (usage) => {
+        const nowMs = clock.now()
+        const { series, isByMonth } = checkQuery(query, nowMs, nowMs - (hourDays - 1) * DAY_MS)
+        const asOfMs = await addUp(usage)
+        const found = await usage.series(series)
+        const rows = isByMonth ? byMonth(found, series.groupBy, query.limit ?? series.limit) : found
+        return { fromMs: series.fromMs, untilMs: series.untilMs, asOfMs, rows }
+      }),
+    records: (request = {}) =>
+      ask(async (usage) => {
+        const { records, end } = await usage.records(checkRecordsRequest(request, clock.now()))
+        return { records, next: end && cursorOf(end) }
+      }),
+    verify: (days) =>
+      ask(async (usage) => {
+        const range = daysOf(days, clock.now())
+        await addUp(usage)
+        return usage.verify(range)
+      }),
+    rebuild: (days) => ask(async (usage) => usage.rebuild(daysOf(days, clock.now()))),
+  }
+}
+
+function daysOf({ from, to }: UsageDays, nowMs: number): { readonly fromMs: number; readonly untilMs: number } {
+  const fromMs = Math.floor(momentOf('from', from) / DAY_MS) * DAY_MS
+  const untilMs = Math.ceil((to === undefined ? nowMs + 1 : momentOf('to', to)) / DAY_MS) * DAY_MS
+  if (untilMs <= fromMs) throw new UsageQueryError('to', 'must be after from')
+  return { fromMs, untilMs }
+}

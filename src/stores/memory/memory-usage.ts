@@ -1,0 +1,278 @@
+import type { MaybePromise } from '../../core/maybe-promise.ts'
+import type { UsageCounts, UsageField } from '../../core/usage.ts'
+import type { UsageRecord } from '../../usage/usage-record.ts'
+import {
+  assertRowLimit,
+  DAY_MS,
+  HOUR_MS,
+  type UsageDimension,
+  type UsageMismatch,
+  type UsageRow,
+  type UsageSeriesQuery,
+  type UsageStore,
+} from '../../usage/usage-store.ts'
+import type { LedgerEntry } from '../journal.ts'
+
+/** Bounds of what is kept of usage. */
+export interface MemoryUsageOptions {
+  /** Newest records kept at least, up to twice as many; 10,000 when absent. Their sums stay. */
+  readonly maxUsageRecords?: number | undefined
+  /** Most sums kept by day and by hour, the oldest are dropped first; 100,000 of each when absent. */
+  readonly maxUsageSums?: number | undefined
+}
+
+/** The journal of an account. */
+type EntriesOf = (accountId: string) => MaybePromise<readonly LedgerEntry[]>
+
+/** Records and sums in this process; the ledger of the same driver adds its own records. */
+export class MemoryUsage implements UsageStore {
+  readonly #maxRecords: number
+  readonly #maxSums: number
+  /** Oldest first. */
+  #records: NumberedRecord[] = []
+  /** How many of them, from the front, are in the sums. */
+  #counted = 0
+  #lastNumber = 0n
+  readonly #hours = new Map<string, Sums>()
+  readonly #days = new Map<string, Sums>()
+  readonly #entriesOf: EntriesOf
+
+  constructor(options: MemoryUsageOptions, entriesOf: EntriesOf) {
+    this.#maxRecords = options.maxUsageRecords ?? 10_000
+    this.#maxSums = options.maxUsageSums ?? 100_000
+    this.#entriesOf = entriesOf
+  }
+
+  add(record: UsageRecord): void {
+    this.#lastNumber += 1n
+    this.#records.push({ number: this.#lastNumber, record })
+    if (this.#records.length < this.#maxRecords * 2) return
+    // In large steps, so that one record costs the same however many there are.
+    this.rollUp(Number.POSITIVE_INFINITY, 0)
+    this.#drop(this.#maxRecords)
+  }
+
+  write(records: readonly UsageRecord[]): void {
+    for (const record of records) this.add(record)
+  }
+
+  rollUp(limit: number, nowMs: number): { added: number; asOfMs: number } {
+    const end = Math.min(this.#records.length, this.#counted + limit)
+    const added = end - this.#counted
+    for (const { record } of this.#records.slice(this.#counted, end)) {
+      addTo(this.#hours, sumsOf(record, HOUR_MS), this.#maxSums)
+      addTo(this.#days, sumsOf(record, DAY_MS), this.#maxSums)
+    }
+    this.#counted = end
+    return { added, asOfMs: this.#records[end]?.record.endedAtMs ?? nowMs }
+  }
+
+  series(query: UsageSeriesQuery): readonly UsageRow[] {
+    const { source, fromMs, untilMs, step, groupBy, filter, limit } = query
+    const stepMs = step === 'hour' ? HOUR_MS : DAY_MS
+    const wanted = Object.entries(filter).filter(([, value]) => value !== undefined) as [UsageDimension, string][]
+    const groups = new Map<string, Group>()
+    for (const sums of (source === 'hours' ? this.#hours : this.#days).values()) {
+      if (sums.atMs < fromMs || sums.atMs >= untilMs) continue
+      if (wanted.some(([dimension, value]) => sums.place[dimension] !== value)) continue
+      const atMs = step === undefined ? undefined : Math.floor(sums.atMs / stepMs) * stepMs
+      const values = groupBy.map((dimension) => sums.place[dimension])
+      const name = JSON.stringify([atMs, ...values])
+      const group = groups.get(name) ?? { atMs, values, sums: { ...sums, ...ZERO, usage: {} } }
+      if (group.sums.requests === 0) groups.set(name, group)
+      merge(group.sums, sums)
+    }
+    assertRowLimit(groups.size, limit)
+    return [...groups.values()].sort(byPlace).map(({ atMs, values, sums }) => ({
+      ...(atMs === undefined ? {} : { atMs }),
+      ...Object.fromEntries(groupBy.map((dimension, index) => [dimension, values[index]!])),
+      requests: sums.requests,
+      failed: sums.failed,
+      abandoned: sums.abandoned,
+      estimated: sums.estimated,
+      usage: sums.usage,
+      durationMs: sums.durationMs,
+      dueNanoDollars: sums.dueNanoDollars,
+      chargedNanoDollars: sums.chargedNanoDollars,
+    }))
+  }
+
+  records({ accountId, fromMs, untilMs, after, limit }: Parameters<UsageStore['records']>[0]) {
+    const found = this.#records
+      .filter(
+        ({ record, number }) =>
+          (accountId === undefined || record.accountId === accountId) &&
+          record.endedAtMs >= fromMs &&
+          record.endedAtMs < untilMs &&
+          (after === undefined || isBefore({ endedAtMs: record.endedAtMs, number }, after)),
+      )
+      .sort((one, other) => other.record.endedAtMs - one.record.endedAtMs || Number(other.number - one.number))
+    const page = found.slice(0, limit)
+    const last = found.length > limit ? page.at(-1) : undefined
+    return {
+      records: page.map(({ record }) => record),
+      end: last && { endedAtMs: last.record.endedAtMs, number: last.number },
+    }
+  }
+
+  async verify({ fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number }) {
+    const isIn = (atMs: number): boolean => atMs >= fromMs && atMs < untilMs
+    const accounts = new Map<string, { records: bigint; days: bigint }>()
+    const sumsOfAccount = (accountId: string) => {
+      const known = accounts.get(accountId) ?? { records: 0n, days: 0n }
+      accounts.set(accountId, known)
+      return known
+    }
+    for (const { record } of this.#records)
+      if (isIn(record.endedAtMs)) sumsOfAccount(record.accountId).records += record.chargedNanoDollars
+    for (const { atMs, place, chargedNanoDollars } of this.#days.values())
+      if (isIn(atMs)) sumsOfAccount(place.account).days += chargedNanoDollars
+    const mismatches: UsageMismatch[] = []
+    for (const [accountId, { records, days }] of [...accounts].sort(([one], [other]) => (one < other ? -1 : 1))) {
+      let journal = 0n
+      for (const { kind, createdAtMs, amount } of await this.#entriesOf(accountId))
+        if (kind === 'charge' && isIn(createdAtMs)) journal -= amount
+      if (records !== days || records !== journal) mismatches.push({ accountId, records, days, journal })
+    }
+    return mismatches
+  }
+
+  rebuild({ fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number }): void {
+    for (const [lengthMs, table] of [
+      [HOUR_MS, this.#hours],
+      [DAY_MS, this.#days],
+    ] as const) {
+      for (const [name, { atMs }] of table) if (atMs >= fromMs && atMs < untilMs) table.delete(name)
+      for (const { record } of this.#records.slice(0, this.#counted))
+        if (record.endedAtMs >= fromMs && record.endedAtMs < untilMs)
+          addTo(table, sumsOf(record, lengthMs), this.#maxSums)
+    }
+  }
+
+  forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }: Parameters<UsageStore['forget']>[0]): number {
+    let count = 0
+    if (recordsUntilMs !== undefined) {
+      const counted = this.#records.slice(0, this.#counted)
+      const young = counted.filter(({ record }) => record.endedAtMs >= recordsUntilMs || ++count > limit)
+      count = counted.length - young.length
+      this.#records = [...young, ...this.#records.slice(this.#counted)]
+      this.#counted = young.length
+    }
+    for (const [table, untilMs, lengthMs] of [
+      [this.#hours, hoursUntilMs, HOUR_MS],
+      [this.#days, daysUntilMs, DAY_MS],
+    ] as const) {
+      if (untilMs === undefined) continue
+      let left = limit
+      for (const [name, { atMs }] of table) {
+        if (left === 0 || atMs >= Math.floor(untilMs / lengthMs) * lengthMs) continue
+        table.delete(name)
+        left -= 1
+        count += 1
+      }
+    }
+    return count
+  }
+
+  #drop(kept: number): void {
+    const dropped = this.#records.length - kept
+    this.#records = this.#records.slice(dropped)
+    this.#counted -= dropped
+  }
+}
+
+interface NumberedRecord {
+  readonly number: bigint
+  readonly record: UsageRecord
+}
+
+/** Sums at one place, in time and among the dimensions. */
+interface Sums {
+  readonly atMs: number
+  readonly name: string
+  readonly place: Readonly<Record<UsageDimension, string>>
+  requests: number
+  failed: number
+  abandoned: number
+  estimated: number
+  usage: { -readonly [Field in UsageField]?: number }
+  durationMs: number
+  dueNanoDollars: bigint
+  chargedNanoDollars: bigint
+}
+
+interface Group {
+  readonly atMs: number | undefined
+  readonly values: readonly string[]
+  readonly sums: Sums
+}
+
+const ZERO = {
+  ...{ requests: 0, failed: 0, abandoned: 0, estimated: 0, durationMs: 0 },
+  ...{ dueNanoDollars: 0n, chargedNanoDollars: 0n },
+}
+
+/** The sums of one record. Those by hour are of all accounts together. */
+function sumsOf(record: UsageRecord, lengthMs: number): Sums {
+  const atMs = Math.floor(record.endedAtMs / lengthMs) * lengthMs
+  const isByAccount = lengthMs === DAY_MS
+  const { model, endpoint, vendor = '' } = record
+  const account = isByAccount ? record.accountId : ''
+  const key = isByAccount ? record.keyId : ''
+  return {
+    atMs,
+    name: JSON.stringify([atMs, account, key, model, endpoint, vendor]),
+    place: { account, key, model, endpoint, vendor },
+    requests: 1,
+    failed: record.ending === 'failed' ? 1 : 0,
+    abandoned: record.ending === 'abandoned' ? 1 : 0,
+    estimated: record.isEstimated ? 1 : 0,
+    usage: nonZero(record.usage),
+    durationMs: Math.round(record.durationMs),
+    dueNanoDollars: record.dueNanoDollars,
+    chargedNanoDollars: record.chargedNanoDollars,
+  }
+}
+
+function nonZero(usage: UsageCounts): Sums['usage'] {
+  return Object.fromEntries(Object.entries(usage).filter(([, units]) => units > 0))
+}
+
+function addTo(table: Map<string, Sums>, added: Sums, maxSums: number): void {
+  const known = table.get(added.name)
+  if (known !== undefined) {
+    merge(known, added)
+    return
+  }
+  table.set(added.name, added)
+  if (table.size <= maxSums) return
+  const [oldest] = table.keys()
+  if (oldest !== undefined) table.delete(oldest)
+}
+
+function merge(sums: Sums, added: Sums): void {
+  sums.requests += added.requests
+  sums.failed += added.failed
+  sums.abandoned += added.abandoned
+  sums.estimated += added.estimated
+  sums.durationMs += added.durationMs
+  sums.dueNanoDollars += added.dueNanoDollars
+  sums.chargedNanoDollars += added.chargedNanoDollars
+  for (const [field, units] of Object.entries(added.usage) as [UsageField, number][])
+    sums.usage[field] = (sums.usage[field] ?? 0) + units
+}
+
+function byPlace(one: Group, other: Group): number {
+  if (one.atMs !== other.atMs) return (one.atMs ?? 0) - (other.atMs ?? 0)
+  for (const [index, value] of one.values.entries())
+    if (value !== other.values[index]) return value < other.values[index]! ? -1 : 1
+  return 0
+}
+
+function isBefore(
+  one: { readonly endedAtMs: number; readonly number: bigint },
+  other: { readonly endedAtMs: number; readonly number: bigint },
+): boolean {
+  if (one.endedAtMs !== other.endedAtMs) return one.endedAtMs < other.endedAtMs
+  return one.number < other.number
+}

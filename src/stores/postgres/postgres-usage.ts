@@ -1,0 +1,155 @@
+import type { UsageDraft, UsageRecord } from '../../usage/usage-record.ts'
+import { usageRecord } from '../../usage/usage-record.ts'
+import { assertRowLimit, DAY_MS, HOUR_MS, type UsageStore } from '../../usage/usage-store.ts'
+import type { SqlRow } from '../sql-rows.ts'
+import { RECORD_COLUMNS, recordOf, recordValues, SUM_NAMES, seriesParts, usageRowOf } from '../usage-columns.ts'
+import { isStorable, timeParameter } from './column-values.ts'
+import { codeOf, type PostgresConnection } from './postgres-connection.ts'
+
+const SELECTED = RECORD_COLUMNS.map((column) => `u.${column}::text`).join(', ')
+const SUMS = SUM_NAMES.map((column) => `sum(${column})::text AS ${column}`).join(', ')
+
+const MISMATCHES = `
+  SELECT account_id, sum(records)::text AS records, sum(days)::text AS days, sum(journal)::text AS journal FROM (
+    SELECT account_id, charged AS records, 0 AS days, 0 AS journal FROM SCHEMA.usage_records
+      WHERE ended_at_ms >= $1 AND ended_at_ms < $2
+    UNION ALL SELECT account_id, 0, charged, 0 FROM SCHEMA.usage_days WHERE day >= $1 / ${DAY_MS} AND day < $2 / ${DAY_MS}
+    UNION ALL SELECT account_id, 0, 0, -amount FROM SCHEMA.entries
+      WHERE created_at_ms >= $1 AND created_at_ms < $2 AND kind = 'charge'
+  ) AS parts GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
+
+/** Records and sums in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
+export function postgresUsage({ run }: PostgresConnection, schema: string): UsageStore {
+  return {
+    async write(records) {
+      if (records.length === 0) return
+      const text = JSON.stringify(records.map(recordRequestOf))
+      await run(`SELECT ${schema}.write_usage($1, NULL, NULL, NULL)`, [text])
+    },
+
+    async rollUp(limit, nowMs) {
+      const values = [Math.max(1, limit), timeParameter(nowMs)]
+      const [row] = await run(`SELECT r.added::text, r.as_of::text FROM ${schema}.roll_up_usage($1, $2) AS r`, values)
+      return { added: Number(row!['added']), asOfMs: Number(row!['as_of']) }
+    },
+
+    async series(query) {
+      const { unit, from, until, groups, filterColumns, filterValues } = seriesParts(query)
+      if (!filterValues.every(isStorable)) return []
+      const names = groups.map((group) => group.slice(group.lastIndexOf(' ') + 1))
+      const filters = filterColumns.map((column, index) => ` AND ${column} = $${index + 4}`).join('')
+      const rows = await run(
+        `SELECT ${[...groups, SUMS].join(', ')} FROM ${schema}.usage_${query.source}
+        WHERE ${unit} >= $1 AND ${unit} < $2${filters}
+        ${names.length === 0 ? 'HAVING count(*) > 0' : `GROUP BY ${names.join(', ')} ORDER BY ${names.join(', ')}`} LIMIT $3`,
+        [from, until, query.limit + 1, ...filterValues],
+      )
+      assertRowLimit(rows.length, query.limit)
+      return rows.map((row) => usageRowOf(row, query))
+    },
+
+    async records({ accountId, fromMs, untilMs, after, limit }) {
+      if (!isStorable(accountId ?? '')) return { records: [], end: undefined }
+      const values: unknown[] = [timeParameter(Math.ceil(fromMs)), timeParameter(Math.ceil(untilMs)), limit + 1]
+      const account = accountId === undefined ? '' : `AND u.account_id = $${values.push(accountId)}`
+      const place =
+        after === undefined
+          ? ''
+          : `AND (u.ended_at_ms, u.number) < ($${values.push(timeParameter(after.endedAtMs))}, $${values.push(String(after.number))})`
+      const rows = await run(
+        `SELECT u.number::text, ${SELECTED} FROM ${schema}.usage_records u
+        WHERE u.ended_at_ms >= $1 AND u.ended_at_ms < $2 ${account} ${place}
+        ORDER BY u.ended_at_ms DESC, u.number DESC LIMIT $3`,
+        values,
+      )
+      const last = rows.length > limit ? rows[limit - 1] : undefined
+      return {
+        records: rows.slice(0, limit).map((row) => recordOf(row)),
+        end: last && { endedAtMs: Number(last['ended_at_ms']), number: BigInt(last['number'] as string) },
+      }
+    },
+
+    async verify({ fromMs, untilMs }) {
+      const rows: readonly SqlRow[] = await run(
+        MISMATCHES.replaceAll('SCHEMA', () => schema),
+        [timeParameter(fromMs), timeParameter(untilMs)],
+      )
+      return rows.map((row) => ({
+        accountId: row['account_id'] as string,
+        records: BigInt(row['records'] as string),
+        days: BigInt(row['days'] as string),
+        journal: BigInt(row['journal'] as string),
+      }))
+    },
+
+    async rebuild({ fromMs, untilMs }) {
+      await run(`SELECT ${schema}.rebuild_usage($1, $2)`, [timeParameter(fromMs), timeParameter(untilMs)])
+    },
+
+    async forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
+      let count = 0
+      const forget = async (sql: string, value: number): Promise<void> => {
+        const rows = await run(`WITH gone AS (${sql} RETURNING 1) SELECT count(*)::text AS count FROM gone`, [
+          timeParameter(value),
+          limit,
+        ])
+        count += Number(rows[0]!['count'])
+      }
+      if (recordsUntilMs !== undefined)
+        await forget(
+          `DELETE FROM ${schema}.usage_records WHERE ctid = ANY (ARRAY(
+            SELECT u.ctid FROM ${schema}.usage_records u
+            WHERE u.ended_at_ms < $1 AND u.tx < (SELECT m.mark FROM ${schema}.usage_mark m)
+            ORDER BY u.ended_at_ms LIMIT $2))`,
+          recordsUntilMs,
+        )
+      for (const [table, column, lengthMs, untilMs] of [
+        ['usage_hours', 'hour', HOUR_MS, hoursUntilMs],
+        ['usage_days', 'day', DAY_MS, daysUntilMs],
+      ] as const) {
+        if (untilMs === undefined) continue
+        await forget(
+          `DELETE FROM ${schema}.${table} WHERE ctid = ANY (ARRAY(
+            SELECT s.ctid FROM ${schema}.${table} s WHERE s.${column} < $1 LIMIT $2))`,
+          untilMs / lengthMs,
+        )
+      }
+      return count
+    },
+  }
+}
+
+/** A record as the function `write_usage` reads it: amounts are text, because a JSON number would be a float here. */
+function recordRequestOf(record: UsageRecord): object {
+  const values = recordValues(record)
+  const request: Record<string, string | number | null> = {}
+  for (const [index, column] of RECORD_COLUMNS.entries()) {
+    const value = values[index]!
+    if (value !== null) request[column] = typeof value === 'bigint' ? String(value) : value
+  }
+  return request
+}
+
+/** The record of a settlement as a parameter; what was charged, and when, the server adds. */
+export function recordParameter(draft: UsageDraft | undefined): string | null {
+  if (draft === undefined) return null
+  const ended = { endedAtMs: 0, dueNanoDollars: 0n, chargedNanoDollars: 0n }
+  return JSON.stringify(recordRequestOf(usageRecord(draft, ended)))
+}
+
+/**
+ * Runs a statement that writes a record, and again without it where the server refuses the record: data exceptions and integrity
+ * violations (PostgreSQL, appendix A, classes 22 and 23). A record must not cost a charge.
+ */
+export async function orWithoutRecord<Value>(
+  draft: UsageDraft | undefined,
+  send: (record: string | null) => Promise<Value>,
+): Promise<{ readonly value: Value; readonly recordFault?: unknown }> {
+  if (draft === undefined) return { value: await send(null) }
+  try {
+    return { value: await send(recordParameter(draft)) }
+  } catch (fault) {
+    if (!/^2[23]/.test(String(codeOf(fault)))) throw fault
+    return { value: await send(null), recordFault: fault }
+  }
+}

@@ -1,0 +1,241 @@
+import {
+  assertRowLimit,
+  DAY_MS,
+  HOUR_MS,
+  USAGE_DIMENSIONS,
+  type UsageDimension,
+  type UsageFilter,
+  type UsagePlace,
+  type UsageRow,
+  type UsageSeriesQuery,
+} from './usage-store.ts'
+
+/** A moment: a `Date`, Unix milliseconds, or an ISO 8601 text such as `2026-11-01`, which is UTC without a zone. */
+export type Moment = Date | number | string
+
+/** Steps in time, in UTC. */
+export const USAGE_STEPS = ['hour', 'day', 'month'] as const
+export type UsageStep = (typeof USAGE_STEPS)[number]
+
+/** A question about usage. */
+export interface UsageQuery extends UsageFilter {
+  /** Rounded down to a whole UTC day; to a whole hour where rows are by hour. */
+  readonly from: Moment
+  /** The first moment after the range, rounded up in the same way. Default: now. At most 400 days after `from`. */
+  readonly to?: Moment | undefined
+  /**
+   * One row for each of these, at most one of them a step in time; default: one row for the whole range. By `hour` only of all
+   * accounts together: neither `account` nor `key` may be named.
+   */
+  readonly groupBy?: readonly (UsageStep | UsageDimension)[] | undefined
+  /** Most rows, 1 to 100,000; more are an error. Default 10,000. */
+  readonly limit?: number | undefined
+}
+
+/** A question that a store can answer, and whether its days are to be added up to months. */
+export interface CheckedQuery {
+  readonly series: UsageSeriesQuery
+  readonly isByMonth: boolean
+}
+
+/** An argument that cannot be used. */
+export class UsageQueryError extends RangeError {
+  readonly param: string
+
+  constructor(param: string, message: string) {
+    super(`${param}: ${message}`)
+    this.param = param
+  }
+}
+
+const MAX_DAYS = 400
+const MAX_ROWS = 100_000
+const DEFAULT_ROWS = 10_000
+const KNOWN: readonly string[] = ['from', 'to', 'groupBy', 'limit', ...USAGE_DIMENSIONS]
+const GROUPS: readonly string[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
+
+/**
+ * Checks a question.
+ * @param hoursFromMs From when on there are sums by hour.
+ * @throws UsageQueryError naming the argument.
+ */
+export function checkQuery(query: UsageQuery, nowMs: number, hoursFromMs: number): CheckedQuery {
+  refuseUnknown(query, KNOWN)
+  const groups = checkGroups(query.groupBy ?? [])
+  const steps = groups.filter((group): group is UsageStep => isStep(group))
+  if (steps.length > 1) throw new UsageQueryError('groupBy', `takes one of ${USAGE_STEPS.join(', ')}, not several`)
+  const [step] = steps
+  const groupBy = groups.filter((group): group is UsageDimension => !isStep(group))
+  const filter: { [Dimension in UsageDimension]?: string } = {}
+  for (const dimension of USAGE_DIMENSIONS) {
+    const value = query[dimension]
+    if (value === undefined) continue
+    if (typeof value !== 'string') throw new UsageQueryError(dimension, 'must be a text')
+    filter[dimension] = value
+  }
+  const isByAccount = [...groupBy, ...Object.keys(filter)].some((name) => name === 'account' || name === 'key')
+  if (step === 'hour' && isByAccount)
+    throw new UsageQueryError('groupBy', '"hour" is of all accounts together; for an account or a key take "day"')
+  const { fromMs, untilMs } = checkRange(query, nowMs, step === 'hour' ? HOUR_MS : DAY_MS)
+  const limit = query.limit ?? DEFAULT_ROWS
+  checkCount('limit', limit, MAX_ROWS)
+  const isOfHours = step === 'hour' || (!isByAccount && fromMs >= hoursFromMs)
+  return {
+    series: {
+      source: isOfHours ? 'hours' : 'days',
+      fromMs,
+      untilMs,
+      step: step === 'month' ? 'day' : step,
+      groupBy,
+      filter,
+      limit: step === 'month' ? MAX_ROWS : limit,
+    },
+    isByMonth: step === 'month',
+  }
+}
+
+/** Which records to give. */
+export interface UsageRecordsRequest {
+  /** Default: of all accounts. */
+  readonly account?: string | undefined
+  /** Default: as far back as there are records. */
+  readonly from?: Moment | undefined
+  /** The first moment after the range. Default: now. */
+  readonly to?: Moment | undefined
+  /** `next` of the page before. */
+  readonly cursor?: string | undefined
+  /** Records of one page, 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined
+}
+
+const MAX_PAGE = 1_000
+const DEFAULT_PAGE = 100
+
+/** @throws UsageQueryError naming the argument. */
+export function checkRecordsRequest(request: UsageRecordsRequest, nowMs: number) {
+  refuseUnknown(request, ['account', 'from', 'to', 'cursor', 'limit'])
+  const { account, cursor, limit = DEFAULT_PAGE } = request
+  if (account !== undefined && typeof account !== 'string') throw new UsageQueryError('account', 'must be a text')
+  checkCount('limit', limit, MAX_PAGE)
+  const fromMs = request.from === undefined ? 0 : momentOf('from', request.from)
+  // Now included: what has just ended was written by then.
+  const untilMs = request.to === undefined ? Math.floor(nowMs) + 1 : momentOf('to', request.to)
+  if (untilMs < fromMs) throw new UsageQueryError('to', 'must not be before from')
+  return { accountId: account, fromMs, untilMs, after: cursor === undefined ? undefined : placeOf(cursor), limit }
+}
+
+/** The text by which a caller asks for the next page. */
+export function cursorOf({ endedAtMs, number }: UsagePlace): string {
+  return `${endedAtMs}_${number}`
+}
+
+function placeOf(cursor: unknown): UsagePlace {
+  const match = typeof cursor === 'string' ? /^(\d{1,15})_(\d{1,18})$/.exec(cursor) : null
+  if (match === null) throw new UsageQueryError('cursor', 'is not a cursor; give "next" of the page before')
+  return { endedAtMs: Number(match[1]), number: BigInt(match[2]!) }
+}
+
+/**
+ * Adds the rows of days up to months.
+ * @throws RangeError for more than `limit` rows.
+ */
+export function byMonth(rows: readonly UsageRow[], groupBy: readonly UsageDimension[], limit: number): UsageRow[] {
+  const months = new Map<string, UsageRow>()
+  for (const row of rows) {
+    const date = new Date(row.atMs ?? 0)
+    const atMs = Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
+    const name = JSON.stringify([atMs, ...groupBy.map((dimension) => row[dimension])])
+    const known = months.get(name)
+    months.set(name, known === undefined ? { ...row, atMs } : sumOf(known, row))
+  }
+  assertRowLimit(months.size, limit)
+  // Rows came by day, so that a group of a month may have come after a later group.
+  return [...months.values()].sort((one, other) => order(one, other, groupBy))
+}
+
+function sumOf(one: UsageRow, other: UsageRow): UsageRow {
+  const usage: Record<string, number> = { ...one.usage }
+  for (const [field, units] of Object.entries(other.usage)) usage[field] = (usage[field] ?? 0) + units
+  return {
+    ...one,
+    requests: one.requests + other.requests,
+    failed: one.failed + other.failed,
+    abandoned: one.abandoned + other.abandoned,
+    estimated: one.estimated + other.estimated,
+    usage,
+    durationMs: one.durationMs + other.durationMs,
+    dueNanoDollars: one.dueNanoDollars + other.dueNanoDollars,
+    chargedNanoDollars: one.chargedNanoDollars + other.chargedNanoDollars,
+  }
+}
+
+function order(one: UsageRow, other: UsageRow, groupBy: readonly UsageDimension[]): number {
+  if (one.atMs !== other.atMs) return (one.atMs ?? 0) - (other.atMs ?? 0)
+  for (const dimension of groupBy) {
+    const [left = '', right = ''] = [one[dimension], other[dimension]]
+    if (left !== right) return left < right ? -1 : 1
+  }
+  return 0
+}
+
+function isStep(group: string): group is UsageStep {
+  return (USAGE_STEPS as readonly string[]).includes(group)
+}
+
+function checkGroups(groupBy: unknown): readonly (UsageStep | UsageDimension)[] {
+  if (!Array.isArray(groupBy)) throw new UsageQueryError('groupBy', 'must be a list')
+  for (const [index, group] of groupBy.entries()) {
+    if (!GROUPS.includes(group))
+      throw new UsageQueryError('groupBy', `${JSON.stringify(group)} is none of ${GROUPS.join(', ')}`)
+    if (groupBy.indexOf(group) !== index)
+      throw new UsageQueryError('groupBy', `${JSON.stringify(group)} is there twice`)
+  }
+  return groupBy
+}
+
+function checkRange({ from, to }: UsageQuery, nowMs: number, unitMs: number) {
+  const fromMs = Math.floor(momentOf('from', from) / unitMs) * unitMs
+  const toMs = to === undefined ? nowMs + 1 : momentOf('to', to)
+  const untilMs = Math.ceil(toMs / unitMs) * unitMs
+  if (untilMs <= fromMs) throw new UsageQueryError('to', 'must be after from')
+  if (untilMs - fromMs > MAX_DAYS * DAY_MS)
+    throw new UsageQueryError('from', `at most ${MAX_DAYS} days can be asked for at once`)
+  return { fromMs, untilMs }
+}
+
+/** Latest moment that is taken: the end of the year 9999. */
+const MAX_MOMENT_MS = 253_402_300_799_999
+const ISO = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/
+
+/**
+ * Unix milliseconds of a moment.
+ * @throws UsageQueryError for what is none.
+ */
+export function momentOf(param: string, moment: unknown): number {
+  const atMs = millisecondsOf(moment)
+  if (atMs >= 0 && atMs <= MAX_MOMENT_MS) return atMs
+  throw new UsageQueryError(
+    param,
+    'must be a Date, Unix milliseconds, or a text such as 2026-11-01 or 2026-11-01T08:00Z',
+  )
+}
+
+function millisecondsOf(moment: unknown): number {
+  if (typeof moment === 'number') return moment
+  if (moment instanceof Date) return moment.getTime()
+  if (typeof moment !== 'string') return Number.NaN
+  const match = ISO.exec(moment)
+  if (match === null) return Number.NaN
+  // Without a zone JavaScript reads a time of day as local.
+  return Date.parse(match[1] !== undefined && match[4] === undefined ? `${moment}Z` : moment)
+}
+
+function checkCount(param: string, count: unknown, most: number): void {
+  if (Number.isInteger(count) && Number(count) >= 1 && Number(count) <= most) return
+  throw new UsageQueryError(param, `must be a whole number from 1 to ${most}`)
+}
+
+function refuseUnknown(given: object, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name))
+  if (unknown !== undefined) throw new UsageQueryError(unknown, `is none of ${known.join(', ')}`)
+}

@@ -1,0 +1,134 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { UsageCounts } from '../core/usage.ts'
+import type { UsageRecord } from './usage-record.ts'
+
+/** What sums can be told apart by, besides time. */
+export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor'] as const
+export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
+
+/** Only what has these values. */
+export type UsageFilter = { readonly [Dimension in UsageDimension]?: string | undefined }
+
+/** A question to the roll-ups. */
+export interface UsageSeriesQuery {
+  /**
+   * `hours`: of all accounts together, without the dimensions `account` and `key`. `days`: UTC days, with all dimensions.
+   */
+  readonly source: 'hours' | 'days'
+  /** Unix milliseconds, a whole hour or UTC day. */
+  readonly fromMs: number
+  /** The first moment after the range; a whole hour or UTC day. */
+  readonly untilMs: number
+  /** Rows for each of these; undefined: one row for the whole range. `hour` needs the source `hours`. */
+  readonly step: 'hour' | 'day' | undefined
+  readonly groupBy: readonly UsageDimension[]
+  readonly filter: UsageFilter
+  /** Most rows. */
+  readonly limit: number
+}
+
+/** Sums of the calls of one group. Amounts in nano-dollars. */
+export interface UsageSums {
+  readonly requests: number
+  /** Of these, how many failed, and how many their callers left. */
+  readonly failed: number
+  readonly abandoned: number
+  /** Of these, for how many the usage is an estimate. */
+  readonly estimated: number
+  /** Units by meter; those of zero are absent. */
+  readonly usage: UsageCounts
+  readonly durationMs: number
+  readonly dueNanoDollars: bigint
+  readonly chargedNanoDollars: bigint
+}
+
+/** The sums of one group: of a step in time, and of a value of each dimension grouped by. Other members are absent. */
+export interface UsageRow extends UsageSums {
+  /** Beginning of the step, Unix milliseconds. */
+  readonly atMs?: number
+  readonly account?: string
+  readonly key?: string
+  readonly model?: string
+  readonly endpoint?: string
+  /** Empty: no vendor was asked. */
+  readonly vendor?: string
+}
+
+/** Where a page of records ends. */
+export interface UsagePlace {
+  readonly endedAtMs: number
+  /** Number of the record in its store. */
+  readonly number: bigint
+}
+
+/** Which records to give. */
+export interface UsageRecordsQuery {
+  /** Undefined: of all accounts. */
+  readonly accountId: string | undefined
+  readonly fromMs: number
+  /** The first moment after the range. */
+  readonly untilMs: number
+  /** Only what is older than this. */
+  readonly after: UsagePlace | undefined
+  readonly limit: number
+}
+
+/** Records, newest first. */
+export interface UsagePage {
+  readonly records: readonly UsageRecord[]
+  /** Where the page ends; undefined: there are no more. */
+  readonly end: UsagePlace | undefined
+}
+
+/** What is to be deleted, and how many rows of each kind at most. Unix milliseconds; undefined: nothing. */
+export interface UsageRetention {
+  readonly recordsUntilMs: number | undefined
+  readonly hoursUntilMs: number | undefined
+  readonly daysUntilMs: number | undefined
+  readonly limit: number
+}
+
+/** Sums of one account over a range, by what was kept of it. */
+export interface UsageMismatch {
+  readonly accountId: string
+  /** Charged by the records, the roll-up by day, and the journal, in nano-dollars. */
+  readonly records: bigint
+  readonly days: bigint
+  readonly journal: bigint
+}
+
+/**
+ * Records of calls, and sums of them. A record of a charged call is written by the ledger or the task store of the same driver,
+ * in the transaction of the charge. Sums follow in steps, and each record is counted once, however many processes take part.
+ */
+export interface UsageStore {
+  /** Writes records of calls that were not charged: all of them or none. */
+  write(records: readonly UsageRecord[]): MaybePromise<void>
+  /**
+   * Adds at most about `limit` records to the sums. Safe in several processes at once and after a crash: the sums and the mark up
+   * to which records are counted change together.
+   * @returns how many were added, and up to when the sums are complete: Unix milliseconds.
+   */
+  rollUp(limit: number, nowMs: number): MaybePromise<{ readonly added: number; readonly asOfMs: number }>
+  /**
+   * Sums, in the order of time and then of the groups.
+   * @throws RangeError when there are more than `limit` rows.
+   */
+  series(query: UsageSeriesQuery): MaybePromise<readonly UsageRow[]>
+  records(query: UsageRecordsQuery): MaybePromise<UsagePage>
+  /** Compares records, sums by day and the journal's charges of a range of whole UTC days; gives accounts that differ. */
+  verify(range: { readonly fromMs: number; readonly untilMs: number }): MaybePromise<readonly UsageMismatch[]>
+  /** Makes the sums of a range of whole UTC days again from the records of those days, in one step. */
+  rebuild(range: { readonly fromMs: number; readonly untilMs: number }): MaybePromise<void>
+  /** Deletes what is old, never a record that is not in the sums; gives how many rows. */
+  forget(retention: UsageRetention): MaybePromise<number>
+}
+
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 24 * HOUR_MS
+
+/** @throws RangeError for more rows than were asked for. */
+export function assertRowLimit(rowCount: number, limit: number): void {
+  if (rowCount <= limit) return
+  throw new RangeError(`the answer has more than ${limit} rows; ask for a shorter range or fewer groups`)
+}

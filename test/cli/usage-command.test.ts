@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { SettingError } from '../../src/cli/setting-values.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import {
+  ACCOUNT_ID,
+  exampleDraft,
+  exampleReservation,
+  fundedLedger,
+} from '../../src/testing/contracts/store-example.ts'
+import { runCommand, runForJson } from './support/run-command.ts'
+
+const ENDED_AT_MS = Date.UTC(2026, 10, 20, 12)
+
+let folder: string
+let environment: Record<string, string>
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-usage-'))
+  const path = join(folder, 'money.db')
+  environment = { SIGNALBOX_STORE: `sqlite:${path}` }
+  const store = sqliteStore({ path, clock: 'caller' })
+  await store.start()
+  await fundedLedger(store, 1_000_000_000n)
+  for (const [index, model] of ['gp-5.4', 'cl-sonnet-4-6', 'gp-5.4'].entries()) {
+    const holdId = `hold_${index}`
+    await store.ledger.reserve(exampleReservation({ holdId, expiresAtMs: ENDED_AT_MS * 2 }), ENDED_AT_MS)
+    const record = exampleDraft({ id: `request_${index}`, model })
+    await store.ledger.settle({ holdId, amount: 1_500_000n, description: 'chat', record }, ENDED_AT_MS + index)
+  }
+  await store.close()
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const RANGE = ['--from', '2026-11-20', '--to', '2026-11-21']
+
+test('usage shows a table by day and model', async () => {
+  const lines = await runCommand(['usage', ...RANGE], environment)
+
+  expect(lines).toEqual([
+    'day         model          requests  failed  input tokens  output tokens  due      charged',
+    '2026-11-20  cl-sonnet-4-6  1         0       100           20             $0.0015  $0.0015',
+    '2026-11-20  gp-5.4         2         0       200           40             $0.003   $0.003',
+  ])
+})
+
+test('usage --json gives sums with amounts as decimal dollars', async () => {
+  const words = ['usage', 'show', ...RANGE, '--by', 'account,vendor', '--account', ACCOUNT_ID]
+  const { data, ...range } = await runForJson(words, environment)
+
+  expect(range).toMatchObject({ object: 'list', from: '2026-11-20T00:00:00.000Z', to: '2026-11-21T00:00:00.000Z' })
+  expect(data).toMatchObject([
+    {
+      account: ACCOUNT_ID,
+      vendor: 'openai',
+      requests: 3,
+      usage: { inputTokens: 300 },
+      due: '0.0045',
+      charged: '0.0045',
+    },
+  ])
+})
+
+test('usage records gives pages of single calls', async () => {
+  const first = await runForJson(['usage', 'records', '--limit', '2'], environment)
+  const second = await runForJson(['usage', 'records', '--cursor', String(first['next'])], environment)
+
+  expect(first.data.map(({ id }) => id)).toEqual(['request_2', 'request_1'])
+  expect(second.data.map(({ id }) => id)).toEqual(['request_0'])
+  expect(second['next']).toBe(null)
+  expect((await runCommand(['usage', 'records', '--limit', '2'], environment)).at(-1)).toBe(
+    `more: --cursor ${first['next']}`,
+  )
+})
+
+test('usage verify and rebuild work on whole days', async () => {
+  expect(await runCommand(['usage', 'verify', ...RANGE], environment)).toEqual(['records, sums and journal agree'])
+  expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({ rebuilt: true })
+  const { data } = await runForJson(['usage', ...RANGE], environment)
+  expect(data.map(({ requests }) => requests)).toEqual([1, 2])
+})
+
+test.each([
+  [['usage', '--by', 'user'], /groupBy: "user" is none of/],
+  [['usage', '--from', 'yesterday'], /from: must be a Date/],
+  [['usage', '--from', '2010-01-01'], /at most 400 days/],
+  [['usage', 'records', '--cursor', 'x'], /cursor: is not a cursor/],
+  [['usage', 'everything'], /usage: say show, records, verify or rebuild/],
+])('%j is refused with what is wrong', async (words, message) => {
+  const error = await runCommand(words, environment).catch((cause: unknown) => cause)
+
+  expect(error).toBeInstanceOf(SettingError)
+  expect((error as Error).message).toMatch(message)
+})

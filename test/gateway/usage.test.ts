@@ -1,0 +1,242 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { GatewayError } from '../../src/core/errors.ts'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import type { UsageQuery } from '../../src/usage/usage-query.ts'
+import type { UsageRecord } from '../../src/usage/usage-record.ts'
+import { videoBody } from '../drills/support/video-bodies.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+
+const CHAT = '/v1/chat/completions'
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+
+let started: StartedGateway
+
+afterEach(() => started.close())
+
+/** Starts a gateway whose clock stands at noon. */
+async function begin(options: Partial<GatewayOptions> = {}) {
+  const clock = fakeClock({ startMs: NOON_MS })
+  started = await startGateway({ clock, ...options })
+  return clock
+}
+
+async function chat(text: string, rest: Record<string, unknown> = {}, headers: Record<string, string> = {}) {
+  const response = await started.post(CHAT, chatBody('chat-relayed', text, rest), headers)
+  await response.text()
+  return response
+}
+
+/** Every record, newest first; those that wait to be written included. */
+async function records(clock: ReturnType<typeof fakeClock>): Promise<readonly UsageRecord[]> {
+  clock.advance(1_000)
+  await new Promise((resolve) => setImmediate(resolve))
+  return (await started.gateway.usage.records()).records
+}
+
+describe('the record of a call', () => {
+  test('says what a whole answer used and cost, and who asked for it', async () => {
+    const clock = await begin()
+    const headers = { 'x-signalbox-user': 'user_7', 'x-signalbox-tags': 'team:a, beta,no tag,beta' }
+    const response = await chat('hello', {}, headers)
+    const ended = await started.ended(response)
+    const [record, ...others] = await records(clock)
+
+    expect(others).toEqual([])
+    expect(record).toMatchObject({
+      id: ended.requestId,
+      endedAtMs: NOON_MS,
+      accountId: TEST_ACCOUNT,
+      keyId: ended.keyId,
+      endUser: 'user_7',
+      tags: ['team:a', 'beta'],
+      endpoint: 'chat',
+      model: 'chat-relayed',
+      requestedModel: 'chat-relayed',
+      vendor: 'openai',
+      ending: 'completed',
+      status: 200,
+      code: undefined,
+      isStream: false,
+      usage: ended.usage,
+      isEstimated: false,
+      dueNanoDollars: ended.costNanoDollars,
+      chargedNanoDollars: ended.costNanoDollars,
+    })
+    expect(record?.credentialId).toMatch(/^openai:/)
+    expect(record?.credentialId).not.toContain('vendor-key-canary')
+    expect(record?.chargedNanoDollars).toBeGreaterThan(0n)
+  })
+
+  test('is one for each of a stream, a cut stream, a refusal of the vendor, and a caller who was refused before has none', async () => {
+    const clock = await begin()
+    await chat('hello', { stream: true })
+    await chat('[[fault:reset-mid-stream=3]] one two three four', { stream: true })
+    await chat('[[fault:status=400]] hello')
+    await chat('hello', { temperature: 'hot' })
+    const found = await records(clock)
+    const entries = await started.gateway.accounts.ledger(TEST_ACCOUNT)
+    const charges = entries.filter(({ kind }) => kind === 'charge').reduce((sum, { amount }) => sum - amount, 0n)
+
+    expect(found.map(({ ending, status, isStream }) => [ending, status, isStream]).sort()).toEqual([
+      ['completed', 200, true],
+      ['failed', 200, true],
+      ['failed', 400, false],
+    ])
+    expect(found.reduce((sum, { chargedNanoDollars }) => sum + chargedNanoDollars, 0n)).toBe(charges)
+    expect(found.filter(({ isStream }) => isStream).every(({ firstByteMs }) => firstByteMs !== undefined)).toBe(true)
+    expect(found.find(({ status }) => status === 400)).toMatchObject({ chargedNanoDollars: 0n, dueNanoDollars: 0n })
+  })
+
+  test('takes end user and tags of the host before those of the caller', async () => {
+    const principal = { accountId: 'acct_1', keyId: 'key_1', tier: 'paid', endUser: 'host', tags: ['fixed'] } as const
+    const clock = await begin({ billing: 'off', authenticate: () => principal })
+    await chat('hello', {}, { 'x-signalbox-user': 'other', 'x-signalbox-tags': 'a,b,c,d,e,f,g,h,i' })
+    const [record] = await records(clock)
+
+    expect(record).toMatchObject({
+      endUser: 'host',
+      chargedNanoDollars: 0n,
+      usage: { inputTokens: expect.any(Number) },
+    })
+    expect(record?.tags).toEqual(['fixed', 'a', 'b', 'c', 'd', 'e', 'f', 'g'])
+  })
+
+  test('of a video is written with its charge when it ends', async () => {
+    started = await startGateway({ taskPollIntervalMs: 20 }, { videoPendingMs: 20, videoRunningMs: 20 })
+    const tagged = { 'x-signalbox-tags': 'film' }
+    const answer = await started.post('/v1/videos/generations', videoBody('wv2.7-t2v'), tagged)
+    const { id } = (await answer.json()) as { readonly id: string }
+    const ended = await started.taskEnded(id)
+    const { records: found } = await started.gateway.usage.records()
+
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatchObject({
+      id: ended.requestId,
+      endpoint: 'videos',
+      model: ended.model,
+      tags: ['film'],
+      usage: ended.usage,
+      chargedNanoDollars: ended.costNanoDollars,
+    })
+    expect(ended.costNanoDollars).toBeGreaterThan(0n)
+  })
+
+  test('is not kept where the host does not want it', async () => {
+    await begin({ usage: 'off' })
+    await chat('hello')
+
+    await expect(started.gateway.usage.records()).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+})
+
+describe('a call whose record the database refuses', () => {
+  test('is charged all the same, and told', async () => {
+    const store = memoryStore()
+    const ledger = {
+      ...store.ledger,
+      settle: async (...[settlement, nowMs]: Parameters<typeof store.ledger.settle>) => ({
+        ...(await store.ledger.settle({ ...settlement, record: undefined }, nowMs)),
+        recordFault: new Error('value out of range'),
+      }),
+    }
+    await begin({ store: { ...store, ledger } })
+    const response = await chat('hello')
+    const { costNanoDollars } = await started.ended(response)
+
+    expect(costNanoDollars).toBeGreaterThan(0n)
+    expect(started.events).toContainEqual(expect.objectContaining({ type: 'internal-error', where: 'usage' }))
+  })
+})
+
+describe('gateway.usage.query', () => {
+  test('adds up by day and model what the journal says', async () => {
+    const clock = await begin()
+    await chat('hello')
+    clock.advance(24 * 3_600_000)
+    await chat('hello')
+    await (await started.post('/v1/embeddings', { model: 'embedding-relayed', input: 'hello' })).text()
+    const report = await started.gateway.usage.query({ from: '2026-11-01', groupBy: ['day', 'model'] })
+    const account = await started.account()
+
+    expect(report.asOfMs).toBe(clock.now())
+    expect(report.rows.map(({ atMs, model, requests }) => [atMs, model, requests])).toEqual([
+      [Date.UTC(2026, 10, 20), 'chat-relayed', 1],
+      [Date.UTC(2026, 10, 21), 'chat-relayed', 1],
+      [Date.UTC(2026, 10, 21), 'embedding-relayed', 1],
+    ])
+    const charged = report.rows.reduce((sum, { chargedNanoDollars }) => sum + chargedNanoDollars, 0n)
+    expect(charged).toBe(100_000_000_000n - account.balance)
+    const [month] = (
+      await started.gateway.usage.query({ from: '2026-11-01', groupBy: ['month'], account: TEST_ACCOUNT })
+    ).rows
+    expect(month).toMatchObject({ atMs: Date.UTC(2026, 10), requests: 3, chargedNanoDollars: charged })
+    const hours = await started.gateway.usage.query({
+      from: '2026-11-20T11:30',
+      to: '2026-11-20T13:00Z',
+      groupBy: ['hour'],
+    })
+    expect(hours.rows.map(({ atMs }) => atMs)).toEqual([NOON_MS])
+    expect(await started.gateway.usage.verify({ from: '2026-11-01' })).toEqual([])
+  })
+
+  const refused: readonly (readonly [name: string, query: unknown, param: string])[] = [
+    ['a range of ten years', { from: '2016-11-20' }, 'from'],
+    ['a moment that is none', { from: 'yesterday' }, 'from'],
+    ['not a number', { from: Number.NaN }, 'from'],
+    ['no moment', {}, 'from'],
+    ['an invalid date', { from: new Date('garbage') }, 'from'],
+    ['a range that ends before it begins', { from: '2026-11-02', to: '2026-11-01' }, 'to'],
+    ['a group that is none', { from: '2026-11-01', groupBy: ['user'] }, 'groupBy'],
+    ['a group twice', { from: '2026-11-01', groupBy: ['model', 'model'] }, 'groupBy'],
+    ['two steps in time', { from: '2026-11-01', groupBy: ['day', 'hour'] }, 'groupBy'],
+    ['groups that are no list', { from: '2026-11-01', groupBy: 'day' }, 'groupBy'],
+    ['hours of one account', { from: '2026-11-01', groupBy: ['hour'], account: 'a' }, 'groupBy'],
+    ['a filter that is no text', { from: '2026-11-01', model: 7 }, 'model'],
+    ['a limit of none', { from: '2026-11-01', limit: 0 }, 'limit'],
+    ['a member that does not exist', { from: '2026-11-01', acount: 'a' }, 'acount'],
+  ]
+  test.each(refused)('refuses %s, naming the argument', async (_name, query, param) => {
+    await begin()
+    const error = await started.gateway.usage.query(query as UsageQuery).catch((cause: unknown) => cause)
+
+    expect(error).toBeInstanceOf(GatewayError)
+    expect(error).toMatchObject({ code: 'invalid_request', param })
+  })
+
+  test('answers texts that could be SQL with nothing', async () => {
+    await begin()
+    await chat('hello')
+    const { rows } = await started.gateway.usage.query({ from: '2026-11-01', model: "x' OR '1'='1" })
+
+    expect(rows).toEqual([])
+  })
+})
+
+describe('gateway.usage.records', () => {
+  test('gives every record once, page by page', async () => {
+    const clock = await begin()
+    for (let call = 0; call < 5; call++) await chat(`hello ${call}`)
+    await records(clock)
+    const seen: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await started.gateway.usage.records({ account: TEST_ACCOUNT, from: '2026-11-20', limit: 2, cursor })
+      seen.push(...page.records.map(({ id }) => id))
+      cursor = page.next
+    } while (cursor !== undefined)
+
+    expect(new Set(seen).size).toBe(5)
+    expect(seen).toHaveLength(5)
+  })
+
+  test.each(['garbage', '1_', '-1_2', '1_2_3', `1_${'9'.repeat(30)}`])('refuses the cursor %s', async (cursor) => {
+    await begin()
+
+    await expect(started.gateway.usage.records({ cursor })).rejects.toMatchObject({
+      code: 'invalid_request',
+      param: 'cursor',
+    })
+  })
+})
