@@ -127,7 +127,7 @@ export function billedUsage(
 ): Usage {
   const { estimate: hold } = reserved
   if (reported === undefined) return estimatedUsage(reserved, output)
-  const estimated = estimatedUsage(reserved, { ...output, isUnseen: false })
+  const estimated = estimatedUsage(reserved, { outputBytes: output.outputBytes, isUnseen: false })
   return chargeableUsage(reported, { hold, limits: candidate.model.limits, estimated }).usage
 }
 

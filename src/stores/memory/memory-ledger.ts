@@ -93,9 +93,13 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   const keySpending = new KeySpending()
   let lineCount = 0
 
-  function write(account: MutableAccount, line: Omit<LedgerEntry, 'id' | 'accountId'>): void {
+  function write(
+    { journal }: MutableAccount,
+    { kind, amount, owed, holdId, description, createdAtMs }: Omit<LedgerEntry, 'id' | 'accountId'>,
+  ): void {
     lineCount += 1
-    account.journal.append({ number: lineCount, ...line })
+    // Every call writes a line, and a spread object would take three times the memory.
+    journal.append({ number: lineCount, kind, amount, owed, holdId, description, createdAtMs })
   }
 
   function decide(reservation: Reservation, nowMs: number): ReserveResult {
@@ -115,20 +119,23 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     account.spending.counts = spendingAt(account.spending.counts, period)
     spentByKey.counts = spendingAt(spentByKey.counts, period)
     const { counts } = account.spending
-    const exceeded = exceededCap(
-      [
-        { owner: 'account', id: account.id, counts, caps: [account.spendingCap, caps?.account] },
-        { owner: 'key', id: keyId, counts: spentByKey.counts, caps: [keyCap(keyId), caps?.key] },
-      ],
-      amount,
-    )
+    const capOfKey = keyCap(keyId)
+    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
+    const exceeded = isCapped
+      ? exceededCap(
+          [
+            { owner: 'account', id: account.id, counts, caps: [account.spendingCap, caps?.account] },
+            { owner: 'key', id: keyId, counts: spentByKey.counts, caps: [capOfKey, caps?.key] },
+          ],
+          amount,
+        )
+      : undefined
     if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
     if (claim !== undefined) claims.claim(claim, nowMs)
     const taskId = reservation.task?.id
-    const hold = { amount, isMetered, expiresAtMs, claim, taskId, account, keyId, keySpending: spentByKey }
-    const counted = { ...hold, period }
-    moveHeld(counted, amount)
-    openHolds.set(reservation.holdId, counted)
+    const hold = { amount, isMetered, expiresAtMs, claim, taskId, account, keyId, keySpending: spentByKey, period }
+    moveHeld(hold, amount)
+    openHolds.set(reservation.holdId, hold)
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
   }
@@ -144,21 +151,24 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
   /** Holds an amount, or gives a negative one back, with its place under the caps. */
   function moveHeld(hold: OpenHold, amount: bigint): void {
-    const { account } = hold
-    if (hold.isMetered) account.creditHeld += amount
+    moveMoney(hold, amount)
+    countSpending(hold, { charged: 0n, held: amount })
+  }
+
+  function moveMoney({ account, isMetered }: OpenHold, amount: bigint): void {
+    if (isMetered) account.creditHeld += amount
     else {
       account.balance -= amount
       account.held += amount
     }
-    countSpending(hold, { charged: 0n, held: amount })
   }
 
   function countSpending(
     { account, keySpending, period }: OpenHold,
     change: { readonly charged: bigint; readonly held: bigint },
   ): void {
-    for (const spending of [account.spending, keySpending])
-      spending.counts = spendingChanged(spending.counts, period, change)
+    account.spending.counts = spendingChanged(account.spending.counts, period, change)
+    keySpending.counts = spendingChanged(keySpending.counts, period, change)
   }
 
   /** Gives a hold back. */
@@ -185,13 +195,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     expired = new Map()
   }
 
-  /** Takes a hold out that may be settled: an open one, or one that has expired. */
-  function takeForCharge(holdId: string): OpenHold | undefined {
-    const open = openHolds.get(holdId)
-    if (open !== undefined) {
-      giveBack(holdId, open)
-      return open
-    }
+  /** Takes out a hold that has expired, and may still be settled. */
+  function takeExpired(holdId: string): OpenHold | undefined {
     const late = expired.get(holdId) ?? olderExpired.get(holdId)
     expired.delete(holdId)
     olderExpired.delete(holdId)
@@ -287,26 +292,35 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     settle({ holdId, amount, description, answer, thresholds }, nowMs) {
       assertAmount(amount)
-      const hold = takeForCharge(holdId)
+      const open = openHolds.get(holdId)
+      const hold = open ?? takeExpired(holdId)
       if (hold === undefined) return endedBefore(holdId)
+      // What is held no more and what is charged are counted together.
+      const held = open === undefined ? 0n : -open.amount
+      if (open !== undefined) {
+        openHolds.delete(holdId)
+        moveMoney(open, held)
+      }
       const { account, claim, isMetered } = hold
       const paid = lesserOf(amount, account.balance)
       const owed = amount - paid
       account.balance -= paid
       account.owed += owed
-      countSpending(hold, { charged: amount, held: 0n })
+      countSpending(hold, { charged: amount, held })
       const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
       remember(holdId, HELD_AND_SETTLED)
-      const line = { holdId, description, createdAtMs: nowMs }
-      write(account, { kind: 'charge', amount: -paid, owed: 0n, ...line })
-      if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, ...line })
+      write(account, { kind: 'charge', amount: -paid, owed: 0n, holdId, description, createdAtMs: nowMs })
+      if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, holdId, description, createdAtMs: nowMs })
       repay(account, nowMs)
       if (claim !== undefined) {
         if (answer === undefined) claims.release(claim)
         else claims.complete(claim, answer)
       }
-      const covered = isMetered ? { charged: amount, shortfall: 0n } : { charged: paid, shortfall: owed }
-      return { resolved: true, ...covered, ...(crossings === undefined ? {} : { crossings }) }
+      const charged = isMetered ? amount : paid
+      const shortfall = isMetered ? 0n : owed
+      return crossings === undefined
+        ? { resolved: true, charged, shortfall }
+        : { resolved: true, charged, shortfall, crossings }
     },
 
     void: (holdId, nowMs) => voidHold(holdId, nowMs),
