@@ -55,11 +55,16 @@ export function spendingChanged(
   const isSameDay = period === counts.period
   return {
     period: counts.period,
-    chargedDay: counts.chargedDay + (isSameDay ? change.charged : 0n),
-    chargedMonth: counts.chargedMonth + change.charged,
-    heldDay: counts.heldDay + (isSameDay ? change.held : 0n),
-    heldMonth: counts.heldMonth + change.held,
+    chargedDay: isSameDay ? added(counts.chargedDay, change.charged) : counts.chargedDay,
+    chargedMonth: added(counts.chargedMonth, change.charged),
+    heldDay: isSameDay ? added(counts.heldDay, change.held) : counts.heldDay,
+    heldMonth: added(counts.heldMonth, change.held),
   }
+}
+
+/** Every call counts twice, and a sum is another bigint even where nothing is added. */
+function added(amount: bigint, more: bigint): bigint {
+  return more === 0n ? amount : amount + more
 }
 
 /**

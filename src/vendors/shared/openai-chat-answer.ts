@@ -155,11 +155,12 @@ function isCompletion(body: unknown): body is WireCompletion {
   if (!isJsonObject(body) || isErrorEnvelope(body)) return false
   const choices = body['choices']
   return (
-    Array.isArray(choices) &&
-    choices.length > 0 &&
-    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message'])) &&
-    failedChoice(choices) === undefined
+    Array.isArray(choices) && choices.length > 0 && choices.every(hasMessage) && failedChoice(choices) === undefined
   )
+}
+
+function hasMessage(choice: unknown): boolean {
+  return isJsonObject(choice) && isJsonObject(choice['message'])
 }
 
 /** The reasoning text of a message or delta, under either of the names that vendors use. */
