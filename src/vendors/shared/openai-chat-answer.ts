@@ -83,7 +83,8 @@ function hasWholeCalls(calls: unknown): boolean {
 
 function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined): boolean {
   let changed = false
-  for (const { message } of completion.choices) if (mendContentParts(message)) changed = true
+  const { choices } = completion
+  for (let index = 0; index < choices.length; index++) if (mendContentParts(choices[index]!.message)) changed = true
   return repair?.whole(completion) === true || changed
 }
 
