@@ -3,9 +3,9 @@ import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { BucketState, Lease, RateDecision, RateLimits, RateTake } from '../stores/rate-limiter.ts'
 import { type BucketNames, bucketNames } from './bucket-names.ts'
-import type { Admission, Admitted, Parsed } from './call-record.ts'
+import type { Admitted, Parsed } from './call-record.ts'
 import { endUserDigest, endUserOf } from './end-user.ts'
-import { acquireLeases, eachReported, releaseLeases } from './leases.ts'
+import { acquireLeases, eachReported, releaseAndThrow, releaseLeases, type WantedLease } from './leases.ts'
 import type { LimitSet } from './limit-set.ts'
 import { limitsOf } from './limits.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -29,8 +29,17 @@ export function admit(context: PipelineContext, parsed: Parsed): MaybePromise<Ad
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const limits = limitsOf(context, parsed.principal)
   return isPending(limits)
-    ? limits.then((known) => admitWithin(context, parsed, estimate, known))
+    ? admitLater(context, parsed, estimate, limits)
     : admitWithin(context, parsed, estimate, limits)
+}
+
+function admitLater(
+  context: PipelineContext,
+  parsed: Parsed,
+  estimate: Usage,
+  limits: PromiseLike<LimitSet>,
+): PromiseLike<Admitted> {
+  return limits.then((known) => admitWithin(context, parsed, estimate, known))
 }
 
 function admitWithin(
@@ -42,33 +51,85 @@ function admitWithin(
   const limited = limitedBy(parsed, limits)
   const leases = acquireLeases(context, wantedLeases(context, parsed, limited))
   return isPending(leases)
-    ? leases.then((held) => takeRates(context, parsed, { estimate, limited, leases: held }))
+    ? takeRatesLater(context, parsed, leases, { estimate, limited })
     : takeRates(context, parsed, { estimate, limited, leases })
 }
+
+function takeRatesLater(
+  context: PipelineContext,
+  parsed: Parsed,
+  leases: PromiseLike<readonly Lease[]>,
+  { estimate, limited }: Omit<Counted, 'leases'>,
+): PromiseLike<Admitted> {
+  return leases.then((held) => takeRates(context, parsed, { estimate, limited, leases: held }))
+}
+
+const NOBODY: readonly Limited[] = []
 
 /** Whose limits a request counts against: those of its key, its account and its end user, where they have any. */
 function limitedBy({ principal, body }: Parsed, { perKey, perAccount, perEndUser }: LimitSet): readonly Limited[] {
   const { accountId, keyId } = principal
-  const limited: Limited[] = []
-  if (hasLimits(perKey)) limited.push({ limits: perKey, names: bucketNames(accountId, 'key', keyId) })
-  if (hasLimits(perAccount)) limited.push({ limits: perAccount, names: bucketNames(accountId, 'account', accountId) })
+  let limited = NOBODY
+  if (hasLimits(perKey)) limited = withItem(limited, { limits: perKey, names: bucketNames(accountId, 'key', keyId) })
+  if (hasLimits(perAccount))
+    limited = withItem(limited, { limits: perAccount, names: bucketNames(accountId, 'account', accountId) })
   if (!hasLimits(perEndUser)) return limited
   const endUser = endUserOf(principal, body)
-  if (endUser !== undefined)
-    limited.push({ limits: perEndUser, names: bucketNames(accountId, 'user', endUserDigest(endUser)) })
-  return limited
+  return endUser === undefined
+    ? limited
+    : withItem(limited, { limits: perEndUser, names: bucketNames(accountId, 'user', endUserDigest(endUser)) })
+}
+
+/** A list that grows from nothing has room for seventeen, and most requests need a list of one. */
+function withItem<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  return list.length === 0 ? [item] : [...list, item]
 }
 
 function hasLimits({ requestsPerMinute, tokensPerMinute, concurrency }: RateLimits): boolean {
   return requestsPerMinute !== undefined || tokensPerMinute !== undefined || concurrency !== undefined
 }
 
-function wantedLeases({ clock, timeouts, disconnects }: PipelineContext, parsed: Parsed, limited: readonly Limited[]) {
+const NO_LEASES: readonly WantedLease[] = []
+
+function wantedLeases(
+  { clock, timeouts, disconnects }: PipelineContext,
+  { requestId: leaseId }: Parsed,
+  limited: readonly Limited[],
+): readonly WantedLease[] {
   // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.
   const expiresAtMs = clock.now() + timeouts.totalMs + disconnects.drainMs + 60_000
-  return limited.flatMap(({ limits: { concurrency: limit }, names }) =>
-    limit === undefined ? [] : [{ bucket: names.concurrency, leaseId: parsed.requestId, limit, expiresAtMs }],
-  )
+  let wanted = NO_LEASES
+  for (let index = 0; index < limited.length; index++) {
+    const { limits, names } = limited[index]!
+    const { concurrency: limit } = limits
+    if (limit !== undefined) wanted = withItem(wanted, { bucket: names.concurrency, leaseId, limit, expiresAtMs })
+  }
+  return wanted
+}
+
+/** What is taken for a request: of the request limits first, then of the token limits. */
+interface Taken {
+  readonly estimate: Usage
+  readonly leases: readonly Lease[]
+  readonly takes: readonly RateTake[]
+  readonly requestCount: number
+}
+
+function takeRates(context: PipelineContext, parsed: Parsed, counted: Counted): MaybePromise<Admitted> {
+  const { estimate, leases } = counted
+  const taken = takenFor(counted)
+  const { takes } = taken
+  if (takes.length === 0)
+    return parsed.admitted({ estimate, leases, tokenTakes: takes, requestBucket: undefined, tokenBucket: undefined })
+  let decision: MaybePromise<RateDecision>
+  try {
+    decision = context.rateLimiter.take(takes, context.clock.now())
+  } catch (error) {
+    return releaseAndThrow(context, parsed.requestId, leases, error)
+  }
+  return isPending(decision)
+    ? decidedLater(context, parsed, taken, decision)
+    : decided(context, parsed, taken, decision)
 }
 
 /** What is known of a request before its rates are taken. */
@@ -78,60 +139,72 @@ interface Counted {
   readonly leases: readonly Lease[]
 }
 
-function takeRates(
-  context: PipelineContext,
-  parsed: Parsed,
-  { estimate, limited, leases }: Counted,
-): MaybePromise<Admitted> {
-  const requestTakes: RateTake[] = []
-  const tokenTakes: RateTake[] = []
+function takenFor({ estimate, limited, leases }: Counted): Taken {
+  let requestCount = 0
+  let tokenCount = 0
+  for (let index = 0; index < limited.length; index++) {
+    const { requestsPerMinute, tokensPerMinute } = limited[index]!.limits
+    if (requestsPerMinute !== undefined) requestCount += 1
+    if (tokensPerMinute !== undefined) tokenCount += 1
+  }
+  const takes = new Array<RateTake>(requestCount + tokenCount)
   const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
-  for (const { limits, names } of limited) {
+  let request = 0
+  let token = requestCount
+  for (let index = 0; index < limited.length; index++) {
+    const { limits, names } = limited[index]!
     const { requestsPerMinute, tokensPerMinute } = limits
     if (requestsPerMinute !== undefined)
-      requestTakes.push({ bucket: names.requests, amount: 1, perMinute: requestsPerMinute })
+      takes[request++] = { bucket: names.requests, amount: 1, perMinute: requestsPerMinute }
     // More than the whole bucket cannot be taken, so more must not be given back later either.
-    if (tokensPerMinute !== undefined)
-      tokenTakes.push({
-        bucket: names.tokens,
-        amount: Math.min(estimated, tokensPerMinute),
-        perMinute: tokensPerMinute,
-      })
+    if (tokensPerMinute !== undefined) {
+      const amount = Math.min(estimated, tokensPerMinute)
+      takes[token++] = { bucket: names.tokens, amount, perMinute: tokensPerMinute }
+    }
   }
-  const admission = { estimate, leases, tokenTakes, requestBucket: undefined, tokenBucket: undefined }
-  if (requestTakes.length + tokenTakes.length === 0) return parsed.admitted(admission)
-  const decided = ({ allowed, buckets, retryAfterMs }: RateDecision): MaybePromise<Admitted> => {
-    // The caller of a refused request reads the same limits in its headers.
-    const admitted = parsed.admitted({
-      ...admission,
-      requestBucket: tightest(buckets.slice(0, requestTakes.length)),
-      tokenBucket: tightest(buckets.slice(requestTakes.length)),
-    } satisfies Admission)
-    if (allowed) return admitted
-    return refuse(new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 }))
-  }
-  const refuse = (error: unknown): MaybePromise<never> => {
-    const released = releaseLeases(context, parsed.requestId, leases)
-    if (!isPending(released)) throw error
-    return released.then(() => {
-      throw error
-    })
-  }
-  let decision: MaybePromise<RateDecision>
-  try {
-    decision = context.rateLimiter.take([...requestTakes, ...tokenTakes], context.clock.now())
-  } catch (error) {
-    return refuse(error)
-  }
-  return isPending(decision) ? decision.then(decided, refuse) : decided(decision)
+  return { estimate, leases, takes, requestCount }
 }
 
-/** The limit that the caller meets first. */
-function tightest(buckets: readonly BucketState[]): BucketState | undefined {
-  return buckets.reduce<BucketState | undefined>(
-    (least, bucket) => (least === undefined || bucket.remaining < least.remaining ? bucket : least),
-    undefined,
+// Apart from `takeRates`: a function that may make closures allocates for them in every call.
+function decidedLater(
+  context: PipelineContext,
+  parsed: Parsed,
+  taken: Taken,
+  decision: PromiseLike<RateDecision>,
+): PromiseLike<Admitted> {
+  return decision.then(
+    (known) => decided(context, parsed, taken, known),
+    (error) => releaseAndThrow(context, parsed.requestId, taken.leases, error),
   )
+}
+
+function decided(
+  context: PipelineContext,
+  parsed: Parsed,
+  { estimate, leases, takes, requestCount }: Taken,
+  { allowed, buckets, retryAfterMs }: RateDecision,
+): MaybePromise<Admitted> {
+  // The caller of a refused request reads the same limits in its headers.
+  const admitted = parsed.admitted({
+    estimate,
+    leases,
+    tokenTakes: takes.slice(requestCount),
+    requestBucket: tightest(buckets, 0, requestCount),
+    tokenBucket: tightest(buckets, requestCount, buckets.length),
+  })
+  if (allowed) return admitted
+  const error = new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 })
+  return releaseAndThrow(context, parsed.requestId, leases, error)
+}
+
+/** The limit that the caller meets first, of those from `start` to `end`. */
+function tightest(buckets: readonly BucketState[], start: number, end: number): BucketState | undefined {
+  let least: BucketState | undefined
+  for (let index = start; index < end; index++) {
+    const bucket = buckets[index]!
+    if (least === undefined || bucket.remaining < least.remaining) least = bucket
+  }
+  return least
 }
 
 /**
@@ -151,8 +224,9 @@ function correctTokens(
   { requestId, tokenTakes }: Admitted,
   tokensUsed: number,
 ): MaybePromise<void> {
-  const wrong = tokenTakes.filter(({ amount }) => amount !== tokensUsed)
-  return eachReported(context, requestId, wrong, ({ bucket, perMinute, amount }) =>
-    context.rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, context.clock.now()),
+  return eachReported(context, requestId, tokenTakes, ({ rateLimiter, clock }, { bucket, perMinute, amount }) =>
+    amount === tokensUsed
+      ? undefined
+      : rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, clock.now()),
   )
 }

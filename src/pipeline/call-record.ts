@@ -156,6 +156,10 @@ export type CallBeginning = Pick<
   'request' | 'sink' | 'requestId' | 'startedAtMs' | 'called' | 'vouchedPrincipal' | 'routeOverride'
 >
 
+const NO_MEDIA: readonly MediaFacts[] = []
+const NO_LEASES: readonly Lease[] = []
+const NO_TAKES: readonly RateTake[] = []
+
 /**
  * The one object behind all records of a request.
  *
@@ -180,7 +184,7 @@ export class CallRecord implements Reserved {
   body!: { readonly model: string }
   bytes: Uint8Array | undefined
   textBytes = 0
-  media: readonly MediaFacts[] = []
+  media = NO_MEDIA
   isStream!: boolean
   chain!: readonly CatalogModel[]
   billingFields!: BillingFields
@@ -188,8 +192,8 @@ export class CallRecord implements Reserved {
   continued: ContinuedRequest | undefined
   estimate!: Usage
   fittedOutputTokens: number | undefined
-  leases: readonly Lease[] = []
-  tokenTakes: readonly RateTake[] = []
+  leases = NO_LEASES
+  tokenTakes = NO_TAKES
   requestBucket: BucketState | undefined
   tokenBucket: BucketState | undefined
   hold: Hold | undefined

@@ -11,33 +11,66 @@ export interface WantedLease extends Lease {
 
 /**
  * Takes all places, or none.
+ * @param taken How many of them are taken already.
  * @throws GatewayError `rate_limited`, or what the limiter throws.
  */
 export function acquireLeases(
   context: PipelineContext,
   wanted: readonly WantedLease[],
-  held: readonly Lease[] = [],
+  taken = 0,
 ): MaybePromise<readonly Lease[]> {
-  const lease = wanted[held.length]
-  if (lease === undefined) return held
-  const refuse = (error: unknown): MaybePromise<never> => {
-    const released = releaseLeases(context, lease.leaseId, held)
-    if (!isPending(released)) throw error
-    return released.then(() => {
-      throw error
-    })
+  for (let index = taken; index < wanted.length; index++) {
+    let acquired: MaybePromise<boolean>
+    try {
+      acquired = context.concurrency.acquire(wanted[index]!, context.clock.now())
+    } catch (error) {
+      return giveUp(context, wanted, index, error)
+    }
+    if (isPending(acquired)) return acquireLater(context, wanted, index, acquired)
+    if (!acquired) return giveUp(context, wanted, index, tooMany())
   }
-  const decided = (isAcquired: boolean): MaybePromise<readonly Lease[]> =>
-    isAcquired
-      ? acquireLeases(context, wanted, [...held, lease])
-      : refuse(new GatewayError('rate_limited', { message: 'Too many requests at the same time.' }))
-  let acquired: MaybePromise<boolean>
-  try {
-    acquired = context.concurrency.acquire(lease, context.clock.now())
-  } catch (error) {
-    return refuse(error)
-  }
-  return isPending(acquired) ? acquired.then(decided, refuse) : decided(acquired)
+  return wanted
+}
+
+function acquireLater(
+  context: PipelineContext,
+  wanted: readonly WantedLease[],
+  index: number,
+  acquired: PromiseLike<boolean>,
+): PromiseLike<readonly Lease[]> {
+  return acquired.then(
+    (isAcquired) =>
+      isAcquired ? acquireLeases(context, wanted, index + 1) : giveUp(context, wanted, index, tooMany()),
+    (error) => giveUp(context, wanted, index, error),
+  )
+}
+
+function tooMany(): GatewayError {
+  return new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
+}
+
+/** The place at `index` is not to be had: those before it are given back. */
+function giveUp(
+  context: PipelineContext,
+  wanted: readonly WantedLease[],
+  index: number,
+  error: unknown,
+): MaybePromise<never> {
+  return releaseAndThrow(context, wanted[index]!.leaseId, wanted.slice(0, index), error)
+}
+
+/** Gives places back, then throws. */
+export function releaseAndThrow(
+  context: PipelineContext,
+  requestId: string,
+  leases: readonly Lease[],
+  error: unknown,
+): MaybePromise<never> {
+  const released = releaseLeases(context, requestId, leases)
+  if (!isPending(released)) throw error
+  return released.then(() => {
+    throw error
+  })
 }
 
 /** Gives places back. Never fails: the host gets an `internal-error` event, and the lease expires. */
@@ -46,7 +79,11 @@ export function releaseLeases(
   requestId: string,
   leases: readonly Lease[],
 ): MaybePromise<void> {
-  return eachReported(context, requestId, leases, (lease) => context.concurrency.release(lease))
+  return eachReported(context, requestId, leases, releaseLease)
+}
+
+function releaseLease({ concurrency }: PipelineContext, lease: Lease): MaybePromise<void> {
+  return concurrency.release(lease)
 }
 
 /** Does for each of a list what must not fail a request; a fault is reported instead. */
@@ -54,20 +91,27 @@ export function eachReported<Item>(
   context: PipelineContext,
   requestId: string,
   items: readonly Item[],
-  run: (item: Item) => MaybePromise<unknown>,
+  run: (context: PipelineContext, item: Item) => MaybePromise<unknown>,
 ): MaybePromise<void> {
-  const onFault = (error: unknown): void => reportFault(context, requestId, 'limits', error)
   let pending: Promise<unknown>[] | undefined
-  for (const item of items) {
+  for (let index = 0; index < items.length; index++) {
     try {
-      const done = run(item)
+      const done = run(context, items[index]!)
       if (isPending(done)) {
         pending ??= []
-        pending.push(Promise.resolve(done).then(() => undefined, onFault))
+        pending.push(reportedLater(context, requestId, done))
       }
     } catch (error) {
-      onFault(error)
+      reportFault(context, requestId, 'limits', error)
     }
   }
   return pending === undefined ? undefined : Promise.all(pending).then(() => undefined)
+}
+
+// Apart from its caller: a function that may make closures allocates for them in every call.
+function reportedLater(context: PipelineContext, requestId: string, done: PromiseLike<unknown>): Promise<unknown> {
+  return Promise.resolve(done).then(
+    () => undefined,
+    (error) => reportFault(context, requestId, 'limits', error),
+  )
 }

@@ -23,6 +23,7 @@ const NO_MEDIA: readonly MediaFacts[] = []
 
 /** Bytes of a body without the strings that hold media; undefined: none of them does. */
 function textBytesBeside(inputs: readonly MediaInput[], body: object): number | undefined {
+  if (inputs.length === 0) return undefined
   const held = new Set<unknown>()
   for (const { data } of inputs) if (data !== undefined) held.add(data)
   if (held.size === 0) return undefined

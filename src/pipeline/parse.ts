@@ -50,10 +50,12 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
   const body = endpoint.parse(value, model)
   const chain = modelChain(context, shaped, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
+  const { textBytes, media } = measureInput(endpoint, { body, bytes })
   return shaped.parsed({
     body,
     bytes,
-    ...measureInput(endpoint, { body, bytes }),
+    textBytes,
+    media,
     isStream: endpoint.isStream(body),
     chain,
     billingFields: endpoint.priceFields?.(body, model) ?? NO_FIELDS,

@@ -143,7 +143,7 @@ function settleWhole(context: PipelineContext, reserved: Reserved, response: Jso
 function sendWhole(reserved: Reserved, response: JsonResponse, { costNanoDollars }: SettlementResult): void {
   const { chunks } = response.body
   let byteLength = 0
-  for (const chunk of chunks) byteLength += chunk.byteLength
+  for (let index = 0; index < chunks.length; index++) byteLength += chunks[index]!.byteLength
   const headers = wholeHead(reserved, response, { byteLength, costNanoDollars })
   respondWhole(reserved.sink, { status: 200, headers }, chunks)
 }

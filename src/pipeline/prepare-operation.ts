@@ -51,7 +51,7 @@ function createOperation(
   const vendorCall = new CallFacts(call, candidate, body, context)
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
   if (operation !== undefined) {
-    vendorCall.reasonsUnseen = operation.reasonsUnseen === true
+    vendorCall.operation.reasonsUnseen = operation.reasonsUnseen === true
     return operation
   }
   throw new GatewayError('endpoint_model_mismatch', {
@@ -74,7 +74,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly header: ((name: string) => string | undefined) | undefined
   readonly conversation: VendorCall<Reserved['body']>['conversation']
   /** Of its operation, which is made by these facts. */
-  reasonsUnseen = false
+  readonly operation: { reasonsUnseen: boolean }
   readonly stateSecret: string | undefined
 
   constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], context: PipelineContext) {
@@ -89,8 +89,11 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.stream = call.isStream
     this.nowMs = context.clock.now()
     this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
+    // Not these facts themselves: a stream keeps the function as long as it is open, and must not keep the prompt.
+    const operation = { reasonsUnseen: false }
+    this.operation = operation
     this.billedUsage = (reported, outputBytes) =>
-      billedUsage(call, candidate, reported, { outputBytes, isUnseen: this.reasonsUnseen })
+      billedUsage(call, candidate, reported, { outputBytes, isUnseen: operation.reasonsUnseen })
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
     const previous = continued?.previous
     this.conversation = continued && {

@@ -30,7 +30,7 @@ export interface PricedRequest extends Omit<Hold, 'id'> {
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
   if (prices === undefined || parsed.endpoint.isFree === true) return undefined
-  const [first] = parsed.chain
+  const first = parsed.chain[0]
   if (parsed.chain.length === 1 && first !== undefined) {
     const rate = rateOfRequest(context, prices, parsed, first)
     if (rate !== undefined && 'param' in rate) throw unpricedPart(rate)
@@ -114,8 +114,13 @@ export function costAt(
  * something without a price.
  */
 export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
-  const rate = reserved.hold?.rates.find(({ model }) => model === candidate.model.id)
+  const rate = reserved.hold === undefined ? undefined : rateOf(reserved.hold, candidate.model)
   return rate === undefined ? undefined : charge(rate, usage)
+}
+
+function rateOf({ rates }: Hold, { id }: CatalogModel): Rate | undefined {
+  for (let index = 0; index < rates.length; index++) if (rates[index]!.model === id) return rates[index]
+  return undefined
 }
 
 /** What a complete answer is charged for, which is what its caller reads; see `VendorCall.billedUsage`. */
@@ -127,7 +132,7 @@ export function billedUsage(
 ): Usage {
   const { estimate: hold } = reserved
   if (reported === undefined) return estimatedUsage(reserved, output)
-  const estimated = estimatedUsage(reserved, { ...output, isUnseen: false })
+  const estimated = estimatedUsage(reserved, { outputBytes: output.outputBytes, isUnseen: false })
   return chargeableUsage(reported, { hold, limits: candidate.model.limits, estimated }).usage
 }
 

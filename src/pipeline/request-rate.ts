@@ -1,6 +1,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import type { BillingFields, Prices, Rate } from '../catalog/prices/prices.ts'
 import type { ExtraFeature, InnerModel } from '../endpoints/endpoint.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 import type { Parsed } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
@@ -10,17 +11,27 @@ interface Extras {
   readonly innerModels: readonly InnerModel[]
 }
 
-const NO_EXTRAS: Extras = { features: [], innerModels: [] }
+const NO_FEATURES: readonly ExtraFeature[] = []
+const NO_MODELS: readonly InnerModel[] = []
+const NO_EXTRAS: Extras = { features: NO_FEATURES, innerModels: NO_MODELS }
 
 /** What a request asks of the vendors of a model, whichever of them will answer. */
-function extrasOf(context: PipelineContext, { endpoint, body, request }: Parsed, model: CatalogModel): Extras {
-  if (endpoint.extraFeatures === undefined && endpoint.innerModels === undefined) return NO_EXTRAS
-  const header = (name: string): string | undefined => request.header(name)
-  const vendors = (model.routes ?? [model]).flatMap(({ vendor }) => context.vendors.get(vendor) ?? [])
+function extrasOf({ vendors }: PipelineContext, parsed: Parsed, { vendor, routes }: CatalogModel): Extras {
+  const { extraFeatures, innerModels } = parsed.endpoint
+  if (extraFeatures === undefined && innerModels === undefined) return NO_EXTRAS
+  if (routes === undefined) return extrasAt(parsed, vendors.get(vendor))
+  const extras = routes.map((route) => extrasAt(parsed, vendors.get(route.vendor)))
   return {
-    features: vendors.flatMap((vendor) => endpoint.extraFeatures?.(body, vendor, header) ?? []),
-    innerModels: vendors.flatMap((vendor) => endpoint.innerModels?.(body, vendor) ?? []),
+    features: extras.flatMap(({ features }) => features),
+    innerModels: extras.flatMap((asked) => asked.innerModels),
   }
+}
+
+function extrasAt({ endpoint, body, request }: Parsed, vendor: Vendor | undefined): Extras {
+  if (vendor === undefined) return NO_EXTRAS
+  const features = endpoint.extraFeatures?.(body, vendor, (name) => request.header(name)) ?? NO_FEATURES
+  const innerModels = endpoint.innerModels?.(body, vendor) ?? NO_MODELS
+  return features.length === 0 && innerModels.length === 0 ? NO_EXTRAS : { features, innerModels }
 }
 
 /** A part of a request without a price. */
@@ -86,8 +97,12 @@ export function chargedFields(
 ): BillingFields {
   const { billingFields, endpoint } = billed
   if (endpoint.priceFieldsAt === undefined) return billingFields
+  if (model.routes === undefined) {
+    const vendor = context.vendors.get(model.vendor)
+    return vendor === undefined ? billingFields : endpoint.priceFieldsAt(billingFields, vendor)
+  }
   let charged: BillingFields | undefined
-  for (const { vendor: id } of model.routes ?? [model]) {
+  for (const { vendor: id } of model.routes) {
     const vendor = context.vendors.get(id)
     if (vendor === undefined) continue
     const asked = endpoint.priceFieldsAt(billingFields, vendor)

@@ -221,14 +221,14 @@ function claim(
     expiresAtMs: plan?.holdExpiresAtMs ?? nowMs + context.holdTtlMs,
     claim,
     billing: context.billing,
-    ...capsOf(principal),
-    ...(plan === undefined ? {} : { task: plan.task }),
+    caps: capsOf(principal),
+    task: plan?.task,
   }
   return context.store.ledger.reserve(reservation, nowMs)
 }
 
 /** Caps that the caller brings along; the store adds those that it has. */
-function capsOf({ accountSpendingCap, keySpendingCap }: Principal): Pick<Reservation, 'caps'> {
-  if (accountSpendingCap === undefined && keySpendingCap === undefined) return {}
-  return { caps: { account: accountSpendingCap, key: keySpendingCap } }
+function capsOf({ accountSpendingCap, keySpendingCap }: Principal): Reservation['caps'] {
+  if (accountSpendingCap === undefined && keySpendingCap === undefined) return undefined
+  return { account: accountSpendingCap, key: keySpendingCap }
 }

@@ -23,7 +23,7 @@ export interface Routed {
  */
 export function route(context: PipelineContext, call: Reserved): Routed {
   const { chain, continued, routeOverride } = call
-  const [asked] = chain
+  const asked = chain[0]
   let candidates =
     chain.length === 1 && asked !== undefined
       ? candidatesOf(context, call, asked)

@@ -24,8 +24,8 @@ export class TokenSizes {
   /** Bytes for one token of the densest of these models; 4 while nothing is known. */
   bytesPerToken(models: readonly { readonly id: string }[]): number {
     let fewest = GENERATED_BYTES_PER_TOKEN
-    for (const { id } of models) {
-      const counted = this.#counted.get(id)
+    for (let index = 0; index < models.length; index++) {
+      const counted = this.#counted.get(models[index]!.id)
       if (counted === undefined || counted.tokens < TOKENS_TO_BELIEVE) continue
       fewest = Math.min(fewest, Math.max(FEWEST_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
     }

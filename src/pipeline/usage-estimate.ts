@@ -68,17 +68,15 @@ export function estimatedUsage(
   { outputBytes, isUnseen }: UnreportedOutput,
 ): Usage {
   if (isMedia(estimate)) return estimate
-  const { inputTokens = 0, inputAudioTokens, inputImageTokens } = estimate
-  const input = {
+  const { inputTokens = 0, inputAudioTokens, inputImageTokens, outputTokens: heldFor } = estimate
+  const generated = isUnseen && heldFor !== undefined ? heldFor : estimateGeneratedTokens(outputBytes, bytesPerToken)
+  const outputTokens = Math.min(generated, heldFor ?? generated)
+  if (inputImageTokens === undefined && inputAudioTokens === undefined) return { inputTokens, outputTokens }
+  return {
     inputTokens,
     ...(inputImageTokens === undefined ? {} : { inputImageTokens }),
     ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
-  }
-  if (isUnseen && estimate.outputTokens !== undefined) return { ...input, outputTokens: estimate.outputTokens }
-  const outputTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
-  return {
-    ...input,
-    outputTokens: Math.min(outputTokens, estimate.outputTokens ?? outputTokens),
+    outputTokens,
   }
 }
 

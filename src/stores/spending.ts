@@ -23,10 +23,19 @@ export const NOTHING_SPENT: SpendingCounts = {
 
 const DAYS_PER_MONTH = 100
 
+const MS_PER_DAY = 86_400_000
+
+/** Every reservation asks for the day, which is nearly always the same. */
+let latest = { day: Number.NaN, period: 0 }
+
 /** The UTC day of a moment, as {@link SpendingCounts} has it. */
 export function spendingPeriod(nowMs: number): number {
+  const day = Math.floor(nowMs / MS_PER_DAY)
+  if (day === latest.day) return latest.period
   const now = new Date(nowMs)
-  return (now.getUTCFullYear() * 100 + now.getUTCMonth() + 1) * DAYS_PER_MONTH + now.getUTCDate()
+  const period = (now.getUTCFullYear() * 100 + now.getUTCMonth() + 1) * DAYS_PER_MONTH + now.getUTCDate()
+  latest = { day, period }
+  return period
 }
 
 /** The counts as of a day: zero for what is over. An earlier day changes nothing, because clocks of processes may differ. */
@@ -46,11 +55,16 @@ export function spendingChanged(
   const isSameDay = period === counts.period
   return {
     period: counts.period,
-    chargedDay: counts.chargedDay + (isSameDay ? change.charged : 0n),
-    chargedMonth: counts.chargedMonth + change.charged,
-    heldDay: counts.heldDay + (isSameDay ? change.held : 0n),
-    heldMonth: counts.heldMonth + change.held,
+    chargedDay: isSameDay ? added(counts.chargedDay, change.charged) : counts.chargedDay,
+    chargedMonth: added(counts.chargedMonth, change.charged),
+    heldDay: isSameDay ? added(counts.heldDay, change.held) : counts.heldDay,
+    heldMonth: added(counts.heldMonth, change.held),
   }
+}
+
+/** Every call counts twice, and a sum is another bigint even where nothing is added. */
+function added(amount: bigint, more: bigint): bigint {
+  return more === 0n ? amount : amount + more
 }
 
 /**

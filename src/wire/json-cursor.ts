@@ -350,7 +350,7 @@ export function findString(
   end: number = bytes.length,
 ): ByteSpan | undefined {
   const cursor = new JsonCursor([start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end)])
-  for (const name of path) if (!cursor.seek(name)) return undefined
+  for (let index = 0; index < path.length; index++) if (!cursor.seek(path[index]!)) return undefined
   if (cursor.peek() !== QUOTE || !cursor.skipValue()) return undefined
   return { start: start + cursor.valueStart, end: start + cursor.position }
 }

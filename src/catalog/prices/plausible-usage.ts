@@ -27,6 +27,8 @@ export const LIMIT_SLACK = 2
  */
 export const HOLD_SLACK = 4
 
+const NONE: readonly string[] = []
+
 const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undefined>> = {
   inputTokens: undefined,
   cachedInputTokens: 'inputTokens',
@@ -54,12 +56,12 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
     return { usage: bounds.hold, implausible: ['usage'] }
   }
   const usage: Mutable = {}
-  const implausible: string[] = []
+  let implausible = NONE
   for (const field of FIELD_NAMES) {
     let value: unknown = (reported as Record<string, unknown>)[field]
     if (value === undefined || value === null) continue
     if (!isPlausible(field, value, bounds)) {
-      implausible.push(field)
+      implausible = [...implausible, field]
       value = bounds.hold[field]
     }
     if (value === undefined) continue
@@ -73,7 +75,7 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
     usage.otherModels = otherModels.map((other): ModelUsage => {
       const hold = bounds.hold.otherModels?.find(({ model }) => model === other.model)?.usage ?? {}
       const checked = plausibleUsage(other.usage, { hold, limits: {} })
-      if (checked.implausible.length > 0) implausible.push('otherModels')
+      if (checked.implausible.length > 0) implausible = [...implausible, 'otherModels']
       return { model: other.model, usage: checked.usage }
     })
   }

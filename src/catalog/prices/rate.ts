@@ -116,9 +116,12 @@ function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly 
  *   `plausibleUsage` first.
  */
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
+  return withOtherModels(rate, usage, chargeFlat(rate.tiers.length === 0 ? rate : tierFor(rate, usage), usage), charge)
+}
+
+function tierFor(rate: Rate, usage: Usage): Rate {
   const totalInput = totalInputOf(usage)
-  const tier = rate.tiers.find(({ inputTokensAbove }) => totalInput > inputTokensAbove)
-  return withOtherModels(rate, usage, chargeFlat(tier?.rate ?? rate, usage), charge)
+  return rate.tiers.find(({ inputTokensAbove }) => totalInput > inputTokensAbove)?.rate ?? rate
 }
 
 /**

@@ -45,9 +45,13 @@ const SEARCH_TOOLS = [
 
 /** Where a chat asks for searches; undefined: it does not. */
 function searchParam(request: Readonly<Record<string, unknown>>): string | undefined {
-  const field = SEARCH_FIELDS.find((name) => isOn(request[name]))
-  if (field !== undefined) return field
-  const index = toolsOf(request).findIndex((tool) => isSearch(nameOf(tool)))
+  for (let index = 0; index < SEARCH_FIELDS.length; index++) {
+    const field = SEARCH_FIELDS[index]!
+    if (isOn(request[field])) return field
+  }
+  const tools = toolsOf(request)
+  if (tools.length === 0) return undefined
+  const index = tools.findIndex((tool) => isSearch(nameOf(tool)))
   return index === -1 ? undefined : `tools[${index}]`
 }
 
@@ -64,8 +68,10 @@ function isOn(value: unknown): boolean {
   return value !== undefined && value !== null && value !== false && value !== 'none' && value !== 'disabled'
 }
 
+const NO_TOOLS: readonly Readonly<Record<string, unknown>>[] = []
+
 function toolsOf({ tools }: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(tools) ? tools.filter(isJsonObject) : []
+  return Array.isArray(tools) ? tools.filter(isJsonObject) : NO_TOOLS
 }
 
 /** Where a chat sets a price field; undefined: in the member of the same name. */
@@ -74,18 +80,21 @@ export function chatFieldParam(field: string, request: Readonly<Record<string, u
   return field === 'output_audio' ? 'modalities' : undefined
 }
 
+const NO_EXTRAS: readonly ExtraFeature[] = []
+
 /** Tools that the caller runs. */
 const CALLERS_TOOLS: ReadonlySet<string> = new Set(['function', 'custom'])
 
 /** What a chat asks of the vendor beyond tokens and known surcharges: tools that the vendor runs, and its plug-ins. */
 export function chatExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
+  const { tools, plugins } = request
+  if (!Array.isArray(tools) && !Array.isArray(plugins)) return NO_EXTRAS
   const extras: ExtraFeature[] = []
   for (const [index, tool] of toolsOf(request).entries()) {
     const value = nameOf(tool)
     if (!CALLERS_TOOLS.has(value) && !isSearch(value))
       extras.push({ field: 'server_tool', value, param: `tools[${index}]` })
   }
-  const { plugins } = request
   if (!Array.isArray(plugins)) return extras
   for (const [index, plugin] of plugins.entries()) {
     const value = String(isJsonObject(plugin) ? plugin['id'] : plugin)

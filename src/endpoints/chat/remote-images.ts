@@ -5,7 +5,8 @@ import type { ChatContentPart, ChatRequest } from './chat-request.ts'
 /** The addresses in the parts of a chat's messages: of pictures, videos, sounds and files. Undefined: none. */
 export function chatUrls({ messages }: ChatRequest): readonly CallerUrl[] | undefined {
   let urls: CallerUrl[] | undefined
-  for (const [messageIndex, { content }] of messages.entries()) {
+  for (let messageIndex = 0; messageIndex < messages.length; messageIndex++) {
+    const { content } = messages[messageIndex]!
     if (!Array.isArray(content)) continue
     urls ??= []
     for (const [index, part] of content.entries())

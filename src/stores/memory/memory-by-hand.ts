@@ -1,3 +1,4 @@
+import type { OpenHold } from '../journal.ts'
 import {
   assertAdjustment,
   assertRefund,
@@ -139,4 +140,13 @@ export function byHand({ accounts, write, settleDebt, expireDue }: ByHandParts):
       return due.length
     },
   }
+}
+
+/** Holds by age. */
+export function inOrder(
+  one: Pick<OpenHold, 'createdAtMs' | 'id'>,
+  other: Pick<OpenHold, 'createdAtMs' | 'id'>,
+): number {
+  if (one.createdAtMs !== other.createdAtMs) return one.createdAtMs - other.createdAtMs
+  return one.id < other.id ? -1 : Number(one.id > other.id)
 }

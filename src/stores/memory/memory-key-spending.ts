@@ -12,10 +12,18 @@ const SWEPT_PER_LOOK = 2
 export class KeySpending {
   readonly #byKey = new Map<string, Spending>()
   readonly #cursor = new MapCursor(this.#byKey)
+  #sweptPeriod = 0
+  /** Keys to look at until all were seen in the period; in one of them nothing more falls due. */
+  #leftToSweep = 0
 
   /** As of a day. */
   of(keyId: string, period: number): Spending {
-    for (let step = 0; step < SWEPT_PER_LOOK; step++) {
+    if (period !== this.#sweptPeriod) {
+      this.#sweptPeriod = period
+      this.#leftToSweep = this.#byKey.size
+    }
+    for (let step = 0; step < SWEPT_PER_LOOK && this.#leftToSweep > 0; step++) {
+      this.#leftToSweep -= 1
       const next = this.#cursor.next()
       if (next !== undefined && isForgotten(next[1].counts, period)) this.#byKey.delete(next[0])
     }
@@ -23,6 +31,8 @@ export class KeySpending {
     if (spending === undefined) {
       spending = { counts: NOTHING_SPENT }
       this.#byKey.set(keyId, spending)
+      // The new one may come before those that are left.
+      if (this.#leftToSweep > 0) this.#leftToSweep += 1
     }
     spending.counts = spendingAt(spending.counts, period)
     return spending

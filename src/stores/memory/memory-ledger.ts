@@ -1,6 +1,5 @@
 import { type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import { expiryText } from '../expiring-credits.ts'
-import type { OpenHold } from '../journal.ts'
 import {
   assertAmount,
   assertCreditOf,
@@ -14,11 +13,12 @@ import {
 } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
 import { crossingsOf, exceededCap, NOTHING_SPENT, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
-import { byHand, type MutableAccount, snapshot } from './memory-by-hand.ts'
+import { byHand, inOrder, type MutableAccount, snapshot } from './memory-by-hand.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryCredits } from './memory-credits.ts'
 import { type JournalLine, MemoryJournal } from './memory-journal.ts'
 import { KeySpending, type Spending } from './memory-key-spending.ts'
+import { moneyRefusal } from './memory-refusals.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 
 /** How much a memory ledger remembers. */
@@ -57,9 +57,6 @@ const HELD: ReserveResult = { status: 'held' }
 const HELD_AND_SETTLED: ReserveResult = { status: 'held' }
 const HELD_AND_VOIDED: ReserveResult = { status: 'held' }
 const ACCOUNT_FROZEN: ReserveResult = { status: 'account_frozen' }
-const CREDIT_LIMIT: ReserveResult = { status: 'credit_limit' }
-const IN_ARREARS: ReserveResult = { status: 'in_arrears' }
-const INSUFFICIENT_BALANCE: ReserveResult = { status: 'insufficient_balance' }
 const UNKNOWN_ACCOUNT: ReserveResult = { status: 'unknown_account' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
 const SETTLED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'settled' }
@@ -122,28 +119,41 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     const { amount, keyId, expiresAtMs, claim, caps } = reservation
     expireDue(account, nowMs)
     const isMetered = (account.billing ?? reservation.billing) === 'metered'
-    const refusal = isMetered ? creditRefusal(account, amount) : balanceRefusal(account, amount)
+    const refusal = moneyRefusal(account, amount, isMetered)
     if (refusal !== undefined) return refusal
     const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
     const period = Math.max(account.spending.counts.period, spentByKey.counts.period)
     account.spending.counts = spendingAt(account.spending.counts, period)
     spentByKey.counts = spendingAt(spentByKey.counts, period)
     const { counts } = account.spending
-    const exceeded = exceededCap(
-      [
-        { owner: 'account', id: account.id, counts, caps: [account.spendingCap, caps?.account] },
-        { owner: 'key', id: keyId, counts: spentByKey.counts, caps: [keyCap(keyId), caps?.key] },
-      ],
-      amount,
-    )
+    const capOfKey = keyCap(keyId)
+    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
+    const exceeded = isCapped
+      ? exceededCap(
+          [
+            { owner: 'account', id: account.id, counts, caps: [account.spendingCap, caps?.account] },
+            { owner: 'key', id: keyId, counts: spentByKey.counts, caps: [capOfKey, caps?.key] },
+          ],
+          amount,
+        )
+      : undefined
     if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
     if (claim !== undefined) claims.claim(claim, nowMs)
     const taskId = reservation.task?.id
-    const times = { createdAtMs: nowMs, expiresAtMs }
-    const hold = { amount, isMetered, ...times, claim, taskId, account, keyId, keySpending: spentByKey }
-    const counted = { ...hold, period }
-    moveHeld(counted, amount)
-    openHolds.set(reservation.holdId, counted)
+    const hold = {
+      amount,
+      isMetered,
+      createdAtMs: nowMs,
+      expiresAtMs,
+      claim,
+      taskId,
+      account,
+      keyId,
+      keySpending: spentByKey,
+      period,
+    }
+    moveHeld(hold, amount)
+    openHolds.set(reservation.holdId, hold)
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
   }
@@ -159,21 +169,24 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
   /** Holds an amount, or gives a negative one back, with its place under the caps. */
   function moveHeld(hold: HeldMoney, amount: bigint): void {
-    const { account } = hold
-    if (hold.isMetered) account.creditHeld += amount
+    moveMoney(hold, amount)
+    countSpending(hold, { charged: 0n, held: amount })
+  }
+
+  function moveMoney({ account, isMetered }: HeldMoney, amount: bigint): void {
+    if (isMetered) account.creditHeld += amount
     else {
       account.balance -= amount
       account.held += amount
     }
-    countSpending(hold, { charged: 0n, held: amount })
   }
 
   function countSpending(
     { account, keySpending, period }: HeldMoney,
     change: { readonly charged: bigint; readonly held: bigint },
   ): void {
-    for (const spending of [account.spending, keySpending])
-      spending.counts = spendingChanged(spending.counts, period, change)
+    account.spending.counts = spendingChanged(account.spending.counts, period, change)
+    keySpending.counts = spendingChanged(keySpending.counts, period, change)
   }
 
   /** Gives a hold back. */
@@ -201,14 +214,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
     expired = new Map()
   }
 
-  /** Takes a hold out that may be settled: an open one, or one that has expired. */
-  function takeForCharge(holdId: string, nowMs: number): HeldMoney | undefined {
-    const open = openHolds.get(holdId)
-    if (open !== undefined) {
-      expireDue(open.account, nowMs)
-      giveBack(holdId, open)
-      return open
-    }
+  /** Takes out a hold that has expired, and may still be settled. */
+  function takeExpired(holdId: string, nowMs: number): HeldMoney | undefined {
     const late = expired.get(holdId) ?? olderExpired.get(holdId)
     expired.delete(holdId)
     olderExpired.delete(holdId)
@@ -319,8 +326,16 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
       assertAmount(amount)
-      const hold = takeForCharge(holdId, nowMs)
+      const open = openHolds.get(holdId)
+      if (open !== undefined) expireDue(open.account, nowMs)
+      const hold = open ?? takeExpired(holdId, nowMs)
       if (hold === undefined) return endedBefore(holdId)
+      // What is held no more and what is charged are counted together.
+      const held = open === undefined ? 0n : -open.amount
+      if (open !== undefined) {
+        openHolds.delete(holdId)
+        moveMoney(open, held)
+      }
       const { account, claim, isMetered, keySpending, period } = hold
       const paid = lesserOf(amount, account.balance)
       const owed = amount - paid
@@ -328,7 +343,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       account.owed += owed
       // What had expired when the money was promised stays for those it was promised to.
       account.credits.spend(paid, isMetered ? nowMs : hold.createdAtMs)
-      countSpending(hold, { charged: amount, held: 0n })
+      countSpending(hold, { charged: amount, held })
       const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
       remember(holdId, HELD_AND_SETTLED)
       const line = { holdId, description, createdAtMs: nowMs }
@@ -345,8 +360,11 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
         if (answer === undefined) claims.release(claim)
         else claims.complete(claim, answer)
       }
-      const covered = isMetered ? { charged: amount, shortfall: 0n } : { charged: paid, shortfall: owed }
-      return { resolved: true, ...covered, ...(crossings === undefined ? {} : { crossings }) }
+      const charged = isMetered ? amount : paid
+      const shortfall = isMetered ? 0n : owed
+      return crossings === undefined
+        ? { resolved: true, charged, shortfall }
+        : { resolved: true, charged, shortfall, crossings }
     },
 
     void: (holdId, nowMs) => voidHold(holdId, nowMs),
@@ -377,22 +395,4 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
         .filter((hold) => after === undefined || inOrder(after, hold) < 0)
         .slice(0, Math.max(0, limit)),
   }
-}
-
-/** Holds by age. */
-function inOrder(one: Pick<OpenHold, 'createdAtMs' | 'id'>, other: Pick<OpenHold, 'createdAtMs' | 'id'>): number {
-  if (one.createdAtMs !== other.createdAtMs) return one.createdAtMs - other.createdAtMs
-  return one.id < other.id ? -1 : Number(one.id > other.id)
-}
-
-/** Why a metered account is refused. */
-function creditRefusal(account: MutableAccount, amount: bigint): ReserveResult | undefined {
-  const { creditLimit, balance, owed, creditHeld } = account
-  return creditLimit !== undefined && owed + creditHeld + amount > creditLimit + balance ? CREDIT_LIMIT : undefined
-}
-
-/** Why a prepaid account is refused. */
-function balanceRefusal(account: MutableAccount, amount: bigint): ReserveResult | undefined {
-  if (account.owed > 0n) return IN_ARREARS
-  return account.balance < amount ? INSUFFICIENT_BALANCE : undefined
 }

@@ -83,7 +83,8 @@ function hasWholeCalls(calls: unknown): boolean {
 
 function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined): boolean {
   let changed = false
-  for (const { message } of completion.choices) if (mendContentParts(message)) changed = true
+  const { choices } = completion
+  for (let index = 0; index < choices.length; index++) if (mendContentParts(choices[index]!.message)) changed = true
   return repair?.whole(completion) === true || changed
 }
 
@@ -155,11 +156,12 @@ function isCompletion(body: unknown): body is WireCompletion {
   if (!isJsonObject(body) || isErrorEnvelope(body)) return false
   const choices = body['choices']
   return (
-    Array.isArray(choices) &&
-    choices.length > 0 &&
-    choices.every((choice) => isJsonObject(choice) && isJsonObject(choice['message'])) &&
-    failedChoice(choices) === undefined
+    Array.isArray(choices) && choices.length > 0 && choices.every(hasMessage) && failedChoice(choices) === undefined
   )
+}
+
+function hasMessage(choice: unknown): boolean {
+  return isJsonObject(choice) && isJsonObject(choice['message'])
 }
 
 /** The reasoning text of a message or delta, under either of the names that vendors use. */
