@@ -9,6 +9,7 @@ export const ALONE = [
   'test/client/against-gateway.test.ts',
   'test/client/errors.test.ts',
   'test/client/requests.test.ts',
+  'test/client/responses.test.ts',
   'test/client/retries.test.ts',
   'test/client/streams.test.ts',
   'test/client/videos.test.ts',

@@ -17,6 +17,7 @@ import { showChats } from './demo/chats.mjs'
 import { showEmbeddings } from './demo/embeddings.mjs'
 import { showMessages } from './demo/messages.mjs'
 import { showPictures } from './demo/pictures.mjs'
+import { showResponses } from './demo/responses.mjs'
 import { showSpeech } from './demo/speech.mjs'
 import { startServers } from './demo/start-servers.mjs'
 import { createTable } from './demo/table.mjs'
@@ -41,6 +42,7 @@ try {
   }
   await showChats(demo)
   await showMessages(demo)
+  await showResponses(demo)
   await showEmbeddings(demo)
   await showPictures(demo)
   await showSpeech(demo)

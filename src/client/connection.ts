@@ -23,7 +23,7 @@ const UNSENT_CODES: ReadonlySet<unknown> = new Set([
 
 /** One call before it is sent. */
 export interface Call {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   /** Below the base URL: `/chat/completions`. */
   readonly path: string
   /** Sent as JSON, or as a form. */

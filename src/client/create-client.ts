@@ -3,8 +3,9 @@ import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
 import { type Call, Connection, type OpenResponse } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
-import type { ClientModel, GatewayClient, VideoPage, VideoReferenceId } from './gateway-client.ts'
-import { chatStream, imageStream, messageStream, speechStream } from './streams.ts'
+import type { ClientModel, GatewayClient, VideoReferenceId } from './gateway-client.ts'
+import type { ResponseReference } from './response-types.ts'
+import { chatStream, imageStream, messageStream, responseStream, speechStream } from './streams.ts'
 import { imageEditForm } from './upload.ts'
 import { type VideoTask, waitForVideo } from './video-task.ts'
 
@@ -12,6 +13,7 @@ const PICTURES = '/images/generations'
 const EDITS = '/images/edits'
 const SPEECH = '/audio/speech'
 const VIDEOS = '/videos/generations'
+const RESPONSES = '/responses'
 
 /** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
 const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
@@ -97,6 +99,22 @@ export function createClient(options: ClientOptions): GatewayClient {
         messageStream(await open('/messages', { ...request, stream: true }, callOptions)),
       countTokens: (request, callOptions) => post('/messages/count_tokens', request, callOptions),
     },
+    responses: {
+      create: (request, callOptions) => post(RESPONSES, request, callOptions),
+      stream: async (request, callOptions) =>
+        responseStream(await open(RESPONSES, { ...request, stream: true }, callOptions)),
+      retrieve: (response, callOptions) => get(responsePath(response), callOptions),
+      async replay(response, startingAfter, callOptions) {
+        const query = queryOf({ stream: true, starting_after: startingAfter })
+        const path = `${responsePath(response)}${query}`
+        return responseStream(await connection.open({ method: 'GET', path, options: callOptions }))
+      },
+      delete: (response, callOptions) =>
+        connection.json<never>({ method: 'DELETE', path: responsePath(response), options: callOptions }),
+      inputItems: (response, page = {}, callOptions) =>
+        get(`${responsePath(response)}/input_items${queryOf(page)}`, callOptions),
+      countTokens: (request, callOptions) => post(`${RESPONSES}/input_tokens`, request, callOptions),
+    },
     models: {
       async list(callOptions) {
         const { body, requestId } = await connection.jsonWithId<{ readonly data: readonly ClientModel[] }>({
@@ -115,11 +133,18 @@ function videoId(video: VideoReferenceId): string {
   return typeof video === 'string' ? video : video.id
 }
 
+function responsePath(response: ResponseReference): string {
+  return `${RESPONSES}/${encodeURIComponent(typeof response === 'string' ? response : response.id)}`
+}
+
 function videoPath(video: VideoReferenceId): string {
   return `${VIDEOS}/${encodeURIComponent(videoId(video))}`
 }
 
-function queryOf(page: VideoPage): string {
-  const given = Object.entries(page).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+/** A query of the parameters that are given. */
+function queryOf(parameters: object): string {
+  const given = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  )
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
 }

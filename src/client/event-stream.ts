@@ -14,8 +14,8 @@ export interface EventStream<Item> extends AsyncIterable<Item> {
 export interface EventDialect<Item> {
   /** Name of the last event, which is also an item. Default: the data `[DONE]` ends the stream and is not an item. */
   readonly endEvent?: string
-  /** Does the event report an error? Default: it has a member `error`. */
-  isError?(item: Item): boolean
+  /** The error that the event reports; undefined if it reports none. Default: an event with a member `error`. */
+  errorIn?(item: Item): object | undefined
   /** May the body end after this event, without an end mark? Default: never. */
   isComplete?(item: Item): boolean
 }
@@ -30,7 +30,7 @@ export function eventStream<Item extends object>(
   dialect: EventDialect<Item> = {},
 ): EventStream<Item> {
   const { response, requestId, isPaidJob, scope, callerSignal } = answer
-  const { endEvent, isError = (item) => 'error' in item, isComplete = () => false } = dialect
+  const { endEvent, errorIn = (item) => ('error' in item ? item : undefined), isComplete = () => false } = dialect
   scope.stopTimer()
   const reader = response.body?.getReader()
   const hint = foreignType(response, 'event-stream')
@@ -96,7 +96,8 @@ export function eventStream<Item extends object>(
     if (typeof item !== 'object' || item === null) {
       throw brokenResponse('The stream holds an event that is no object.', answer)
     }
-    if (isError(item)) throw errorOf(item, { status: 502, requestId, isPaidJob, hasBegun: true })
+    const error = errorIn(item)
+    if (error !== undefined) throw errorOf(error, { status: 502, requestId, isPaidJob, hasBegun: true })
     isWhole ||= isComplete(item)
     return item
   }

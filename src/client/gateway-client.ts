@@ -17,7 +17,15 @@ import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './model
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
-import type { ChatStream, ImageStream, MessageStream, SpeechStream } from './streams.ts'
+import type {
+  ResponseAnswer,
+  ResponseItemList,
+  ResponseItemPage,
+  ResponsePrompt,
+  ResponseReference,
+  ResponseRequest,
+} from './response-types.ts'
+import type { ChatStream, ImageStream, MessageStream, ResponseStream, SpeechStream } from './streams.ts'
 import type { Upload } from './upload.ts'
 import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
 
@@ -86,6 +94,7 @@ export interface GatewayClient {
     }
   }
   readonly messages: Messages
+  readonly responses: Responses
   readonly models: {
     /** The models of the gateway. */
     list(options?: CallOptions): Promise<readonly ClientModel[]>
@@ -174,4 +183,38 @@ export interface Messages {
     request: { readonly model: Model } & MessagePrompt,
     options?: CallOptions,
   ): Promise<{ readonly input_tokens: number }>
+}
+
+/** OpenAI's Responses API, with every chat model. Answers are kept, and can be continued, unless `store` is false. */
+export interface Responses {
+  /** Requests an answer. Look at its `status`: only `completed` is a whole answer. */
+  create<const Model extends ModelId<ChatModels>>(
+    request: { readonly model: Model } & ResponseRequest,
+    options?: CallOptions,
+  ): Promise<ResponseAnswer>
+  /** The same, event by event. An answer that fails throws its error. */
+  stream<const Model extends ModelId<ChatModels>>(
+    request: { readonly model: Model } & ResponseRequest,
+    options?: CallOptions,
+  ): Promise<ResponseStream>
+  /** A kept answer. Throws `response_not_found` for an unknown id. */
+  retrieve(response: ResponseReference, options?: CallOptions): Promise<ResponseAnswer>
+  /**
+   * A kept answer as events, each text in one piece.
+   * @param startingAfter Number of the last event that was read; undefined for all of them.
+   */
+  replay(
+    response: ResponseReference,
+    startingAfter?: number | undefined,
+    options?: CallOptions,
+  ): Promise<ResponseStream>
+  /** Deletes a kept answer. Throws `response_not_found` if it is gone already. */
+  delete(response: ResponseReference, options?: CallOptions): Promise<{ readonly id: string; readonly deleted: true }>
+  /** What the model read for a kept answer, in pages. */
+  inputItems(response: ResponseReference, page?: ResponseItemPage, options?: CallOptions): Promise<ResponseItemList>
+  /** Counts what a prompt would take, free of charge. */
+  countTokens<const Model extends ModelId<ChatModels>>(
+    request: { readonly model: Model } & ResponsePrompt,
+    options?: CallOptions,
+  ): Promise<{ readonly input_tokens: number; readonly estimated?: boolean }>
 }

@@ -33,6 +33,7 @@ export type {
   GatewayClient,
   Images,
   Messages,
+  Responses,
   VideoPage,
   VideoReferenceId,
   Videos,
@@ -122,6 +123,30 @@ export type {
   Wan27ReferenceRequest,
   Wan27TextRequest,
 } from './models/video-models.ts'
-export type { ChatChunk, ChatStream, ImageStream, MessageStream, SpeechEvent, SpeechStream } from './streams.ts'
+export type {
+  HostedToolType,
+  ResponseAnswer,
+  ResponseEvent,
+  ResponseInputItem,
+  ResponseInputPart,
+  ResponseItemList,
+  ResponseItemPage,
+  ResponseOutputItem,
+  ResponseOutputPart,
+  ResponsePrompt,
+  ResponseReference,
+  ResponseRequest,
+  ResponseTokens,
+  ResponseTool,
+} from './response-types.ts'
+export type {
+  ChatChunk,
+  ChatStream,
+  ImageStream,
+  MessageStream,
+  ResponseStream,
+  SpeechEvent,
+  SpeechStream,
+} from './streams.ts'
 export type { Upload } from './upload.ts'
 export type { VideoList, VideoProgress, VideoStatus, VideoTask, WaitOptions } from './video-task.ts'

@@ -2,6 +2,7 @@ import type { ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.
 import type { OpenResponse } from './connection.ts'
 import { type EventStream, eventStream } from './event-stream.ts'
 import type { MessageEvent } from './message-types.ts'
+import type { ResponseEvent } from './response-types.ts'
 
 /** One chunk of a streamed chat. */
 export interface ChatChunk {
@@ -63,8 +64,31 @@ export type MessageStream = EventStream<MessageEvent>
 export function messageStream(answer: OpenResponse): MessageStream {
   return eventStream<MessageEvent>(answer, {
     endEvent: 'message_stop',
-    isError: (event) => (event.type as string) === 'error',
+    errorIn: (event) => ((event.type as string) === 'error' ? event : undefined),
   })
+}
+
+/** A streamed response: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+export type ResponseStream = EventStream<ResponseEvent>
+
+/** What ends a response without success; both are thrown, so callers never see them. */
+type FailureEvent =
+  | { readonly type: 'error'; readonly code?: unknown; readonly message?: unknown; readonly param?: unknown }
+  | { readonly type: 'response.failed'; readonly response: { readonly error?: unknown } }
+
+/** Reads a streamed response. Its body ends after the event that has the whole response. */
+export function responseStream(answer: OpenResponse): ResponseStream {
+  return eventStream<ResponseEvent>(answer, {
+    isComplete: ({ type }) => type === 'response.completed' || type === 'response.incomplete',
+    errorIn: responseFailure,
+  })
+}
+
+function responseFailure(event: ResponseEvent | FailureEvent): object | undefined {
+  if (event.type === 'response.failed') return { error: event.response?.error ?? {} }
+  if (event.type !== 'error') return undefined
+  const { type: _name, ...error } = event
+  return error
 }
 
 /** An event of streamed speech (OpenAI API, "Speech events"): a base64 chunk of the file, or the end. */

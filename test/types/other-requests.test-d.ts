@@ -117,3 +117,16 @@ export function explain(error: unknown): ErrorCode | undefined {
   return facts[0] === 429 ? error.code : undefined
 }
 export const seen = [whole, either, numbers, floats, bytes, message.content, input_tokens, balance.length, available]
+
+const response = await client.responses.create({ model: 'gmn-2.5-pro', input: 'hello', max_output_tokens: 200 })
+const continued = await client.responses.stream({
+  model: 'a-model-of-mine',
+  previous_response_id: response.id,
+  input: [...response.output, { type: 'function_call_output', call_id: 'call_1', output: 'sunny' }],
+})
+for await (const event of continued)
+  if (event.type === 'response.completed') event.response.usage satisfies object | null
+// @ts-expect-error: the role is one of four
+await client.responses.create({ model: 'gmn-2.5-pro', input: [{ role: 'model', content: 'hello' }] })
+// @ts-expect-error: an input is required
+await client.responses.create({ model: 'gmn-2.5-pro' })

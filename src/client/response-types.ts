@@ -1,0 +1,247 @@
+import type { ResponsesEffort } from '../endpoints/responses/responses-request.ts'
+
+/** A part of a message that is sent (OpenAI API reference, "Responses"). */
+export type ResponseInputPart =
+  | { readonly type: 'input_text'; readonly text: string }
+  | {
+      readonly type: 'input_image'
+      /** A URL, or a data URL. */
+      readonly image_url: string
+      readonly detail?: 'auto' | 'low' | 'high'
+    }
+  | {
+      readonly type: 'input_file'
+      readonly filename?: string
+      /** A data URL. */
+      readonly file_data?: string
+      readonly file_url?: string
+      readonly file_id?: string
+    }
+
+/** A part of a message of the model. */
+export type ResponseOutputPart =
+  | { readonly type: 'output_text'; readonly text: string; readonly annotations?: readonly object[] }
+  | { readonly type: 'refusal'; readonly refusal: string }
+
+/** An item of an answer. Vendors may send other types; ignore unknown ones. */
+export type ResponseOutputItem =
+  | {
+      readonly type: 'message'
+      readonly id: string
+      readonly role: 'assistant'
+      readonly status: 'in_progress' | 'completed' | 'incomplete'
+      readonly content: readonly ResponseOutputPart[]
+    }
+  | {
+      readonly type: 'function_call'
+      readonly id: string
+      readonly call_id: string
+      readonly name: string
+      /** JSON. */
+      readonly arguments: string
+      /** The namespace in which the function was declared. */
+      readonly namespace?: string
+      readonly status?: 'in_progress' | 'completed' | 'incomplete'
+    }
+  | {
+      readonly type: 'custom_tool_call'
+      readonly id: string
+      readonly call_id: string
+      readonly name: string
+      readonly input: string
+    }
+  | {
+      readonly type: 'reasoning'
+      readonly id: string
+      readonly summary: readonly { readonly type: 'summary_text'; readonly text: string }[]
+      /** State of the vendor. Send the item back unchanged. */
+      readonly encrypted_content?: string | null
+    }
+
+/** An item that is sent: a message, the output of a call, an item of an earlier answer, or a reference to one. */
+export type ResponseInputItem =
+  | {
+      readonly type?: 'message'
+      readonly role: 'user' | 'assistant' | 'system' | 'developer'
+      readonly content: string | readonly (ResponseInputPart | ResponseOutputPart)[]
+    }
+  | {
+      readonly type: 'function_call_output' | 'custom_tool_call_output'
+      readonly call_id: string
+      readonly output: string | readonly ResponseInputPart[]
+    }
+  | { readonly type: 'item_reference'; readonly id: string }
+  | ResponseOutputItem
+
+/** A tool; `parameters` is a JSON Schema. Vendors run other types than these two themselves. */
+export type ResponseTool =
+  | {
+      readonly type: 'function'
+      readonly name: string
+      readonly description?: string | null
+      readonly parameters: { readonly [keyword: string]: unknown } | null
+      readonly strict?: boolean | null
+    }
+  | { readonly type: 'custom'; readonly name: string; readonly description?: string; readonly format?: object }
+  | { readonly type: HostedToolType; readonly [field: string]: unknown }
+
+/** Tools that a vendor runs. */
+export type HostedToolType = 'web_search' | 'file_search' | 'code_interpreter' | 'mcp'
+
+/** What is counted: everything that the model reads (OpenAI API reference, "Get input token counts"). */
+export interface ResponsePrompt {
+  /** Text is one user message. */
+  readonly input: string | readonly ResponseInputItem[]
+  /** System text of this request alone: later turns do not inherit it. */
+  readonly instructions?: string | null
+  /** Id of the answer that is continued. */
+  readonly previous_response_id?: string | null
+  readonly tools?: readonly ResponseTool[]
+  readonly tool_choice?:
+    | 'auto'
+    | 'none'
+    | 'required'
+    | { readonly type: 'function' | 'custom'; readonly name: string }
+    | { readonly type: string; readonly [field: string]: unknown }
+  readonly parallel_tool_calls?: boolean
+  readonly text?: {
+    readonly format?:
+      | { readonly type: 'text' | 'json_object' }
+      | {
+          readonly type: 'json_schema'
+          readonly name: string
+          readonly schema: Readonly<Record<string, unknown>>
+          readonly description?: string
+          readonly strict?: boolean | null
+        }
+    readonly verbosity?: 'low' | 'medium' | 'high'
+  }
+  readonly reasoning?: {
+    readonly effort?: ResponsesEffort | null
+    /** With it, reasoning is shown. */
+    readonly summary?: 'auto' | 'concise' | 'detailed' | null
+  }
+}
+
+/** A request for a response (OpenAI API reference, "Create a model response"). */
+export interface ResponseRequest extends ResponsePrompt {
+  /** Upper bound of generated tokens, reasoning included; at least 16. */
+  readonly max_output_tokens?: number | null
+  /** 0 to 2. */
+  readonly temperature?: number | null
+  /** 0 to 1. */
+  readonly top_p?: number | null
+  readonly include?: readonly string[]
+  /** May the answer be continued by its id? Default true. */
+  readonly store?: boolean | null
+  /** At most 16 pairs. */
+  readonly metadata?: Readonly<Record<string, string>> | null
+  readonly service_tier?: string | null
+  readonly user?: string
+}
+
+/** Tokens of a response. `input_tokens` includes those read from or written to the vendor's cache. */
+export interface ResponseTokens {
+  readonly input_tokens: number
+  readonly input_tokens_details?: { readonly cached_tokens: number; readonly cache_write_tokens?: number }
+  readonly output_tokens: number
+  readonly output_tokens_details?: { readonly reasoning_tokens: number }
+  readonly total_tokens: number
+}
+
+/** An answer (OpenAI API reference, "The response object"). */
+export interface ResponseAnswer {
+  readonly id: string
+  readonly object: 'response'
+  /** Unix seconds. */
+  readonly created_at: number
+  readonly model: string
+  /** Only `completed` is a whole answer. */
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  /** Why it failed. */
+  readonly error: { readonly code: string; readonly message: string } | null
+  /** Why it is not whole. */
+  readonly incomplete_details: { readonly reason?: string } | null
+  readonly output: readonly ResponseOutputItem[]
+  readonly previous_response_id?: string | null
+  readonly store?: boolean
+  readonly metadata?: Readonly<Record<string, string>> | null
+  readonly usage: ResponseTokens | null
+}
+
+/** Where an event of a stream belongs. */
+interface EventPlace {
+  readonly sequence_number: number
+  readonly item_id: string
+  readonly output_index: number
+}
+
+/**
+ * An event of a streamed response (OpenAI API reference, "Streaming events"). Vendors may send other types; ignore unknown
+ * ones. Failures are thrown.
+ */
+export type ResponseEvent =
+  | {
+      readonly type: 'response.created' | 'response.in_progress' | 'response.completed' | 'response.incomplete'
+      readonly sequence_number: number
+      readonly response: ResponseAnswer
+    }
+  | {
+      readonly type: 'response.output_item.added' | 'response.output_item.done'
+      readonly sequence_number: number
+      readonly output_index: number
+      readonly item: ResponseOutputItem
+    }
+  | ({
+      readonly type: 'response.content_part.added' | 'response.content_part.done'
+      readonly content_index: number
+      readonly part: ResponseOutputPart
+    } & EventPlace)
+  | ({
+      readonly type: 'response.output_text.delta' | 'response.refusal.delta'
+      readonly content_index: number
+      readonly delta: string
+    } & EventPlace)
+  | ({ readonly type: 'response.output_text.done'; readonly content_index: number; readonly text: string } & EventPlace)
+  | ({
+      readonly type: 'response.refusal.done'
+      readonly content_index: number
+      readonly refusal: string
+    } & EventPlace)
+  | ({
+      readonly type: 'response.function_call_arguments.delta' | 'response.custom_tool_call_input.delta'
+      readonly delta: string
+    } & EventPlace)
+  | ({ readonly type: 'response.function_call_arguments.done'; readonly arguments: string } & EventPlace)
+  | ({ readonly type: 'response.custom_tool_call_input.done'; readonly input: string } & EventPlace)
+  | ({
+      readonly type: 'response.reasoning_summary_text.delta'
+      readonly summary_index: number
+      readonly delta: string
+    } & EventPlace)
+  | ({
+      readonly type: 'response.reasoning_summary_text.done'
+      readonly summary_index: number
+      readonly text: string
+    } & EventPlace)
+
+/** Which page of items; the cursor is the id of an item. */
+export interface ResponseItemPage {
+  /** 1 to 100; default 20. */
+  readonly limit?: number
+  /** Default `desc`: the newest first. */
+  readonly order?: 'asc' | 'desc'
+  readonly after?: string
+}
+
+/** A page of what a model read. */
+export interface ResponseItemList {
+  readonly object: 'list'
+  readonly data: readonly (ResponseInputItem & { readonly id: string })[]
+  readonly first_id: string | null
+  readonly last_id: string | null
+  readonly has_more: boolean
+}
+
+/** A response, or its id. */
+export type ResponseReference = string | { readonly id: string }
