@@ -42,6 +42,7 @@ export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
 export type { ChatChunk, ChatStream } from './client/streams.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
+export type { Credential, CredentialProvider, CredentialRequest } from './core/credential.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
 export type { Ending, EventListener, GatewayEvent } from './core/events.ts'
 export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from './core/exchange.ts'
@@ -197,6 +198,9 @@ export type {
   WebhookStore,
 } from './stores/webhook-store.ts'
 export type {
+  EgressProxy,
+  EgressRoute,
+  TlsMaterial,
   Transport,
   TransportControl,
   TransportFailure,
@@ -242,6 +246,7 @@ export type {
   ApiKeys,
   ChatOperation,
   ChunkedAnswer,
+  ConnectionOptions,
   Conversation,
   EmbeddingsOperation,
   ImageOperation,

@@ -23,7 +23,10 @@ export interface SiteSection {
 /** The guides by topic, in reading order. A test makes sure that none is missing. */
 const GUIDES: readonly { readonly title: string; readonly names: readonly string[] }[] = [
   { title: 'Start', names: ['getting-started', 'client', 'migrating', 'responses', 'claude-code', 'codex', 'mcp'] },
-  { title: 'Requests', names: ['models', 'vendors', 'images', 'video', 'webhooks', 'speech', 'spec-fields', 'errors'] },
+  {
+    title: 'Requests',
+    names: ['models', 'vendors', 'credentials', 'images', 'video', 'webhooks', 'speech', 'spec-fields', 'errors'],
+  },
   { title: 'Operation', names: ['keys', 'billing', 'accounts', 'usage', 'limits', 'routing', 'events', 'scaling'] },
   { title: 'Inside', names: ['testing', 'architecture', 'adding-an-endpoint', 'adding-a-vendor', 'adding-a-store'] },
 ]

@@ -1,3 +1,4 @@
+import { egressRoute } from '../transport/egress-route.ts'
 import { anthropic } from '../vendors/anthropic/anthropic.ts'
 import { dashscope } from '../vendors/dashscope/dashscope.ts'
 import { gemini } from '../vendors/gemini/gemini.ts'
@@ -7,6 +8,7 @@ import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { voyage } from '../vendors/voyage/voyage.ts'
 import { type ConfiguredVendor, configuredClouds } from './configured-clouds.ts'
+import { environmentProxy } from './environment-proxy.ts'
 import { SettingError } from './setting-values.ts'
 import type { Environment } from './terminal.ts'
 
@@ -28,7 +30,7 @@ const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptio
  * Builds every vendor from the environment, and those presets that it configures or `named` holds. Vendors without a key use the
  * stand-ins when their origin is given.
  * @param named Ids of the vendors that the operator's models name.
- * @throws SettingError for a malformed base URL, and for a preset whose account is missing.
+ * @throws SettingError for a malformed base URL or proxy, and for a preset whose account is missing.
  */
 export function configuredVendors(
   environment: Environment,
@@ -49,7 +51,14 @@ export function configuredVendors(
     if (configured !== undefined) vendors.push(configured)
   }
   const read = (name: string): string | undefined => environment[name]?.trim() || undefined
-  return [...vendors, ...configuredClouds(read, keysOf, standInOrigin, named)]
+  const all = [...vendors, ...configuredClouds(read, keysOf, standInOrigin, named)]
+  return all.map((configured) => ({ ...configured, vendor: behindProxy(configured.vendor, environment) }))
+}
+
+/** The vendor as it is called through the proxy of the environment, where there is one for its origin. */
+function behindProxy(vendor: Vendor, environment: Environment): Vendor {
+  const proxy = environmentProxy(vendor.origin, environment)
+  return proxy === undefined ? vendor : { ...vendor, egress: egressRoute({ proxy }) }
 }
 
 /** The variables of a preset, the first key variable being the preferred one. */

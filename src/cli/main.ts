@@ -101,6 +101,7 @@ environment of serve
   OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, DASHSCOPE_API_KEY, VOYAGE_API_KEY
                         one key, or several separated by commas, which take turns
   OPENAI_BASE_URL, …    origin of a vendor, such as http://127.0.0.1:9100
+  HTTPS_PROXY, NO_PROXY proxy for vendors with https, and hosts that are called without it
   AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY, [AZURE_OPENAI_API_VERSION]
                         Azure OpenAI: the vendor azure-openai of models in SIGNALBOX_MODELS
   ANTHROPIC_FOUNDRY_BASE_URL, ANTHROPIC_FOUNDRY_API_KEY

@@ -236,6 +236,20 @@ export type GatewayEvent =
       readonly attempts: number
     }
   | {
+      /**
+       * A credential provider gave nothing that can be used. Calls go on with the old credential while it holds, and answer 503
+       * after that.
+       */
+      readonly type: 'credential-refresh-failed'
+      readonly vendor: string
+      /** Credential id of the slot, as in `gateway.routes()`. */
+      readonly credentialId: string
+      /** The provider's message. */
+      readonly message: string
+      /** Unix milliseconds until which the provider is left alone. */
+      readonly retryAtMs: number
+    }
+  | {
       /** The shared limits cannot be reached; each process enforces its own share until `limits-recovered`. */
       readonly type: 'limits-degraded'
       /** `deadline`: no answer in time. `error`: the server refused, or the connection was lost. */

@@ -14,7 +14,7 @@ import { AccountPlans } from '../pipeline/account-plans.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
-import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
+import { emit, emitTo, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
@@ -87,7 +87,13 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     plans: planLimitsOf(options.plans, limits),
     accountPlans: new AccountPlans(store.ledger, clock),
     retryBudget: new RetryBudget(),
-    routes: new RouteTable(options.vendors),
+    routes: new RouteTable(options.vendors, {
+      clock,
+      onFailure: (failure) => {
+        logger.error('a credential provider failed', { ...failure })
+        emitTo(options.onEvent, logger, { type: 'credential-refresh-failed', ...failure })
+      },
+    }),
     routing: { strategy, fallback, hedge, retryAfterTimeout },
     operatorKey: options.operatorKey,
     timeouts,

@@ -1,4 +1,6 @@
+import type { Credential } from '../core/credential.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
+import type { CredentialCache } from '../routing/credential-cache.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { requestIdOf } from '../wire/headers.ts'
@@ -8,6 +10,8 @@ import { BufferedCall, type BufferedOutcome } from './buffered-call.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
+import { headersAt, pathAt, withCredential } from './vendor-address.ts'
+import { sendWithCredential, withoutToken } from './vendor-credential.ts'
 
 /** Most concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
@@ -32,6 +36,8 @@ export interface AttemptOptions {
   /** Is the answer the receipt of a task? */
   readonly isTask: boolean
   readonly scope: AbortScope
+  /** Undefined: the operation's requests hold their credential. */
+  readonly credentials: CredentialCache | undefined
 }
 
 /** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
@@ -41,9 +47,17 @@ export function attempt(
   operation: Operation,
   options: AttemptOptions,
 ): Promise<AttemptOutcome> {
-  const { isStream, scope } = options
-  if (isStream) return openStream(context, vendor, operation, scope)
-  return fetchWhole({ context, vendor, firstByteMs: firstByteMsOf(context, options) }, operation, scope)
+  const { isStream, scope, credentials } = options
+  if (!isStream)
+    return fetchWhole({ context, vendor, credentials, firstByteMs: firstByteMsOf(context, options) }, operation, scope)
+  if (credentials === undefined) return openStream(context, vendor, operation, scope)
+  return sendWithCredential<AttemptOutcome>({
+    credentials,
+    scope,
+    send: (credential) => openStream(context, vendor, operation, scope, { credentials, credential }),
+    failureOf: (outcome) => (outcome.kind === 'failed' ? outcome.failure : undefined),
+    unsent: (failure) => ({ kind: 'failed', failure }),
+  })
 }
 
 /**
@@ -58,6 +72,7 @@ function firstByteMsOf({ routing, timeouts }: PipelineContext, { isTask }: Attem
 interface WholeCalls {
   readonly context: PipelineContext
   readonly vendor: Vendor
+  readonly credentials: CredentialCache | undefined
   readonly firstByteMs: number
 }
 
@@ -86,16 +101,34 @@ function collectOne<Result>(
   scope: AbortScope,
   read: (collected: Collected) => Result,
 ): Promise<Result> {
+  const { credentials } = calls
+  if (credentials === undefined) return collect(calls, wire, scope, read)
+  return sendWithCredential<Collected>({
+    credentials,
+    scope,
+    send: (credential) => collect(calls, wire, scope, asItIs, credential),
+    failureOf: (collected) => (Array.isArray(collected) ? undefined : collected),
+    unsent: (failure) => failure,
+  }).then(read)
+}
+
+function collect<Result>(
+  calls: WholeCalls,
+  wire: WireRequest,
+  scope: AbortScope,
+  read: (collected: Collected) => Result,
+  credential?: Credential,
+): Promise<Result> {
   const { context, vendor, firstByteMs } = calls
   const call: BufferedCall<Result> = new BufferedCall((outcome) => {
     scope.delete(call)
-    const problem = problemOf(context, vendor, outcome)
+    const problem = problemOf(context, vendor, outcome, credential)
     if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
     const { answerBytes } = call
     return read(answerBytes === undefined ? problem : { ...problem, answerBytes })
   })
   if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
-  call.begin(context.transport, transportRequest(context, vendor, wire, firstByteMs))
+  call.begin(context.transport, withCredential(transportRequest(context, vendor, wire, firstByteMs), credential))
   return call.result
 }
 
@@ -136,21 +169,30 @@ const ABORTED = failureOfTransport({
   error: new Error('aborted before it was sent'),
 })
 
-function problemOf(context: PipelineContext, vendor: Vendor, outcome: BufferedOutcome): AttemptFailure | undefined {
+function problemOf(
+  context: PipelineContext,
+  vendor: Vendor,
+  outcome: BufferedOutcome,
+  credential: Credential | undefined,
+): AttemptFailure | undefined {
   if ('failure' in outcome) return failureOfTransport(outcome.failure)
   if ('oversize' in outcome) return unusableResponse('the answer is too large', undefined)
-  return isSuccess(outcome.answer) ? undefined : answeredFailure(context, vendor, outcome.answer)
+  return isSuccess(outcome.answer) ? undefined : answeredFailure(context, vendor, outcome.answer, credential)
 }
 
-function answeredFailure(context: PipelineContext, vendor: Vendor, answer: ChunkedAnswer): AttemptFailure {
+function answeredFailure(
+  context: PipelineContext,
+  vendor: Vendor,
+  answer: ChunkedAnswer,
+  credential?: Credential,
+): AttemptFailure {
   if (answer.status >= 300 && answer.status < 400)
     return unusableResponse('the vendor answered with a redirect, which is never followed', answer.status)
-  return failureOfVendor(
-    vendor.errorFrom(
-      { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
-      context.clock.now(),
-    ),
+  const failure = vendor.errorFrom(
+    { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
+    context.clock.now(),
   )
+  return failureOfVendor(withoutToken(failure, credential))
 }
 
 /** An error in a 2xx: some vendors send errors with a success status. */
@@ -162,35 +204,56 @@ function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly 
   return unusableResponse('the answer is not what the vendor promises', answers[0]?.status)
 }
 
+/** What the calls of one stream prove themselves with. */
+interface StreamCredentials {
+  readonly credentials: CredentialCache
+  /** Of the first call. */
+  readonly credential: Credential
+}
+
 async function openStream(
   context: PipelineContext,
   vendor: Vendor,
   operation: Operation,
   scope: AbortScope,
+  proof?: StreamCredentials,
 ): Promise<AttemptOutcome> {
   const { requests } = operation
   const wire = requests[0]
   if (wire === undefined) throw new TypeError('a stream needs a request')
   const stream = operation.stream()
   if (stream.ready !== undefined) await stream.ready
-  const call = new StreamCall(stream, requests.length === 1 ? undefined : followingCalls(context, vendor, requests))
+  const call = new StreamCall(
+    stream,
+    requests.length === 1 ? undefined : followingCalls(context, vendor, requests, proof?.credentials),
+  )
   if (!scope.add(call)) return { kind: 'failed', failure: ABORTED }
-  call.begin(context.transport, transportRequest(context, vendor, wire), context.clock)
+  const request = withCredential(transportRequest(context, vendor, wire), proof?.credential)
+  call.begin(context.transport, request, context.clock)
   const opening = await call.opening
   if (opening.kind === 'open') return { kind: 'stream', call }
   call.abort()
   scope.delete(call)
-  const failure = openingFailure(context, vendor, opening)
+  const failure = openingFailure(context, vendor, opening, proof?.credential)
   return { kind: 'failed', failure: stream.usage === undefined ? failure : { ...failure, billedUsage: stream.usage } }
 }
 
-function followingCalls(context: PipelineContext, vendor: Vendor, requests: readonly WireRequest[]): FollowingCalls {
+function followingCalls(
+  context: PipelineContext,
+  vendor: Vendor,
+  requests: readonly WireRequest[],
+  credentials: CredentialCache | undefined,
+): FollowingCalls {
   // The first has opened the stream.
   let next = 1
   return {
     send(handler) {
       const wire = requests[next++]
-      return wire && context.transport.send(transportRequest(context, vendor, wire), handler)
+      // The stream goes on at once: it cannot wait for a refresh, which has begun ahead of the end.
+      const credential = wire && credentials?.now()
+      return (
+        wire && context.transport.send(withCredential(transportRequest(context, vendor, wire), credential), handler)
+      )
     },
     refusal(answer) {
       const { error, reason, status } = isSuccess(answer)
@@ -210,14 +273,15 @@ function openingFailure(
   context: PipelineContext,
   vendor: Vendor,
   opening: Exclude<Awaited<StreamCall['opening']>, { kind: 'open' }>,
+  credential: Credential | undefined,
 ): AttemptFailure {
   switch (opening.kind) {
     case 'answer':
       return isSuccess(opening.answer)
         ? errorIn2xx(context, vendor, [opening.answer])
-        : answeredFailure(context, vendor, opening.answer)
+        : answeredFailure(context, vendor, opening.answer, credential)
     case 'vendor-failure':
-      return failureOfVendor(opening.failure)
+      return failureOfVendor(withoutToken(opening.failure, credential))
     case 'transport-failure':
       return failureOfTransport(opening.failure)
     case 'empty':
@@ -233,11 +297,12 @@ function transportRequest(
 ): TransportRequest {
   return {
     origin: vendor.origin,
-    path: wire.path,
+    path: pathAt(vendor, wire.path),
     method: 'POST',
-    headers: wire.headers,
+    headers: headersAt(vendor, wire.headers),
     body: wire.body,
     firstByteTimeoutMs: firstByteMs,
     idleTimeoutMs: context.timeouts.idleMs,
+    egress: vendor.egress,
   }
 }

@@ -73,6 +73,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
           isStream: call.isStream,
           isTask: call.endpoint.task !== undefined,
           scope,
+          credentials: candidate.key.credentials,
         })
         const asked = asking
         asking = undefined

@@ -156,10 +156,19 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
     mayRetry: failure.kind === 'reset' || (failure.phase === 'connect' && failure.kind !== 'timeout'),
     wasSent: failure.phase !== 'connect',
     mayHaveBegun: failure.phase !== 'connect',
-    operatorProblem: undefined,
+    operatorProblem: egressProblem(failure),
     outcome: failure.kind === 'aborted' ? 'ignored' : 'failing',
     retryAfterMs: undefined,
   }
+}
+
+/** What the operator must mend where a connection is refused by what stands between: a certificate, or a proxy. */
+function egressProblem({ kind, error }: TransportFailure): VendorFailure | undefined {
+  if (kind === 'proxy') return { kind: 'operator', status: 0, code: 'proxy', message: error.message }
+  if (kind !== 'tls') return undefined
+  const code = String((error as NodeJS.ErrnoException).code)
+  const message = `TLS failed (${code}: ${error.message}): set tls.ca of the vendor to the authority of its server, or NODE_EXTRA_CA_CERTS; for a client certificate tls.cert and tls.key`
+  return { kind: 'operator', status: 0, code, message }
 }
 
 /** An unusable response: a redirect, truncated JSON, the wrong type, too large. */

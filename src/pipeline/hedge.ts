@@ -105,7 +105,13 @@ async function run(
   const candidateCall = new CandidateCall(context, candidate)
   let outcome: Awaited<ReturnType<typeof attempt>>
   try {
-    outcome = await attempt(context, candidate.vendor, operation, { isStream: false, isTask: false, scope })
+    const { credentials } = candidate.key
+    outcome = await attempt(context, candidate.vendor, operation, {
+      isStream: false,
+      isTask: false,
+      scope,
+      credentials,
+    })
     if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
   } catch (fault) {
     candidateCall.ignored()

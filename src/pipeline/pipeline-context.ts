@@ -138,11 +138,16 @@ export interface PipelineContext {
 
 /** Emits an event; an error in a listener never reaches a request. */
 export function emit(context: PipelineContext, event: GatewayEvent): void {
-  if (context.onEvent === undefined) return
+  emitTo(context.onEvent, context.logger, event)
+}
+
+/** The same before there is a context. */
+export function emitTo(listener: EventListener | undefined, logger: Logger, event: GatewayEvent): void {
+  if (listener === undefined) return
   try {
-    context.onEvent(event)
+    listener(event)
   } catch (error) {
-    context.logger.error('an event listener threw', { type: event.type, error })
+    logger.error('an event listener threw', { type: event.type, error })
   }
 }
 

@@ -1,14 +1,18 @@
 import { Buffer } from 'node:buffer'
+import type { Credential } from '../core/credential.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint, KeptAnswers } from '../endpoints/endpoint.ts'
+import type { VendorKey } from '../routing/vendor-key.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { StoredResponse } from '../stores/response-store.ts'
+import type { TransportRequest } from '../transport/transport.ts'
 import { BufferedCall } from './buffered-call.ts'
 import { countReading } from './count-reading.ts'
 import { answerAccess } from './kept-answers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, respondJson, respondWhole } from './respond.ts'
+import { headersAt, pathAt, withCredential } from './vendor-address.ts'
 
 /** The format of an id in a path: ours, or a vendor's. Anything else is unknown without a store look-up. */
 const ANSWER_ID = /^[A-Za-z0-9_-]{1,200}$/
@@ -86,15 +90,20 @@ async function removeAtVendor(
   if (routed === undefined || key === undefined) return
   const deletion = kept.deletion(routed.vendor, upstreamId, key.apiKey)
   if (deletion === undefined) return
+  const credential = await credentialOf(key)
   const call = new BufferedCall((ended) => ended)
-  call.begin(context.transport, {
-    origin: routed.vendor.origin,
-    ...deletion,
+  const { vendor } = routed
+  const request: TransportRequest = {
+    origin: vendor.origin,
+    path: pathAt(vendor, deletion.path),
+    headers: headersAt(vendor, deletion.headers),
+    egress: vendor.egress,
     method: 'DELETE',
     body: null,
     firstByteTimeoutMs: Math.min(DELETION_TIMEOUT_MS, context.timeouts.firstByteMs),
     idleTimeoutMs: Math.min(DELETION_TIMEOUT_MS, context.timeouts.idleMs),
-  })
+  }
+  call.begin(context.transport, withCredential(request, credential))
   context.taskCalls.add(call)
   const deadline = context.clock.schedule(DELETION_TIMEOUT_MS, () => call.abort())
   const outcome = await call.result
@@ -103,4 +112,12 @@ async function removeAtVendor(
   const status = 'answer' in outcome ? outcome.answer.status : 0
   // The vendor may have deleted it before.
   if (status !== 404 && !(status >= 200 && status < 300)) throw new GatewayError('upstream_unavailable')
+}
+
+async function credentialOf({ credentials }: VendorKey): Promise<Credential | undefined> {
+  try {
+    return await credentials?.take()
+  } catch (cause) {
+    throw new GatewayError('upstream_unavailable', { cause })
+  }
 }

@@ -1,15 +1,33 @@
 import type { CatalogModel, ModelRoute } from '../catalog/model.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { AdaptiveLimit } from './adaptive-limit.ts'
+import { CredentialCache } from './credential-cache.ts'
 import { hashOfText } from './rendezvous.ts'
 import { RouteCandidate } from './route-candidate.ts'
-import { VendorKey } from './vendor-key.ts'
+import { credentialIdOf, type ProvidedCredentials, VendorKey } from './vendor-key.ts'
 
 /** A configured vendor with its keys. */
 export interface RoutedVendor {
   readonly vendor: Vendor
   readonly keys: readonly VendorKey[]
   readonly load: AdaptiveLimit
+}
+
+/** A refresh of a credential that failed. */
+export interface CredentialFailure {
+  readonly vendor: string
+  readonly credentialId: string
+  /** The provider's message. */
+  readonly message: string
+  /** Unix milliseconds until which the provider is left alone. */
+  readonly retryAtMs: number
+}
+
+/** For credentials that expire. */
+export interface CredentialOptions {
+  readonly clock?: Clock
+  readonly onFailure?: (failure: CredentialFailure) => void
 }
 
 /** The routes of a model. */
@@ -31,9 +49,12 @@ export class RouteTable {
   readonly #open = new Set<CatalogModel>()
   #turns = 0
 
-  constructor(vendors: Iterable<Vendor>) {
+  constructor(vendors: Iterable<Vendor>, credentials: CredentialOptions = {}) {
     for (const vendor of vendors) {
-      const keys = vendor.apiKeys.map((key, index) => new VendorKey(vendor.id, key, vendor.keyWeights?.[index] ?? 1))
+      const keys = vendor.apiKeys.map((apiKey, index) => {
+        const provided = providedCredentials(vendor, index, credentials)
+        return new VendorKey(vendor.id, apiKey, vendor.keyWeights?.[index] ?? 1, provided)
+      })
       this.#vendors.set(vendor.id, { vendor, keys, load: new AdaptiveLimit() })
     }
   }
@@ -110,6 +131,23 @@ export class RouteTable {
           seed: hashOfText(`${key.credentialId} ${upstream}`),
         }),
     )
+  }
+}
+
+function providedCredentials(
+  { id, credentialProviders }: Vendor,
+  index: number,
+  { clock = systemClock, onFailure }: CredentialOptions,
+): ProvidedCredentials | undefined {
+  const provider = credentialProviders?.[index]
+  if (provider === undefined) return undefined
+  const slot = `slot ${provider.slot ?? index}`
+  return {
+    slot,
+    cache: new CredentialCache(provider, {
+      clock,
+      onFailure: (failure) => onFailure?.({ ...failure, vendor: id, credentialId: credentialIdOf(id, slot) }),
+    }),
   }
 }
 

@@ -1,12 +1,41 @@
 import type { HeaderMap } from '../wire/headers.ts'
 
+/** Certificates of connections over TLS, each as PEM text or bytes. */
+export interface TlsMaterial {
+  /** Authorities that are trusted instead of those that Node knows: one, or several. */
+  readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[] | undefined
+  /** The certificate that this side shows, with its chain. */
+  readonly cert?: string | Uint8Array | undefined
+  /** The private key of `cert`. */
+  readonly key?: string | Uint8Array | undefined
+  /** Of an encrypted `key`. */
+  readonly passphrase?: string | undefined
+  /** Name that the server's certificate must be for; the host of the URL by default. */
+  readonly servername?: string | undefined
+}
+
+/** How connections to an origin are made. Calls with the same object share connections. */
+export interface EgressRoute {
+  readonly tls?: TlsMaterial | undefined
+  /** An HTTP proxy that tunnels by CONNECT. */
+  readonly proxy?: EgressProxy | undefined
+}
+
+/** An HTTP proxy. */
+export interface EgressProxy {
+  /** `http://proxy.example:3128`; http or https. Without credentials. */
+  readonly url: string
+  /** Value of `proxy-authorization`, such as `Basic dXNlcjpwYXNz`. */
+  readonly authorization?: string | undefined
+}
+
 /** One HTTP call to a vendor. */
 export interface TransportRequest {
   /** Scheme, host and port: `https://api.example`. */
   readonly origin: string
   /** Path and query, beginning with `/`. */
   readonly path: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
   /**
@@ -18,13 +47,15 @@ export interface TransportRequest {
   readonly firstByteTimeoutMs: number
   /** Longest silence between two pieces of the body. Never cut short; may last a second longer. */
   readonly idleTimeoutMs: number
+  /** Absent: a connection straight to the origin, with the authorities that Node trusts. */
+  readonly egress?: EgressRoute | undefined
 }
 
 /** A call that failed without, or in the middle of, an answer. */
 export interface TransportFailure {
   /** `connect`: no byte was sent, so a retry is safe. `sent`: bytes were sent. `body`: response headers arrived. */
   readonly phase: 'connect' | 'sent' | 'body'
-  readonly kind: 'timeout' | 'refused' | 'reset' | 'tls' | 'aborted' | 'protocol'
+  readonly kind: 'timeout' | 'refused' | 'reset' | 'tls' | 'proxy' | 'aborted' | 'protocol'
   /** For the log. */
   readonly error: Error
 }

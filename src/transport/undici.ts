@@ -1,9 +1,19 @@
-import type { LookupFunction } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 import { type Connection, ConnectionList } from './connection-list.ts'
 import { RawHeaders } from './raw-headers.ts'
 import { payloadOf } from './request-payload.ts'
-import type { Transport, TransportControl, TransportFailure, TransportHandler, TransportRequest } from './transport.ts'
+import type {
+  EgressProxy,
+  EgressRoute,
+  TlsMaterial,
+  Transport,
+  TransportControl,
+  TransportFailure,
+  TransportHandler,
+  TransportRequest,
+} from './transport.ts'
 
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
@@ -26,11 +36,18 @@ const MAX_ORIGINS = 256
  * here, because callers would queue behind open streams; the gateway's concurrency limits bound it, and answer 429.
  */
 export function undiciTransport(options: UndiciTransportOptions = {}): Transport {
-  const origins = new Map<string, Connections>()
-  const connectionsOf = (origin: string): Connections => {
+  const direct = new Map<string, Connections>()
+  // Routes are those of the vendors, which live as long as the gateway.
+  const routed = new Map<EgressRoute, Map<string, Connections>>()
+  const originsOf = (egress: EgressRoute): Map<string, Connections> => {
+    const origins = routed.get(egress) ?? new Map<string, Connections>()
+    return routed.set(egress, origins).get(egress)!
+  }
+  const connectionsOf = (origin: string, egress: EgressRoute | undefined): Connections => {
+    const origins = egress === undefined ? direct : originsOf(egress)
     let connections = origins.get(origin)
     if (connections === undefined) {
-      const clientOptions = clientOptionsOf(options)
+      const clientOptions = clientOptionsOf(options, egress)
       connections = new ConnectionList((list) => new ClientConnection(origin, clientOptions, list))
       origins.set(origin, connections)
       if (origins.size > MAX_ORIGINS) dropUnused(origins)
@@ -40,28 +57,102 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
   return {
     send(request, handler) {
       const call = new UndiciCall(handler)
-      call.begin(connectionsOf(request.origin), request)
+      call.begin(connectionsOf(request.origin, request.egress), request)
       return call
     },
     async close() {
-      const open = [...origins.values()]
-      origins.clear()
+      const open = [direct, ...routed.values()].flatMap((origins) => [...origins.values()])
+      direct.clear()
+      routed.clear()
       await Promise.all(open.map((connections) => connections.close()))
     },
   }
 }
 
 /** One connector for all connections to an origin: it keeps the TLS sessions, by which later ones are made sooner. */
-function clientOptionsOf({ connectTimeoutMs, keepAliveTimeoutMs, lookup }: UndiciTransportOptions): Client.Options {
+function clientOptionsOf(
+  { connectTimeoutMs = 5_000, keepAliveTimeoutMs, lookup }: UndiciTransportOptions,
+  { tls, proxy }: EgressRoute = {},
+): Client.Options {
+  const connector = buildConnector({
+    allowH2: false,
+    timeout: connectTimeoutMs,
+    ...(lookup === undefined ? {} : { lookup }),
+    ...(tls === undefined ? {} : tlsOptions(tls)),
+  })
   return {
     pipelining: 1,
-    connect: buildConnector({
-      allowH2: false,
-      timeout: connectTimeoutMs ?? 5_000,
-      ...(lookup === undefined ? {} : { lookup }),
-    }),
+    connect: proxy === undefined ? connector : tunnel(proxy, tls, connector, connectTimeoutMs),
     keepAliveTimeout: keepAliveTimeoutMs ?? 30_000,
     allowH2: false,
+  }
+}
+
+function tlsOptions({ ca, cert, key, passphrase, servername }: TlsMaterial): SecureContextOptions {
+  const given = {
+    ca: ca === undefined ? undefined : [ca].flat().map(pem),
+    cert: cert && pem(cert),
+    key: key && pem(key),
+    passphrase,
+    servername,
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+}
+
+function pem(material: string | Uint8Array): string | Buffer {
+  return typeof material === 'string' ? material : Buffer.from(material)
+}
+
+type Connector = ReturnType<typeof buildConnector>
+
+/** Connects through a proxy: one CONNECT for each connection, and TLS to the origin inside the tunnel. */
+function tunnel(proxy: EgressProxy, tls: TlsMaterial | undefined, connector: Connector, timeoutMs: number): Connector {
+  const { url, authorization } = proxy
+  const headers = authorization === undefined ? {} : { 'proxy-authorization': authorization }
+  const proxyTls = tls?.ca === undefined ? {} : tlsOptions({ ca: tls.ca })
+  return (options, callback) => {
+    const { protocol, hostname, port } = options
+    const target = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
+    // A tunnel takes its connection to the proxy along, so there is nothing to share.
+    const client = new Client(url, {
+      connect: buildConnector({ allowH2: false, timeout: timeoutMs, ...proxyTls }),
+      headersTimeout: timeoutMs,
+    })
+    client.connect({ path: target, headers: { ...headers, host: target } }).then(
+      ({ socket, statusCode }) => {
+        void client.close()
+        if (statusCode < 200 || statusCode >= 300) {
+          socket.on('error', () => undefined).destroy()
+          callback(new ProxyError(refusalText(url, target, statusCode)), null)
+        } else if (protocol === 'https:') {
+          const servername = tls?.servername ?? options.servername
+          connector({ ...options, ...(servername ? { servername } : {}), httpSocket: socket as Socket }, callback)
+        } else callback(null, socket as Socket)
+      },
+      (cause: Error) => {
+        void client.destroy()
+        const text = `the proxy ${url} cannot be reached (${cause.message || kindOf(cause)}): set proxy of the vendor, or HTTPS_PROXY`
+        callback(new ProxyError(text, cause), null)
+      },
+    )
+  }
+}
+
+function refusalText(url: string, target: string, status: number): string {
+  const remedy =
+    status === 407
+      ? 'set user and password in the URL of proxy, or of HTTPS_PROXY'
+      : 'allow it there, or set proxy of the vendor (HTTPS_PROXY, NO_PROXY) so that it is not used'
+  return `the proxy ${url} refuses CONNECT ${target} with ${status}: ${remedy}`
+}
+
+/** A proxy refused, or could not be reached. Its code is none of undici's: those make undici try again by itself. */
+class ProxyError extends Error {
+  override readonly name = 'ProxyError'
+  readonly code = 'PROXY'
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause })
   }
 }
 
@@ -263,6 +354,7 @@ const KINDS: Readonly<Record<string, TransportFailure['kind']>> = {
 
 function kindOf(error: Error): TransportFailure['kind'] {
   if (error instanceof AbortedCallError) return 'aborted'
+  if (error instanceof ProxyError) return 'proxy'
   const code = (error as { code?: unknown }).code
   if (typeof code !== 'string') return 'protocol'
   const known = KINDS[code]

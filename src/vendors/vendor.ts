@@ -1,8 +1,11 @@
 import type { ModelDefinition } from '../catalog/model.ts'
+import type { CredentialProvider } from '../core/credential.ts'
 import type { MediaRules } from '../endpoints/media-input.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import type { EgressOptions } from '../transport/egress-route.ts'
+import type { EgressRoute } from '../transport/transport.ts'
 
 export type { ChatOperation } from '../endpoints/chat/chat-operation.ts'
 export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-operation.ts'
@@ -34,8 +37,19 @@ export interface WeightedKey {
   readonly weight: number
 }
 
-/** The operator's keys at a vendor: one, or several that share the calls. Unset and blank ones do not count. */
-export type ApiKeys = string | readonly (string | WeightedKey)[] | undefined
+/**
+ * The operator's keys at a vendor: one, or several that share the calls. A provider gives tokens that expire. Unset and blank
+ * keys do not count.
+ */
+export type ApiKeys = string | CredentialProvider | readonly (string | WeightedKey | CredentialProvider)[] | undefined
+
+/** What every factory takes beside its own options: for all calls and connections of the vendor. */
+export interface ConnectionOptions extends EgressOptions {
+  /** Headers of every call; they replace those of the same name that the gateway would send. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Query of every call, such as an `api-version`. */
+  readonly query?: Readonly<Record<string, string>> | undefined
+}
 
 /** What every vendor's options have about models without a row. */
 export interface UnlistedModelOptions {
@@ -54,8 +68,19 @@ export interface Vendor extends VendorOffers {
   readonly displayName: string
   /** Scheme, host and port of the vendor. Credentials go nowhere else. */
   readonly origin: string
-  /** Keys of the operator; empty when the vendor is not configured. */
+  /** Flat list of headers that every call carries, names in lower case; they replace those of translators. */
+  readonly headers?: readonly string[] | undefined
+  /** Query that every call carries, encoded, without a question mark. */
+  readonly query?: string | undefined
+  /** How connections to the vendor are made, where they are not made as to any other. */
+  readonly egress?: EgressRoute | undefined
+  /** Keys of the operator; empty when the vendor is not configured. An empty text where `credentialProviders` has a provider. */
   readonly apiKeys: readonly string[]
+  /**
+   * Providers in the places of their `apiKeys`. The gateway adds what they give to each call, and translators write no
+   * credential for an empty key. Absent: every key is a text.
+   */
+  readonly credentialProviders?: readonly (CredentialProvider | undefined)[]
   /** Share of calls for each of `apiKeys`, in their order: positive numbers. Absent: equal shares. */
   readonly keyWeights?: readonly number[]
   /**

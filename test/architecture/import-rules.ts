@@ -7,6 +7,7 @@ const LAYERS = [
   'wire',
   'catalog',
   'transport',
+  'credentials',
   'usage',
   'stores',
   'endpoints',

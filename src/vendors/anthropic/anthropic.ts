@@ -1,6 +1,7 @@
 import { keyPool } from '../shared/key-pool.ts'
 import { type ResourceAddress, resourceAddress, type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
@@ -11,7 +12,7 @@ import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinksUnseen } from './reasoning.ts'
 
 /** Options of {@link anthropic}. */
-export interface AnthropicOptions extends UnlistedModelOptions {
+export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOptions {
   /** One key or several; without one the vendor is not configured. */
   readonly apiKey?: ApiKeys
   /** Origin of the API, with a path prefix if need be; a trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
@@ -21,7 +22,7 @@ export interface AnthropicOptions extends UnlistedModelOptions {
 }
 
 /** Options of {@link anthropicFoundry}. */
-export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions {
+export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several resources; `anthropic-foundry` by default. */
   readonly id?: string | undefined
   readonly displayName?: string | undefined
@@ -66,7 +67,7 @@ export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
 
 /** The vendor at an address; the names are for people. */
 function messagesVendor(
-  options: Pick<AnthropicOptions, 'apiKey' | 'version' | 'passUnknownModels'>,
+  options: Omit<AnthropicOptions, 'baseURL'>,
   { origin, prefix }: VendorAddress,
   names: Pick<Vendor, 'id' | 'displayName' | 'configuredBy'>,
 ): Vendor {
@@ -76,6 +77,7 @@ function messagesVendor(
   return {
     ...names,
     origin,
+    ...vendorConnection(options),
     ...pool,
     models: [],
     catalogId: 'anthropic',

@@ -95,8 +95,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, address: MessagesAddre
   return {
     path: address.path,
     headers: [
-      'x-api-key',
-      call.apiKey,
+      ...(call.apiKey === '' ? [] : ['x-api-key', call.apiKey]),
       'anthropic-version',
       address.version,
       'content-type',

@@ -51,8 +51,7 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
   return {
     path: address.path,
     headers: [
-      'x-api-key',
-      call.apiKey,
+      ...(call.apiKey === '' ? [] : ['x-api-key', call.apiKey]),
       'anthropic-version',
       version,
       ...(beta === undefined ? [] : ['anthropic-beta', beta]),

@@ -14,10 +14,11 @@ import {
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
 
 /** Options of {@link azureOpenai}. */
-export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions {
+export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several resources or regions; `azure-openai` by default. */
   readonly id?: string | undefined
   readonly displayName?: string | undefined
@@ -51,6 +52,10 @@ const OPTIONS: readonly string[] = [
   'tokenLimitFields',
   'models',
   'passUnknownModels',
+  'headers',
+  'query',
+  'tls',
+  'proxy',
 ] satisfies (keyof AzureOpenAIOptions)[]
 
 const apiKeyHeaders = keyHeaders('api-key')
@@ -95,6 +100,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     id,
     displayName: options.displayName ?? 'Azure OpenAI',
     origin,
+    ...vendorConnection(options),
     ...pool,
     configuredBy: 'AZURE_OPENAI_API_KEY or azureOpenai({ apiKey })',
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),

@@ -3,7 +3,8 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
@@ -25,7 +26,7 @@ const REGION_ORIGINS = {
 export type DashScopeRegion = keyof typeof REGION_ORIGINS
 
 /** Options of {@link dashscope}. */
-export interface DashScopeOptions extends UnlistedModelOptions {
+export interface DashScopeOptions extends UnlistedModelOptions, ConnectionOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
   /** `intl` by default; ignored when `baseURL` is given. */
@@ -50,6 +51,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     id: 'dashscope',
     displayName: 'DashScope',
     origin,
+    ...vendorConnection(options),
     ...pool,
     configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
     models: [],

@@ -78,7 +78,9 @@ function taskPath(basePath: string, upstreamId: string): string {
 }
 
 function taskHeaders(apiKey: string): readonly string[] {
-  return ['accept', 'application/json', 'accept-encoding', 'identity', 'authorization', `Bearer ${apiKey}`]
+  const headers = ['accept', 'application/json', 'accept-encoding', 'identity']
+  if (apiKey !== '') headers.push('authorization', `Bearer ${apiKey}`)
+  return headers
 }
 
 /** The request for the vendor, and its bytes. */

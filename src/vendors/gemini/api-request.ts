@@ -7,8 +7,7 @@ import type { OpenApiSchema } from './schema-to-wire.ts'
  */
 export function apiHeaders(apiKey: string, streams: boolean): string[] {
   return [
-    'x-goog-api-key',
-    apiKey,
+    ...(apiKey === '' ? [] : ['x-goog-api-key', apiKey]),
     'content-type',
     'application/json',
     'accept',

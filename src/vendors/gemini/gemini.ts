@@ -1,7 +1,8 @@
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, ImageOperation, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, ImageOperation, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
 import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
@@ -19,7 +20,7 @@ import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinks } from './reasoning.ts'
 
 /** Options of {@link gemini}. */
-export interface GeminiOptions extends UnlistedModelOptions {
+export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
   /** One key, or several to take turns. Absent or empty: the vendor is not configured. */
   readonly apiKey?: ApiKeys
   /** Origin of the API, path prefix allowed. Default: `https://generativelanguage.googleapis.com`. */
@@ -53,6 +54,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     id: 'gemini',
     displayName: 'Google Gemini',
     origin,
+    ...vendorConnection(options),
     ...pool,
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
     models: [],

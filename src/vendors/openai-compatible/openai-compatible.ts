@@ -8,13 +8,14 @@ import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiResponses } from '../shared/openai-responses.ts'
 import type { Preset } from '../shared/preset.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
 import { presetRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
-export interface OpenAICompatibleOptions extends UnlistedModelOptions {
+export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor: lower-case letters, digits and dashes. */
   readonly id: string
   /** Name for people; the id by default. */
@@ -102,6 +103,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     id: options.id,
     displayName: options.displayName ?? options.id,
     origin,
+    ...vendorConnection(options),
     // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,

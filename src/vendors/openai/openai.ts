@@ -12,14 +12,15 @@ import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiResponses } from '../shared/openai-responses.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
 import { openaiMedia } from './media-tokens.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
 const API_PATH = '/v1'
 
 /** Options of {@link openai}. */
-export interface OpenAIOptions extends UnlistedModelOptions {
+export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
   /** Origin, with or without a path prefix and `/v1`; `https://api.openai.com` by default. */
@@ -55,6 +56,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     id: 'openai',
     displayName: 'OpenAI',
     origin,
+    ...vendorConnection(options),
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: OPENAI_SPEECH_MODELS,

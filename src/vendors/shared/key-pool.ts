@@ -1,27 +1,42 @@
-import type { ApiKeys } from '../vendor.ts'
+import type { CredentialProvider } from '../../core/credential.ts'
+import type { ApiKeys, WeightedKey } from '../vendor.ts'
 
-/** The keys of a vendor, and their shares where any is given. */
+/** The keys of a vendor, and their shares and providers where any is given. */
 export interface KeyPool {
   readonly apiKeys: readonly string[]
   readonly keyWeights?: readonly number[]
+  readonly credentialProviders?: readonly (CredentialProvider | undefined)[]
+}
+
+interface Slot extends WeightedKey {
+  readonly provider?: CredentialProvider
 }
 
 /**
  * Reads the keys. A blank one is left out, so that an unset environment variable means "not configured".
- * @throws TypeError for a weight that is no positive number.
+ * @throws TypeError for a weight that is no positive number, and for two providers with one `slot`.
  */
 export function keyPool(given: ApiKeys): KeyPool {
-  const list = typeof given === 'string' ? [given] : (given ?? [])
-  const weighted = list
-    .map((entry) => (typeof entry === 'string' ? { key: entry, weight: 1 } : entry))
-    .map(({ key, weight }) => ({ key: key.trim(), weight }))
-    .filter(({ key }) => key !== '')
-  for (const { weight } of weighted) {
+  const list = typeof given === 'string' || typeof given === 'function' ? [given] : (given ?? [])
+  const slots = list.map(slotOf).filter(({ key, provider }) => provider !== undefined || key !== '')
+  for (const { weight } of slots) {
     if (!(Number.isFinite(weight) && weight > 0))
       throw new TypeError(`the weight of a key must be a positive number, not ${weight}`)
   }
-  const apiKeys = weighted.map(({ key }) => key)
-  return list.every((entry) => typeof entry === 'string')
-    ? { apiKeys }
-    : { apiKeys, keyWeights: weighted.map(({ weight }) => weight) }
+  const names = slots.flatMap(({ provider }) => provider?.slot ?? [])
+  const twice = names.find((name, place) => names.indexOf(name) !== place)
+  if (twice !== undefined) throw new TypeError(`two credential providers have the slot ${JSON.stringify(twice)}`)
+  return {
+    apiKeys: slots.map(({ key }) => key),
+    ...(list.some((entry) => typeof entry === 'object') ? { keyWeights: slots.map(({ weight }) => weight) } : {}),
+    ...(slots.some(({ provider }) => provider !== undefined)
+      ? { credentialProviders: slots.map(({ provider }) => provider) }
+      : {}),
+  }
+}
+
+function slotOf(entry: string | WeightedKey | CredentialProvider): Slot {
+  if (typeof entry === 'function') return { key: '', weight: 1, provider: entry }
+  if (typeof entry === 'string') return { key: entry.trim(), weight: 1 }
+  return { key: entry.key.trim(), weight: entry.weight }
 }

@@ -5,6 +5,11 @@ const CREDENTIAL_PATTERNS: readonly RegExp[] = [
   /\bBearer\s+[^\s"',;]+/gi,
   /\bsk-[\w*.-]{6,}/g,
   /\b(?:pa|al|st)-[\w*.-]{16,}/g,
+  // Tokens that expire are in no list of keys: Google's, JSON Web Tokens, Bedrock's keys, and AWS's text of a signed request.
+  /\bya29\.[\w.-]+/g,
+  /\beyJ[\w-]{8,}(?:\.[\w-]*){0,2}/g,
+  /\bbedrock-api-key-[\w+/=-]+/g,
+  /\bx-amz-security-token[:=]\s*[^\s"',;&]+/gi,
 ]
 
 // Shorter values would also remove ordinary words.

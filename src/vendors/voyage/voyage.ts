@@ -4,7 +4,8 @@ import { keyPool } from '../shared/key-pool.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import type { ApiKeys, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { vendorConnection } from '../shared/vendor-connection.ts'
+import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -14,7 +15,7 @@ const ATLAS_KEY_PREFIX = 'al-'
 const ATLAS_ORIGIN = 'https://ai.mongodb.com'
 
 /** Options of {@link voyage}. */
-export interface VoyageOptions extends UnlistedModelOptions {
+export interface VoyageOptions extends UnlistedModelOptions, ConnectionOptions {
   /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
   /** Origin, with or without a path prefix and `/v1`; the host that the kind of key belongs to by default. */
@@ -58,6 +59,7 @@ export function voyage(options: VoyageOptions = {}): Vendor {
     id: 'voyage',
     displayName: 'Voyage AI',
     origin,
+    ...vendorConnection(options),
     ...pool,
     configuredBy: 'VOYAGE_API_KEY or voyage({ apiKey })',
     models: [],

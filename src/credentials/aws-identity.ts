@@ -1,0 +1,115 @@
+import type { EgressOptions } from '../transport/egress-route.ts'
+import type { AwsIdentity } from './aws-presign.ts'
+import { type AskTokens, refusalOf, type TokenAnswer, textOfFile, tokenAsker } from './token-request.ts'
+
+const INSTANCE_ORIGIN = 'http://169.254.169.254'
+const CONTAINER_ORIGIN = 'http://169.254.170.2'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Options of {@link awsIdentity}. */
+export interface AwsIdentityOptions extends EgressOptions {
+  readonly region: string
+  /** Replaces the environment that variables are read from. */
+  readonly environment?: Environment | undefined
+  /** Replaces `https://sts.<region>.amazonaws.com`. */
+  readonly tokenServiceOrigin?: string | undefined
+  /** Replaces `http://169.254.169.254`. */
+  readonly instanceOrigin?: string | undefined
+}
+
+/** Finds keys of AWS where programs run there: see `awsBedrock`. */
+export function awsIdentity(options: AwsIdentityOptions): (signal: AbortSignal) => Promise<AwsIdentity> {
+  const { environment = process.env } = options
+  // Link-local servers are never asked through a proxy.
+  const local = tokenAsker()
+  const remote = tokenAsker(options)
+  return async (signal) =>
+    fromEnvironment(environment) ??
+    (await fromWebIdentity(remote, environment, options, signal)) ??
+    (await fromContainer(local, environment, signal)) ??
+    (await fromInstance(local, options.instanceOrigin ?? INSTANCE_ORIGIN, signal))
+}
+
+function fromEnvironment(environment: Environment): AwsIdentity | undefined {
+  const accessKeyId = environment['AWS_ACCESS_KEY_ID']
+  const secretAccessKey = environment['AWS_SECRET_ACCESS_KEY']
+  if (!accessKeyId || !secretAccessKey) return undefined
+  const sessionToken = environment['AWS_SESSION_TOKEN'] || undefined
+  return { accessKeyId, secretAccessKey, sessionToken }
+}
+
+async function fromWebIdentity(
+  ask: AskTokens,
+  environment: Environment,
+  { region, tokenServiceOrigin = `https://sts.${region}.amazonaws.com` }: AwsIdentityOptions,
+  signal: AbortSignal,
+): Promise<AwsIdentity | undefined> {
+  const file = environment['AWS_WEB_IDENTITY_TOKEN_FILE']
+  const role = environment['AWS_ROLE_ARN']
+  if (!file || !role) return undefined
+  const form = {
+    Action: 'AssumeRoleWithWebIdentity',
+    Version: '2011-06-15',
+    RoleArn: role,
+    RoleSessionName: environment['AWS_ROLE_SESSION_NAME'] || 'signalbox',
+    WebIdentityToken: await textOfFile(file, 'AWS_WEB_IDENTITY_TOKEN_FILE'),
+  }
+  const answer = await ask({ url: `${tokenServiceOrigin}/`, method: 'POST', form, signal })
+  // The service answers in XML, whatever is asked for.
+  const member = (name: string): string | undefined =>
+    new RegExp(`<${name}>\\s*([^<]*?)\\s*</${name}>`).exec(answer.text)?.[1]
+  const words = { error: member('Code'), message: member('Message') }
+  const keys = { AccessKeyId: member('AccessKeyId'), SecretAccessKey: member('SecretAccessKey') }
+  return identityIn(
+    { ...answer, json: { ...words, ...keys, Token: member('SessionToken'), Expiration: member('Expiration') } },
+    `the role ${role} cannot be assumed: check AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE`,
+  )
+}
+
+async function fromContainer(
+  ask: AskTokens,
+  environment: Environment,
+  signal: AbortSignal,
+): Promise<AwsIdentity | undefined> {
+  const relative = environment['AWS_CONTAINER_CREDENTIALS_RELATIVE_URI']
+  const url = relative ? `${CONTAINER_ORIGIN}${relative}` : environment['AWS_CONTAINER_CREDENTIALS_FULL_URI']
+  if (!url) return undefined
+  const file = environment['AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE']
+  const token = file
+    ? await textOfFile(file, 'AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE')
+    : environment['AWS_CONTAINER_AUTHORIZATION_TOKEN']
+  const headers: Record<string, string> = token ? { authorization: token } : {}
+  const answer = await ask({ url, method: 'GET', headers, signal })
+  return identityIn(answer, 'the container gives no keys: give its task or pod a role')
+}
+
+async function fromInstance(ask: AskTokens, origin: string, signal: AbortSignal): Promise<AwsIdentity> {
+  const what =
+    'no AWS keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give this machine a role, or pass credentials to awsBedrock'
+  const base = `${origin}/latest/meta-data/iam/security-credentials/`
+  try {
+    const ttl = { 'x-aws-ec2-metadata-token-ttl-seconds': '21600' }
+    const session = await ask({ url: `${origin}/latest/api/token`, method: 'PUT', headers: ttl, signal })
+    const headers = { 'x-aws-ec2-metadata-token': session.text.trim() }
+    const role = await ask({ url: base, method: 'GET', headers, signal })
+    const name = role.text.trim().split('\n')[0] ?? ''
+    if (role.status !== 200 || name === '') throw new Error(`the instance has no role (${role.status})`)
+    return identityIn(await ask({ url: `${base}${encodeURIComponent(name)}`, method: 'GET', headers, signal }), what)
+  } catch (cause) {
+    throw new Error(`${what} (${(cause as Error).message})`, { cause })
+  }
+}
+
+function identityIn({ status, json }: TokenAnswer, what: string): AwsIdentity {
+  const { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey, Token: sessionToken, Expiration: end } = json
+  if (status !== 200 || typeof accessKeyId !== 'string' || typeof secretAccessKey !== 'string')
+    throw new Error(`${what}: ${refusalOf(status, json)}`)
+  const expiration = typeof end === 'string' ? new Date(end) : undefined
+  return {
+    accessKeyId,
+    secretAccessKey,
+    sessionToken: typeof sessionToken === 'string' ? sessionToken : undefined,
+    ...(expiration === undefined || Number.isNaN(expiration.getTime()) ? {} : { expiration }),
+  }
+}

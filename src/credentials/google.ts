@@ -1,0 +1,194 @@
+import { createSign } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { Credential, CredentialProvider, CredentialRequest } from '../core/credential.ts'
+import { isJsonObject } from '../core/json.ts'
+import type { EgressOptions } from '../transport/egress-route.ts'
+import { type AskTokens, oauthCredential, textOfFile, tokenAsker } from './token-request.ts'
+
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
+const TOKEN_URL = 'https://oauth2.googleapis.com/token'
+const METADATA_ORIGIN = 'http://metadata.google.internal'
+/** The claim is dated back by this, because the server refuses one that is made in its future. */
+const DATED_BACK_SECONDS = 30
+const LONGEST_CLAIM_SECONDS = 3_600
+/** The metadata server gives the same token until about so long before its end. */
+const METADATA_AHEAD_MS = 240_000
+
+/** Options of every source of Google's tokens. */
+export interface GoogleOptions extends EgressOptions {
+  /** Default `https://www.googleapis.com/auth/cloud-platform`. */
+  readonly scope?: string | undefined
+}
+
+/** Options of {@link googleServiceAccount}. */
+export interface GoogleServiceAccountOptions extends GoogleOptions {
+  /** The key file's JSON, as text or as an object. Line breaks of the key may be written as `\n` in two characters. */
+  readonly key: string | Readonly<Record<string, unknown>>
+}
+
+/** What a service account signs with. */
+interface ServiceAccount {
+  readonly email: string
+  readonly privateKey: string
+  readonly keyId: string | undefined
+  readonly tokenUrl: string
+}
+
+/**
+ * Tokens of a service account by its key.
+ * @throws TypeError for a key that is none; it is not repeated.
+ */
+export function googleServiceAccount(options: GoogleServiceAccountOptions): CredentialProvider {
+  const account = serviceAccountIn(
+    objectOf(options.key, 'googleServiceAccount({ key })'),
+    'googleServiceAccount({ key })',
+  )
+  const ask = tokenAsker(options)
+  const provider: CredentialProvider = (request) => signedToken(ask, account, options.scope ?? SCOPE, request)
+  return Object.assign(provider, { slot: `google ${account.email}` })
+}
+
+/** Options of {@link googleDefaultCredentials}. */
+export interface GoogleDefaultOptions extends GoogleOptions {
+  /** Replaces the environment that variables are read from. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined
+  /** Default `http://metadata.google.internal`, or `GCE_METADATA_HOST`. */
+  readonly metadataOrigin?: string | undefined
+}
+
+/**
+ * Google's application default credentials: the file of `GOOGLE_APPLICATION_CREDENTIALS`, else the file of
+ * `gcloud auth application-default login`, else the metadata server of the machine. Files of the types `service_account` and
+ * `authorized_user` are read, each time.
+ */
+export function googleDefaultCredentials(options: GoogleDefaultOptions = {}): CredentialProvider {
+  const { environment = process.env, scope = SCOPE } = options
+  const ask = tokenAsker(options)
+  const metadata = googleMetadata({
+    metadataOrigin: options.metadataOrigin ?? metadataOriginIn(environment),
+    ...(options.scope === undefined ? {} : { scope: options.scope }),
+  })
+  const provider: CredentialProvider = async (request) => {
+    const file = credentialFile(environment)
+    if (file === undefined) return metadata(request)
+    const setting = 'GOOGLE_APPLICATION_CREDENTIALS'
+    const content = objectOf(await textOfFile(file, setting), setting)
+    if (content['type'] === 'authorized_user') return userToken(ask, content, request)
+    if (content['type'] === 'service_account')
+      return signedToken(ask, serviceAccountIn(content, setting), scope, request)
+    throw new Error(
+      `${setting}: credentials of the type ${JSON.stringify(content['type'])} are not read here: pass a function that asks google-auth-library for a token`,
+    )
+  }
+  return Object.assign(provider, { slot: 'google default', refreshAheadMs: METADATA_AHEAD_MS })
+}
+
+/** Options of {@link googleMetadata}. */
+export interface GoogleMetadataOptions {
+  readonly scope?: string | undefined
+  /** Default `http://metadata.google.internal`. */
+  readonly metadataOrigin?: string | undefined
+}
+
+/** Tokens of the service account of a machine, from its metadata server. Never asked through a proxy. */
+export function googleMetadata({
+  scope,
+  metadataOrigin = METADATA_ORIGIN,
+}: GoogleMetadataOptions = {}): CredentialProvider {
+  const url = new URL(`${metadataOrigin}/computeMetadata/v1/instance/service-accounts/default/token`)
+  if (scope !== undefined) url.searchParams.set('scopes', scope)
+  const ask = tokenAsker()
+  const provider: CredentialProvider = async ({ signal, nowMs }) => {
+    const answer = await ask({ url: url.href, method: 'GET', headers: { 'metadata-flavor': 'Google' }, signal })
+    return oauthCredential(
+      answer,
+      nowMs,
+      'no token of the machine: give it a service account, or set GOOGLE_APPLICATION_CREDENTIALS',
+    )
+  }
+  return Object.assign(provider, { slot: 'google metadata', refreshAheadMs: METADATA_AHEAD_MS })
+}
+
+function metadataOriginIn(environment: Readonly<Record<string, string | undefined>>): string {
+  const host = environment['GCE_METADATA_HOST']
+  return host === undefined || host === '' ? METADATA_ORIGIN : `http://${host}`
+}
+
+function credentialFile(environment: Readonly<Record<string, string | undefined>>): string | undefined {
+  const named = environment['GOOGLE_APPLICATION_CREDENTIALS']?.trim()
+  if (named !== undefined && named !== '') return named
+  const folder = environment['CLOUDSDK_CONFIG'] ?? join(environment['HOME'] ?? homedir(), '.config', 'gcloud')
+  const file = join(folder, 'application_default_credentials.json')
+  return existsSync(file) ? file : undefined
+}
+
+async function signedToken(
+  ask: AskTokens,
+  account: ServiceAccount,
+  scope: string,
+  { signal, nowMs }: CredentialRequest,
+): Promise<Credential> {
+  const { email, keyId, privateKey, tokenUrl } = account
+  const issuedAt = Math.floor(nowMs / 1000) - DATED_BACK_SECONDS
+  const head = { alg: 'RS256', typ: 'JWT', ...(keyId === undefined ? {} : { kid: keyId }) }
+  const claims = { iss: email, scope, aud: tokenUrl, iat: issuedAt, exp: issuedAt + LONGEST_CLAIM_SECONDS }
+  const unsigned = [head, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const signature = createSign('RSA-SHA256').update(unsigned).sign(privateKey, 'base64url')
+  const form = { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion: `${unsigned}.${signature}` }
+  const answer = await ask({ url: tokenUrl, method: 'POST', form, signal })
+  const isClock = answer.json['error'] === 'invalid_grant'
+  const remedy = isClock
+    ? 'set the clock of this machine, or renew the key of the service account'
+    : 'check the key of the service account, and its scope'
+  return oauthCredential(answer, nowMs, `Google gives no token for ${email}: ${remedy}`)
+}
+
+async function userToken(
+  ask: AskTokens,
+  content: Readonly<Record<string, unknown>>,
+  { signal, nowMs }: CredentialRequest,
+): Promise<Credential> {
+  const [clientId, clientSecret, refreshToken] = ['client_id', 'client_secret', 'refresh_token'].map((name) => {
+    const value = content[name]
+    if (typeof value === 'string') return value
+    throw new Error(`GOOGLE_APPLICATION_CREDENTIALS: ${name} is missing; run gcloud auth application-default login`)
+  }) as [string, string, string]
+  const form = {
+    grant_type: 'refresh_token',
+    client_id: clientId,
+    client_secret: clientSecret,
+    refresh_token: refreshToken,
+  }
+  const url = typeof content['token_uri'] === 'string' ? content['token_uri'] : TOKEN_URL
+  const answer = await ask({ url, method: 'POST', form, signal })
+  return oauthCredential(
+    answer,
+    nowMs,
+    'Google gives no token for this user: run gcloud auth application-default login',
+  )
+}
+
+function objectOf(key: string | Readonly<Record<string, unknown>>, setting: string): Readonly<Record<string, unknown>> {
+  if (typeof key !== 'string') return key
+  try {
+    const value: unknown = JSON.parse(key)
+    if (isJsonObject(value)) return value
+  } catch {
+    // The parser's message repeats the text, which holds a private key.
+  }
+  throw new TypeError(`${setting}: is not the JSON of a key file`)
+}
+
+function serviceAccountIn(content: Readonly<Record<string, unknown>>, setting: string): ServiceAccount {
+  const { client_email: email, private_key: key, private_key_id: keyId, token_uri: tokenUrl } = content
+  if (typeof email !== 'string' || typeof key !== 'string')
+    throw new TypeError(`${setting}: client_email or private_key is missing: give the whole key file`)
+  return {
+    email,
+    privateKey: key.replaceAll('\\n', '\n'),
+    keyId: typeof keyId === 'string' ? keyId : undefined,
+    tokenUrl: typeof tokenUrl === 'string' ? tokenUrl : TOKEN_URL,
+  }
+}

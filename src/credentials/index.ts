@@ -1,0 +1,29 @@
+/**
+ * Sources of tokens that expire, for `apiKey` of a vendor. None needs a package.
+ *
+ * @example
+ * import { entraManagedIdentity } from 'signalbox/credentials'
+ *
+ * openaiCompatible({ id: 'azure', baseURL, apiKey: entraManagedIdentity(), models })
+ */
+
+export { type AwsBedrockOptions, awsBedrock } from './aws.ts'
+export type { AwsIdentity } from './aws-presign.ts'
+export {
+  type EntraClientSecretOptions,
+  type EntraManagedIdentityOptions,
+  type EntraOptions,
+  type EntraWorkloadIdentityOptions,
+  entraClientSecret,
+  entraManagedIdentity,
+  entraWorkloadIdentity,
+} from './entra.ts'
+export {
+  type GoogleDefaultOptions,
+  type GoogleMetadataOptions,
+  type GoogleOptions,
+  type GoogleServiceAccountOptions,
+  googleDefaultCredentials,
+  googleMetadata,
+  googleServiceAccount,
+} from './google.ts'

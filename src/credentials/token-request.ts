@@ -1,0 +1,145 @@
+import { readFile } from 'node:fs/promises'
+import type { Credential } from '../core/credential.ts'
+import { isJsonObject } from '../core/json.ts'
+import { type EgressOptions, egressRoute } from '../transport/egress-route.ts'
+import type { TransportRequest } from '../transport/transport.ts'
+import { undiciTransport } from '../transport/undici.ts'
+
+/** Largest answer of a token endpoint that is read. */
+const MAX_ANSWER_BYTES = 256 * 1024
+
+const TIMEOUT_MS = 10_000
+
+/** One question to a token endpoint. */
+export interface TokenQuestion {
+  readonly url: string
+  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly headers?: Readonly<Record<string, string>>
+  /** A form: sent as `application/x-www-form-urlencoded`. */
+  readonly form?: Readonly<Record<string, string>>
+  readonly signal: AbortSignal
+}
+
+/** A whole answer of a token endpoint. */
+export interface TokenAnswer {
+  readonly status: number
+  readonly text: string
+  /** The body as an object; empty where it is none. */
+  readonly json: Readonly<Record<string, unknown>>
+}
+
+/** Asks token endpoints. */
+export type AskTokens = (question: TokenQuestion) => Promise<TokenAnswer>
+
+/**
+ * Asks over connections of its own, through the proxy and with the authority given. Redirects are not followed.
+ * @throws TypeError for egress options that cannot be used.
+ */
+export function tokenAsker(options: EgressOptions = {}): AskTokens {
+  const egress = egressRoute(options)
+  const transport = undiciTransport()
+  return ({ url, method, headers = {}, form, signal }) => {
+    const { origin, pathname, search } = new URL(url)
+    const sent = Object.entries({ accept: 'application/json', ...headers }).flat()
+    if (form !== undefined) sent.push('content-type', 'application/x-www-form-urlencoded')
+    const request: TransportRequest = {
+      origin,
+      path: `${pathname}${search}`,
+      method,
+      headers: sent,
+      body: form === undefined ? null : new URLSearchParams(form).toString(),
+      firstByteTimeoutMs: TIMEOUT_MS,
+      idleTimeoutMs: TIMEOUT_MS,
+      egress,
+    }
+    return new Promise((resolve, reject) => {
+      const chunks: Uint8Array[] = []
+      let byteLength = 0
+      let status = 0
+      const control = transport.send(request, {
+        onHead: (answered) => {
+          status = answered
+        },
+        onData: (chunk) => {
+          byteLength += chunk.byteLength
+          if (byteLength > MAX_ANSWER_BYTES) control.abort()
+          else chunks.push(chunk)
+        },
+        onEnd: () => {
+          signal.removeEventListener('abort', abort)
+          const text = Buffer.concat(chunks).toString('utf8')
+          resolve({ status, text, json: objectIn(text) })
+        },
+        onFailure: ({ kind, error }) => {
+          signal.removeEventListener('abort', abort)
+          const remedy = kind === 'proxy' ? '' : ': check the address, proxy and tls.ca of the credential'
+          reject(
+            new Error(`${origin} cannot be asked for a token (${kind}: ${error.message})${remedy}`, { cause: error }),
+          )
+        },
+      })
+      const abort = (): void => control.abort()
+      if (signal.aborted) abort()
+      else signal.addEventListener('abort', abort)
+    })
+  }
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) ? value : {}
+  } catch {
+    // Error pages of proxies are HTML; the status says enough.
+    return {}
+  }
+}
+
+/**
+ * The token of an OAuth answer: `access_token`, and `expires_in` in seconds, which no difference of clocks can spoil.
+ * @throws Error naming `what` and what to set, with the server's own words where it refuses.
+ */
+export function oauthCredential({ status, json }: TokenAnswer, nowMs: number, what: string): Credential {
+  const { access_token: token, expires_in: seconds } = json
+  if (status >= 200 && status < 300 && typeof token === 'string') {
+    const lifetimeSeconds = Number(seconds)
+    return lifetimeSeconds > 0 ? { token, expiresAtMs: nowMs + lifetimeSeconds * 1000 } : { token }
+  }
+  throw new Error(`${what}: ${refusalOf(status, json)}`)
+}
+
+/** The server's own words, without anything that could be a token. */
+export function refusalOf(status: number, json: TokenAnswer['json']): string {
+  const { error, error_description: description, message } = json
+  const nested = isJsonObject(error) ? error : {}
+  const words = [typeof error === 'string' ? error : nested['status'], description ?? message ?? nested['message']]
+  const text = words.filter((word) => typeof word === 'string').join(': ')
+  return `${status}${text === '' ? '' : ` ${withoutTokens(text).slice(0, 500)}`}`
+}
+
+const TOKENS = /eyJ[\w-]{8,}(?:\.[\w-]*){0,2}|ya29\.[\w.-]+|[\w+/=-]{64,}/g
+
+function withoutTokens(text: string): string {
+  return text.replace(TOKENS, '[redacted]')
+}
+
+/**
+ * The text of a file that the platform writes anew from time to time, so it is read each time.
+ * @throws Error naming the setting and the file.
+ */
+export async function textOfFile(path: string, setting: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (cause) {
+    throw new Error(`${setting}: ${path} cannot be read (${(cause as NodeJS.ErrnoException).code})`, { cause })
+  }
+}
+
+/**
+ * A setting that must be there.
+ * @throws TypeError naming the option and the variable.
+ */
+export function required(value: string | undefined, option: string, variable: string): string {
+  if (value === undefined || value.trim() === '') throw new TypeError(`set ${option}, or ${variable}`)
+  return value.trim()
+}

@@ -1,0 +1,24 @@
+import type { Credential } from '../core/credential.ts'
+import type { TransportRequest } from '../transport/transport.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+
+/** The path of a call as it is sent: with the query that the operator gave for all calls of the vendor. */
+export function pathAt({ query }: Vendor, path: string): string {
+  return query === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}${query}`
+}
+
+/** The headers of a call as they are sent: those that the operator gave for all calls of the vendor replace others of their name. */
+export function headersAt({ headers: own }: Vendor, headers: readonly string[]): readonly string[] {
+  if (own === undefined) return headers
+  const names = new Set(own.filter((_, place) => place % 2 === 0))
+  const kept = headers.filter((_, place) => !names.has(headers[place - (place % 2)]!.toLowerCase()))
+  return [...kept, ...own]
+}
+
+/** The request with a credential that may expire; without one it holds its own. */
+export function withCredential(request: TransportRequest, credential: Credential | undefined): TransportRequest {
+  if (credential === undefined) return request
+  const { header, token } = credential
+  const added = header === undefined ? ['authorization', `Bearer ${token}`] : [header, token]
+  return { ...request, headers: [...request.headers, ...added] }
+}

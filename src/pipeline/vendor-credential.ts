@@ -1,0 +1,97 @@
+import type { Credential } from '../core/credential.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
+import type { AbortScope } from './abort-scope.ts'
+import { type AttemptFailure, failureOfTransport } from './error-classification.ts'
+
+/** How a call is sent with a credential that may expire. */
+export interface CredentialedCall<Result> {
+  readonly credentials: CredentialCache
+  readonly scope: AbortScope
+  send(credential: Credential): Promise<Result>
+  /** Why it failed; undefined: it did not. */
+  failureOf(result: Result): AttemptFailure | undefined
+  /** The result of a call for which there is no credential. */
+  unsent(failure: AttemptFailure): Result
+}
+
+/**
+ * Sends a call with a credential, and once more with another one when the vendor refuses the first as expired. Neither counts
+ * for or against the vendor's health, because only the last result is returned.
+ */
+export async function sendWithCredential<Result>(call: CredentialedCall<Result>): Promise<Result> {
+  const { credentials, scope } = call
+  const first = await obtain(credentials, scope)
+  if ('error' in first) return call.unsent(first)
+  const result = await call.send(first)
+  const failure = call.failureOf(result)
+  if (failure === undefined || !refusesCredential(failure) || !credentials.invalidate(first)) return result
+  const second = await obtain(credentials, scope)
+  if ('error' in second) return scope.isAborted ? result : call.unsent(second)
+  return second.token === first.token ? result : call.send(second)
+}
+
+/** The words by which vendors tell an expired token from one that lacks a permission, where both are 403. */
+const EXPIRED =
+  /expired|invalid[ _-]?(?:token|signature|authentication)|unrecognizedclient|token.{0,40}(?:is )?invalid/i
+
+/** Does a vendor refuse what the call proved itself with? */
+export function refusesCredential({ status, operatorProblem: problem }: AttemptFailure): boolean {
+  if (status === 401) return true
+  return status === 403 && problem !== undefined && isExpiry(problem)
+}
+
+function isExpiry({ code, type, message }: VendorFailure): boolean {
+  return EXPIRED.test(`${code} ${type} ${message}`)
+}
+
+/** The failure without the token, which vendors repeat in their texts. */
+export function withoutToken(failure: VendorFailure, credential: Credential | undefined): VendorFailure {
+  if (credential === undefined || !failure.message.includes(credential.token)) return failure
+  return { ...failure, message: failure.message.replaceAll(credential.token, '[redacted]') }
+}
+
+/** A credential, or why there is none; ends with the scope. */
+function obtain(credentials: CredentialCache, scope: AbortScope): Promise<Credential | AttemptFailure> {
+  const taken = credentials.take()
+  if (!(taken instanceof Promise)) return Promise.resolve(taken)
+  return new Promise((resolve) => {
+    const waiting = { abort: () => resolve(ABORTED) }
+    if (!scope.add(waiting)) waiting.abort()
+    taken.then(
+      (credential) => {
+        scope.delete(waiting)
+        resolve(credential)
+      },
+      (cause: unknown) => {
+        scope.delete(waiting)
+        resolve(unobtainable(cause))
+      },
+    )
+  })
+}
+
+const ABORTED = failureOfTransport({
+  phase: 'connect',
+  kind: 'aborted',
+  error: new Error('aborted while it waited for a credential'),
+})
+
+/** The caller gets 503, as of any other problem of the operator's account: the credential is not the caller's. */
+function unobtainable(cause: unknown): AttemptFailure {
+  const { message, retryAfterMs } =
+    cause instanceof CredentialError ? cause : new CredentialError('the credential provider failed', 0, cause)
+  return {
+    error: new GatewayError('upstream_unavailable', { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1000)) }),
+    reason: 'no credential',
+    status: undefined,
+    mayFallBack: true,
+    mayRetry: false,
+    wasSent: false,
+    mayHaveBegun: false,
+    operatorProblem: { kind: 'operator', concerns: 'key', status: 0, code: 'no_credential', message },
+    outcome: 'refused',
+    retryAfterMs,
+  }
+}
