@@ -24,7 +24,7 @@ describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (_name, mount) 
   let client: OpenAI
 
   beforeAll(async () => {
-    started = await startGateway()
+    started = await startGateway({ drainMs: 200 })
     mounted = await mount(started.gateway)
     client = openaiClient(OpenAI, `${mounted.origin}/ai`)
   })

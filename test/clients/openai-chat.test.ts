@@ -7,7 +7,7 @@ import { OPENAI_VERSIONS, type OpenAIClient, openaiClient } from './support/open
 let started: StartedGateway
 
 beforeAll(async () => {
-  started = await startGateway({ disconnect: 'cancel' })
+  started = await startGateway({ disconnect: 'cancel', drainMs: 200 })
 })
 afterAll(() => started.close())
 

@@ -17,6 +17,7 @@ let counted: CountedFetch
 
 beforeAll(async () => {
   started = await startGateway({
+    drainMs: 200,
     keys: [
       { key: TEST_KEY, account: TEST_ACCOUNT },
       { key: POOR_KEY, account: 'acct_poor' },

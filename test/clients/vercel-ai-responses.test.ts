@@ -8,7 +8,7 @@ import { CHAT_MODELS, FORECAST } from './support/models.ts'
 let started: StartedGateway
 
 beforeAll(async () => {
-  started = await startGateway({ disconnect: 'cancel' })
+  started = await startGateway({ disconnect: 'cancel', drainMs: 200 })
 })
 afterAll(() => started.close())
 

@@ -12,7 +12,7 @@ afterEach(() => started.close())
 
 describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %s who leaves', (model) => {
   test('after some events is charged once, for what came, and the vendor is stopped', async () => {
-    started = await startGateway()
+    started = await startGateway({ drainMs: 200 })
     const caller = rawPost(started.url, PATH, messagesBody(model, `[[fault:pace=5]] ${WORDS}`, { stream: true }))
     await caller.received('word3')
     const ending = started.nextEnded()
@@ -28,7 +28,7 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %
   })
 
   test('before the answer pays for the prompt, once', async () => {
-    started = await startGateway({ disconnect: 'cancel' })
+    started = await startGateway({ disconnect: 'cancel', drainMs: 200 })
     const caller = rawPost(started.url, PATH, messagesBody(model, '[[fault:hang]] a prompt'))
     await started.sandbox.nextRequest()
     const ending = started.nextEnded()
@@ -43,7 +43,7 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %
 })
 
 test('the same Idempotency-Key gets the same message again, charged once', async () => {
-  started = await startGateway()
+  started = await startGateway({ drainMs: 200 })
   const send = (): Promise<Response> =>
     started.post(PATH, messagesBody('gmn-2.5-flash', 'hello'), { 'idempotency-key': 'once' })
   const first = await send()
