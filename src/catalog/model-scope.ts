@@ -1,4 +1,4 @@
-import { isPattern, starOf } from './catalog.ts'
+import { isPattern, starOf } from './id-pattern.ts'
 import type { CatalogModel } from './model.ts'
 
 const GROUP = 'group:'

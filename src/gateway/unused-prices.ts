@@ -1,4 +1,5 @@
-import { type Catalog, isPattern } from '../catalog/catalog.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import { isPattern } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'

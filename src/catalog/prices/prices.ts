@@ -1,4 +1,4 @@
-import { isPattern, starOf } from '../catalog.ts'
+import { isPattern, starOf } from '../id-pattern.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
