@@ -1,53 +1,24 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createProxy, type IncomingMessage, type Server } from 'node:http'
 import { createServer } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import type { ConnectionOptions } from '../../src/vendors/vendor.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
+import fixtures from './certificates.json' with { type: 'json' }
 import { CLOUD_KEYS, CLOUD_MODEL, CLOUD_PRICES, cloudRequest } from './token-vendor.ts'
 
-/** A private authority, a server's certificate and a client's, made with openssl. */
-interface Certificates {
-  readonly ca: string
-  readonly server: { readonly cert: string; readonly key: string }
-  readonly client: { readonly cert: string; readonly key: string }
-}
-
-let folder: string
-let certificates: Certificates
-let otherCa: string
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'egress-'))
-  certificates = makeCertificates('one')
-  otherCa = makeCertificates('two').ca
-})
-afterAll(() => rmSync(folder, { recursive: true }))
-
-function makeCertificates(name: string): Certificates {
-  const path = (file: string): string => join(folder, `${name}-${file}`)
-  const openssl = (...words: string[]): void => void execFileSync('openssl', words, { stdio: 'pipe' })
-  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  const caFiles = ['-keyout', path('ca.key'), '-out', path('ca.pem')]
-  openssl('req', '-x509', ...newKey, ...caFiles, '-subj', `/CN=authority ${name}`, '-days', '2')
-  writeFileSync(path('ext'), 'subjectAltName=DNS:localhost,IP:127.0.0.1')
-  const signed = (who: string): { cert: string; key: string } => {
-    openssl('req', ...newKey, '-keyout', path(`${who}.key`), '-out', path(`${who}.csr`), '-subj', `/CN=${who}`)
-    const authority = ['-CA', path('ca.pem'), '-CAkey', path('ca.key'), '-CAcreateserial', '-extfile', path('ext')]
-    openssl('x509', '-req', '-in', path(`${who}.csr`), ...authority, '-days', '2', '-out', path(`${who}.pem`))
-    return { cert: readFileSync(path(`${who}.pem`), 'utf8'), key: readFileSync(path(`${who}.key`), 'utf8') }
-  }
-  return { ca: readFileSync(path('ca.pem'), 'utf8'), server: signed('server'), client: signed('client') }
-}
+/**
+ * A private authority with a server's certificate and a client's, and another authority. They hold for a hundred years, and are
+ * kept because not every machine has openssl: `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1`, and
+ * `openssl x509 -req` with `subjectAltName=DNS:localhost,IP:127.0.0.1`.
+ */
+const certificates = fixtures.one
+const otherCa = fixtures.two.ca
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
