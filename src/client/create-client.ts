@@ -64,18 +64,18 @@ export function createClient(options: ClientOptions): GatewayClient {
     },
     videos: {
       generate: (request, callOptions) => post(VIDEOS, request, callOptions),
-      get: (video, callOptions) => get(videoPath(video), callOptions),
+      get: (video, callOptions) => get(pathOf(VIDEOS, video), callOptions),
       list: (page = {}, callOptions) => get(`${VIDEOS}${queryOf(page)}`, callOptions),
       cancel: (video, callOptions) =>
-        connection.json<VideoTask>({ method: 'POST', path: `${videoPath(video)}/cancel`, options: callOptions }),
+        connection.json<VideoTask>({ method: 'POST', path: `${pathOf(VIDEOS, video)}/cancel`, options: callOptions }),
       wait(video, waitOptions = {}) {
         const maxRetries = options.maxRetries ?? MAX_POLL_RETRIES
-        const poll = (signal: AbortSignal) => get(videoPath(video), { signal, maxRetries })
-        return waitForVideo({ id: videoId(video), poll }, connection.clock, waitOptions)
+        const poll = (signal: AbortSignal) => get(pathOf(VIDEOS, video), { signal, maxRetries })
+        return waitForVideo({ id: idOf(video), poll }, connection.clock, waitOptions)
       },
       content: async (video, callOptions) =>
         binaryAnswer(
-          await connection.open({ method: 'GET', path: `${videoPath(video)}/content`, options: callOptions }),
+          await connection.open({ method: 'GET', path: `${pathOf(VIDEOS, video)}/content`, options: callOptions }),
         ),
     },
     embeddings: {
@@ -103,16 +103,15 @@ export function createClient(options: ClientOptions): GatewayClient {
       create: (request, callOptions) => post(RESPONSES, request, callOptions),
       stream: async (request, callOptions) =>
         responseStream(await open(RESPONSES, { ...request, stream: true }, callOptions)),
-      retrieve: (response, callOptions) => get(responsePath(response), callOptions),
+      retrieve: (response, callOptions) => get(pathOf(RESPONSES, response), callOptions),
       async replay(response, startingAfter, callOptions) {
-        const query = queryOf({ stream: true, starting_after: startingAfter })
-        const path = `${responsePath(response)}${query}`
+        const path = `${pathOf(RESPONSES, response)}${queryOf({ stream: true, starting_after: startingAfter })}`
         return responseStream(await connection.open({ method: 'GET', path, options: callOptions }))
       },
       delete: (response, callOptions) =>
-        connection.json<never>({ method: 'DELETE', path: responsePath(response), options: callOptions }),
+        connection.json<never>({ method: 'DELETE', path: pathOf(RESPONSES, response), options: callOptions }),
       inputItems: (response, page = {}, callOptions) =>
-        get(`${responsePath(response)}/input_items${queryOf(page)}`, callOptions),
+        get(`${pathOf(RESPONSES, response)}/input_items${queryOf(page)}`, callOptions),
       countTokens: (request, callOptions) => post(`${RESPONSES}/input_tokens`, request, callOptions),
     },
     models: {
@@ -129,16 +128,12 @@ export function createClient(options: ClientOptions): GatewayClient {
   }
 }
 
-function videoId(video: VideoReferenceId): string {
-  return typeof video === 'string' ? video : video.id
+function idOf(reference: VideoReferenceId | ResponseReference): string {
+  return typeof reference === 'string' ? reference : reference.id
 }
 
-function responsePath(response: ResponseReference): string {
-  return `${RESPONSES}/${encodeURIComponent(typeof response === 'string' ? response : response.id)}`
-}
-
-function videoPath(video: VideoReferenceId): string {
-  return `${VIDEOS}/${encodeURIComponent(videoId(video))}`
+function pathOf(path: string, reference: VideoReferenceId | ResponseReference): string {
+  return `${path}/${encodeURIComponent(idOf(reference))}`
 }
 
 /** A query of the parameters that are given. */

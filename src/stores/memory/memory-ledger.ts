@@ -117,7 +117,6 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
       if (found.status !== 'claimed') return found
     }
     const { amount, keyId, expiresAtMs, claim, caps } = reservation
-    expireDue(account, nowMs)
     const isMetered = (account.billing ?? reservation.billing) === 'metered'
     const refusal = moneyRefusal(account, amount, isMetered)
     if (refusal !== undefined) return refusal
@@ -316,6 +315,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     reserve(reservation, nowMs) {
       assertAmount(reservation.amount)
+      // As in the other stores, whatever becomes of the reservation.
+      const account = accounts.get(reservation.accountId)
+      if (account !== undefined) expireDue(account, nowMs)
       const known = outcomes.get(reservation.holdId) ?? olderOutcomes.get(reservation.holdId)
       if (known !== undefined) return known
       if (openHolds.has(reservation.holdId)) return HELD
