@@ -51,7 +51,10 @@ const SERVERS = [
 
 /** Long tests, in processes of their own or with hundreds of calls. `DRILL=long` makes them longer still. */
 const DRILLS = [
+  'test/credentials/expiring-tokens.test.ts',
   'test/drills/dead-vendor.test.ts',
+  'test/drills/image-failures.test.ts',
+  'test/drills/image-idempotency.test.ts',
   'test/drills/kill-streams.test.ts',
   'test/drills/loss-table.test.ts',
   'test/drills/mixed-faults.test.ts',
@@ -60,10 +63,15 @@ const DRILLS = [
   'test/drills/slow-callers.test.ts',
   'test/drills/video-kills.test.ts',
   'test/drills/video-poll-budget.test.ts',
+  'test/drills/video-restart.test.ts',
   'test/gateway/fuzz-large.test.ts',
+  'test/gateway/image-hostile.test.ts',
+  'test/gateway/image-large.test.ts',
   'test/mcp/conformance/conformance.test.ts',
   'test/mcp/isolation.test.ts',
+  'test/stores/sqlite/sqlite-books.test.ts',
   'test/stores/sqlite/sqlite-processes.test.ts',
+  'test/stores/sqlite/sqlite-store.test.ts',
 ]
 
 /** The files of each project. A test file is in exactly one (`test/architecture/projects.test.ts`). */

@@ -249,6 +249,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
   }
 
   function settleDebt(account: MutableAccount, nowMs: number): void {
+    expireDue(account, nowMs)
     repay(account, nowMs)
     account.funded = account.balance + account.held
   }
@@ -315,7 +316,6 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     reserve(reservation, nowMs) {
       assertAmount(reservation.amount)
-      // As in the other stores, whatever becomes of the reservation.
       const account = accounts.get(reservation.accountId)
       if (account !== undefined) expireDue(account, nowMs)
       const known = outcomes.get(reservation.holdId) ?? olderOutcomes.get(reservation.holdId)

@@ -76,6 +76,8 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
 
   /** After money was added. */
   function settleDebt(accountId: string, nowMs: number): void {
+    // What has expired pays no debts.
+    money.expireDue(accountId, nowMs)
     money.repay(accountId, nowMs)
     const account = money.changing(accountId)
     account.funded = account.balance + account.held
