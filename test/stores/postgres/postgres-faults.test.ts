@@ -20,7 +20,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
   let schema: string
 
   beforeAll(() => {
-    schemas = schemasOn(server.url)
+    schemas = schemasOn(server.url, 'alter')
   })
   afterAll(() => schemas.end())
 

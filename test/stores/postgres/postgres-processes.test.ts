@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { MIGRATIONS } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { exampleTask } from '../../../src/testing/contracts/store-example.ts'
+import { expectBooksAgree } from '../../support/books-agree.ts'
 import { type CompiledProgram, compileProgram, type Program } from '../../support/program.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -20,7 +21,7 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
   let store: GatewayStore
 
   beforeAll(async () => {
-    schemas = schemasOn(server.url)
+    schemas = schemasOn(server.url, 'alter')
     startWorker = await compileProgram(join(import.meta.dirname, 'support/postgres-worker.ts'))
   })
   afterAll(async () => {
@@ -63,6 +64,14 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
 
     expect(held.reduce((sum, count) => sum + count, 0)).toBe(137)
     expect(await store.ledger.account('account_1')).toMatchObject({ balance: 49n, held: 137n * 50n })
+  })
+
+  test('4 processes give each of 50 accounts one first webhook secret', async () => {
+    const programs = await workers(4, { task: 'ensure-secrets' })
+
+    const secrets = await answers<string[]>(programs)
+
+    expect(new Set(secrets.flat()).size).toBe(50)
   })
 
   test('4 processes that sweep at the same time expire each hold once', async () => {
@@ -158,5 +167,6 @@ describe.skipIf(server.missing !== undefined)('several processes on one PostgreS
       return usage.verify(range)
     }
     await expect.poll(differences, { timeout: 20_000 }).toEqual([])
+    await expectBooksAgree(store, 'account_1')
   })
 })

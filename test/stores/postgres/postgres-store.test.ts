@@ -4,6 +4,7 @@ import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
 import type { InteractionStore } from '../../../src/stores/interaction-store.ts'
 import type { KeyStore } from '../../../src/stores/key-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'
+import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
@@ -12,22 +13,28 @@ import { describeResponseStore } from '../../../src/testing/contracts/response-s
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
-import { realServer } from '../../support/real-servers.ts'
+import { missingProgram } from '../../support/real-servers.ts'
+import { type StartedPostgres, startPostgres } from '../../support/start-postgres.ts'
 import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 
-const server = await realServer('postgres')
 const runner = { describe, it, expect }
 
 type Part = KeyStore | IdempotencyStore | InteractionStore | ResponseStore
 
-describe.skipIf(server.missing !== undefined)('PostgreSQL store', () => {
+// A server of its own: the sums of usage wait for each open transaction of a server, and the cases say what one step adds.
+describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', () => {
+  let server: StartedPostgres
   let schemas: Schemas
   const wholes = new Map<Part, GatewayStore>()
 
-  beforeAll(() => {
+  beforeAll(async () => {
+    server = await startPostgres({ fsync: 'off' })
     schemas = schemasOn(server.url)
   })
-  afterAll(() => schemas.end())
+  afterAll(async () => {
+    await schemas.end()
+    await server.stop()
+  })
 
   async function part<Chosen extends Part>(choose: (store: GatewayStore) => Chosen): Promise<Chosen> {
     const store = await schemas.create()
@@ -38,6 +45,7 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store', () => {
   const whole = { create: () => schemas.create(), dispose: (store: unknown) => schemas.dispose(store as GatewayStore) }
 
   describeLedger(runner, whole)
+  describeConversationStore(runner, whole)
   describeTaskStore(runner, whole)
   describeWebhookStore(runner, whole)
   describeUsageStore(runner, whole)

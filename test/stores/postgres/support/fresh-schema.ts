@@ -15,21 +15,27 @@ export interface Schemas {
   create(): Promise<GatewayStore>
   /** The schema of a store that {@link create} made. */
   schemaOf(store: GatewayStore): string
-  /** Closes a store and drops its schema. */
+  /** Closes a store. Its schema is emptied for the next one, or dropped at the end. */
   dispose(store: GatewayStore): Promise<void>
   /** Ends the connections. */
   end(): Promise<void>
 }
 
-export function schemasOn(url: string): Schemas {
+/**
+ * Tests that follow each other get a schema that was emptied, because making one takes longer than most tests. `alter`: the tests
+ * change the tables, or leave statements behind that the server still works on, so each gets a schema of its own.
+ */
+export function schemasOn(url: string, use: 'share' | 'alter' = 'share'): Schemas {
   const pool = new pg.Pool({ connectionString: url, max: 10 })
   const names = new Map<GatewayStore, string>()
+  const emptied: string[] = []
+  const altered: string[] = []
   const schemaOf = (store: GatewayStore): string => names.get(store)!
   return {
     pool,
     schemaOf,
     async create() {
-      const schema = freshSchemaName()
+      const schema = emptied.pop() ?? freshSchemaName()
       const store = postgresStore({ pool, schema, statementTimeoutMs: 30_000, clock: 'caller' })
       names.set(store, schema)
       await store.start()
@@ -37,21 +43,50 @@ export function schemasOn(url: string): Schemas {
     },
     async dispose(store) {
       await store.close()
-      await dropSchema(pool, schemaOf(store))
+      const schema = schemaOf(store)
       names.delete(store)
+      if (use === 'share') {
+        await emptySchema(pool, schema)
+        emptied.push(schema)
+      } else altered.push(schema)
     },
-    end: () => pool.end(),
+    async end() {
+      for (const schema of [...emptied, ...altered, ...names.values()]) await dropSchema(pool, schema)
+      await pool.end()
+    },
   }
+}
+
+/** Removes what a test has written, the journal included, so that a store starts as in a new schema. */
+async function emptySchema(pool: pg.Pool, schema: string): Promise<void> {
+  await onOneConnection(pool, async (client) => {
+    const { rows } = await client.query(
+      "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename NOT IN ('migrations', 'usage_mark')",
+      [schema],
+    )
+    const deletes = rows.map(({ tablename }: { tablename: string }) => `DELETE FROM ${schema}.${tablename}`)
+    await client.query(`BEGIN; SET LOCAL session_replication_role = replica; ${deletes.join('; ')};
+      UPDATE ${schema}.usage_mark SET mark = 0, as_of_ms = 0; COMMIT`)
+  })
 }
 
 /** Drops a schema with everything in it, the journal included. */
 export async function dropSchema(pool: pg.Pool, schema: string): Promise<void> {
-  const client = await pool.connect()
-  try {
-    await client.query(
+  await onOneConnection(pool, (client) =>
+    client.query(
       `SET client_min_messages = warning; DROP SCHEMA IF EXISTS ${schema} CASCADE; RESET client_min_messages`,
-    )
+    ),
+  )
+}
+
+/** A connection on which a step failed is closed: its transaction would go on to the next that borrows it. */
+async function onOneConnection(pool: pg.Pool, use: (client: pg.PoolClient) => Promise<unknown>): Promise<void> {
+  const client = await pool.connect()
+  let failed = true
+  try {
+    await use(client)
+    failed = false
   } finally {
-    client.release()
+    client.release(failed)
   }
 }

@@ -5,7 +5,14 @@ import { exampleDraft } from '../../../../src/testing/contracts/store-example.ts
 
 /** What a test wants of this process. */
 export interface WorkerJob {
-  readonly task: 'migrate' | 'reserve-many' | 'expire-all' | 'take-tasks' | 'reserve-for-ever' | 'settle-for-ever'
+  readonly task:
+    | 'migrate'
+    | 'reserve-many'
+    | 'expire-all'
+    | 'take-tasks'
+    | 'ensure-secrets'
+    | 'reserve-for-ever'
+    | 'settle-for-ever'
   readonly url: string
   readonly schema: string
   readonly worker: number
@@ -54,6 +61,17 @@ async function takeTasks(): Promise<void> {
   report(ids)
 }
 
+/** Gives accounts their first webhook secret, and tells which they have. */
+async function ensureSecrets(): Promise<void> {
+  const accounts = Array.from({ length: 50 }, (_, index) => `account_${index}`)
+  const secret = `whsec_${job.worker}`
+  report(
+    await Promise.all(
+      accounts.map(async (account) => `${account} ${await store.webhooks.ensureSecret(account, secret)}`),
+    ),
+  )
+}
+
 /** Ends only by a signal. */
 async function reserveForEver(lane: number): Promise<void> {
   for (let index = 0; ; index++) {
@@ -81,6 +99,7 @@ await untilTold()
 if (job.task === 'migrate') report(await store.start().then(() => 'started', String))
 if (job.task === 'reserve-many') await reserveMany()
 if (job.task === 'expire-all') await expireAll()
+if (job.task === 'ensure-secrets') await ensureSecrets()
 if (job.task === 'take-tasks') await takeTasks()
 if (job.task === 'reserve-for-ever') await Promise.all([0, 1, 2, 3].map(reserveForEver))
 if (job.task === 'settle-for-ever') await Promise.all([0, 1, 2, 3].map(settleForEver))
