@@ -8,6 +8,27 @@ export interface Credential {
   readonly expiresAtMs?: number | undefined
   /** Header that carries the token as it is, such as `api-key`. Absent: `authorization: Bearer <token>`. */
   readonly header?: string | undefined
+  /**
+   * Makes the headers that prove a call, in place of one with the token; for services that want each request signed. Pure. `token`
+   * then is a secret that no text may repeat, such as that of the session.
+   */
+  readonly sign?: ((request: SignableRequest) => readonly string[]) | undefined
+  /** Set by the gateway where the vendor's clock is so far ahead of this machine's; milliseconds that are added to `nowMs`. */
+  readonly clockOffsetMs?: number | undefined
+}
+
+/** A request as it is sent, for credentials that sign it. */
+export interface SignableRequest {
+  readonly method: string
+  /** Scheme, host and port. */
+  readonly origin: string
+  /** Path and query as they are sent. */
+  readonly path: string
+  /** Flat list: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly body: Uint8Array | string | readonly Uint8Array[] | null
+  /** Unix milliseconds by the vendor's clock, as far as that is known. */
+  readonly nowMs: number
 }
 
 /** What a provider is told with each request for a credential. */

@@ -40,11 +40,7 @@ export const ERROR_TABLE = {
     'The API key is missing or invalid. Send it as: Authorization: Bearer <API_KEY>.',
   ),
   insufficient_balance: entry(402, 'insufficient_quota', 'The balance is too low for this request.'),
-  account_in_arrears: entry(
-    402,
-    'insufficient_quota',
-    'The account owes money for earlier requests. Add credit: what is owed is paid from it first.',
-  ),
+  account_in_arrears: entry(402, 'insufficient_quota', 'The account owes money for earlier requests.'),
   spending_cap_reached: entry(
     402,
     'insufficient_quota',
@@ -57,6 +53,7 @@ export const ERROR_TABLE = {
   model_not_found: callerError(404, 'There is no such model.'),
   interaction_not_found: callerError(404, 'There is no such interaction, or it has expired.'),
   response_not_found: callerError(404, 'There is no such response, or it has expired.'),
+  conversation_not_found: callerError(404, 'There is no such conversation, or it has expired.'),
   task_not_found: callerError(404, 'There is no such task.'),
   method_not_allowed: callerError(405, 'The method is not allowed on this route.'),
   idempotency_in_flight: callerError(409, 'A request with this Idempotency-Key is still being answered.', true),
@@ -67,21 +64,23 @@ export const ERROR_TABLE = {
   unsupported_media_type: callerError(415, 'The content type is not supported on this route.'),
   idempotency_mismatch: callerError(422, 'This Idempotency-Key was used with another request.'),
   rate_limited: entry(429, 'rate_limit_error', 'Too many requests. Slow down and try again.', true),
+  request_denied: callerError(400, 'The request was denied by a rule of this service.'),
+  answer_denied: callerError(400, 'The answer was withheld by a rule of this service.'),
   upstream_rejected: callerError(400, 'The model vendor refused the request.'),
   client_closed_request: callerError(499, 'The caller closed the connection.'),
-  body_consumed: serverError(
-    500,
-    'The request body was read before the gateway saw it, and nothing of it was kept. Mount the gateway before body parsers, or use one that leaves the parsed body on the request.',
-    false,
-  ),
+  body_consumed: serverError(500, 'The request body was read before the gateway saw it.', false),
   internal_error: serverError(500, 'Something went wrong in the gateway.'),
+  invalid_principal: serverError(500, 'The server signed this caller in with data that cannot be used.', false),
   upstream_invalid_response: serverError(502, 'The model vendor sent an answer that cannot be used.'),
   upstream_unavailable: serverError(503, 'The model vendor is not available at the moment.'),
   model_not_configured: serverError(503, 'The vendor of this model is not configured.', false),
   model_not_priced: serverError(503, 'There is no price for this request, and billing is on.', false),
   plan_not_configured: serverError(503, 'The plan of this account is not configured.', false),
   store_unavailable: serverError(503, 'The gateway cannot reach its store at the moment.'),
+  overloaded: serverError(503, 'This server has no room for another request at the moment.'),
+  hook_failed: serverError(503, 'A check of this service failed. The request was not answered.'),
   gateway_closing: serverError(503, 'The gateway is shutting down.'),
+  cache_miss: serverError(504, 'The cache has no answer to this request.', false),
   upstream_timeout: serverError(504, 'The model vendor did not answer in time.'),
 } as const satisfies Record<string, ErrorEntry>
 
@@ -113,6 +112,14 @@ export interface GatewayErrorDetails {
 }
 
 const MARK = Symbol.for('signalbox.GatewayError')
+
+/** The text of an error for people. Node reports a refused connection to several addresses as one error without a message. */
+export function textOfError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.message !== '') return error.message
+  const [first] = error instanceof AggregateError ? (error.errors as unknown[]) : []
+  return first instanceof Error ? first.message : ((error as NodeJS.ErrnoException).code ?? error.name)
+}
 
 /**
  * The one error class of the gateway. Match by `code`; recognise by {@link GatewayError.isInstance}, which also holds

@@ -32,12 +32,25 @@ export type GatewayEvent =
       readonly code: ErrorCode
     }
   | {
+      /** A call to a vendor failed, before or after its answer had begun. */
       readonly type: 'attempt-failed'
       readonly requestId: string
       readonly vendor: string
+      /** Credential id of the key, as in `gateway.routes()`; does not reveal the key. */
+      readonly credentialId: string
       readonly model: string
       readonly reason: string
+      /** The vendor's; undefined when it sent none. */
       readonly status: number | undefined
+      /** The vendor's code, or the network's, such as `ECONNREFUSED`. */
+      readonly code: string | undefined
+      /**
+       * The vendor's text, or the network's, without credentials, for the operator; at most 500 characters. Undefined when the vendor
+       * blames the request: such a text may quote the prompt.
+       */
+      readonly message: string | undefined
+      /** The vendor's own id of the request. */
+      readonly vendorRequestId: string | undefined
     }
   | {
       readonly type: 'vendor-account-problem'
@@ -55,8 +68,8 @@ export type GatewayEvent =
       readonly credentialId: string
       /** Public id of the model whose circuit it is; undefined: the key's circuit, for every model. */
       readonly model: string | undefined
-      /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. */
-      readonly reason: 'failing' | 'busy' | 'refused'
+      /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. `operator`: by hand. */
+      readonly reason: 'failing' | 'busy' | 'refused' | 'operator'
       /** Unix milliseconds at which it becomes half-open: one request then probes it. */
       readonly untilMs: number
     }
@@ -110,11 +123,32 @@ export type GatewayEvent =
       readonly status: number
       readonly code: ErrorCode | undefined
       readonly usage: Usage | undefined
+      /** What the call had used whose answer was given again from the cache. Nothing of it was used this time. Undefined: none was. */
+      readonly cachedUsage?: Usage | undefined
       /** Charged, in nano-dollars; 0 when billing is off or nothing was charged. */
       readonly costNanoDollars: bigint
       /** What the usage costs, in nano-dollars: more than was charged where the balance lacked it or the store could not be told. */
       readonly dueNanoDollars: bigint
       readonly durationMs: number
+    }
+  | {
+      /** A request was answered from the cache. */
+      readonly type: 'cache-hit'
+      readonly requestId: string
+      readonly endpoint: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+      /** How long ago the answer was made. */
+      readonly ageMs: number
+      /** True where the answer was no longer fresh, and no vendor gave another one. */
+      readonly isStale: boolean
+    }
+  | {
+      /** An answer was not kept, because the cache could not take it. The caller has it all the same. */
+      readonly type: 'cache-write-failed'
+      readonly requestId: string
+      readonly error: unknown
     }
   | {
       /**
@@ -214,6 +248,8 @@ export type GatewayEvent =
       readonly keyId: string
       readonly model: string
       readonly vendor: string
+      /** Endpoint of the submission. */
+      readonly endpoint: string
       readonly state: 'completed' | 'failed' | 'cancelled'
       readonly code: string | undefined
       readonly usage: Usage | undefined
@@ -246,7 +282,7 @@ export type GatewayEvent =
       readonly credentialId: string
       /** The provider's message. */
       readonly message: string
-      /** Unix milliseconds until which the provider is left alone. */
+      /** Unix milliseconds of the next attempt to refresh. */
       readonly retryAtMs: number
     }
   | {
@@ -265,10 +301,16 @@ export type GatewayEvent =
       /** Something in the configuration has no effect, or another one than its words say. Each is told once. */
       readonly type: 'configuration-warning'
       /**
-       * `price-unused`: no call can ever be charged by a row of the price list. `fallback-unpriced`: a fallback has no price and
-       * is left out. `task-key-missing`: no key can follow the tasks of one that was taken away.
+       * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models of the operator's own rows
+       * have no price and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
+       * fallback can never answer, because none of its vendors has a key. `task-key-missing`: no key can follow the tasks of one that was taken away.
        */
-      readonly code: 'price-unused' | 'fallback-unpriced' | 'task-key-missing'
+      readonly code:
+        | 'price-unused'
+        | 'model-unpriced'
+        | 'fallback-unpriced'
+        | 'fallback-unreachable'
+        | 'task-key-missing'
       readonly message: string
     }
   | {
@@ -279,11 +321,58 @@ export type GatewayEvent =
       readonly error: unknown
     }
   | {
+      /** A hook has denied a request or an answer. */
+      readonly type: 'hook-denied'
+      readonly requestId: string
+      readonly hook: string
+      readonly point: 'request' | 'answer' | 'text'
+      readonly endpoint: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+      /** The code that the caller reads, where the caller reads an error. */
+      readonly code: string
+    }
+  | {
+      /** A hook has failed, and what it was to check has passed, because the hook says `onFailure: 'allow'`. */
+      readonly type: 'hook-bypassed'
+      readonly requestId: string
+      readonly hook: string
+      readonly point: 'request' | 'wire' | 'answer' | 'text' | 'failed'
+      readonly endpoint: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
+      readonly reason: 'threw' | 'timeout' | 'unusable-result' | 'too-large'
+      readonly error: unknown
+    }
+  | ({
+      /** An operator has changed something, or tried to, through the admin API. */
+      readonly type: 'operator-action'
+    } & OperatorAction)
+  | {
       readonly type: 'internal-error'
       readonly requestId: string | undefined
       readonly where: string
       readonly error: unknown
     }
+
+/** What an operator did. Contains no key and no secret. */
+export interface OperatorAction {
+  readonly requestId: string
+  /** Name of the operator. */
+  readonly operator: string
+  /** Id of the operation in the OpenAPI document: `credit_account`. */
+  readonly action: string
+  /** What was changed: an id of an account, a key, a hold; undefined: nothing that has an id. */
+  readonly target: string | undefined
+  /** What was asked for, as it was sent. */
+  readonly input: Readonly<Record<string, unknown>>
+  /** HTTP status of the answer. */
+  readonly status: number
+  /** Error code; undefined: it was done. */
+  readonly code: ErrorCode | undefined
+}
 
 /** Receives events. Called synchronously; what it throws is caught and logged. */
 export type EventListener = (event: GatewayEvent) => void

@@ -3,8 +3,23 @@
  * response into a {@link ByteSink}; nothing behind them knows which framework it runs in.
  */
 
+import { GatewayError } from './errors.ts'
+
 /** Why a body could not be read. */
 export type BodyFailure = 'too_large' | 'aborted' | 'consumed'
+
+/** What the caller reads of it. */
+export function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
+  if (failure === 'too_large')
+    return new GatewayError('body_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
+  return failure === 'consumed'
+    ? new GatewayError('body_consumed', { message: CONSUMED })
+    : new GatewayError('client_closed_request')
+}
+
+const CONSUMED =
+  'The request body was read before the gateway saw it, and nothing of it was kept. Mount the gateway before body parsers, ' +
+  'or use one that leaves the parsed body on the request.'
 
 /** Receives a body, or the reason why there is none. Called exactly once. */
 export type BodyListener = (failure: BodyFailure | undefined, chunks: readonly Uint8Array[]) => void
@@ -17,6 +32,12 @@ export interface GatewayRequest {
   readonly path: string
   /** Query string without the question mark; empty when there is none. */
   readonly query: string
+  /** Path as it arrived, with everything above the mount point; absent where the adapter does not know it. */
+  readonly originalPath?: string | undefined
+  /** Address of the other end of the connection, which may be a proxy; absent where the adapter does not know it. */
+  readonly remoteAddress?: string | undefined
+  /** The framework's own request, for the host's code; absent where the adapter has none. */
+  readonly hostRequest?: unknown
   /** A header's value by lower-case name; repeated headers joined with `, `. */
   header(name: string): string | undefined
   /**

@@ -9,7 +9,7 @@ export type PartHeaders = Readonly<Record<string, readonly string[] | undefined>
 /** The content of a part's headers. */
 export interface PartHead {
   readonly name: string
-  /** Undefined for a text field. */
+  /** Without folders; undefined for a text field. */
   readonly filename: string | undefined
   /** As written; undefined when there is none. */
   readonly contentType: string | undefined
@@ -24,7 +24,9 @@ const BINARY_TYPE = /^(?:(?:image|audio|video|font)\/|application\/octet-stream$
 
 /**
  * Reads the headers of one part (RFC 7578). `filename*` (RFC 5987) comes before `filename`; `%22`, `%0D` and `%0A` in
- * quoted names are undone (HTML standard, "multipart form data"). Throws GatewayError `invalid_request`.
+ * quoted names are undone (HTML standard, "multipart form data"). Of a path only the last segment is kept, as RFC 7578, section
+ * 4.2, advises: folders tell about the caller's machine, and a name with `..` may be used as a path elsewhere. Throws
+ * GatewayError `invalid_request`.
  */
 export function readPartHead(headers: PartHeaders): PartHead {
   const dispositions = headers['content-disposition'] ?? []
@@ -54,8 +56,14 @@ export function readPartHead(headers: PartHeaders): PartHead {
   const plain = disposition.parameters.get('filename')
   const given =
     extended === undefined ? (plain === undefined ? undefined : undoEscapes(utf8Of(plain))) : decoded(extended)
-  const filename = given ?? (BINARY_TYPE.test(mediaType(contentType)) ? '' : undefined)
+  const filename = given !== undefined ? lastSegment(given) : BINARY_TYPE.test(mediaType(contentType)) ? '' : undefined
   return { name, filename, contentType: contentType === undefined ? undefined : utf8Of(contentType) }
+}
+
+/** The file's own name, of paths with either separator; empty when nothing of a name is left. */
+function lastSegment(path: string): string {
+  const name = path.split(/[\\/]/).findLast((segment) => segment !== '') ?? ''
+  return name === '.' || name === '..' ? '' : name
 }
 
 /** Makes a part from its head and bytes. Throws GatewayError `invalid_request` for a field that is not text. */

@@ -136,7 +136,12 @@ describe('the head of a part', () => {
     ['an empty file name', file('image', ''), { kind: 'file', filename: '' }],
     ['escapes as browsers write them', file('a%22b', 'x%0D%0Ay%22.png'), { name: 'a"b', filename: 'x\r\ny".png' }],
     ['quotes as curl and Go write them', file('image', 'a\\"b; c.png'), { filename: 'a"b; c.png' }],
-    ['a name that ends with a backslash', file('image\\', 'C:\\new\\'), { name: 'image\\', filename: 'C:\\new\\' }],
+    ['a name that ends with a backslash', file('image\\', 'C:\\new\\'), { name: 'image\\', filename: 'new' }],
+    ['a path', file('image', '/home/someone/private/a.png'), { filename: 'a.png' }],
+    ['a path out of its folder', file('image', '../../etc/passwd'), { filename: 'passwd' }],
+    ['a path of Windows', file('image', 'C:\\Users\\someone\\a b.png'), { filename: 'a b.png' }],
+    ['a path that names no file', file('image', '../..'), { kind: 'file', filename: '' }],
+    ['an RFC 5987 path', `${field('i')}; filename*=UTF-8''a%2F%C3%A4.png`, { filename: 'ä.png' }],
     ['names without quotes', 'Content-Disposition: form-data; name=image; filename=a.png', { filename: 'a.png' }],
     [
       'an RFC 5987 file name, before the plain one',

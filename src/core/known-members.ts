@@ -1,0 +1,109 @@
+type KeysOf<Options> = Options extends unknown ? keyof Options : never
+
+/**
+ * The members of an options type. A list with `satisfies MemberNames<Options>` does not compile when it lacks one of them or has one
+ * too many.
+ */
+export type MemberNames<Options> = Readonly<Record<KeysOf<Options>, true>>
+
+/**
+ * Refuses members that an options object does not have. Its own enumerable members count, also those that are undefined; what a
+ * class inherits does not. An absent object is right.
+ * @param owner what was called, for the message: `createGateway`. Empty: nothing stands before the path.
+ * @param path of the object below its owner: `limits`. Empty: the options themselves.
+ * @throws TypeError naming the path, the unknown member and the nearest known one; and for a value that is no object.
+ */
+export function checkMembers(value: unknown, names: Readonly<Record<string, true>>, owner: string, path = ''): void {
+  if (value === undefined || value === null) return
+  if (typeof value !== 'object') throw new TypeError(`${prefixOf(owner)}${path || 'options'} must be an object`)
+  for (const name of Object.keys(value))
+    if (!Object.hasOwn(names, name)) throw unknownMember(name, Object.keys(names), owner, path)
+}
+
+/** The error for an unknown member: `createGateway: limits.rpm is unknown; did you mean requestsPerMinute?`. */
+export function unknownMember(name: string, known: readonly string[], owner: string, path = ''): TypeError {
+  const place = IDENTIFIER.test(name) ? `${path === '' ? '' : `${path}.`}${name}` : `${path}[${JSON.stringify(name)}]`
+  const nearest = nearestName(name, known)
+  const hint = nearest === undefined ? `; known: ${known.join(', ')}` : `; did you mean ${nearest}?`
+  return new TypeError(`${prefixOf(owner)}${place} is unknown${hint}`)
+}
+
+const IDENTIFIER = /^[\w$]+$/
+
+function prefixOf(owner: string): string {
+  return owner === '' ? '' : `${owner}: `
+}
+
+/** Shortest text of which a name may be a part, so that `id` is not taken for a part of `width`. */
+const SHORTEST_PART = 3
+/** Share of a name's letters that may be wrong. */
+const WRONG_SHARE = 0.4
+
+/**
+ * The known name that was meant: the same letters in another case or with dashes, else its initials (`rpm`), else the one with the
+ * fewest typing mistakes, else one that contains it or is a part of it, else the shortest that has its letters in their order.
+ * Undefined: none is near.
+ */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  const letters = lettersOf(name)
+  if (letters === '') return undefined
+  const same = known.find((candidate) => lettersOf(candidate) === letters)
+  if (same !== undefined) return same
+  const initials = letters.length >= 2 ? known.find((candidate) => initialsOf(candidate) === letters) : undefined
+  if (initials !== undefined) return initials
+  const ranked = known
+    .map((candidate) => ({ candidate, mistakes: mistakesBetween(letters, lettersOf(candidate)) }))
+    .sort((one, other) => one.mistakes - other.mistakes)
+  const [first] = ranked
+  if (first !== undefined && first.mistakes <= Math.max(1, Math.floor(letters.length * WRONG_SHARE)))
+    return first.candidate
+  const part = ranked.find(({ candidate }) => isPart(letters, lettersOf(candidate)))
+  return (part ?? ranked.find(({ candidate }) => hasLetters(lettersOf(candidate), letters)))?.candidate
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
+/** `rpm` of `requestsPerMinute`. */
+function initialsOf(name: string): string {
+  return name
+    .replace(/(?<=.)[^A-Z]+/g, '')
+    .replace(/[^A-Za-z]/g, '')
+    .toLowerCase()
+}
+
+function isPart(one: string, other: string): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one]
+  return short.length >= SHORTEST_PART && long.includes(short)
+}
+
+/** Does a text have these letters, in their order? `perEndUser` has those of `perUser`. */
+function hasLetters(text: string, letters: string): boolean {
+  if (letters.length <= SHORTEST_PART) return false
+  let place = -1
+  return [...letters].every((letter) => {
+    place = text.indexOf(letter, place + 1)
+    return place !== -1
+  })
+}
+
+/** Letters to add, take away, replace, or swap with their neighbour (optimal string alignment). */
+function mistakesBetween(one: string, other: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (let row = 1; row <= one.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= other.length; column++) {
+      const isEqual = one[row - 1] === other[column - 1]
+      let least = Math.min(last[column]! + 1, current[column - 1]! + 1, last[column - 1]! + (isEqual ? 0 : 1))
+      const isSwapped =
+        row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      if (isSwapped) least = Math.min(least, beforeLast[column - 2]! + 1)
+      current.push(least)
+    }
+    beforeLast = last
+    last = current
+  }
+  return last[other.length]!
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { checkMembers, type MemberNames, nearestName } from '../../src/core/known-members.ts'
+
+interface Limits {
+  readonly requestsPerMinute?: number
+  readonly tokensPerMinute?: number
+  readonly concurrency?: number
+}
+
+const LIMITS = { requestsPerMinute: true, tokensPerMinute: true, concurrency: true } satisfies MemberNames<Limits>
+
+describe('checkMembers', () => {
+  test.each<[given: unknown, message: string]>([
+    [{ rpm: 5 }, 'createGateway: limits.rpm is unknown; did you mean requestsPerMinute?'],
+    [{ rpm: undefined }, 'createGateway: limits.rpm is unknown; did you mean requestsPerMinute?'],
+    [{ 'a b': 1 }, 'createGateway: limits["a b"] is unknown; known: requestsPerMinute, tokensPerMinute, concurrency'],
+    [['x'], 'createGateway: limits.0 is unknown; known: requestsPerMinute, tokensPerMinute, concurrency'],
+    [5, 'createGateway: limits must be an object'],
+    ['fast', 'createGateway: limits must be an object'],
+    [true, 'createGateway: limits must be an object'],
+  ])('refuses %j', (given, message) => {
+    expect(() => checkMembers(given, LIMITS, 'createGateway', 'limits')).toThrow(new TypeError(message))
+  })
+
+  test('takes what is absent, members that are undefined, objects without a prototype, and what a class inherits', () => {
+    class Inherited {
+      readonly concurrency = 5
+      get source(): string {
+        return 'file'
+      }
+      reload(): void {}
+    }
+    const bare = Object.assign(Object.create(null) as object, { concurrency: 5 })
+    const symbolic = { concurrency: 5, [Symbol('mine')]: 1 }
+
+    for (const given of [undefined, null, {}, { concurrency: undefined }, bare, symbolic, new Inherited()])
+      expect(() => checkMembers(given, LIMITS, 'createGateway', 'limits')).not.toThrow()
+  })
+
+  test('does not take a member of Object.prototype for a known one', () => {
+    expect(() => checkMembers({ toString: 1 }, LIMITS, 'createGateway', 'limits')).toThrow('limits.toString is unknown')
+  })
+})
+
+describe('nearestName', () => {
+  const known = [
+    'requestsPerMinute',
+    'tokensPerMinute',
+    'concurrency',
+    'apiKey',
+    'baseURL',
+    'perEndUser',
+    'id',
+    'timeouts',
+  ]
+
+  test.each([
+    ['apikey', 'apiKey'],
+    ['api_key', 'apiKey'],
+    ['baseUrl', 'baseURL'],
+    ['base-url', 'baseURL'],
+    ['rpm', 'requestsPerMinute'],
+    ['TPM', 'tokensPerMinute'],
+    ['concurency', 'concurrency'],
+    ['maxConcurrency', 'concurrency'],
+    ['timeout', 'timeouts'],
+    ['tiemouts', 'timeouts'],
+    ['requests', 'requestsPerMinute'],
+    ['perUser', 'perEndUser'],
+    ['idd', 'id'],
+    ['colour', undefined],
+    ['', undefined],
+    ['_', undefined],
+  ])('of %j is %j', (name, nearest) => {
+    expect(nearestName(name, known)).toBe(nearest)
+  })
+})
