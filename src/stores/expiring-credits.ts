@@ -18,7 +18,7 @@ export interface CreditTake {
 /**
  * Spends money: the credit that expires first goes first, and money that does not expire last.
  * @param credits of the account, in the order of their expiry.
- * @param atMs when the money was promised: credits that had expired then are left alone.
+ * @param atMs when the money was promised: credits that had expired then are not used.
  */
 export function spendCredits(credits: readonly ExpiringCredit[], amount: bigint, atMs: number): CreditTake[] {
   const takes: CreditTake[] = []

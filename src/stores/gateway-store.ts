@@ -1,4 +1,5 @@
 import type { UsageStore } from '../usage/usage-store.ts'
+import type { ConversationStore } from './conversation-store.ts'
 import type { IdempotencyStore } from './idempotency-store.ts'
 import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
@@ -14,6 +15,7 @@ export interface GatewayStore {
   readonly idempotency: IdempotencyStore
   readonly interactions: InteractionStore
   readonly responses: ResponseStore
+  readonly conversations: ConversationStore
   readonly tasks: TaskStore
   readonly webhooks: WebhookStore
   /** Absent: no call is recorded, and questions about usage are refused. */

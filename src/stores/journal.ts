@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { BillingMode } from './principal.ts'
+import type { StoredSpending } from './spending.ts'
 
 /** What a charge was for. */
 export interface ChargeDetails {
@@ -178,6 +179,11 @@ export interface Journal {
   lines(query: JournalQuery): MaybePromise<readonly LedgerEntry[]>
   sums(range: Pick<JournalQuery, 'accountId' | 'fromMs' | 'untilMs'>): MaybePromise<JournalSums>
   openHolds(query: HoldsQuery): MaybePromise<readonly OpenHold[]>
+  /**
+   * What an account and keys have spent, as caps count it: keys in the order of `keyIds`, zero for one that nothing was counted
+   * for. Counts may be of a day that is over. Undefined for an unknown account.
+   */
+  spending(accountId: string, keyIds: readonly string[]): MaybePromise<StoredSpending | undefined>
   /**
    * Takes what is left of credits that have expired, of at most `limit` accounts; gives their number. What open holds from before
    * the expiry may still charge stays until they end; calls of metered accounts hold no balance, so nothing stays for them.

@@ -14,6 +14,8 @@ export interface KeyRecord {
   readonly spendingCap: SpendingCap | undefined
   /** May requests with this key name their end user, for limits per end user? Absent: no. */
   readonly namesEndUsers?: boolean | undefined
+  /** Tags of every call, for records of usage; absent: none. */
+  readonly tags?: readonly string[] | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
   readonly expiresAtMs: number | undefined

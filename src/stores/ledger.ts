@@ -1,9 +1,11 @@
+import type { MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageDraft } from '../usage/usage-record.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { ChargeDetails, Journal, LedgerEntry } from './journal.ts'
 import type { BillingMode, SpendingCap, Tier } from './principal.ts'
-import type { SpendingThresholds, ThresholdCrossing } from './spending.ts'
+import type { Resolution } from './resolution.ts'
+import type { SpendingThresholds } from './spending.ts'
 import type { TaskRecord } from './task-store.ts'
 
 /** An account to make. */
@@ -21,6 +23,16 @@ export interface NewAccount {
   /** Most that the account may owe while it is metered, nano-dollars; unlimited when absent. */
   readonly creditLimit?: bigint | undefined
 }
+
+export const NEW_ACCOUNT_MEMBERS = {
+  id: true,
+  tier: true,
+  spendingCap: true,
+  name: true,
+  plan: true,
+  billing: true,
+  creditLimit: true,
+} satisfies MemberNames<NewAccount>
 
 /** Why and since when an account is frozen. */
 export interface AccountFreeze {
@@ -140,21 +152,6 @@ export interface Settlement {
   readonly thresholds?: SpendingThresholds | undefined
   /** Written in the same transaction, with what was charged; nothing is written when the hold had ended before. */
   readonly record?: UsageDraft | undefined
-}
-
-/** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
-export interface Resolution {
-  readonly resolved: boolean
-  /** Charged by this call, nano-dollars: to the balance, or to the credit of a metered account. */
-  readonly charged: bigint
-  /** What the balance of a prepaid account lacked, nano-dollars: the account owes it from now on. */
-  readonly shortfall: bigint
-  /** The thresholds of the settlement that this charge has passed; absent when it has passed none. */
-  readonly crossings?: readonly ThresholdCrossing[] | undefined
-  /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
-  readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
-  /** The database's refusal of the record; the charge was made without it. Absent: it was written, or none was given. */
-  readonly recordFault?: unknown
 }
 
 /** Balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */

@@ -1,3 +1,4 @@
+import type { MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
@@ -50,13 +51,40 @@ export interface Principal {
   readonly keySpendingCap?: SpendingCap | undefined
 }
 
+export const PRINCIPAL_MEMBERS = {
+  accountId: true,
+  keyId: true,
+  tier: true,
+  tags: true,
+  scopes: true,
+  limits: true,
+  plan: true,
+  endUser: true,
+  namesEndUsers: true,
+  isFrozen: true,
+  accountSpendingCap: true,
+  keySpendingCap: true,
+} satisfies MemberNames<Principal>
+
+export const KEY_SCOPES_MEMBERS = { endpoints: true, models: true } satisfies MemberNames<KeyScopes>
+
+export const SPENDING_CAP_MEMBERS = { amount: true, period: true } satisfies MemberNames<SpendingCap>
+
 /** The credentials of a request. */
 export interface Credentials {
   /** The bearer token, or `x-api-key` on the routes that take it; undefined when neither was sent. */
   readonly apiKey: string | undefined
   /** Any header by lower-case name, for hosts with their own sessions or mutual TLS. */
   header(name: string): string | undefined
+  /**
+   * The framework's own request, with what middlewares have put on it: Express's and Node's `req`, Fastify's `request`, a web
+   * `Request`. Undefined for adapters that do not give it.
+   */
+  readonly request: unknown
 }
 
-/** A host's own authentication. Undefined means: unknown caller, which becomes a 401. */
-export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | undefined>
+/**
+ * A host's own authentication: who sent a request. Undefined or null means that it does not know; nobody else does either, unless it
+ * stands in `firstOf`, so the caller gets a 401. A GatewayError that it throws is the answer; every other error is a 500.
+ */
+export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | null | undefined>

@@ -1,3 +1,4 @@
+import type { MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** Limits of a key, an account or an end user. For an absent field the gateway's own limit holds, where it has one. */
@@ -8,6 +9,12 @@ export interface RateLimits {
   /** Requests in progress at the same time. */
   readonly concurrency?: number | undefined
 }
+
+export const RATE_LIMITS_MEMBERS = {
+  requestsPerMinute: true,
+  tokensPerMinute: true,
+  concurrency: true,
+} satisfies MemberNames<RateLimits>
 
 /** One amount to take from one bucket. */
 export interface RateTake {

@@ -1,12 +1,16 @@
+import type { StoredConversation } from './conversation-store.ts'
 import type { StoredItem, StoredResponse } from './response-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
 /** Columns of a stored turn, of the same names in all SQL drivers. */
 export const RESPONSE_COLUMNS =
-  'account_id, id, previous_id, vendor, vendor_key, upstream_id, model, input, response, created_at_ms, expires_at_ms'
+  'account_id, id, previous_id, vendor, vendor_key, upstream_id, conversation_id, conversation_position, model, input, response, created_at_ms, expires_at_ms'
 
 /** Values of {@link RESPONSE_COLUMNS}. */
-export function responseValues<Time>(turn: StoredResponse, toTime: (timeMs: number) => Time): (string | null | Time)[] {
+export function responseValues<Time>(
+  turn: StoredResponse,
+  toTime: (timeMs: number) => Time,
+): (string | number | null | Time)[] {
   return [
     turn.accountId,
     turn.id,
@@ -14,6 +18,8 @@ export function responseValues<Time>(turn: StoredResponse, toTime: (timeMs: numb
     turn.vendor,
     turn.credentialId,
     turn.upstreamId ?? null,
+    turn.conversation?.id ?? null,
+    turn.conversation?.position ?? null,
     turn.model,
     JSON.stringify(turn.input),
     JSON.stringify(turn.response),
@@ -24,6 +30,7 @@ export function responseValues<Time>(turn: StoredResponse, toTime: (timeMs: numb
 
 /** Reads a row of them. */
 export function responseOf(row: SqlRow): StoredResponse {
+  const conversationId = row['conversation_id'] as string | null
   return {
     id: row['id'] as string,
     accountId: row['account_id'] as string,
@@ -31,6 +38,8 @@ export function responseOf(row: SqlRow): StoredResponse {
     vendor: row['vendor'] as string,
     credentialId: row['vendor_key'] as string,
     upstreamId: (row['upstream_id'] as string | null) ?? undefined,
+    conversation:
+      conversationId === null ? undefined : { id: conversationId, position: Number(row['conversation_position']) },
     model: row['model'] as string,
     input: JSON.parse(row['input'] as string) as StoredItem[],
     response: JSON.parse(row['response'] as string) as Record<string, unknown>,
@@ -44,4 +53,20 @@ export function conversationOf(rows: readonly SqlRow[]): readonly StoredResponse
   const turns = rows.map(responseOf).reverse()
   const [first] = turns
   return first === undefined || first.previousId !== undefined ? undefined : turns
+}
+
+/** Reads a conversation, without its items. */
+export function storedConversationOf(row: SqlRow): StoredConversation {
+  return {
+    id: row['id'] as string,
+    accountId: row['account_id'] as string,
+    metadata: JSON.parse(row['metadata'] as string) as Record<string, string>,
+    createdAtMs: Number(row['created_at_ms']),
+    expiresAtMs: Number(row['expires_at_ms']),
+  }
+}
+
+/** Reads an item of a conversation. */
+export function conversationItemOf(row: SqlRow): StoredItem {
+  return JSON.parse(row['item'] as string) as StoredItem
 }

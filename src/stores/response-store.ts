@@ -19,6 +19,8 @@ export interface StoredResponse {
   readonly credentialId: string
   /** The vendor's own id if the vendor keeps the turn too: only the same key can continue it there. */
   readonly upstreamId: string | undefined
+  /** The conversation that it is a turn of, and the place of the newest item before it. Such a turn has no `previousId`. */
+  readonly conversation?: { readonly id: string; readonly position: number } | undefined
   /** Public id of the model that answered. */
   readonly model: string
   /** In order; without the items of earlier turns. */
@@ -36,7 +38,10 @@ export const MAX_TURNS = 10_000
 
 /** Stored answers, each for its owner only: unknown, foreign and expired ids read alike. */
 export interface ResponseStore {
-  /** Keeps a turn; one of the same id and account is replaced. */
+  /**
+   * Keeps a turn; one of the same id and account is replaced. The items of a turn of a conversation are added to it in the same
+   * step, whatever its size; nothing is added to one that is unknown, foreign, expired or deleted.
+   */
   save(turn: StoredResponse): MaybePromise<void>
   /** An account's own turn; undefined for an unknown, foreign or expired id. */
   find(accountId: string, id: string, nowMs: number): MaybePromise<StoredResponse | undefined>

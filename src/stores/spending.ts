@@ -1,3 +1,4 @@
+import type { MemberNames } from '../core/known-members.ts'
 import type { SpendingCap } from './principal.ts'
 
 /**
@@ -11,6 +12,12 @@ export interface SpendingCounts {
   readonly chargedMonth: bigint
   readonly heldDay: bigint
   readonly heldMonth: bigint
+}
+
+/** Counts of an account and of some keys. */
+export interface StoredSpending {
+  readonly account: SpendingCounts
+  readonly keys: readonly SpendingCounts[]
 }
 
 export const NOTHING_SPENT: SpendingCounts = {
@@ -100,15 +107,22 @@ export function exceededCap(spenders: readonly CappedSpender[], amount: bigint):
   return undefined
 }
 
-function spentOf(counts: SpendingCounts, period: SpendingCap['period']): bigint {
+/** What counts against a cap: charges and open holds of its period. */
+export function spentOf(counts: SpendingCounts, period: SpendingCap['period']): bigint {
   return period === 'day' ? counts.chargedDay + counts.heldDay : counts.chargedMonth + counts.heldMonth
 }
 
+/** A day of {@link spendingPeriod} as text: `2026-11-22`. */
+export function dayName(day: number): string {
+  const digits = String(day).padStart(8, '0')
+  return `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}`
+}
+
+const MONTH_LENGTH = '2026-11'.length
+
 /** `2026-11-22` or `2026-11`. */
 function periodName(day: number, period: SpendingCap['period']): string {
-  const digits = String(day).padStart(8, '0')
-  const month = `${digits.slice(0, 4)}-${digits.slice(4, 6)}`
-  return period === 'day' ? `${month}-${digits.slice(6)}` : month
+  return period === 'day' ? dayName(day) : dayName(day).slice(0, MONTH_LENGTH)
 }
 
 function monthOf(period: number): number {
@@ -122,6 +136,11 @@ export interface SpendingThresholds {
   /** Of the balance after the latest credit, and of the credit limit of a metered account. */
   readonly balance: readonly number[]
 }
+
+export const SPENDING_THRESHOLDS_MEMBERS = {
+  caps: true,
+  balance: true,
+} satisfies MemberNames<SpendingThresholds>
 
 /** A charge has passed a share of a bound. Of all charges of a store exactly one passes a given share. */
 export interface ThresholdCrossing {

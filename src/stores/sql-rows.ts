@@ -4,6 +4,7 @@ import { type ChargeDetails, ENTRY_KINDS, type JournalSums, type LedgerEntry, ty
 import type { KeyRecord } from './key-store.ts'
 import type { Account, AccountChange, NewAccount } from './ledger.ts'
 import type { SpendingCap } from './principal.ts'
+import type { SpendingCounts } from './spending.ts'
 import type { TaskDetails, TaskRecord, TaskState } from './task-store.ts'
 import type { DeliveryAttempt, DeliveryState, WebhookDelivery } from './webhook-store.ts'
 
@@ -17,7 +18,7 @@ export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, name, plan, bi
 export const INTERACTION_COLUMNS =
   'account_id, id, vendor, vendor_key, upstream_id, model, created_at_ms, expires_at_ms'
 export const KEY_COLUMNS = `id, account_id, hash, label, scopes, limits, cap_amount, cap_period,
-  names_end_users, created_at_ms, expires_at_ms, revoked_at_ms, replaces`
+  names_end_users, created_at_ms, expires_at_ms, revoked_at_ms, replaces, tags`
 export const TASK_COLUMNS = `id, account_id, key_id, state, upstream_id, vendor_account, hold_id,
   created_at_ms, updated_at_ms, next_poll_at_ms, deadline_at_ms, details`
 
@@ -138,6 +139,7 @@ export function keyOf(row: SqlRow): KeyRecord {
     limits: row['limits'] === null ? undefined : (JSON.parse(row['limits'] as string) as KeyRecord['limits']),
     spendingCap: capOf(row),
     ...(Number(row['names_end_users']) === 1 ? { namesEndUsers: true } : {}),
+    ...(row['tags'] === null ? {} : { tags: (row['tags'] as string).split(',') }),
     createdAtMs: Number(row['created_at_ms']),
     expiresAtMs: optionalTimeOf(row['expires_at_ms']),
     revokedAtMs: optionalTimeOf(row['revoked_at_ms']),
@@ -166,6 +168,7 @@ export function keyValues<Time>(record: KeyRecord, toTime: ToTime<Time>): (strin
     expiresAtMs === undefined ? null : toTime(expiresAtMs),
     revokedAtMs === undefined ? null : toTime(revokedAtMs),
     record.replaces ?? null,
+    record.tags === undefined ? null : record.tags.join(','),
   ]
 }
 
@@ -272,4 +275,15 @@ export function capOf(row: SqlRow): SpendingCap | undefined {
   return amount == null
     ? undefined
     : { amount: BigInt(amount as string), period: row['cap_period'] as SpendingCap['period'] }
+}
+
+/** What an account or a key has spent. Amounts may be text. */
+export function spendingCountsOf(row: SqlRow): SpendingCounts {
+  return {
+    period: Number(row['period']),
+    chargedDay: BigInt(row['charged_day'] as string | bigint),
+    chargedMonth: BigInt(row['charged_month'] as string | bigint),
+    heldDay: BigInt(row['held_day'] as string | bigint),
+    heldMonth: BigInt(row['held_month'] as string | bigint),
+  }
 }

@@ -4,6 +4,11 @@ import type { Usage } from '../core/usage.ts'
 import type { UsageDraft } from '../usage/usage-record.ts'
 import type { IdempotencyClaim, StoredAnswer } from './idempotency-store.ts'
 import type { ChargeDetails } from './journal.ts'
+import type { NewestFirstQuery } from './newest-first.ts'
+import type { Principal } from './principal.ts'
+import type { Resolution } from './resolution.ts'
+import type { StoredResponse } from './response-store.ts'
+import type { SpendingThresholds } from './spending.ts'
 import type { NewDelivery } from './webhook-store.ts'
 
 /**
@@ -45,6 +50,16 @@ export interface TaskRecord {
 /** Plain data that an endpoint keeps with a task. */
 export type TaskFacts = Readonly<Record<string, string | number | boolean | null>>
 
+/** A request that the gateway answers by itself after its caller has left. Plain data that survives JSON unchanged. */
+export interface DeferredRequest {
+  /** JSON text of the request that is run. */
+  readonly body: string
+  /** The answer before it is made. */
+  readonly begun: object
+  /** Of the caller, for the limits of the run. */
+  readonly principal: Pick<Principal, 'tier' | 'limits' | 'plan' | 'endUser' | 'namesEndUsers' | 'tags'>
+}
+
 /** Data of a task that no query uses. Plain data that survives JSON unchanged. */
 export interface TaskDetails {
   /** Id of the request that submitted it. */
@@ -72,6 +87,8 @@ export interface TaskDetails {
   readonly polls: number
   /** Number of consecutive polls to which the vendor did not know the task. */
   readonly unknownReports: number
+  /** What is to be run here; absent: the vendor runs the task, or it has ended. */
+  readonly deferred?: DeferredRequest | undefined
   /** The vendor's latest `output` and `usage` of its task record. */
   readonly output?: unknown
   readonly usage?: unknown
@@ -102,13 +119,23 @@ export interface TaskChange {
         readonly details?: ChargeDetails | undefined
         /** As {@link Settlement.record}. */
         readonly record?: UsageDraft | undefined
+        /** As {@link Settlement.thresholds}. */
+        readonly thresholds?: SpendingThresholds | undefined
       }
     | { readonly kind: 'void' }
     | undefined
   /** Completes the caller's Idempotency-Key with the answer of the submission, in the same transaction. */
   readonly answered?: { readonly claim: IdempotencyClaim; readonly answer: StoredAnswer } | undefined
+  /** An answer that is kept in the same transaction, as `ResponseStore.save` does. */
+  readonly keeps?: StoredResponse | undefined
   /** Queues a webhook in the same transaction. */
   readonly delivery?: NewDelivery | undefined
+}
+
+/** A change that was made. */
+export interface TaskChangeResult {
+  /** How the charge of the change ended the hold; absent: it has no charge, or the task no hold. */
+  readonly charge?: Resolution | undefined
 }
 
 /** Which tasks to lease, and for how long. */
@@ -144,8 +171,10 @@ export interface TaskStore {
     accountId: string,
     page: { readonly limit: number; readonly after?: string | undefined; readonly before?: string | undefined },
   ): MaybePromise<TaskPage>
-  /** Compare and set. False: the task is unknown or was in none of the states, and nothing was changed. */
-  change(change: TaskChange, nowMs: number): MaybePromise<boolean>
+  /** Tasks of all accounts, for operators. */
+  listAll(query: NewestFirstQuery<TaskState>): MaybePromise<readonly TaskRecord[]>
+  /** Compare and set. Undefined: the task is unknown or was in none of the states, and nothing was changed. */
+  change(change: TaskChange, nowMs: number): MaybePromise<TaskChangeResult | undefined>
   /** Removes a task in state `submitting` that the vendor refused, voids its hold and frees the Idempotency-Key. */
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
   /** Leases tasks in state `queued` or `in_progress` that are due for polling, longest overdue first. */

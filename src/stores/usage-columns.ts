@@ -1,6 +1,15 @@
 import type { Usage, UsageField } from '../core/usage.ts'
-import { storableText, type UsageRecord } from '../usage/usage-record.ts'
-import { DAY_MS, HOUR_MS, type UsageDimension, type UsageRow, type UsageSeriesQuery } from '../usage/usage-store.ts'
+import { LATENCY_BOUNDS_MS, LATENCY_BUCKETS } from '../usage/latency.ts'
+import { type AttemptRecord, storableText, type UsageRecord } from '../usage/usage-record.ts'
+import {
+  DAY_MS,
+  HOUR_MS,
+  isOfRecords,
+  type SummedDimension,
+  type UsageDimension,
+  type UsageRow,
+  type UsageSeriesQuery,
+} from '../usage/usage-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
 /** Column of each meter. Video is counted in milliseconds, because a column holds whole numbers. */
@@ -29,7 +38,7 @@ export const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
 export const RECORD_COLUMNS: readonly string[] = [
   ...['id', 'account_id', 'key_id', 'end_user', 'tags', 'endpoint', 'model', 'requested_model', 'vendor'],
   ...['credential_id', 'vendor_request_id', 'ending', 'status', 'code', 'is_stream', 'is_estimated'],
-  ...['duration_ms', 'first_byte_ms', 'ended_at_ms', 'due', 'charged'],
+  ...['duration_ms', 'first_byte_ms', 'attempts', 'ended_at_ms', 'due', 'charged'],
   ...METER_NAMES,
 ]
 
@@ -49,24 +58,67 @@ const SUMS: readonly (readonly [column: string, expression: string])[] = [
 export const SUM_NAMES: readonly string[] = SUMS.map(([column]) => column)
 
 /** Expressions that make {@link SUM_NAMES} of records. */
-export const SUM_EXPRESSIONS = SUMS.map(([, expression]) => expression).join(', ')
+const SUM_EXPRESSIONS = SUMS.map(([, expression]) => expression).join(', ')
 
-/** The two tables of sums: what tells their rows apart, and the expressions that make it of records. */
+/** Column of each bucket: `d0` of durations, `f0` of times to the first content. */
+const DURATION_BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `d${index}`)
+const FIRST_BYTE_BUCKETS = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `f${index}`)
+
+/** Columns that the sums by hour have, and those by model and day. */
+export const BUCKET_NAMES: readonly string[] = [...DURATION_BUCKETS, ...FIRST_BYTE_BUCKETS]
+
+const BUCKET_EXPRESSIONS = ['duration_ms', 'first_byte_ms'].flatMap((column) =>
+  Array.from({ length: LATENCY_BUCKETS }, (_, index) => {
+    const [lowerMs, upperMs] = [LATENCY_BOUNDS_MS[index - 1], LATENCY_BOUNDS_MS[index]]
+    const bounds = [lowerMs && `${column} > ${lowerMs}`, upperMs && `${column} <= ${upperMs}`].filter(Boolean)
+    return `count(CASE WHEN ${bounds.join(' AND ')} THEN 1 END)`
+  }),
+)
+
+/** Columns of the sums that a question adds up. */
+function summedNames({ source, withLatency }: UsageSeriesQuery): readonly string[] {
+  return source === 'hours' && withLatency === true ? ROLL_UPS.hours.sums : SUM_NAMES
+}
+
+/** The tables of sums, by the end of their names: what tells their rows apart, and the expressions that make it of records. */
 export const ROLL_UPS = {
   hours: {
     length: HOUR_MS,
     keys: ['hour', 'endpoint', 'model', 'vendor'],
+    sums: [...SUM_NAMES, ...BUCKET_NAMES],
+    sumExpressions: [SUM_EXPRESSIONS, ...BUCKET_EXPRESSIONS].join(', '),
     expressions: [`ended_at_ms / ${HOUR_MS}`, 'endpoint', 'model', `coalesce(vendor, '')`],
+  },
+  /** The hours of whole UTC days, so that a month reads a row where its hours are 24. */
+  model_days: {
+    length: DAY_MS,
+    keys: ['day', 'endpoint', 'model', 'vendor'],
+    sums: [...SUM_NAMES, ...BUCKET_NAMES],
+    sumExpressions: [SUM_EXPRESSIONS, ...BUCKET_EXPRESSIONS].join(', '),
+    expressions: [`ended_at_ms / ${DAY_MS}`, 'endpoint', 'model', `coalesce(vendor, '')`],
   },
   days: {
     length: DAY_MS,
     keys: ['day', 'account_id', 'key_id', 'model', 'endpoint', 'vendor'],
+    sums: SUM_NAMES,
+    sumExpressions: SUM_EXPRESSIONS,
     expressions: [`ended_at_ms / ${DAY_MS}`, 'account_id', 'key_id', 'model', 'endpoint', `coalesce(vendor, '')`],
   },
 } as const
 
-/** Column of a dimension. */
-const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, string>> = {
+export type RollUp = keyof typeof ROLL_UPS
+
+/** Makes the sums by model and day of those by hour, for a store that has none yet. */
+export function modelDaysOfHours(prefix: string): string {
+  const { keys, sums } = ROLL_UPS.model_days
+  const [, ...others] = keys
+  const added = sums.map((column) => `sum(${column})`)
+  return `INSERT INTO ${prefix}usage_model_days (${[...keys, ...sums].join(', ')})
+    SELECT hour / 24, ${[...others, ...added].join(', ')} FROM ${prefix}usage_hours GROUP BY hour / 24, ${others.join(', ')}`
+}
+
+/** Column of a dimension in the sums. */
+const DIMENSION_COLUMNS: Readonly<Record<SummedDimension, string>> = {
   account: 'account_id',
   key: 'key_id',
   model: 'model',
@@ -74,46 +126,93 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, string>> = {
   vendor: 'vendor',
 }
 
+/** The same of records, in SQL. `tag.value` is one of the record's tags, which the driver adds. */
+const RECORD_EXPRESSIONS: Readonly<Record<UsageDimension, string>> = {
+  ...DIMENSION_COLUMNS,
+  vendor: `coalesce(vendor, '')`,
+  endUser: `coalesce(end_user, '')`,
+  tag: 'tag.value',
+}
+
+/** What a dimension is called in the rows of an answer. */
+export function valueName(dimension: UsageDimension): string {
+  return dimension === 'endUser' ? 'end_user_value' : `${dimension}_value`
+}
+
 /** What a question about sums reads, in SQL. */
 export interface SeriesParts {
-  /** Column of time: hours or days since 1970. */
-  readonly unit: 'hour' | 'day'
+  /** The table to read; of the roll-ups the end of its name. */
+  readonly table: RollUp | 'records'
+  /** Column of time: hours or days since 1970, or milliseconds of records. */
+  readonly unit: 'hour' | 'day' | 'ended_at_ms'
   readonly from: number
   readonly until: number
   /** Expressions to group by, named `at` and as their dimension. */
   readonly groups: readonly string[]
-  /** Columns compared with `filterValues`, in the same order. */
+  /** Expressions that add up, each with the name of its column in the sums. */
+  readonly sums: readonly (readonly [name: string, expression: string])[]
+  /** Does the question tell tags apart? */
+  readonly isByTag: boolean
+  /** Columns or expressions compared with `filterValues`, in the same order. */
   readonly filterColumns: readonly string[]
   readonly filterValues: readonly string[]
 }
 
-export function seriesParts({ source, fromMs, untilMs, step, groupBy, filter }: UsageSeriesQuery): SeriesParts {
-  const isHours = source === 'hours'
-  const { length } = ROLL_UPS[source]
-  const unit = isHours ? 'hour' : 'day'
-  const at = step === undefined ? [] : isHours && step === 'day' ? ['hour / 24 AS at'] : [`${unit} AS at`]
-  const filters = Object.entries(filter).filter((entry): entry is [UsageDimension, string] => entry[1] !== undefined)
+export function seriesParts(query: UsageSeriesQuery): SeriesParts {
+  const { source, fromMs, untilMs, step, groupBy } = query
+  const filters = Object.entries(query.filter).filter(
+    (entry): entry is [UsageDimension, string] => entry[1] !== undefined,
+  )
+  const filterValues = filters.map(([, value]) => value)
+  const isByTag = [...groupBy, ...filters.map(([dimension]) => dimension)].includes('tag')
+  if (source === 'records') {
+    const stepMs = step === 'hour' ? HOUR_MS : DAY_MS
+    return {
+      table: 'records',
+      unit: 'ended_at_ms',
+      from: Math.ceil(fromMs),
+      until: Math.ceil(untilMs),
+      groups: [
+        ...(step === undefined ? [] : [`ended_at_ms / ${stepMs} AS at`]),
+        ...groupBy.map((dimension) => `${RECORD_EXPRESSIONS[dimension]} AS ${valueName(dimension)}`),
+      ],
+      sums: SUMS,
+      isByTag,
+      filterColumns: filters.map(([dimension]) => RECORD_EXPRESSIONS[dimension]),
+      filterValues,
+    }
+  }
+  const isOfDays = step !== 'hour' && fromMs % DAY_MS === 0 && untilMs % DAY_MS === 0
+  const table = source === 'hours' && isOfDays ? 'model_days' : source
+  const { length } = ROLL_UPS[table]
+  const unit = table === 'hours' ? 'hour' : 'day'
+  const at = step === undefined ? [] : unit === 'hour' && step === 'day' ? ['hour / 24 AS at'] : [`${unit} AS at`]
   return {
+    table,
     unit,
     from: Math.floor(fromMs / length),
     until: Math.ceil(untilMs / length),
-    groups: [...at, ...groupBy.map((dimension) => `${DIMENSION_COLUMNS[dimension]} AS ${dimension}_value`)],
-    filterColumns: filters.map(([dimension]) => DIMENSION_COLUMNS[dimension]),
-    filterValues: filters.map(([, value]) => value),
+    groups: [...at, ...groupBy.map((dimension) => `${columnOf(dimension)} AS ${valueName(dimension)}`)],
+    sums: summedNames(query).map((name) => [name, `sum(${name})`]),
+    isByTag,
+    filterColumns: filters.map(([dimension]) => columnOf(dimension)),
+    filterValues,
   }
 }
 
-/** A row of sums. */
-export function usageRowOf(row: SqlRow, { step, groupBy }: UsageSeriesQuery): UsageRow {
-  const stepMs = step === 'hour' ? HOUR_MS : DAY_MS
+function columnOf(dimension: UsageDimension): string {
+  if (isOfRecords(dimension)) throw new RangeError(`there are no sums by ${dimension}: ask the records`)
+  return DIMENSION_COLUMNS[dimension]
+}
+
+/** A row of sums. Answers have hundreds of them, made in one step of the event loop, so that none is copied. */
+export function usageRowOf(row: SqlRow, { source, step, groupBy, withLatency }: UsageSeriesQuery): UsageRow {
   const usage: { -readonly [Field in UsageField]?: number } = {}
   for (const [field, column] of METERS) {
     const units = Number(row[column])
     if (units > 0) usage[field] = unitsOf(field, units)
   }
-  return {
-    ...(step === undefined ? {} : { atMs: Number(row['at']) * stepMs }),
-    ...Object.fromEntries(groupBy.map((dimension) => [dimension, row[`${dimension}_value`] as string])),
+  const sums: { -readonly [Member in keyof UsageRow]: UsageRow[Member] } = {
     requests: Number(row['requests']),
     failed: Number(row['failed']),
     abandoned: Number(row['abandoned']),
@@ -123,6 +222,13 @@ export function usageRowOf(row: SqlRow, { step, groupBy }: UsageSeriesQuery): Us
     dueNanoDollars: BigInt(row['due'] as string),
     chargedNanoDollars: BigInt(row['charged'] as string),
   }
+  if (step !== undefined) sums.atMs = Number(row['at']) * (step === 'hour' ? HOUR_MS : DAY_MS)
+  for (const dimension of groupBy) sums[dimension] = row[valueName(dimension)] as string
+  if (source === 'hours' && withLatency === true) {
+    const countsOf = (names: readonly string[]): number[] => names.map((name) => Number(row[name]))
+    sums.latency = { duration: countsOf(DURATION_BUCKETS), firstByte: countsOf(FIRST_BYTE_BUCKETS) }
+  }
+  return sums
 }
 
 /** Values of {@link RECORD_COLUMNS}. */
@@ -147,6 +253,7 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
     record.isEstimated ? 1 : 0,
     wholeCount(record.durationMs),
     record.firstByteMs === undefined ? null : wholeCount(record.firstByteMs),
+    attemptsText(record.attempts),
     Math.floor(record.endedAtMs),
     record.dueNanoDollars,
     record.chargedNanoDollars,
@@ -187,9 +294,50 @@ export function recordOf(row: SqlRow): UsageRecord {
     isEstimated: Number(row['is_estimated']) === 1,
     durationMs: Number(row['duration_ms']),
     firstByteMs: row['first_byte_ms'] === null ? undefined : Number(row['first_byte_ms']),
+    attempts: attemptsOf(row['attempts'] as string | null),
     dueNanoDollars: BigInt(row['due'] as string),
     chargedNanoDollars: BigInt(row['charged'] as string),
   }
+}
+
+/** Of one attempt, in the order of {@link attemptsText}. */
+type AttemptTuple = readonly [
+  vendor: string,
+  credentialId: string,
+  model: string,
+  outcome: AttemptRecord['outcome'],
+  reason: string | null,
+  status: number | null,
+  startMs: number,
+  durationMs: number,
+]
+
+/** JSON without names of members, which would be most of it. */
+function attemptsText(attempts: UsageRecord['attempts']): string | null {
+  if (attempts === undefined) return null
+  const tuples = attempts.map(
+    (attempt): AttemptTuple => [
+      storableText(attempt.vendor),
+      storableText(attempt.credentialId),
+      storableText(attempt.model),
+      attempt.outcome,
+      textOrNull(attempt.reason),
+      attempt.status ?? null,
+      wholeCount(attempt.startMs),
+      wholeCount(attempt.durationMs),
+    ],
+  )
+  return JSON.stringify(tuples)
+}
+
+function attemptsOf(text: string | null): UsageRecord['attempts'] {
+  if (text === null) return undefined
+  return (JSON.parse(text) as readonly AttemptTuple[]).map(
+    ([vendor, credentialId, model, outcome, reason, status, startMs, durationMs]) => {
+      const why = { reason: reason ?? undefined, status: status ?? undefined }
+      return { vendor, credentialId, model, outcome, ...why, startMs, durationMs }
+    },
+  )
 }
 
 function textOf(column: unknown): string | undefined {

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { NewestFirstQuery } from './newest-first.ts'
 
 /** A message to be delivered. */
 export interface NewDelivery {
@@ -65,10 +66,17 @@ export interface WebhookStore {
   ): MaybePromise<void>
   /** An account's own messages about a task, oldest first. */
   list(accountId: string, taskId: string): MaybePromise<readonly WebhookDelivery[]>
+  /** Messages of all accounts, for operators. */
+  listAll(query: NewestFirstQuery<DeliveryState>): MaybePromise<readonly WebhookDelivery[]>
   /** Makes an account's own message pending again, due at `nowMs`, which is noted; false when there is none of that id. */
   resend(accountId: string, id: string, nowMs: number): MaybePromise<boolean>
   /** Secrets of an account that sign at `nowMs`, newest first; empty if it has none of its own. */
   secrets(accountId: string, nowMs: number): MaybePromise<readonly WebhookSecret[]>
+  /**
+   * Gives an account this secret if it has none without an end.
+   * @returns the newest secret without an end: the same one to all who ask at the same time, in any process.
+   */
+  ensureSecret(accountId: string, secret: string): MaybePromise<string>
   /** Gives an account a new secret; those it had sign until `overlapUntilMs`. */
   replaceSecret(accountId: string, secret: string, overlapUntilMs: number): MaybePromise<void>
 }

@@ -1,7 +1,9 @@
+import { addLatency } from './latency.ts'
 import {
   assertRowLimit,
   DAY_MS,
   HOUR_MS,
+  isOfRecords,
   USAGE_DIMENSIONS,
   type UsageDimension,
   type UsageFilter,
@@ -25,9 +27,16 @@ export interface UsageQuery extends UsageFilter {
   readonly to?: Moment | undefined
   /**
    * One row for each of these, at most one of them a step in time; default: one row for the whole range. By `hour` only of all
-   * accounts together: neither `account` nor `key` may be named.
+   * accounts together: neither `account` nor `key` may be named, unless `endUser` or `tag` is. By `endUser` and `tag` only as far
+   * back as records are kept; every record of the range is read, so name an account where there are many. A call with several tags is
+   * in a row of each.
    */
   readonly groupBy?: readonly (UsageStep | UsageDimension)[] | undefined
+  /**
+   * Give each row the percentiles of durations and of times to the first content. Of all accounts together, and as far back as there
+   * are sums by hour: neither `account` nor `key` may be named. Default false.
+   */
+  readonly percentiles?: boolean | undefined
   /** Most rows, 1 to 100,000; more are an error. Default 10,000. */
   readonly limit?: number | undefined
 }
@@ -51,15 +60,19 @@ export class UsageQueryError extends RangeError {
 const MAX_DAYS = 400
 const MAX_ROWS = 100_000
 const DEFAULT_ROWS = 10_000
-const KNOWN: readonly string[] = ['from', 'to', 'groupBy', 'limit', ...USAGE_DIMENSIONS]
+const KNOWN: readonly string[] = ['from', 'to', 'groupBy', 'percentiles', 'limit', ...USAGE_DIMENSIONS]
 const GROUPS: readonly string[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
 
 /**
  * Checks a question.
- * @param hoursFromMs From when on there are sums by hour.
+ * @param kept From when on there are sums by hour, and records. Unix milliseconds.
  * @throws UsageQueryError naming the argument.
  */
-export function checkQuery(query: UsageQuery, nowMs: number, hoursFromMs: number): CheckedQuery {
+export function checkQuery(
+  query: UsageQuery,
+  nowMs: number,
+  kept: { readonly hoursFromMs: number; readonly recordsFromMs: number },
+): CheckedQuery {
   refuseUnknown(query, KNOWN)
   const groups = checkGroups(query.groupBy ?? [])
   const steps = groups.filter((group): group is UsageStep => isStep(group))
@@ -73,21 +86,33 @@ export function checkQuery(query: UsageQuery, nowMs: number, hoursFromMs: number
     if (typeof value !== 'string') throw new UsageQueryError(dimension, 'must be a text')
     filter[dimension] = value
   }
-  const isByAccount = [...groupBy, ...Object.keys(filter)].some((name) => name === 'account' || name === 'key')
-  if (step === 'hour' && isByAccount)
+  const named = [...groupBy, ...Object.keys(filter)] as readonly UsageDimension[]
+  const isByAccount = named.some((name) => name === 'account' || name === 'key')
+  const isByRecord = named.some(isOfRecords)
+  if (step === 'hour' && isByAccount && !isByRecord)
     throw new UsageQueryError('groupBy', '"hour" is of all accounts together; for an account or a key take "day"')
   const { fromMs, untilMs } = checkRange(query, nowMs, step === 'hour' ? HOUR_MS : DAY_MS)
   const limit = query.limit ?? DEFAULT_ROWS
   checkCount('limit', limit, MAX_ROWS)
-  const isOfHours = step === 'hour' || (!isByAccount && fromMs >= hoursFromMs)
+  if (isByRecord && fromMs < kept.recordsFromMs)
+    throw new UsageQueryError('from', 'sums by end user and by tag are made of records, which are not kept for so long')
+  const isOfHours = !isByRecord && (step === 'hour' || (!isByAccount && fromMs >= kept.hoursFromMs))
+  const withLatency = query.percentiles ?? false
+  if (typeof withLatency !== 'boolean') throw new UsageQueryError('percentiles', 'must be true or false')
+  if (withLatency && !isOfHours)
+    throw new UsageQueryError(
+      'percentiles',
+      'are of all accounts, end users and tags together, and as far back as there are sums by hour',
+    )
   return {
     series: {
-      source: isOfHours ? 'hours' : 'days',
+      source: isByRecord ? 'records' : isOfHours ? 'hours' : 'days',
       fromMs,
       untilMs,
       step: step === 'month' ? 'day' : step,
       groupBy,
       filter,
+      withLatency,
       limit: step === 'month' ? MAX_ROWS : limit,
     },
     isByMonth: step === 'month',
@@ -158,6 +183,9 @@ function sumOf(one: UsageRow, other: UsageRow): UsageRow {
   for (const [field, units] of Object.entries(other.usage)) usage[field] = (usage[field] ?? 0) + units
   return {
     ...one,
+    ...(one.latency === undefined || other.latency === undefined
+      ? {}
+      : { latency: addLatency(one.latency, other.latency) }),
     requests: one.requests + other.requests,
     failed: one.failed + other.failed,
     abandoned: one.abandoned + other.abandoned,

@@ -2,6 +2,27 @@ import { Buffer } from 'node:buffer'
 import type { Ending } from '../core/events.ts'
 import type { Usage, UsageCounts } from '../core/usage.ts'
 
+/** One call to a vendor on behalf of a request. */
+export interface AttemptRecord {
+  readonly vendor: string
+  /** Identifies the operator's key at the vendor without revealing it. */
+  readonly credentialId: string
+  /** Public id of the model. */
+  readonly model: string
+  /** `abandoned`: ended on this side, for a caller who left or an attempt that was faster. */
+  readonly outcome: 'answered' | 'failed' | 'abandoned'
+  /** Why it failed, as the event `attempt-failed` says it; undefined: it did not. */
+  readonly reason: string | undefined
+  /** The vendor's status where it refused; undefined: it answered, or not at all. */
+  readonly status: number | undefined
+  /** Milliseconds from the request's arrival. */
+  readonly startMs: number
+  readonly durationMs: number
+}
+
+/** Most attempts in a record: the first ones, and the last. */
+export const MAX_ATTEMPTS_IN_RECORD = 16
+
 /**
  * One call that reached a model, or the end of one task: who made it, what answered, what it used and what it cost. Contains
  * no prompt, answer or credential. Amounts in nano-dollars.
@@ -45,6 +66,11 @@ export interface UsageRecord {
   readonly durationMs: number
   /** From the request's arrival to the first content; undefined where there was none. */
   readonly firstByteMs: number | undefined
+  /**
+   * The calls to vendors in the order of their beginnings, at most 16, where there was more than one, or one that failed. Undefined:
+   * there was one, as the rest of the record says, or none; so records of most calls have no list.
+   */
+  readonly attempts: readonly AttemptRecord[] | undefined
   /** What the call cost. */
   readonly dueNanoDollars: bigint
   /** What the balance paid of it at once; the journal's charge. */
@@ -80,6 +106,7 @@ export function usageRecord(
     isEstimated: draft.isEstimated,
     durationMs: draft.durationMs,
     firstByteMs: draft.firstByteMs,
+    attempts: draft.attempts,
     dueNanoDollars: ended.dueNanoDollars,
     chargedNanoDollars: ended.chargedNanoDollars,
   }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts'
+import type { MemberNames } from '../core/known-members.ts'
 import type { UsageRecord } from './usage-record.ts'
 import { DAY_MS, type UsageStore } from './usage-store.ts'
 
@@ -11,6 +12,12 @@ export interface UsageRetentionDays {
   /** Sums by day and account. Default: for ever. */
   readonly dayDays?: number | undefined
 }
+
+export const USAGE_RETENTION_MEMBERS = {
+  recordDays: true,
+  hourDays: true,
+  dayDays: true,
+} satisfies MemberNames<UsageRetentionDays>
 
 /** Most records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000
@@ -42,6 +49,8 @@ export class UsageRecorder {
   readonly #parts: UsageRecorderParts
   #waiting: UsageRecord[] = []
   #droppedCount = 0
+  /** When the oldest record was noted that may be in no sum yet. */
+  #notedAtMs: number | undefined
   #writeTimer: Timer | undefined
   #rollUpTimer: Timer | undefined
   #writing: Promise<void> | undefined
@@ -51,6 +60,11 @@ export class UsageRecorder {
 
   constructor(parts: UsageRecorderParts) {
     this.#parts = parts
+  }
+
+  /** How long the oldest record that is in no sum yet has waited, in milliseconds; 0: none does. */
+  get rollUpAgeMs(): number {
+    return this.#notedAtMs === undefined ? 0 : Math.max(0, this.#parts.clock.now() - this.#notedAtMs)
   }
 
   /** Takes the record of a call that was not charged. */
@@ -69,6 +83,7 @@ export class UsageRecorder {
   /** A record was written, here or by the ledger: the sums will follow. */
   noted(): void {
     if (this.#isClosed) return
+    this.#notedAtMs ??= this.#parts.clock.now()
     this.#rollUpTimer ??= this.#parts.clock.schedule(ROLL_UP_DELAY_MS, () => {
       this.#rollUpTimer = undefined
       this.#rollingUp ??= this.#rollUp().finally(() => {
@@ -117,7 +132,10 @@ export class UsageRecorder {
   async #rollUp(): Promise<void> {
     const { store, clock, failed } = this.#parts
     try {
-      while (!this.#isClosed && (await store.rollUp(ROWS_PER_STEP, clock.now())).added > 0);
+      let beganAtMs = clock.now()
+      while (!this.#isClosed && (await store.rollUp(ROWS_PER_STEP, clock.now())).added > 0) beganAtMs = clock.now()
+      // What came during the last step follows with the next run.
+      this.#notedAtMs = this.#rollUpTimer === undefined ? undefined : beganAtMs
       if (clock.now() - this.#forgottenAtMs < FORGET_INTERVAL_MS) return
       this.#forgottenAtMs = clock.now()
       const retention = this.#retention()

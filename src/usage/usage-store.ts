@@ -1,10 +1,22 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageCounts } from '../core/usage.ts'
+import type { LatencyCounts } from './latency.ts'
 import type { UsageRecord } from './usage-record.ts'
 
 /** What sums can be told apart by, besides time. */
-export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor'] as const
+export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor', 'endUser', 'tag'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
+
+/** Those of them that only records tell: there is no bound to their values, so that sums of them are made when they are asked for. */
+export type RecordDimension = 'endUser' | 'tag'
+
+/** Those that are kept in sums. */
+export type SummedDimension = Exclude<UsageDimension, RecordDimension>
+
+/** Is it of records only? */
+export function isOfRecords(dimension: UsageDimension): dimension is RecordDimension {
+  return dimension === 'endUser' || dimension === 'tag'
+}
 
 /** Only what has these values. */
 export type UsageFilter = { readonly [Dimension in UsageDimension]?: string | undefined }
@@ -12,23 +24,29 @@ export type UsageFilter = { readonly [Dimension in UsageDimension]?: string | un
 /** A question to the roll-ups. */
 export interface UsageSeriesQuery {
   /**
-   * `hours`: of all accounts together, without the dimensions `account` and `key`. `days`: UTC days, with all dimensions.
+   * `hours`: of all accounts together, without the dimensions `account` and `key`. `days`: UTC days, with all dimensions but
+   * `endUser` and `tag`. `records`: of the records that are kept, with all dimensions and steps; counted there or not. A record with
+   * several tags is in the sums of each of them, and one without in those of the tag `''`.
    */
-  readonly source: 'hours' | 'days'
+  readonly source: 'hours' | 'days' | 'records'
   /** Unix milliseconds, a whole hour or UTC day. */
   readonly fromMs: number
   /** The first moment after the range; a whole hour or UTC day. */
   readonly untilMs: number
-  /** Rows for each of these; undefined: one row for the whole range. `hour` needs the source `hours`. */
+  /** Rows for each of these; undefined: one row for the whole range. `hour` needs the source `hours` or `records`. */
   readonly step: 'hour' | 'day' | undefined
   readonly groupBy: readonly UsageDimension[]
   readonly filter: UsageFilter
+  /** Also count the calls by their durations; of the source `hours` only. */
+  readonly withLatency?: boolean | undefined
   /** Most rows. */
   readonly limit: number
 }
 
 /** Sums of the calls of one group. Amounts in nano-dollars. */
 export interface UsageSums {
+  /** Present where the question asks for it. */
+  readonly latency?: LatencyCounts
   readonly requests: number
   /** Of these, how many failed, and how many their callers left. */
   readonly failed: number
@@ -52,6 +70,10 @@ export interface UsageRow extends UsageSums {
   readonly endpoint?: string
   /** Empty: no vendor was asked. */
   readonly vendor?: string
+  /** Empty: not told. */
+  readonly endUser?: string
+  /** Empty: the calls have no tag. */
+  readonly tag?: string
 }
 
 /** Where a page of records ends. */

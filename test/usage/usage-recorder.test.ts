@@ -9,7 +9,7 @@ const RECORD: UsageRecord = usageRecord(
     ...{ id: 'request_1', accountId: 'a', keyId: 'k', endUser: undefined, tags: [], endpoint: 'chat', model: 'm' },
     ...{ requestedModel: 'm', vendor: undefined, credentialId: undefined, vendorRequestId: undefined },
     ...{ ending: 'failed', status: 503, code: undefined, isStream: false, usage: {}, isEstimated: false },
-    ...{ durationMs: 1, firstByteMs: undefined },
+    ...{ durationMs: 1, firstByteMs: undefined, attempts: undefined },
   },
   { endedAtMs: 1, dueNanoDollars: 0n, chargedNanoDollars: 0n },
 )

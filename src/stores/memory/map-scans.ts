@@ -1,3 +1,5 @@
+import type { ListPlace, NewestFirstQuery } from '../newest-first.ts'
+
 /**
  * Iterates over a map endlessly, one entry at a time, so that every call pays the same small cost of cleaning instead of an
  * occasional pause. Entries may be added and deleted meanwhile. If each returned entry is deleted, the next one is always
@@ -51,6 +53,25 @@ export function longestOverdue<Entry>(
   }
   keepLongest()
   return waiting.map(({ entry }) => entry)
+}
+
+/** What a list of all accounts shows; one pass over all, and a sort of what fits. */
+export function newestFirst<Item extends ListPlace & { readonly accountId: string; readonly state: string }>(
+  items: Iterable<Item>,
+  { accountId, state, after, limit }: NewestFirstQuery<string>,
+): Item[] {
+  const found: Item[] = []
+  for (const item of items) {
+    const isWanted =
+      (accountId === undefined || item.accountId === accountId) && (state === undefined || item.state === state)
+    if (isWanted && (after === undefined || byAge(after, item) < 0)) found.push(item)
+  }
+  return found.sort(byAge).slice(0, Math.max(0, limit))
+}
+
+/** The newer first. */
+function byAge(one: ListPlace, other: ListPlace): number {
+  return other.createdAtMs - one.createdAtMs || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
 }
 
 /** Key of what belongs to an account. The length keeps account and id apart, whatever characters they hold. */

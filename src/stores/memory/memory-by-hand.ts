@@ -8,13 +8,19 @@ import {
   type Refund,
   type RefundResult,
 } from '../journal.ts'
-import { type Account, assertOwable, assertRoom } from '../ledger.ts'
+import { type Account, assertOwable, assertRoom, type Ledger, type Settlement } from '../ledger.ts'
+import type { Resolution } from '../resolution.ts'
 import { spendingChanged } from '../spending.ts'
 import type { MemoryCredits } from './memory-credits.ts'
 import type { JournalLine, MemoryJournal } from './memory-journal.ts'
-import type { Spending } from './memory-key-spending.ts'
+import type { KeySpending, Spending } from './memory-key-spending.ts'
 
 type Mutable<Type> = { -readonly [Member in keyof Type]: Type[Member] }
+
+/** A ledger that answers at once, so that a change of a task says how its charge went. */
+export interface MemoryLedger extends Ledger {
+  settle(settlement: Settlement, nowMs: number): Resolution
+}
 
 /** An account of a memory ledger. */
 export interface MutableAccount extends Mutable<Account> {
@@ -39,6 +45,7 @@ export function snapshot({
 /** What changes by hand share with the rest of a memory ledger. */
 interface ByHandParts {
   readonly accounts: ReadonlyMap<string, MutableAccount>
+  readonly keySpending: Pick<KeySpending, 'counts'>
   write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void
   /** After money was added. */
   settleDebt(account: MutableAccount, nowMs: number): void
@@ -52,7 +59,13 @@ interface MadeRefund {
 }
 
 /** Changes by hand, and the journal, in this process. */
-export function byHand({ accounts, write, settleDebt, expireDue }: ByHandParts): Omit<Journal, 'openHolds'> {
+export function byHand({
+  accounts,
+  keySpending,
+  write,
+  settleDebt,
+  expireDue,
+}: ByHandParts): Omit<Journal, 'openHolds'> {
   const adjustments = new Map<string, { readonly accountId: string; readonly amount: bigint }>()
   const refunds = new Map<string, MadeRefund>()
 
@@ -131,6 +144,12 @@ export function byHand({ accounts, write, settleDebt, expireDue }: ByHandParts):
 
     sums: ({ accountId, ...range }) =>
       accounts.get(accountId)?.journal.sums(range) ?? { openingBalance: 0n, openingOwed: 0n, sums: [] },
+
+    spending(accountId, keyIds) {
+      const account = accounts.get(accountId)
+      if (account === undefined) return undefined
+      return { account: account.spending.counts, keys: keyIds.map((keyId) => keySpending.counts(keyId)) }
+    },
 
     expireCredits(nowMs, limit) {
       const due = [...accounts.values()]

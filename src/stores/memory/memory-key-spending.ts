@@ -16,6 +16,11 @@ export class KeySpending {
   /** Keys to look at until all were seen in the period; in one of them nothing more falls due. */
   #leftToSweep = 0
 
+  /** As they were last counted. */
+  counts(keyId: string): SpendingCounts {
+    return this.#byKey.get(keyId)?.counts ?? NOTHING_SPENT
+  }
+
   /** As of a day. */
   of(keyId: string, period: number): Spending {
     if (period !== this.#sweptPeriod) {

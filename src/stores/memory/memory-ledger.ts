@@ -4,16 +4,15 @@ import {
   assertAmount,
   assertCreditOf,
   assertRoom,
-  type Ledger,
   lesserOf,
   REPAYMENT,
   type Reservation,
   type ReserveResult,
-  type Resolution,
 } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
+import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, NOTHING_SPENT, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
-import { byHand, inOrder, type MutableAccount, snapshot } from './memory-by-hand.ts'
+import { byHand, inOrder, type MemoryLedger, type MutableAccount, snapshot } from './memory-by-hand.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryCredits } from './memory-credits.ts'
 import { type JournalLine, MemoryJournal } from './memory-journal.ts'
@@ -68,7 +67,7 @@ const EXPIRED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
  * ends. Amounts below zero or above 2^63 − 1, the bounds of every driver, are refused with a RangeError before anything is
  * changed.
  */
-export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
+export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   const claims = options.claims ?? new MemoryClaims()
   const tasks = options.tasks ?? new MemoryTaskTable()
   const keyCap = options.keyCap ?? (() => undefined)
@@ -385,7 +384,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): Ledger {
 
     entries: (accountId, limit) => accounts.get(accountId)?.journal.newest(limit) ?? [],
 
-    ...byHand({ accounts, write, settleDebt, expireDue }),
+    ...byHand({ accounts, keySpending, write, settleDebt, expireDue }),
 
     openHolds: ({ accountId, after, limit }) =>
       [...openHolds]

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { itemIdsOf, MAX_TURNS, type ResponseStore, type StoredResponse } from '../response-store.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
+import type { MemoryConversations } from './memory-conversations.ts'
 
 /** Bounds of what is kept of answers. */
 export interface MemoryResponsesOptions {
@@ -22,8 +23,14 @@ interface KeptTurn {
   readonly itemIds: readonly string[]
 }
 
-/** Stored answers in this process, bounded in number and in bytes; answers at once. */
-export function memoryResponses(options: MemoryResponsesOptions = {}): ResponseStore {
+/**
+ * Stored answers in this process, bounded in number and in bytes; answers at once.
+ * @param conversations What their turns are added to; absent: there are none.
+ */
+export function memoryResponses(
+  options: MemoryResponsesOptions = {},
+  conversations?: Pick<MemoryConversations, 'addTurn'>,
+): ResponseStore {
   const { maxResponses = 10_000, maxResponseBytes = DEFAULT_MAX_BYTES } = options
   const turns = new Map<string, KeptTurn>()
   /** Names of the turns that hold an item, the newest last. */
@@ -84,6 +91,7 @@ export function memoryResponses(options: MemoryResponsesOptions = {}): ResponseS
       // Saving gets no time, so the turn's time is now.
       newestMs = Math.max(newestMs, turn.createdAtMs)
       sweep()
+      conversations?.addTurn(turn)
     },
 
     find: (accountId, id, nowMs) => read(accountKey(accountId, id), nowMs),

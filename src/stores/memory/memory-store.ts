@@ -1,9 +1,11 @@
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
 import type { KeyRecord, KeyStore } from '../key-store.ts'
 import type { SpendingCap } from '../principal.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
+import { type MemoryConversationsOptions, memoryConversations } from './memory-conversations.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryResponsesOptions, memoryResponses } from './memory-responses.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
@@ -20,6 +22,7 @@ export interface MemoryInteractionsOptions {
 /** Bounds of a memory store. */
 export interface MemoryStoreOptions
   extends MemoryClaimsOptions,
+    MemoryConversationsOptions,
     MemoryInteractionsOptions,
     MemoryResponsesOptions,
     MemoryTasksOptions,
@@ -27,15 +30,34 @@ export interface MemoryStoreOptions
     MemoryWebhooksOptions,
     Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks' | 'keyCap'> {}
 
+const MEMORY_STORE_OPTIONS = {
+  maxAnswers: true,
+  maxAnswerBytes: true,
+  maxConversations: true,
+  maxConversationBytes: true,
+  maxInteractions: true,
+  maxResponses: true,
+  maxResponseBytes: true,
+  maxFinishedTasks: true,
+  maxUsageRecords: true,
+  maxUsageSums: true,
+  maxFinishedDeliveries: true,
+  maxJournalLines: true,
+  maxOutcomes: true,
+} satisfies MemberNames<MemoryStoreOptions>
+
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
  * for hosts that keep no money here. Nothing survives the process, and no second process sees it.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
+  checkMembers(options, MEMORY_STORE_OPTIONS, 'memoryStore')
   const claims = new MemoryClaims(options)
   const table = new MemoryTaskTable(options)
   const webhooks = memoryWebhooks(options)
   const keys = memoryKeys()
+  const conversations = memoryConversations(options)
+  const responses = memoryResponses(options, conversations)
   const addRecord: MemoryLedgerOptions['addRecord'] = (record) => usage.add(record)
   const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf, addRecord })
   const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
@@ -48,8 +70,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
       release: (claim) => claims.release(claim),
     },
     interactions: memoryInteractions(options),
-    responses: memoryResponses(options),
-    tasks: memoryTasks({ table, ledger, claims, webhooks }),
+    responses,
+    conversations,
+    tasks: memoryTasks({ table, ledger, claims, webhooks, responses }),
     webhooks,
     usage,
     start: async () => {},

@@ -60,6 +60,10 @@ export class MemoryTaskTable {
     return entry !== undefined && OPEN_TASK_STATES.includes(entry.record.state)
   }
 
+  *all(): Iterable<TaskRecord> {
+    for (const entry of this.#entries.values()) yield entry.record
+  }
+
   /** Open tasks of all vendor accounts. */
   *open(): Iterable<TaskEntry> {
     for (const entry of this.#unpolled) yield entry

@@ -1,6 +1,8 @@
-import { assertAmount, type Ledger } from '../ledger.ts'
-import type { TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
-import { longestOverdue } from './map-scans.ts'
+import { assertAmount } from '../ledger.ts'
+import type { ResponseStore } from '../response-store.ts'
+import type { TaskChange, TaskChangeResult, TaskRecord, TaskStore } from '../task-store.ts'
+import { longestOverdue, newestFirst } from './map-scans.ts'
+import type { MemoryLedger } from './memory-by-hand.ts'
 import type { MemoryClaims } from './memory-claims.ts'
 import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
 import type { MemoryWebhooks } from './memory-webhooks.ts'
@@ -9,19 +11,21 @@ import type { MemoryWebhooks } from './memory-webhooks.ts'
 export interface MemoryTasksParts {
   /** The table that the ledger writes to. */
   readonly table: MemoryTaskTable
-  readonly ledger: Ledger
+  readonly ledger: MemoryLedger
   readonly claims: MemoryClaims
   readonly webhooks: MemoryWebhooks
+  readonly responses: Pick<ResponseStore, 'save'>
 }
 
 /** Tasks in this process; answers at once. */
-export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksParts): TaskStore {
+export function memoryTasks({ table, ledger, claims, webhooks, responses }: MemoryTasksParts): TaskStore {
   const budgets = new PollBudget()
 
-  function endHold({ holdId }: TaskRecord, resolve: TaskChange['resolve'], nowMs: number): void {
-    if (holdId === undefined || resolve === undefined) return
-    if (resolve.kind === 'void') ledger.void(holdId, nowMs)
-    else ledger.settle({ holdId, ...resolve }, nowMs)
+  function endHold({ holdId }: TaskRecord, resolve: TaskChange['resolve'], nowMs: number): TaskChangeResult {
+    if (holdId === undefined || resolve === undefined) return {}
+    if (resolve.kind === 'settle') return { charge: ledger.settle({ holdId, ...resolve }, nowMs) }
+    ledger.void(holdId, nowMs)
+    return {}
   }
 
   return {
@@ -31,16 +35,19 @@ export function memoryTasks({ table, ledger, claims, webhooks }: MemoryTasksPart
 
     list: (accountId, page) => table.list(accountId, page),
 
-    change({ id, from, set, resolve, answered, delivery }, nowMs) {
+    listAll: (query) => newestFirst(table.all(), query),
+
+    change({ id, from, set, resolve, answered, keeps, delivery }, nowMs) {
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const entry = table.get(id)
-      if (entry === undefined || !from.includes(entry.record.state)) return false
+      if (entry === undefined || !from.includes(entry.record.state)) return undefined
       // Before the hold ends: a key that has its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
-      endHold(entry.record, resolve, nowMs)
+      const result = endHold(entry.record, resolve, nowMs)
       table.replace(entry, changed(entry.record, set))
+      if (keeps !== undefined) responses.save(keeps)
       if (delivery !== undefined) webhooks.add(delivery)
-      return true
+      return result
     },
 
     discard(id, claim, nowMs) {

@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../core/maybe-promise.ts'
-import type { UsageCounts, UsageField } from '../../core/usage.ts'
+import type { UsageField } from '../../core/usage.ts'
+import { bucketOf, LATENCY_BUCKETS } from '../../usage/latency.ts'
 import type { UsageRecord } from '../../usage/usage-record.ts'
 import {
   assertRowLimit,
@@ -27,19 +28,20 @@ type EntriesOf = (accountId: string) => MaybePromise<readonly LedgerEntry[]>
 /** Records and sums in this process; the ledger of the same driver adds its own records. */
 export class MemoryUsage implements UsageStore {
   readonly #maxRecords: number
-  readonly #maxSums: number
   /** Oldest first. */
   #records: NumberedRecord[] = []
   /** How many of them, from the front, are in the sums. */
   #counted = 0
   #lastNumber = 0n
-  readonly #hours = new Map<string, Sums>()
-  readonly #days = new Map<string, Sums>()
+  readonly #hours: SumTable
+  readonly #days: SumTable
   readonly #entriesOf: EntriesOf
 
   constructor(options: MemoryUsageOptions, entriesOf: EntriesOf) {
     this.#maxRecords = options.maxUsageRecords ?? 10_000
-    this.#maxSums = options.maxUsageSums ?? 100_000
+    const maxSums = options.maxUsageSums ?? 100_000
+    this.#hours = new SumTable(HOUR_MS, maxSums)
+    this.#days = new SumTable(DAY_MS, maxSums)
     this.#entriesOf = entriesOf
   }
 
@@ -60,8 +62,8 @@ export class MemoryUsage implements UsageStore {
     const end = Math.min(this.#records.length, this.#counted + limit)
     const added = end - this.#counted
     for (const { record } of this.#records.slice(this.#counted, end)) {
-      addTo(this.#hours, sumsOf(record, HOUR_MS), this.#maxSums)
-      addTo(this.#days, sumsOf(record, DAY_MS), this.#maxSums)
+      this.#hours.add(record)
+      this.#days.add(record)
     }
     this.#counted = end
     return { added, asOfMs: this.#records[end]?.record.endedAtMs ?? nowMs }
@@ -69,16 +71,17 @@ export class MemoryUsage implements UsageStore {
 
   series(query: UsageSeriesQuery): readonly UsageRow[] {
     const { source, fromMs, untilMs, step, groupBy, filter, limit } = query
+    const withLatency = source === 'hours' && query.withLatency === true
     const stepMs = step === 'hour' ? HOUR_MS : DAY_MS
     const wanted = Object.entries(filter).filter(([, value]) => value !== undefined) as [UsageDimension, string][]
     const groups = new Map<string, Group>()
-    for (const sums of (source === 'hours' ? this.#hours : this.#days).values()) {
+    for (const sums of this.#sumsOf(query)) {
       if (sums.atMs < fromMs || sums.atMs >= untilMs) continue
       if (wanted.some(([dimension, value]) => sums.place[dimension] !== value)) continue
       const atMs = step === undefined ? undefined : Math.floor(sums.atMs / stepMs) * stepMs
       const values = groupBy.map((dimension) => sums.place[dimension])
       const name = JSON.stringify([atMs, ...values])
-      const group = groups.get(name) ?? { atMs, values, sums: { ...sums, ...ZERO, usage: {} } }
+      const group = groups.get(name) ?? { atMs, values, sums: { ...sums, ...ZERO, usage: {}, latency: noLatency() } }
       if (group.sums.requests === 0) groups.set(name, group)
       merge(group.sums, sums)
     }
@@ -86,6 +89,7 @@ export class MemoryUsage implements UsageStore {
     return [...groups.values()].sort(byPlace).map(({ atMs, values, sums }) => ({
       ...(atMs === undefined ? {} : { atMs }),
       ...Object.fromEntries(groupBy.map((dimension, index) => [dimension, values[index]!])),
+      ...(withLatency ? { latency: sums.latency } : {}),
       requests: sums.requests,
       failed: sums.failed,
       abandoned: sums.abandoned,
@@ -95,6 +99,16 @@ export class MemoryUsage implements UsageStore {
       dueNanoDollars: sums.dueNanoDollars,
       chargedNanoDollars: sums.chargedNanoDollars,
     }))
+  }
+
+  #sumsOf({ source, groupBy, filter, fromMs, untilMs }: UsageSeriesQuery): Iterable<Sums> {
+    if (source !== 'records') return (source === 'hours' ? this.#hours : this.#days).values()
+    const isByTag = groupBy.includes('tag') || filter.tag !== undefined
+    return this.#records
+      .filter(({ record: { endedAtMs } }) => endedAtMs >= fromMs && endedAtMs < untilMs)
+      .flatMap(({ record }) =>
+        (isByTag && record.tags.length > 0 ? record.tags : ['']).map((tag) => sumsOf(record, tag)),
+      )
   }
 
   records({ accountId, fromMs, untilMs, after, limit }: Parameters<UsageStore['records']>[0]) {
@@ -138,14 +152,10 @@ export class MemoryUsage implements UsageStore {
   }
 
   rebuild({ fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number }): void {
-    for (const [lengthMs, table] of [
-      [HOUR_MS, this.#hours],
-      [DAY_MS, this.#days],
-    ] as const) {
+    for (const table of [this.#hours, this.#days]) {
       for (const [name, { atMs }] of table) if (atMs >= fromMs && atMs < untilMs) table.delete(name)
       for (const { record } of this.#records.slice(0, this.#counted))
-        if (record.endedAtMs >= fromMs && record.endedAtMs < untilMs)
-          addTo(table, sumsOf(record, lengthMs), this.#maxSums)
+        if (record.endedAtMs >= fromMs && record.endedAtMs < untilMs) table.add(record)
     }
   }
 
@@ -158,11 +168,12 @@ export class MemoryUsage implements UsageStore {
       this.#records = [...young, ...this.#records.slice(this.#counted)]
       this.#counted = young.length
     }
-    for (const [table, untilMs, lengthMs] of [
-      [this.#hours, hoursUntilMs, HOUR_MS],
-      [this.#days, daysUntilMs, DAY_MS],
+    for (const [table, untilMs] of [
+      [this.#hours, hoursUntilMs],
+      [this.#days, daysUntilMs],
     ] as const) {
       if (untilMs === undefined) continue
+      const { lengthMs } = table
       let left = limit
       for (const [name, { atMs }] of table) {
         if (left === 0 || atMs >= Math.floor(untilMs / lengthMs) * lengthMs) continue
@@ -197,6 +208,7 @@ interface Sums {
   estimated: number
   usage: { -readonly [Field in UsageField]?: number }
   durationMs: number
+  readonly latency: { readonly duration: number[]; readonly firstByte: number[] }
   dueNanoDollars: bigint
   chargedNanoDollars: bigint
 }
@@ -212,42 +224,91 @@ const ZERO = {
   ...{ dueNanoDollars: 0n, chargedNanoDollars: 0n },
 }
 
-/** The sums of one record. Those by hour are of all accounts together. */
-function sumsOf(record: UsageRecord, lengthMs: number): Sums {
-  const atMs = Math.floor(record.endedAtMs / lengthMs) * lengthMs
-  const isByAccount = lengthMs === DAY_MS
-  const { model, endpoint, vendor = '' } = record
-  const account = isByAccount ? record.accountId : ''
-  const key = isByAccount ? record.keyId : ''
-  return {
-    atMs,
-    name: JSON.stringify([atMs, account, key, model, endpoint, vendor]),
-    place: { account, key, model, endpoint, vendor },
-    requests: 1,
-    failed: record.ending === 'failed' ? 1 : 0,
-    abandoned: record.ending === 'abandoned' ? 1 : 0,
-    estimated: record.isEstimated ? 1 : 0,
-    usage: nonZero(record.usage),
-    durationMs: Math.round(record.durationMs),
-    dueNanoDollars: record.dueNanoDollars,
-    chargedNanoDollars: record.chargedNanoDollars,
+/** Sums of one length by name of their place, the oldest first. Those by hour are of all accounts together, and alone count latency. */
+class SumTable extends Map<string, Sums> {
+  readonly lengthMs: number
+  readonly #maxSums: number
+  /** Where the last record was counted: the next one is often of the same place. */
+  #last: Sums | undefined
+
+  constructor(lengthMs: number, maxSums: number) {
+    super()
+    this.lengthMs = lengthMs
+    this.#maxSums = maxSums
+  }
+
+  add(record: UsageRecord): void {
+    const sums = this.#sumsFor(record)
+    addRecord(sums, record)
+    if (this.lengthMs === HOUR_MS) {
+      countIn(sums.latency.duration, record.durationMs)
+      countIn(sums.latency.firstByte, record.firstByteMs)
+    }
+  }
+
+  #sumsFor({ endedAtMs, accountId, keyId, model, endpoint, vendor = '' }: UsageRecord): Sums {
+    const atMs = Math.floor(endedAtMs / this.lengthMs) * this.lengthMs
+    const isByAccount = this.lengthMs === DAY_MS
+    const account = isByAccount ? accountId : ''
+    const key = isByAccount ? keyId : ''
+    const last = this.#last
+    if (last !== undefined && last.atMs === atMs && this.get(last.name) === last) {
+      const { place } = last
+      const isOfModel = place.model === model && place.endpoint === endpoint && place.vendor === vendor
+      if (isOfModel && place.account === account && place.key === key) return last
+    }
+    const name = JSON.stringify([atMs, account, key, model, endpoint, vendor])
+    const known = this.get(name)
+    const place = { account, key, model, endpoint, vendor, endUser: '', tag: '' }
+    const sums = known ?? { atMs, name, place, ...ZERO, usage: {}, latency: noLatency() }
+    this.#last = sums
+    if (known === undefined) this.#keep(sums)
+    return sums
+  }
+
+  #keep(sums: Sums): void {
+    this.set(sums.name, sums)
+    if (this.size <= this.#maxSums) return
+    const [oldest] = this.keys()
+    if (oldest !== undefined) this.delete(oldest)
   }
 }
 
-function nonZero(usage: UsageCounts): Sums['usage'] {
-  return Object.fromEntries(Object.entries(usage).filter(([, units]) => units > 0))
+/** The sums of one record. */
+function sumsOf(record: UsageRecord, tag: string): Sums {
+  const { accountId: account, keyId: key, model, endpoint, vendor = '', endUser = '' } = record
+  const place = { account, key, model, endpoint, vendor, endUser, tag }
+  const sums = { atMs: record.endedAtMs, name: '', place, ...ZERO, usage: {}, latency: noLatency() }
+  addRecord(sums, record)
+  return sums
 }
 
-function addTo(table: Map<string, Sums>, added: Sums, maxSums: number): void {
-  const known = table.get(added.name)
-  if (known !== undefined) {
-    merge(known, added)
-    return
+function addRecord(sums: Sums, record: UsageRecord): void {
+  sums.requests += 1
+  if (record.ending === 'failed') sums.failed += 1
+  if (record.ending === 'abandoned') sums.abandoned += 1
+  if (record.isEstimated) sums.estimated += 1
+  sums.durationMs += Math.round(record.durationMs)
+  sums.dueNanoDollars += record.dueNanoDollars
+  sums.chargedNanoDollars += record.chargedNanoDollars
+  for (const field in record.usage) {
+    const units = record.usage[field as UsageField] ?? 0
+    if (units > 0) sums.usage[field as UsageField] = (sums.usage[field as UsageField] ?? 0) + units
   }
-  table.set(added.name, added)
-  if (table.size <= maxSums) return
-  const [oldest] = table.keys()
-  if (oldest !== undefined) table.delete(oldest)
+}
+
+function noLatency(): Sums['latency'] {
+  return { duration: new Array<number>(LATENCY_BUCKETS).fill(0), firstByte: new Array<number>(LATENCY_BUCKETS).fill(0) }
+}
+
+function countIn(counts: number[], valueMs: number | undefined): void {
+  if (valueMs === undefined) return
+  const bucket = bucketOf(Math.round(valueMs))
+  counts[bucket] = counts[bucket]! + 1
+}
+
+function addCounts(sums: number[], added: readonly number[]): void {
+  for (const [index, count] of added.entries()) sums[index] = sums[index]! + count
 }
 
 function merge(sums: Sums, added: Sums): void {
@@ -256,6 +317,8 @@ function merge(sums: Sums, added: Sums): void {
   sums.abandoned += added.abandoned
   sums.estimated += added.estimated
   sums.durationMs += added.durationMs
+  addCounts(sums.latency.duration, added.latency.duration)
+  addCounts(sums.latency.firstByte, added.latency.firstByte)
   sums.dueNanoDollars += added.dueNanoDollars
   sums.chargedNanoDollars += added.chargedNanoDollars
   for (const [field, units] of Object.entries(added.usage) as [UsageField, number][])

@@ -5,7 +5,7 @@ import {
   type WebhookSecret,
   type WebhookStore,
 } from '../webhook-store.ts'
-import { longestOverdue } from './map-scans.ts'
+import { longestOverdue, newestFirst } from './map-scans.ts'
 
 /** Bounds of what is kept of messages. */
 export interface MemoryWebhooksOptions {
@@ -102,6 +102,12 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
         .filter((delivery) => delivery.accountId === accountId)
         .sort((one, other) => one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : 1)),
 
+    listAll: (query) =>
+      newestFirst(
+        [...entries.values()].map((entry) => entry.delivery),
+        query,
+      ),
+
     resend(accountId, id, nowMs) {
       const entry = entries.get(id)
       if (entry === undefined || entry.delivery.accountId !== accountId) return false
@@ -114,6 +120,14 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
       (secretsByAccount.get(accountId) ?? []).filter(
         ({ expiresAtMs }) => expiresAtMs === undefined || expiresAtMs > nowMs,
       ),
+
+    ensureSecret(accountId, secret) {
+      const known = secretsByAccount.get(accountId) ?? []
+      const current = known.find(({ expiresAtMs }) => expiresAtMs === undefined)
+      if (current !== undefined) return current.secret
+      secretsByAccount.set(accountId, [{ secret, expiresAtMs: undefined }, ...known])
+      return secret
+    },
 
     replaceSecret(accountId, secret, overlapUntilMs) {
       const older = (secretsByAccount.get(accountId) ?? [])

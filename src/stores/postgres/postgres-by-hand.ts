@@ -7,7 +7,8 @@ import {
   type Journal,
   type LedgerEntry,
 } from '../journal.ts'
-import { entryOf, journalSumsOf, openHoldOf, type SqlRow } from '../sql-rows.ts'
+import { NOTHING_SPENT } from '../spending.ts'
+import { entryOf, journalSumsOf, openHoldOf, type SqlRow, spendingCountsOf } from '../sql-rows.ts'
 import { isStorable, journalTime, timeParameter } from './column-values.ts'
 import { codeOf, type PostgresConnection, type PostgresRow } from './postgres-connection.ts'
 
@@ -118,6 +119,20 @@ export function postgresByHand({ run }: PostgresConnection, schema: string, cloc
         [accountId ?? null, timeParameter(after?.createdAtMs ?? -1), after?.id ?? '', Math.max(0, limit)],
       )
       return rows.map(openHoldOf)
+    },
+
+    async spending(accountId, keyIds) {
+      const rows = await run(
+        `SELECT owner, (s).period, (s).charged_day::text, (s).charged_month::text, (s).held_day::text, (s).held_month::text
+        FROM (
+          SELECT NULL AS owner, a.spending AS s FROM ${schema}.accounts a WHERE a.id = $1 UNION ALL
+          SELECT k.key_id, k.spending FROM ${schema}.key_spending k WHERE k.key_id = ANY ($2::text[])
+        ) AS counted`,
+        [accountId, keyIds],
+      )
+      const byKey = new Map(rows.map((row) => [row['owner'], spendingCountsOf(row as SqlRow)]))
+      const account = byKey.get(null)
+      return account && { account, keys: keyIds.map((keyId) => byKey.get(keyId) ?? NOTHING_SPENT) }
     },
 
     async expireCredits(nowMs, limit) {

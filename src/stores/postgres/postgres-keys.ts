@@ -6,7 +6,7 @@ import type { PostgresConnection } from './postgres-connection.ts'
 
 /** Columns of a key, 64-bit integers as text. */
 const SELECTED = `hash, id, account_id, label, scopes, limits, cap_amount::text, cap_period, names_end_users,
-  created_at_ms::text, expires_at_ms::text, revoked_at_ms::text, replaces`
+  created_at_ms::text, expires_at_ms::text, revoked_at_ms::text, replaces, tags`
 
 /** API keys in PostgreSQL. */
 export function postgresKeys({ run }: PostgresConnection, schema: string): KeyStore {
@@ -20,7 +20,7 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
       if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
       await run(
         `INSERT INTO ${schema}.keys (${KEY_COLUMNS})
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (hash) DO NOTHING`,
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (hash) DO NOTHING`,
         keyValues(record, timeParameter),
       )
     },

@@ -6,25 +6,9 @@ import {
   type Ledger,
   type Reservation,
   type ReserveResult,
-  type Resolution,
 } from '../ledger.ts'
-import {
-  type ChargeFacts,
-  crossingsOf,
-  NOTHING_SPENT,
-  oldestKept,
-  type SpendingCounts,
-  spendingPeriod,
-} from '../spending.ts'
-import {
-  ACCOUNT_COLUMNS,
-  accountChanges,
-  accountOf,
-  accountValues,
-  capOf,
-  optionalAmountOf,
-  type SqlRow,
-} from '../sql-rows.ts'
+import { oldestKept, spendingPeriod } from '../spending.ts'
+import { ACCOUNT_COLUMNS, accountChanges, accountOf, accountValues } from '../sql-rows.ts'
 import {
   answerParameters,
   detailsParameter,
@@ -35,6 +19,7 @@ import {
   timeParameter,
 } from './column-values.ts'
 import { ENTRY_SELECTED, entryWithMissing, postgresByHand, refuseOverflow } from './postgres-by-hand.ts'
+import { CHARGE_COLUMNS, chargeOf, endedBefore } from './postgres-charge.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
 import { orWithoutRecord } from './postgres-usage.ts'
@@ -160,23 +145,12 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
         thresholds !== undefined,
       ]
       const { value, ...refused } = await orWithoutRecord(record, (sent) =>
-        run(
-          `SELECT s.charged::text, s.shortfall::text, s.ended_by, s.facts::text
-          FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`,
-          [...values, sent],
-        ),
+        run(`SELECT ${CHARGE_COLUMNS} FROM ${schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS s`, [
+          ...values,
+          sent,
+        ]),
       )
-      const [row] = value
-      if (row!['charged'] === null) return endedBefore(row!['ended_by'])
-      const crossings =
-        thresholds && crossingsOf(chargeFactsOf(JSON.parse(row!['facts'] as string) as ChargeRow, amount), thresholds)
-      return {
-        resolved: true,
-        charged: BigInt(row!['charged'] as string),
-        shortfall: BigInt(row!['shortfall'] as string),
-        ...(crossings === undefined ? {} : { crossings }),
-        ...refused,
-      }
+      return { ...chargeOf(value[0]!, amount, thresholds), ...refused }
     },
 
     async void(holdId, nowMs) {
@@ -232,40 +206,6 @@ function requestOf(
     claim_expires: claim && timeParameter(claim.expiresAtMs),
     task: task && taskRequestOf(task),
   }
-}
-
-/** What `settle` tells of account and key; amounts are text. */
-interface ChargeRow extends SqlRow {
-  /** Period, charged in the day and in the month. */
-  readonly account: readonly [string, string, string]
-  readonly key: readonly [string, string, string]
-}
-
-function chargeFactsOf(row: ChargeRow, amount: bigint): ChargeFacts {
-  const [period, day, month] = row.account
-  const [keyPeriod, keyDay, keyMonth] = row.key
-  const keyCap = { cap_amount: row['key_cap_amount'], cap_period: row['key_cap_period'] }
-  return {
-    amount,
-    paid: BigInt(row['paid'] as string),
-    period: row['period'] as number,
-    isMetered: row['metered'] === true,
-    account: { cap: capOf(row), counts: countsOf(period, day, month) },
-    key: { cap: capOf(keyCap), counts: countsOf(keyPeriod, keyDay, keyMonth) },
-    money: BigInt(row['money'] as string),
-    funded: BigInt(row['funded'] as string),
-    owed: BigInt(row['owed'] as string),
-    creditLimit: optionalAmountOf(row['credit_limit']),
-  }
-}
-
-function countsOf(period: string, day: string, month: string): SpendingCounts {
-  return { ...NOTHING_SPENT, period: Number(period), chargedDay: BigInt(day), chargedMonth: BigInt(month) }
-}
-
-function endedBefore(status: unknown): Resolution {
-  const endedBy = (status as Resolution['endedBy'] | null) ?? undefined
-  return { resolved: false, charged: 0n, shortfall: 0n, ...(endedBy === undefined ? {} : { endedBy }) }
 }
 
 /** Judges reservations of one account, in order, in one round trip; one outcome for each. */

@@ -1,34 +1,19 @@
 import { conversationOf, RESPONSE_COLUMNS, responseOf, responseValues } from '../response-rows.ts'
-import { itemIdsOf, MAX_TURNS, type ResponseStore } from '../response-store.ts'
+import { itemIdsOf, MAX_TURNS, type ResponseStore, type StoredResponse } from '../response-store.ts'
 import { isStorable, textParameter, timeParameter } from './column-values.ts'
-import type { PostgresConnection } from './postgres-connection.ts'
+import type { PostgresConnection, PostgresSession } from './postgres-connection.ts'
+import { addTurnToConversation } from './postgres-conversations.ts'
 
 const PURGED_PER_SAVE = 2
 
 /** Stored answers in PostgreSQL. */
 export function postgresResponses({ run, transaction }: PostgresConnection, schema: string): ResponseStore {
-  const columns = `r.account_id, r.id, r.previous_id, r.vendor, r.vendor_key, r.upstream_id, r.model, r.input, r.response,
+  const columns = `r.account_id, r.id, r.previous_id, r.vendor, r.vendor_key, r.upstream_id, r.conversation_id,
+    r.conversation_position::text, r.model, r.input, r.response,
     r.created_at_ms::text, r.expires_at_ms::text`
   return {
     async save(turn) {
-      await transaction(async (session) => {
-        // Each insert deletes some expired rows, so no separate job is needed.
-        await session.query(
-          `DELETE FROM ${schema}.responses WHERE (account_id, id) = ($1, $2) OR (account_id, id) IN (
-            SELECT account_id, id FROM ${schema}.responses WHERE expires_at_ms <= $3
-            ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
-          )`,
-          [turn.accountId, turn.id, timeParameter(turn.createdAtMs)],
-        )
-        await session.query(
-          `WITH saved AS (
-            INSERT INTO ${schema}.responses (${RESPONSE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-          )
-          INSERT INTO ${schema}.response_items (account_id, item_id, response_id)
-          SELECT $1, item_id, $2 FROM unnest($12::text[]) AS item_id`,
-          [...responseValues(turn, timeParameter), itemIdsOf(turn)],
-        )
-      })
+      await transaction((session) => saveResponse(session, schema, turn))
     },
 
     async find(accountId, id, nowMs) {
@@ -73,4 +58,26 @@ export function postgresResponses({ run, transaction }: PostgresConnection, sche
       return rows.length > 0
     },
   }
+}
+
+/** Keeps a turn, and adds it to its conversation, inside the caller's transaction. */
+export async function saveResponse(session: PostgresSession, schema: string, turn: StoredResponse): Promise<void> {
+  // Each insert deletes some expired rows, so no separate job is needed.
+  await session.query(
+    `DELETE FROM ${schema}.responses WHERE (account_id, id) = ($1, $2) OR (account_id, id) IN (
+      SELECT account_id, id FROM ${schema}.responses WHERE expires_at_ms <= $3
+      ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
+    )`,
+    [turn.accountId, turn.id, timeParameter(turn.createdAtMs)],
+  )
+  await session.query(
+    `WITH saved AS (
+      INSERT INTO ${schema}.responses (${RESPONSE_COLUMNS})
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    )
+    INSERT INTO ${schema}.response_items (account_id, item_id, response_id)
+    SELECT $1, item_id, $2 FROM unnest($14::text[]) AS item_id`,
+    [...responseValues(turn, timeParameter), itemIdsOf(turn)],
+  )
+  await addTurnToConversation(session, schema, turn)
 }

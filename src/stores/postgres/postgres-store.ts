@@ -1,3 +1,4 @@
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
@@ -10,6 +11,7 @@ import {
   type PostgresTransactions,
   postgresConnection,
 } from './postgres-connection.ts'
+import { postgresConversations } from './postgres-conversations.ts'
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import { postgresResponses } from './postgres-responses.ts'
@@ -43,6 +45,13 @@ export interface PostgresStoreOptions {
   readonly clock?: 'database' | 'caller' | undefined
 }
 
+const POSTGRES_STORE_OPTIONS = {
+  pool: true,
+  schema: true,
+  statementTimeoutMs: true,
+  clock: true,
+} satisfies MemberNames<PostgresStoreOptions>
+
 /** Migrations wait for the process that runs them. */
 const MIGRATION_TIMEOUT_MS = 120_000
 /** PostgreSQL cuts longer names in silence. */
@@ -67,6 +76,7 @@ const MAX_SCHEMA_BYTES = 63
  * @throws RangeError for a schema name that is empty or longer than 63 bytes, or a timeout that is not above zero.
  */
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
+  checkMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
   const { pool, schema = 'signalbox', statementTimeoutMs = 5_000, clock = 'database' } = options
   const schemaBytes = Buffer.byteLength(schema)
   if (schemaBytes === 0 || schemaBytes > MAX_SCHEMA_BYTES) throw new RangeError('a schema name has 1 to 63 bytes')
@@ -79,6 +89,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     idempotency: postgresIdempotency(connection, quotedSchema),
     interactions: postgresInteractions(connection, quotedSchema),
     responses: postgresResponses(connection, quotedSchema),
+    conversations: postgresConversations(connection, quotedSchema),
     tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),
     usage: postgresUsage(connection, quotedSchema),

@@ -10,15 +10,19 @@ import {
   textParameter,
   timeParameter,
 } from './column-values.ts'
-import type { PostgresConnection } from './postgres-connection.ts'
+import { CHARGE_COLUMNS, chargeOf } from './postgres-charge.ts'
+import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
+import { selectNewest } from './postgres-newest.ts'
+import { saveResponse } from './postgres-responses.ts'
 import { orWithoutRecord } from './postgres-usage.ts'
 
 /** Columns of a task `t`, as {@link taskOf} needs them. */
 const SELECTED = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
   t.created_at_ms::text, t.updated_at_ms::text, t.next_poll_at_ms::text, t.deadline_at_ms::text, t.details`
 
-/** Tasks in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
-export function postgresTasks({ run }: PostgresConnection, schema: string, clock: 'database' | 'caller'): TaskStore {
+/** Tasks in PostgreSQL. Each method is one statement, or one transaction; the functions it calls are made by the migrations. */
+export function postgresTasks(connection: PostgresConnection, schema: string, clock: 'database' | 'caller'): TaskStore {
+  const { run, transaction } = connection
   return {
     async insert(task) {
       await run(
@@ -60,7 +64,12 @@ export function postgresTasks({ run }: PostgresConnection, schema: string, clock
       return { tasks: isBackwards ? tasks.reverse() : tasks, hasMore: rows.length > size }
     },
 
-    async change({ id, from, set, resolve, answered, delivery }, nowMs) {
+    async listAll(query) {
+      const rows = await selectNewest(connection, { table: `${schema}.tasks`, columns: SELECTED }, query)
+      return rows.map(taskOf)
+    },
+
+    async change({ id, from, set, resolve, answered, keeps, delivery }, nowMs) {
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const settle = resolve?.kind === 'settle' ? resolve : undefined
       const values = [
@@ -77,14 +86,22 @@ export function postgresTasks({ run }: PostgresConnection, schema: string, clock
         ...answerParameters(answered?.answer),
         delivery === undefined ? null : JSON.stringify(deliveryRequestOf(delivery)),
         detailsParameter(settle?.details),
+        settle?.thresholds !== undefined,
       ]
-      const { value } = await orWithoutRecord(settle?.record, (sent) =>
-        run(
-          `SELECT ${schema}.change_task($1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AS changed`,
-          [...values, sent],
-        ),
-      )
-      return value[0]!['changed'] as boolean
+      const statement = `SELECT s.changed, s.is_charge, ${CHARGE_COLUMNS} FROM ${schema}.change_task(
+        $1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS s`
+      const { value, ...refused } = await orWithoutRecord(settle?.record, (sent) => {
+        if (keeps === undefined) return run(statement, [...values, sent])
+        return transaction(async (session) => {
+          const rows = (await session.query(statement, [...values, sent])).rows as readonly PostgresRow[]
+          if (rows[0]!['changed'] === true) await saveResponse(session, schema, keeps)
+          return rows
+        })
+      })
+      const row = value[0]!
+      if (row['changed'] !== true) return undefined
+      if (settle === undefined || row['is_charge'] !== true) return {}
+      return { charge: { ...chargeOf(row, settle.amount, settle.thresholds), ...refused } }
     },
 
     async discard(id, claim) {

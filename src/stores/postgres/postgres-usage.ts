@@ -2,12 +2,11 @@ import type { UsageDraft, UsageRecord } from '../../usage/usage-record.ts'
 import { usageRecord } from '../../usage/usage-record.ts'
 import { assertRowLimit, DAY_MS, HOUR_MS, type UsageStore } from '../../usage/usage-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
-import { RECORD_COLUMNS, recordOf, recordValues, SUM_NAMES, seriesParts, usageRowOf } from '../usage-columns.ts'
+import { RECORD_COLUMNS, recordOf, recordValues, seriesParts, usageRowOf } from '../usage-columns.ts'
 import { isStorable, timeParameter } from './column-values.ts'
 import { codeOf, type PostgresConnection } from './postgres-connection.ts'
 
 const SELECTED = RECORD_COLUMNS.map((column) => `u.${column}::text`).join(', ')
-const SUMS = SUM_NAMES.map((column) => `sum(${column})::text AS ${column}`).join(', ')
 
 const MISMATCHES = `
   SELECT account_id, sum(records)::text AS records, sum(days)::text AS days, sum(journal)::text AS journal FROM (
@@ -17,6 +16,9 @@ const MISMATCHES = `
     UNION ALL SELECT account_id, 0, 0, -amount FROM SCHEMA.entries
       WHERE created_at_ms >= $1 AND created_at_ms < $2 AND kind = 'charge'
   ) AS parts GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
+
+/** A row for each tag of a record; the empty one where it has none. */
+const TAGS = `, unnest(CASE WHEN tags IS NULL THEN ARRAY[''] ELSE string_to_array(tags, ',') END) AS tag(value)`
 
 /** Records and sums in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
 export function postgresUsage({ run }: PostgresConnection, schema: string): UsageStore {
@@ -34,12 +36,13 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
     },
 
     async series(query) {
-      const { unit, from, until, groups, filterColumns, filterValues } = seriesParts(query)
+      const { table, unit, from, until, groups, isByTag, filterColumns, filterValues, ...parts } = seriesParts(query)
       if (!filterValues.every(isStorable)) return []
+      const sums = parts.sums.map(([name, expression]) => `(${expression})::text AS ${name}`)
       const names = groups.map((group) => group.slice(group.lastIndexOf(' ') + 1))
       const filters = filterColumns.map((column, index) => ` AND ${column} = $${index + 4}`).join('')
       const rows = await run(
-        `SELECT ${[...groups, SUMS].join(', ')} FROM ${schema}.usage_${query.source}
+        `SELECT ${[...groups, ...sums].join(', ')} FROM ${schema}.usage_${table}${isByTag ? TAGS : ''}
         WHERE ${unit} >= $1 AND ${unit} < $2${filters}
         ${names.length === 0 ? 'HAVING count(*) > 0' : `GROUP BY ${names.join(', ')} ORDER BY ${names.join(', ')}`} LIMIT $3`,
         [from, until, query.limit + 1, ...filterValues],
@@ -88,15 +91,15 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
 
     async forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
       let count = 0
-      const forget = async (sql: string, value: number): Promise<void> => {
+      const forget = async (sql: string, value: number): Promise<number> => {
         const rows = await run(`WITH gone AS (${sql} RETURNING 1) SELECT count(*)::text AS count FROM gone`, [
           timeParameter(value),
           limit,
         ])
-        count += Number(rows[0]!['count'])
+        return Number(rows[0]!['count'])
       }
       if (recordsUntilMs !== undefined)
-        await forget(
+        count += await forget(
           `DELETE FROM ${schema}.usage_records WHERE ctid = ANY (ARRAY(
             SELECT u.ctid FROM ${schema}.usage_records u
             WHERE u.ended_at_ms < $1 AND u.tx < (SELECT m.mark FROM ${schema}.usage_mark m)
@@ -105,14 +108,17 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
         )
       for (const [table, column, lengthMs, untilMs] of [
         ['usage_hours', 'hour', HOUR_MS, hoursUntilMs],
+        ['usage_model_days', 'day', DAY_MS, hoursUntilMs],
         ['usage_days', 'day', DAY_MS, daysUntilMs],
       ] as const) {
         if (untilMs === undefined) continue
-        await forget(
+        const gone = await forget(
           `DELETE FROM ${schema}.${table} WHERE ctid = ANY (ARRAY(
             SELECT s.ctid FROM ${schema}.${table} s WHERE s.${column} < $1 LIMIT $2))`,
           untilMs / lengthMs,
         )
+        // Those of whole days follow their hours, which are more.
+        if (table !== 'usage_model_days') count += gone
       }
       return count
     },

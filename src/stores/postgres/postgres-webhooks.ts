@@ -2,11 +2,13 @@ import { deliveryOf, optionalTimeOf } from '../sql-rows.ts'
 import { type DeliveryAttempt, MAX_ATTEMPTS_KEPT, type WebhookDelivery, type WebhookStore } from '../webhook-store.ts'
 import { textParameter, timeParameter } from './column-values.ts'
 import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
+import { selectNewest } from './postgres-newest.ts'
 
 const COLUMNS = `d.id, d.account_id, d.task_id, d.url, d.body, d.state, array_to_json(d.attempts)::text AS attempts,
   d.created_at_ms::text, d.next_attempt_at_ms::text, d.resent_at_ms::text`
 /** Messages and secrets in PostgreSQL. Tasks queue the messages, in the transaction of their change. */
-export function postgresWebhooks({ run }: PostgresConnection, schema: string): WebhookStore {
+export function postgresWebhooks(connection: PostgresConnection, schema: string): WebhookStore {
+  const { run, transaction } = connection
   return {
     async leaseDue({ nowMs, leaseUntilMs, limit }) {
       const rows = await run(
@@ -39,6 +41,12 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
       return rows.map(withAttempts)
     },
 
+    async listAll(query) {
+      const columns = COLUMNS.replaceAll('d.', 't.')
+      const rows = await selectNewest(connection, { table: `${schema}.deliveries`, columns }, query)
+      return rows.map(withAttempts)
+    },
+
     async resend(accountId, id, nowMs) {
       const rows = await run(
         `UPDATE ${schema}.deliveries SET state = 'pending', next_attempt_at_ms = $3, resent_at_ms = $3
@@ -58,6 +66,24 @@ export function postgresWebhooks({ run }: PostgresConnection, schema: string): W
         secret: row['secret'] as string,
         expiresAtMs: optionalTimeOf(row['expires_at_ms']),
       }))
+    },
+
+    ensureSecret(accountId, secret) {
+      const hasNoEnd = `FROM ${schema}.webhook_secrets s WHERE s.account_id = $1 AND s.expires_at_ms IS NULL`
+      return transaction(async (session) => {
+        // The lock of `replace_webhook_secret`. Each statement behind it sees what its last owner wrote.
+        await session.query(
+          `SELECT pg_advisory_xact_lock(
+            hashtextextended(format('%s:webhook_secrets:%s', (parse_ident($1))[1], $2::text), 0))`,
+          [schema, accountId],
+        )
+        await session.query(
+          `INSERT INTO ${schema}.webhook_secrets (account_id, secret) SELECT $1, $2 WHERE NOT EXISTS (SELECT ${hasNoEnd})`,
+          [accountId, secret],
+        )
+        const { rows } = await session.query(`SELECT s.secret ${hasNoEnd} ORDER BY s.number DESC LIMIT 1`, [accountId])
+        return (rows[0] as { readonly secret: string }).secret
+      })
     },
 
     async replaceSecret(accountId, secret, overlapUntilMs) {

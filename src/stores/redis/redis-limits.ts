@@ -1,12 +1,14 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../../core/events.ts'
-import { type Logger, silentLogger } from '../../core/logger.ts'
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { type Logger, usableLogger } from '../../core/logger.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../rate-limiter.ts'
 import { redisConcurrencyLimiter } from './redis-concurrency-limiter.ts'
 import { type RedisClient, redisLink, scriptRunner } from './redis-link.ts'
 import { redisRateLimiter } from './redis-rate-limiter.ts'
 import { bucketKey, PROBE } from './redis-scripts.ts'
 
+export { type RedisCache, type RedisCacheOptions, redisCache } from './redis-cache.ts'
 export type { NamedClient, RedisClient, RowClient } from './redis-link.ts'
 
 /** Options of `redisLimits`. */
@@ -28,6 +30,16 @@ export interface RedisLimitsOptions {
   readonly logger?: Logger | undefined
   readonly clock?: Clock | undefined
 }
+
+const REDIS_LIMITS_OPTIONS = {
+  client: true,
+  prefix: true,
+  expectedInstances: true,
+  deadlineMs: true,
+  onEvent: true,
+  logger: true,
+  clock: true,
+} satisfies MemberNames<RedisLimitsOptions>
 
 /** Limits that several processes share. */
 export interface RedisLimits {
@@ -59,6 +71,7 @@ const REMEMBERED_MS = 60_000
  * @throws TypeError naming the invalid option.
  */
 export function redisLimits(options: RedisLimitsOptions): RedisLimits {
+  checkMembers(options, REDIS_LIMITS_OPTIONS, 'redisLimits')
   const { client, prefix = 'signalbox:', expectedInstances = 1, deadlineMs = 50, clock = systemClock } = options
   if (/[{}]/.test(prefix)) throw new TypeError('redisLimits: prefix must not contain braces')
   if (!Number.isInteger(expectedInstances) || expectedInstances < 1) {
@@ -67,7 +80,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   if (!(Number.isFinite(deadlineMs) && deadlineMs > 0)) {
     throw new TypeError('redisLimits: deadlineMs must be a positive number')
   }
-  const logger = options.logger ?? silentLogger
+  const logger = usableLogger(options.logger)
   const run = scriptRunner(client)
   let wentUpAtMs = Number.NEGATIVE_INFINITY
 

@@ -16,22 +16,28 @@ export interface NamedClient {
 /** A connected client of the host. The gateway only sends scripts through it; the host manages its connection. */
 export type RedisClient = RowClient | NamedClient
 
-/** Runs one script and returns its result as a list of integers. */
-export type ScriptRunner = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<number[]>
+/** Runs one script and returns what the server replied. */
+export type ScriptRunner<Reply> = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>
+
+/** Runs scripts that reply with integers; see {@link replyRunner}. */
+export function scriptRunner(client: RedisClient): ScriptRunner<number[]> {
+  return replyRunner(client, numbersOf)
+}
 
 /**
  * Runs scripts by their hash. If the server does not have a script, for example after a restart, its text is sent.
+ * @param read What a reply is; throws for one that is none.
  * @throws TypeError when the client has no method to run scripts by hash.
  */
-export function scriptRunner(client: RedisClient): ScriptRunner {
+export function replyRunner<Reply>(client: RedisClient, read: (reply: unknown) => Reply): ScriptRunner<Reply> {
   const calls = callsOf(client)
   return async (script, keys, args) => {
-    if (script.isSentWhole === true) return numbersOf(await calls.byText(script.text, keys, args))
+    if (script.isSentWhole === true) return read(await calls.byText(script.text, keys, args))
     try {
-      return numbersOf(await calls.byHash(script.sha1, keys, args))
+      return read(await calls.byHash(script.sha1, keys, args))
     } catch (error) {
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-      return numbersOf(await calls.byText(script.text, keys, args))
+      return read(await calls.byText(script.text, keys, args))
     }
   }
 }
@@ -51,10 +57,10 @@ function callsOf(client: RedisClient): { byHash: ScriptCall; byText: ScriptCall 
       byText: (text, keys, args) => client.eval(text, { keys: [...keys], arguments: [...args] }),
     }
   }
-  throw new TypeError('redisLimits: client must have a method evalsha or evalSha')
+  throw new TypeError('client must have a method evalsha or evalSha')
 }
 
-/** Clients may be configured to return numbers as text. */
+/** A reply as a list of integers. Clients may be configured to return numbers as text. */
 function numbersOf(reply: unknown): number[] {
   const numbers = (Array.isArray(reply) ? reply : [reply]).map(Number)
   if (numbers.some((value) => !Number.isFinite(value))) throw new TypeError('the server did not return numbers')
@@ -68,8 +74,8 @@ export interface LinkFailure {
 }
 
 /** The parts of a link. */
-export interface RedisLinkOptions {
-  readonly run: ScriptRunner
+export interface RedisLinkOptions<Reply> {
+  readonly run: ScriptRunner<Reply>
   /** Longest time a call may take. */
   readonly deadlineMs: number
   readonly clock: Clock
@@ -81,11 +87,11 @@ export interface RedisLinkOptions {
 }
 
 /** The way to a server that may be slow or gone. */
-export interface RedisLink {
+export interface RedisLink<Reply = readonly number[]> {
   /** False while the server is not used; calls then return undefined at once. */
   readonly isUp: boolean
   /** The script's result; undefined if the server did not answer in time. Never rejects. A late reply is ignored. */
-  call(script: Script, keys: readonly string[], args: readonly string[]): Promise<readonly number[] | undefined>
+  call(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply | undefined>
   /** Stops trying. */
   close(): void
 }
@@ -98,7 +104,7 @@ const MAX_PROBES_UNDER_WAY = 8
  * Puts a deadline on every call. The first failed call marks the link as down, so that a dead server costs one deadline and
  * not one per request. It is up again when a probe, sent every 200 ms, is answered within the deadline.
  */
-export function redisLink(options: RedisLinkOptions): RedisLink {
+export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Reply> {
   const { run, deadlineMs, clock } = options
   let isUp = true
   let isClosed = false
@@ -160,7 +166,7 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
       const startedIn = generation
       return new Promise((resolve) => {
         let isOver = false
-        const end = (reply: readonly number[] | undefined, failure?: LinkFailure): void => {
+        const end = (reply: Reply | undefined, failure?: LinkFailure): void => {
           if (isOver) return
           isOver = true
           deadline.cancel()

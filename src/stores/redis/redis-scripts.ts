@@ -8,7 +8,8 @@ export interface Script {
   readonly isSentWhole?: boolean
 }
 
-function script(text: string): Script {
+/** A script with its hash. */
+export function script(text: string): Script {
   return { text, sha1: createHash('sha1').update(text).digest('hex') }
 }
 

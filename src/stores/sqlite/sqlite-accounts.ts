@@ -76,7 +76,7 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, rowid',
   )
   const insert = database.prepare(
-    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 13)}) ON CONFLICT (hash) DO NOTHING`,
+    `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 14)}) ON CONFLICT (hash) DO NOTHING`,
   )
   const update = database.prepare(
     `UPDATE signalbox_keys SET account_id = ifnull(?, account_id), limits = iif(?, ?, limits),

@@ -7,10 +7,10 @@ import {
   type RefundResult,
 } from '../journal.ts'
 import { assertAmount, assertCreditOf, assertOwable, assertRoom, type Ledger } from '../ledger.ts'
-import { spendingChanged } from '../spending.ts'
-import { entryOf, journalSumsOf, openHoldOf, type SqlRow } from '../sql-rows.ts'
+import { NOTHING_SPENT, spendingChanged } from '../spending.ts'
+import { entryOf, journalSumsOf, openHoldOf, type SqlRow, spendingCountsOf } from '../sql-rows.ts'
 import { prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
-import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
+import { type BufferedAccount, COUNTS, type SqliteMoney } from './sqlite-money.ts'
 
 /** Credits, changes by hand, and the journal, inside the caller's transaction. */
 export type SqliteByHand = Synchronous<Journal & Pick<Ledger, 'credit'>>
@@ -55,6 +55,8 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
      WHERE ended_at_ms IS NULL AND ifnull(account_id = ?, 1) AND (created_at_ms, id) > (?, ?)
      ORDER BY created_at_ms, id LIMIT ?`,
   )
+  const selectAccountSpending = prepareExact(database, `SELECT ${COUNTS} FROM signalbox_accounts WHERE id = ?`)
+  const selectKeySpending = prepareExact(database, `SELECT ${COUNTS} FROM signalbox_key_spending WHERE key_id = ?`)
   const selectLines = { newest: linesOf(database, 'DESC', '<'), oldest: linesOf(database, 'ASC', '>') }
   const before = 'FROM signalbox_entries WHERE account_id = ? AND created_at_ms < ?'
   const selectSums = prepareExact(
@@ -191,6 +193,17 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
     openHolds({ accountId, after, limit }) {
       const rows = selectHolds.all(accountId ?? null, after?.createdAtMs ?? -1, after?.id ?? '', Math.max(0, limit))
       return (rows as SqlRow[]).map(openHoldOf)
+    },
+
+    // Not by `money`: what that has read may have changed before the next group.
+    spending(accountId, keyIds) {
+      const account = selectAccountSpending.get(accountId) as SqlRow | undefined
+      if (account === undefined) return undefined
+      const keys = keyIds.map((keyId) => {
+        const row = selectKeySpending.get(keyId) as SqlRow | undefined
+        return row === undefined ? NOTHING_SPENT : spendingCountsOf(row)
+      })
+      return { account: spendingCountsOf(account), keys }
     },
 
     expireCredits(nowMs, limit) {

@@ -1,6 +1,7 @@
 import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import { lesserOf, type Reservation, type ReserveResult, type Resolution, type Settlement } from '../ledger.ts'
+import { lesserOf, type Reservation, type ReserveResult, type Settlement } from '../ledger.ts'
+import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
 import { recordValues } from '../usage-columns.ts'

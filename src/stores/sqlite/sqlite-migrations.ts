@@ -1,6 +1,8 @@
+import { CONVERSATION_MIGRATION } from './sqlite-conversations.ts'
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+import { NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
-import { USAGE_MIGRATION } from './usage-migration.ts'
+import { MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
 
 /** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
 const TASK_MIGRATION = `
@@ -124,6 +126,7 @@ ALTER TABLE signalbox_holds ADD COLUMN is_metered INTEGER NOT NULL DEFAULT 0 CHE
 ALTER TABLE signalbox_holds ADD COLUMN period INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE signalbox_keys ADD COLUMN replaces TEXT;
 ALTER TABLE signalbox_keys ADD COLUMN names_end_users INTEGER NOT NULL DEFAULT 0 CHECK (names_end_users IN (0, 1));
+ALTER TABLE signalbox_keys ADD COLUMN tags TEXT;
 `
 
 /**
@@ -288,9 +291,10 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   RETENTION_MIGRATION,
   ARREARS_MIGRATION,
   SPENDING_MIGRATION,
-  RESPONSE_MIGRATION,
+  RESPONSE_MIGRATION + CONVERSATION_MIGRATION,
   JOURNAL_MIGRATION,
-  USAGE_MIGRATION,
+  USAGE_MIGRATION + NEWEST_MIGRATION,
+  MODEL_DAYS_MIGRATION,
 ]
 
 /**
@@ -318,6 +322,18 @@ export function migrate(database: SqliteDatabase, label: string, steps: readonly
     rollBack(database)
     throw error
   }
+}
+
+/**
+ * How many steps the next start will make, and whether these are all; nothing is changed.
+ * @throws SqliteStoreError `schema_too_new` when newer code has written the database.
+ */
+export function pendingSqliteMigrations(
+  database: SqliteDatabase,
+  label: string,
+): { readonly pending: number; readonly isNew: boolean } {
+  const version = versionOf(database, label, MIGRATIONS.length)
+  return { pending: MIGRATIONS.length - version, isNew: version === 0 }
 }
 
 function versionOf(database: SqliteDatabase, label: string, known: number): number {

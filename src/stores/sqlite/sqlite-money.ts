@@ -2,7 +2,7 @@ import { type CreditTake, type ExpiringCredit, expireCredits, expiryText, spendC
 import type { ChargeDetails, EntryKind } from '../journal.ts'
 import { type Account, lesserOf, REPAYMENT } from '../ledger.ts'
 import { NOTHING_SPENT, type SpendingCounts, type SpendingOwner } from '../spending.ts'
-import { capOf, optionalAmountOf, optionalTimeOf, type SqlRow } from '../sql-rows.ts'
+import { capOf, optionalAmountOf, optionalTimeOf, type SqlRow, spendingCountsOf } from '../sql-rows.ts'
 import {
   listOf,
   prepareExact,
@@ -12,13 +12,18 @@ import {
   type SqlValue,
 } from './sqlite-database.ts'
 
-/** What the operations of a group change about a key. */
-export interface BufferedKey extends SpendingOwner {
+/** What the operations of a group change about a key or an account. */
+interface BufferedOwner extends SpendingOwner {
   counts: SpendingCounts
 }
 
+export interface BufferedKey extends BufferedOwner {
+  /** The day of its row; undefined: it has none yet. */
+  readonly storedPeriod: number | undefined
+}
+
 /** What the operations of a group read of an account, and what they change. */
-export interface BufferedAccount extends BufferedKey {
+export interface BufferedAccount extends BufferedOwner {
   balance: bigint
   held: bigint
   owed: bigint
@@ -53,7 +58,8 @@ export interface NewLine {
 const ENTRY_VALUES = `account_id, kind, amount, owed, hold_id, credit_id, operation_id, charge_id, description,
   created_at_ms, due, balance_after, owed_after, details, key_id, period`
 
-const COUNTS = 'period, charged_day, charged_month, held_day, held_month'
+/** Columns of what an account or a key has spent. */
+export const COUNTS = 'period, charged_day, charged_month, held_day, held_month'
 
 /**
  * Accounts, keys and journal lines as the operations of a group leave them. Each account and key is read once and written once,
@@ -64,6 +70,8 @@ export class SqliteMoney {
   readonly #selectKey: SqliteStatement
   readonly #updateAccount: SqliteStatement
   readonly #upsertKey: SqliteStatement
+  /** Leaves the day alone, so that its index is not written again. */
+  readonly #updateKey: SqliteStatement
   readonly #insertEntries
   readonly #selectCredits
   readonly #insertCredit
@@ -98,6 +106,10 @@ export class SqliteMoney {
       `INSERT INTO signalbox_key_spending (${COUNTS}, key_id) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (key_id) DO UPDATE SET period = excluded.period, charged_day = excluded.charged_day,
          charged_month = excluded.charged_month, held_day = excluded.held_day, held_month = excluded.held_month`,
+    )
+    this.#updateKey = database.prepare(
+      `UPDATE signalbox_key_spending SET charged_day = ?, charged_month = ?, held_day = ?, held_month = ?
+       WHERE key_id = ?`,
     )
     this.#insertEntries = prepareRows(
       database,
@@ -144,7 +156,8 @@ export class SqliteMoney {
     let key = this.#keys.get(keyId)
     if (key === undefined) {
       const row = this.#selectKey.get(keyId) as SqlRow
-      key = { cap: capOf(row), counts: row['period'] === null ? NOTHING_SPENT : countsOf(row) }
+      const counts = row['period'] === null ? undefined : spendingCountsOf(row)
+      key = { cap: capOf(row), counts: counts ?? NOTHING_SPENT, storedPeriod: counts?.period }
       this.#keys.set(keyId, key)
     }
     return key
@@ -236,7 +249,12 @@ export class SqliteMoney {
       const money = [balance, held, owed, creditHeld, funded, journalAtMs]
       this.#updateAccount.run(...money, ...countValues(counts), accountId)
     }
-    for (const keyId of this.#changedKeys) this.#upsertKey.run(...countValues(this.key(keyId).counts), keyId)
+    for (const keyId of this.#changedKeys) {
+      const { counts, storedPeriod } = this.key(keyId)
+      const [period, ...sums] = countValues(counts)
+      if (counts.period === storedPeriod) this.#updateKey.run(...sums, keyId)
+      else this.#upsertKey.run(period!, ...sums, keyId)
+    }
     this.discard()
   }
 
@@ -283,17 +301,7 @@ function bufferedAccountOf(row: SqlRow): BufferedAccount {
     creditLimit: optionalAmountOf(row['credit_limit']),
     isFrozen: row['frozen_at_ms'] !== null,
     cap: capOf(row),
-    counts: countsOf(row),
-  }
-}
-
-function countsOf(row: SqlRow): SpendingCounts {
-  return {
-    period: Number(row['period']),
-    chargedDay: row['charged_day'] as bigint,
-    chargedMonth: row['charged_month'] as bigint,
-    heldDay: row['held_day'] as bigint,
-    heldMonth: row['held_month'] as bigint,
+    counts: spendingCountsOf(row),
   }
 }
 

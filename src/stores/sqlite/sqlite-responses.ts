@@ -1,6 +1,7 @@
 import { conversationOf, RESPONSE_COLUMNS, responseOf, responseValues } from '../response-rows.ts'
 import { itemIdsOf, MAX_TURNS, type ResponseStore } from '../response-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
+import type { SqliteConversations } from './sqlite-conversations.ts'
 import { listOf, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
 /** Stored answers, and which of them holds which item. */
@@ -13,6 +14,8 @@ CREATE TABLE signalbox_responses (
   vendor        TEXT NOT NULL,
   vendor_key    TEXT NOT NULL,
   upstream_id   TEXT,
+  conversation_id       TEXT,
+  conversation_position INTEGER,
   model         TEXT NOT NULL,
   created_at_ms INTEGER NOT NULL,
   expires_at_ms INTEGER NOT NULL,
@@ -37,14 +40,14 @@ const PURGED_PER_SAVE = 2
 export type SqliteResponses = Synchronous<ResponseStore>
 
 /** Prepares the statements of {@link SqliteResponses}. */
-export function sqliteResponses(database: SqliteDatabase): SqliteResponses {
+export function sqliteResponses(database: SqliteDatabase, conversations: SqliteConversations): SqliteResponses {
   const purge = database.prepare(
     `DELETE FROM signalbox_responses WHERE number IN
        (SELECT number FROM signalbox_responses WHERE expires_at_ms <= ? LIMIT ${PURGED_PER_SAVE})`,
   )
   const remove = database.prepare('DELETE FROM signalbox_responses WHERE account_id = ? AND id = ?')
   const insert = database.prepare(
-    `INSERT INTO signalbox_responses (${RESPONSE_COLUMNS}) VALUES (${listOf('?', 11)}) RETURNING number`,
+    `INSERT INTO signalbox_responses (${RESPONSE_COLUMNS}) VALUES (${listOf('?', 13)}) RETURNING number`,
   )
   const insertItems = database.prepare(
     `INSERT INTO signalbox_response_items (account_id, item_id, response)
@@ -76,6 +79,7 @@ export function sqliteResponses(database: SqliteDatabase): SqliteResponses {
       remove.run(turn.accountId, turn.id)
       const { number } = insert.get(...responseValues(turn, wholeMilliseconds)) as { readonly number: number | bigint }
       insertItems.run(turn.accountId, number, JSON.stringify(itemIdsOf(turn)))
+      conversations.addTurn(turn)
     },
     find(accountId, id, nowMs) {
       const row = select.get(accountId, id, nowMs) as SqlRow | undefined

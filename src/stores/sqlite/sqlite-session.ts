@@ -1,12 +1,15 @@
 import type { UsageStore } from '../../usage/usage-store.ts'
+import type { ConversationStore } from '../conversation-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import { assertAmount, type Ledger, type Resolution } from '../ledger.ts'
+import { assertAmount, type Ledger } from '../ledger.ts'
+import type { Resolution } from '../resolution.ts'
 import type { ResponseStore } from '../response-store.ts'
 import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteKeys, sqliteAccounts, sqliteKeys } from './sqlite-accounts.ts'
 import { type SqliteByHand, sqliteByHand } from './sqlite-by-hand.ts'
+import { type SqliteConversations, sqliteConversations } from './sqlite-conversations.ts'
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import {
   type SqliteClaims,
@@ -36,6 +39,7 @@ export interface SqliteTables {
   readonly keys: SqliteKeys
   readonly interactions: SqliteInteractions
   readonly responses: SqliteResponses
+  readonly conversations: SqliteConversations
   readonly tasks: SqliteTasks
   readonly webhooks: SqliteWebhooks
   readonly usage: SqliteUsage
@@ -69,6 +73,8 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
   const money = new SqliteMoney(database)
+  const conversations = sqliteConversations(database)
+  const responses = sqliteResponses(database, conversations)
   const holds = new SqliteHolds(database, { claims, money, insertTask, insertRecords, timeOf })
   const purge = sqlitePurge(database)
   const tables: SqliteTables = {
@@ -77,8 +83,9 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
     claims,
     keys: sqliteKeys(database),
     interactions: sqliteInteractions(database),
-    responses: sqliteResponses(database),
-    tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks }),
+    responses,
+    conversations,
+    tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks, responses }),
     webhooks,
     usage: sqliteUsage(database, insertRecords),
     purge: (nowMs) => purge(timeOf(nowMs)),
@@ -126,6 +133,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
         session().read(({ interactions }) => interactions.find(accountId, id, nowMs)),
     },
     responses: responsesOn(session),
+    conversations: conversationsOn(session),
     tasks: tasksOn(session),
     webhooks: webhooksOn(session),
     usage: usageOn(session),
@@ -141,6 +149,28 @@ function responsesOn(session: () => SqliteSession): ResponseStore {
     findByItems: async (accountId, itemIds, nowMs) =>
       session().read(({ responses }) => responses.findByItems(accountId, itemIds, nowMs)),
     delete: async (accountId, id) => session().write(({ responses }) => responses.delete(accountId, id)),
+  }
+}
+
+function conversationsOn(session: () => SqliteSession): ConversationStore {
+  return {
+    create: async (conversation, items) =>
+      session().write(({ conversations }) => conversations.create(conversation, items)),
+    find: async (accountId, id, nowMs) =>
+      session().read(({ conversations }) => conversations.find(accountId, id, nowMs)),
+    update: async (accountId, id, change, nowMs) =>
+      session().write(({ conversations }) => conversations.update(accountId, id, change, nowMs)),
+    add: async (accountId, id, addition, nowMs) =>
+      session().write(({ conversations }) => conversations.add(accountId, id, addition, nowMs)),
+    history: async (accountId, id, nowMs, untilPosition) =>
+      session().read(({ conversations }) => conversations.history(accountId, id, nowMs, untilPosition)),
+    page: async (accountId, id, page, nowMs) =>
+      session().read(({ conversations }) => conversations.page(accountId, id, page, nowMs)),
+    item: async (accountId, id, itemId, nowMs) =>
+      session().read(({ conversations }) => conversations.item(accountId, id, itemId, nowMs)),
+    deleteItem: async (accountId, id, itemId, nowMs) =>
+      session().write(({ conversations }) => conversations.deleteItem(accountId, id, itemId, nowMs)),
+    delete: async (accountId, id) => session().write(({ conversations }) => conversations.delete(accountId, id)),
   }
 }
 
@@ -164,6 +194,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     lines: async (query) => session().read(({ byHand }) => byHand.lines(query)),
     sums: async (range) => session().read(({ byHand }) => byHand.sums(range)),
     openHolds: async (query) => session().read(({ byHand }) => byHand.openHolds(query)),
+    spending: async (accountId, keyIds) => session().read(({ byHand }) => byHand.spending(accountId, keyIds)),
     expireCredits: async (nowMs, limit) => session().write(({ byHand }) => byHand.expireCredits(nowMs, limit)),
     reserve: (reservation, nowMs) =>
       asAsync(() => {
@@ -200,6 +231,7 @@ function tasksOn(session: () => SqliteSession): TaskStore {
     insert: async (task) => session().write(({ tasks }) => tasks.insert(task)),
     find: async (accountId, id) => session().read(({ tasks }) => tasks.find(accountId, id)),
     list: async (accountId, page) => session().read(({ tasks }) => tasks.list(accountId, page)),
+    listAll: async (query) => session().read(({ tasks }) => tasks.listAll(query)),
     async change(change, nowMs) {
       if (change.resolve?.kind === 'settle') assertAmount(change.resolve.amount)
       return session().write(({ tasks }) => tasks.change(change, nowMs))
@@ -229,8 +261,11 @@ function webhooksOn(session: () => SqliteSession): WebhookStore {
     },
     record: async (id, outcome) => session().write(({ webhooks }) => webhooks.record(id, outcome)),
     list: async (accountId, taskId) => session().read(({ webhooks }) => webhooks.list(accountId, taskId)),
+    listAll: async (query) => session().read(({ webhooks }) => webhooks.listAll(query)),
     resend: async (accountId, id, nowMs) => session().write(({ webhooks }) => webhooks.resend(accountId, id, nowMs)),
     secrets: async (accountId, nowMs) => session().read(({ webhooks }) => webhooks.secrets(accountId, nowMs)),
+    ensureSecret: async (accountId, secret) =>
+      session().write(({ webhooks }) => webhooks.ensureSecret(accountId, secret)),
     replaceSecret: async (accountId, secret, overlapUntilMs) =>
       session().write(({ webhooks }) => webhooks.replaceSecret(accountId, secret, overlapUntilMs)),
   }
@@ -253,7 +288,11 @@ function usageOn(session: () => SqliteSession): UsageStore {
       session().write(({ usage }) => usage.rollUp(Math.min(limit, MAX_ADDED_PER_STEP), nowMs)),
     async series(query) {
       const series = await session().read(({ usage }) => usage.series(query))
-      while (await session().read(() => series.step())) await endOfTurn()
+      let hasMore: boolean
+      do {
+        hasMore = await session().read(() => series.step())
+        await endOfTurn()
+      } while (hasMore)
       return series.rows()
     },
     records: async (query) => session().read(({ usage }) => usage.records(query)),

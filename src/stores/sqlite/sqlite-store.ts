@@ -1,3 +1,4 @@
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { retryOnBusy } from './group-commit.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
@@ -35,6 +36,13 @@ export type SqliteStoreOptions = (
   readonly clock?: 'database' | 'caller' | undefined
 }
 
+const SQLITE_STORE_OPTIONS = {
+  path: true,
+  database: true,
+  busyTimeoutMs: true,
+  clock: true,
+} satisfies MemberNames<SqliteStoreOptions>
+
 /**
  * Accounts, keys, idempotency keys, tasks, messages and conversations in one SQLite file, for one machine: several processes
  * may share the file, and what was acknowledged survives a crash of process and machine. The file must not be on a network
@@ -47,6 +55,7 @@ export type SqliteStoreOptions = (
  * const gateway = createGateway({ vendors, store: sqliteStore({ path: 'signalbox.db' }) })
  */
 export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
+  checkMembers(options, SQLITE_STORE_OPTIONS, 'sqliteStore')
   const label =
     options.path === undefined ? 'the given SQLite database' : `the SQLite database ${JSON.stringify(options.path)}`
   const waiting = { label, busyTimeoutMs: options.busyTimeoutMs ?? 5_000 }

@@ -1,5 +1,5 @@
 import { type SqlRow, TASK_COLUMNS, taskOf, taskValues } from '../sql-rows.ts'
-import type { DueQuery, TaskChange, TaskRecord, TaskStore } from '../task-store.ts'
+import type { DueQuery, TaskChange, TaskChangeResult, TaskRecord, TaskStore } from '../task-store.ts'
 import {
   listOf,
   type SqliteDatabase,
@@ -10,6 +10,8 @@ import {
 } from './sqlite-database.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { SqliteHolds } from './sqlite-holds.ts'
+import { selectNewest } from './sqlite-newest.ts'
+import type { SqliteResponses } from './sqlite-responses.ts'
 import type { SqliteWebhooks } from './sqlite-webhooks.ts'
 
 /** Prepares inserting a task; an existing one with the same id stays unchanged. */
@@ -34,12 +36,13 @@ export interface SqliteTasksParts {
   readonly claims: SqliteClaims
   readonly insertTask: (task: TaskRecord) => void
   readonly webhooks: SqliteWebhooks
+  readonly responses: SqliteResponses
 }
 
 /** Prepares the statements of {@link SqliteTasks}. */
 export function sqliteTasks(
   database: SqliteDatabase,
-  { holds, claims, insertTask, webhooks }: SqliteTasksParts,
+  { holds, claims, insertTask, webhooks, responses }: SqliteTasksParts,
 ): SqliteTasks {
   const selectById = database.prepare('SELECT * FROM signalbox_tasks WHERE account_id = ? AND id = ?')
   const selectByUpstreamId = database.prepare(
@@ -68,9 +71,11 @@ export function sqliteTasks(
   const removeEnded = database.prepare('DELETE FROM signalbox_tasks WHERE id = ?')
   const removeDeliveries = database.prepare('DELETE FROM signalbox_deliveries WHERE task_id = ?')
 
-  function endHold(holdId: string, resolve: NonNullable<TaskChange['resolve']>, nowMs: number): void {
-    if (resolve.kind === 'void') holds.void(holdId, nowMs)
-    else holds.settle({ holdId, ...resolve }, nowMs)
+  function endHold(holdId: string | null, resolve: TaskChange['resolve'], nowMs: number): TaskChangeResult {
+    if (holdId === null || resolve === undefined) return {}
+    if (resolve.kind === 'settle') return { charge: holds.settle({ holdId, ...resolve }, nowMs) }
+    holds.void(holdId, nowMs)
+    return {}
   }
 
   return {
@@ -93,7 +98,9 @@ export function sqliteTasks(
       return { tasks: isBackwards ? tasks.reverse() : tasks, hasMore: rows.length > size }
     },
 
-    change({ id, from, set, resolve, answered, delivery }, nowMs) {
+    listAll: (query) => selectNewest(database, 'signalbox_tasks', query).map(taskOf),
+
+    change({ id, from, set, resolve, answered, keeps, delivery }, nowMs) {
       const row = update.get(
         set.state ?? null,
         set.upstreamId ?? null,
@@ -105,12 +112,13 @@ export function sqliteTasks(
         id,
         JSON.stringify(from),
       ) as { readonly hold_id: string | null } | undefined
-      if (row === undefined) return false
+      if (row === undefined) return undefined
       // Before the hold ends: a key that has its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
-      if (row.hold_id !== null && resolve !== undefined) endHold(row.hold_id, resolve, nowMs)
+      const result = endHold(row.hold_id, resolve, nowMs)
+      if (keeps !== undefined) responses.save(keeps)
       if (delivery !== undefined) webhooks.add(delivery)
-      return true
+      return result
     },
 
     discard(id, claim, nowMs) {

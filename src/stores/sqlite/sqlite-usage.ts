@@ -10,13 +10,13 @@ import type { SqlRow } from '../sql-rows.ts'
 import {
   RECORD_COLUMNS,
   ROLL_UPS,
+  type RollUp,
   recordOf,
   recordValues,
   type SeriesParts,
-  SUM_EXPRESSIONS,
-  SUM_NAMES,
   seriesParts,
   usageRowOf,
+  valueName,
 } from '../usage-columns.ts'
 import {
   listOf,
@@ -39,8 +39,12 @@ export function sqliteRecordInsert(database: SqliteDatabase): SqliteRecordInsert
   )
 }
 
-/** Rows of the sums that one step of a question reads at most, about: some milliseconds of the event loop. */
-const ROWS_PER_STEP = 4_000
+/** Rows of the sums that the steps of a question read, about: first so many, then as many as fit the time of a step. */
+const FIRST_ROWS = 500
+const FEWEST_ROWS = 100
+const MOST_ROWS = 4_000
+/** How long a step may keep the event loop, about, in milliseconds. */
+const STEP_MS = 5
 
 /** A place among the sums: in time, and of an account where the sums are by account. */
 type Place = readonly [unit: number, account: string]
@@ -67,23 +71,23 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
   )
   const selectLast = prepareExact(database, 'SELECT max(number) AS number FROM signalbox_usage')
   const selectTime = database.prepare('SELECT ended_at_ms FROM signalbox_usage WHERE number = ?')
-  const addAll = [addTo('hours'), addTo('days')].map((sql) => database.prepare(sql('number > ? AND number <= ?')))
-  const remake = (['hours', 'days'] as const).map((source) => ({
+  const addAll = TABLES.map((table) => database.prepare(addTo(table, 'number > ? AND number <= ?')))
+  const remake = TABLES.map((table) => ({
     clear: database.prepare(
-      `DELETE FROM signalbox_usage_${source} WHERE ${ROLL_UPS[source].keys[0]} >= ? AND ${ROLL_UPS[source].keys[0]} < ?`,
+      `DELETE FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} >= ? AND ${ROLL_UPS[table].keys[0]} < ?`,
     ),
-    add: database.prepare(addTo(source)('ended_at_ms >= ? AND ended_at_ms < ? AND number <= ?')),
-    length: ROLL_UPS[source].length,
+    add: database.prepare(addTo(table, 'ended_at_ms >= ? AND ended_at_ms < ? AND number <= ?')),
+    length: ROLL_UPS[table].length,
   }))
   const forgetRecords = database.prepare(
     `DELETE FROM signalbox_usage WHERE number IN (
        SELECT number FROM signalbox_usage WHERE ended_at_ms < ? AND number <= ? ORDER BY ended_at_ms LIMIT ?)`,
   )
-  const forgetSums = (['hours', 'days'] as const).map((source) => {
-    const keys = ROLL_UPS[source].keys.join(', ')
+  const forgetSums = TABLES.map((table) => {
+    const keys = ROLL_UPS[table].keys.join(', ')
     return database.prepare(
-      `DELETE FROM signalbox_usage_${source} WHERE (${keys}) IN (
-         SELECT ${keys} FROM signalbox_usage_${source} WHERE ${ROLL_UPS[source].keys[0]} < ? LIMIT ?)`,
+      `DELETE FROM signalbox_usage_${table} WHERE (${keys}) IN (
+         SELECT ${keys} FROM signalbox_usage_${table} WHERE ${ROLL_UPS[table].keys[0]} < ? LIMIT ?)`,
     )
   })
   const selectMismatches = prepareExact(database, MISMATCHES)
@@ -151,22 +155,28 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
     forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }) {
       let count = 0
       if (recordsUntilMs !== undefined) count += Number(forgetRecords.run(recordsUntilMs, mark().mark, limit).changes)
-      for (const [index, untilMs] of [hoursUntilMs, daysUntilMs].entries()) {
+      for (const [index, untilMs] of [hoursUntilMs, hoursUntilMs, daysUntilMs].entries()) {
         const { length } = remake[index]!
-        if (untilMs !== undefined) count += Number(forgetSums[index]!.run(Math.floor(untilMs / length), limit).changes)
+        if (untilMs === undefined) continue
+        const { changes } = forgetSums[index]!.run(Math.floor(untilMs / length), limit)
+        // Those of whole days follow their hours, which are more.
+        if (TABLES[index] !== 'model_days') count += Number(changes)
       }
       return count
     },
   }
 }
 
+/** Every table of sums, in the order in which `forget` takes them. */
+const TABLES = ['hours', 'model_days', 'days'] as const
+
 /** Adds records to the sums. `condition` chooses the records. */
-function addTo(source: 'hours' | 'days'): (condition: string) => string {
-  const { keys, expressions } = ROLL_UPS[source]
-  const added = SUM_NAMES.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')
+function addTo(table: RollUp, condition: string): string {
+  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[table]
+  const added = sums.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')
   const places = keys.map((_, index) => index + 1).join(', ')
-  return (condition) => `INSERT INTO signalbox_usage_${source} (${[...keys, ...SUM_NAMES].join(', ')})
-    SELECT ${expressions.join(', ')}, ${SUM_EXPRESSIONS} FROM signalbox_usage WHERE ${condition} GROUP BY ${places}
+  return `INSERT INTO signalbox_usage_${table} (${[...keys, ...sums].join(', ')})
+    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM signalbox_usage WHERE ${condition} GROUP BY ${places}
     ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added}`
 }
 
@@ -195,27 +205,37 @@ class SeriesSteps implements SqliteSeries {
   readonly #query: UsageSeriesQuery
   readonly #parts: SeriesParts
   readonly #database: SqliteDatabase
-  readonly #groups = new Map<string, SqlRow>()
+  readonly #sums: readonly string[]
+  /** Columns that tell the groups apart. */
+  readonly #groupNames: readonly string[]
+  readonly #groups = new Map<string, Record<string, unknown>>()
   #place: Place | undefined
+  #rowsPerStep = FIRST_ROWS
 
   constructor(database: SqliteDatabase, query: UsageSeriesQuery) {
     this.#database = database
     this.#query = query
     this.#parts = seriesParts(query)
+    this.#sums = this.#parts.sums.map(([name]) => name)
+    this.#groupNames = [...(query.step === undefined ? [] : ['at']), ...query.groupBy.map(valueName)]
     this.#place = [this.#parts.from, '']
   }
 
   step(): boolean {
     const begin = this.#place
     if (begin === undefined) return false
+    const startedAtMs = performance.now()
     this.#place = this.#endOf(begin)
     for (const row of this.#read(begin, this.#place)) this.#add(row)
     assertRowLimit(this.#groups.size, this.#query.limit)
+    const wanted = (this.#rowsPerStep * STEP_MS) / Math.max(0.1, performance.now() - startedAtMs)
+    // At most twice as many as before, because the next rows may be on disk.
+    this.#rowsPerStep = Math.round(Math.max(FEWEST_ROWS, Math.min(MOST_ROWS, 2 * this.#rowsPerStep, wanted)))
     return this.#place !== undefined
   }
 
   rows(): readonly UsageRow[] {
-    const names = this.#names()
+    const names = this.#groupNames
     const order = (one: SqlRow, other: SqlRow): number => {
       for (const name of names) {
         const [left, right] = [one[name] as bigint | string, other[name] as bigint | string]
@@ -228,17 +248,28 @@ class SeriesSteps implements SqliteSeries {
 
   /** The end of a step, which begins the next one; undefined: the range ends with it. */
   #endOf([unit, account]: Place): Place | undefined {
-    const { unit: column, until, filterColumns, filterValues } = this.#parts
-    if (column === 'hour') {
+    const { table, unit: column, until, filterColumns, filterValues } = this.#parts
+    const one = filterColumns.indexOf('account_id')
+    if (table === 'records') {
+      const account = one === -1 ? '' : 'account_id = ? AND'
       const [row] = this.#all(
-        'SELECT hour FROM signalbox_usage_hours WHERE hour >= ? AND hour < ? ORDER BY hour LIMIT 1 OFFSET ?',
-        [unit, until, ROWS_PER_STEP],
+        `SELECT ended_at_ms FROM signalbox_usage WHERE ${account} ended_at_ms >= ? AND ended_at_ms < ?
+         ORDER BY ended_at_ms LIMIT 1 OFFSET ?`,
+        [...(one === -1 ? [] : [filterValues[one]!]), unit, until, this.#rowsPerStep],
+      )
+      // A whole millisecond at least.
+      return row && [Math.max(Number(row['ended_at_ms']), unit + 1), '']
+    }
+    if (table !== 'days') {
+      const [row] = this.#all(
+        `SELECT ${column} AS unit FROM signalbox_usage_${table} WHERE ${column} >= ? AND ${column} < ?
+         ORDER BY ${column} LIMIT 1 OFFSET ?`,
+        [unit, until, this.#rowsPerStep],
       )
       if (row === undefined) return undefined
-      // A whole hour at least.
-      return [Math.max(Number(row['hour']), unit + 1), '']
+      // A whole hour or day at least.
+      return [Math.max(Number(row['unit']), unit + 1), '']
     }
-    const one = filterColumns.indexOf('account_id')
     // Of one account a day is one look-up and few rows.
     if (one !== -1) return unit + DAYS_PER_STEP < until ? [unit + DAYS_PER_STEP, filterValues[one]!] : undefined
     const place = 'SELECT day, account_id FROM signalbox_usage_days WHERE'
@@ -247,7 +278,7 @@ class SeriesSteps implements SqliteSeries {
       unit,
       account,
       until,
-      ROWS_PER_STEP,
+      this.#rowsPerStep,
     ])
     if (far === undefined) return undefined
     if (far['day'] !== BigInt(unit) || far['account_id'] !== account) return placeOf(far)
@@ -256,34 +287,35 @@ class SeriesSteps implements SqliteSeries {
   }
 
   #read([unit, account]: Place, end: Place | undefined): readonly SqlRow[] {
-    const { unit: column, until, groups, filterColumns, filterValues } = this.#parts
-    const isByAccount = column === 'day' && !filterColumns.includes('account_id')
-    const conditions = [`${column} >= ? AND ${column} < ?`]
-    const values: SqlValue[] = [unit, end === undefined ? until : isByAccount ? end[0] + 1 : end[0]]
-    if (isByAccount) {
-      conditions.push('(day, account_id) >= (?, ?)')
-      values.push(unit, account)
-    }
-    if (isByAccount && end !== undefined) {
-      conditions.push('(day, account_id) < (?, ?)')
-      values.push(...end)
+    const { table, unit: column, until, groups, isByTag, filterColumns, filterValues } = this.#parts
+    const isOfAccount = filterColumns.includes('account_id')
+    const conditions: string[] = []
+    const values: SqlValue[] = []
+    if (table === 'days' && isOfAccount) {
+      // Each day is looked up with the account: a range of days would read those of all accounts.
+      conditions.push(
+        `day IN (${Array.from({ length: (end?.[0] ?? until) - unit }, (_, index) => unit + index).join()})`,
+      )
+    } else if (table === 'days') {
+      // As one place of the key, so that a step reads its own rows only.
+      conditions.push('(day, account_id) >= (?, ?) AND (day, account_id) < (?, ?)')
+      values.push(unit, account, ...(end ?? [until, '']))
+    } else {
+      conditions.push(`${column} >= ? AND ${column} < ?`)
+      values.push(unit, end?.[0] ?? until)
     }
     for (const [index, name] of filterColumns.entries()) {
       conditions.push(`${name} = ?`)
       values.push(filterValues[index]!)
     }
-    const sums = SUM_NAMES.map((name) => `sum(${name}) AS ${name}`)
-    const names = this.#names()
+    const sums = this.#parts.sums.map(([name, expression]) => `${expression} AS ${name}`)
+    const from = table === 'records' ? `signalbox_usage${isByTag ? TAGS : ''}` : `signalbox_usage_${table}`
+    const names = this.#groupNames
     return this.#all(
-      `SELECT ${[...groups, ...sums].join(', ')} FROM signalbox_usage_${this.#query.source}
+      `SELECT ${[...groups, ...sums].join(', ')} FROM ${from}
        WHERE ${conditions.join(' AND ')} ${names.length === 0 ? 'HAVING count(*) > 0' : `GROUP BY ${names.join(', ')}`}`,
       values,
     )
-  }
-
-  #names(): readonly string[] {
-    const { step, groupBy } = this.#query
-    return [...(step === undefined ? [] : ['at']), ...groupBy.map((dimension) => `${dimension}_value`)]
   }
 
   #all(sql: string, values: readonly SqlValue[]): readonly SqlRow[] {
@@ -291,16 +323,17 @@ class SeriesSteps implements SqliteSeries {
   }
 
   #add(row: SqlRow): void {
-    const group = JSON.stringify(this.#names().map((name) => String(row[name])))
+    let group = ''
+    // No text of a record holds U+0000.
+    for (const name of this.#groupNames) group += `${row[name]}\u0000`
     const known = this.#groups.get(group)
-    if (known === undefined) {
-      this.#groups.set(group, row)
-      return
-    }
-    const sums = SUM_NAMES.map((name) => [name, (known[name] as bigint) + (row[name] as bigint)] as const)
-    this.#groups.set(group, { ...known, ...Object.fromEntries(sums) })
+    if (known === undefined) this.#groups.set(group, row)
+    else for (const name of this.#sums) known[name] = (known[name] as bigint) + (row[name] as bigint)
   }
 }
+
+/** A row for each tag of a record; the empty one where it has none. Tags hold neither commas nor quotes. */
+const TAGS = `, json_each('["' || replace(coalesce(tags, ''), ',', '","') || '"]') AS tag`
 
 /** Days of one account that are read in one step. */
 const DAYS_PER_STEP = 100

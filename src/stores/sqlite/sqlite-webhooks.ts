@@ -8,6 +8,7 @@ import {
   type WebhookStore,
 } from '../webhook-store.ts'
 import { type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
+import { selectNewest } from './sqlite-newest.ts'
 
 interface AttemptsRow {
   readonly state: DeliveryState
@@ -47,6 +48,10 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     `SELECT secret, expires_at_ms FROM signalbox_webhook_secrets
      WHERE account_id = ? AND (expires_at_ms IS NULL OR expires_at_ms > ?) ORDER BY number DESC`,
   )
+  const selectCurrent = database.prepare(
+    `SELECT secret FROM signalbox_webhook_secrets WHERE account_id = ? AND expires_at_ms IS NULL
+     ORDER BY number DESC LIMIT 1`,
+  )
   const deleteSecret = database.prepare('DELETE FROM signalbox_webhook_secrets WHERE account_id = ? AND secret = ?')
   // Never later than it was: a secret that has run out, or soon does, is not brought back.
   const endSecrets = database.prepare(
@@ -79,6 +84,8 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
 
     list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as SqlRow[]).map(withAttempts),
 
+    listAll: (query) => selectNewest(database, 'signalbox_deliveries', query).map(withAttempts),
+
     resend(accountId, id, nowMs) {
       const atMs = wholeMilliseconds(nowMs)
       return Number(resend.run(atMs, atMs, accountId, id).changes) > 0
@@ -89,6 +96,13 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
         secret: row['secret'] as string,
         expiresAtMs: optionalTimeOf(row['expires_at_ms']),
       })),
+
+    ensureSecret(accountId, secret) {
+      const current = selectCurrent.get(accountId) as { readonly secret: string } | undefined
+      if (current !== undefined) return current.secret
+      insertSecret.run(accountId, secret)
+      return secret
+    },
 
     replaceSecret(accountId, secret, overlapUntilMs) {
       deleteSecret.run(accountId, secret)

@@ -1,3 +1,29 @@
+import { BUCKET_NAMES, modelDaysOfHours } from '../usage-columns.ts'
+
+/** Columns of every table of sums, as the migration has them. */
+const SUMS = `  requests               INTEGER NOT NULL,
+  failed                 INTEGER NOT NULL,
+  abandoned              INTEGER NOT NULL,
+  estimated              INTEGER NOT NULL,
+  duration_ms            INTEGER NOT NULL,
+  due                    INTEGER NOT NULL,
+  charged                INTEGER NOT NULL,
+  input_tokens           INTEGER NOT NULL,
+  cached_input_tokens    INTEGER NOT NULL,
+  cache_write_tokens     INTEGER NOT NULL,
+  cache_write_1h_tokens  INTEGER NOT NULL,
+  output_tokens          INTEGER NOT NULL,
+  reasoning_tokens       INTEGER NOT NULL,
+  input_image_tokens     INTEGER NOT NULL,
+  input_audio_tokens     INTEGER NOT NULL,
+  output_image_tokens    INTEGER NOT NULL,
+  images                 INTEGER NOT NULL,
+  video_milliseconds     INTEGER NOT NULL,
+  characters             INTEGER NOT NULL,
+  web_searches           INTEGER NOT NULL,
+`
+const BUCKETS = BUCKET_NAMES.map((column) => `${column} INTEGER NOT NULL`).join(', ')
+
 /** Records of calls, in the order in which they were written, and their sums. `mark`: up to which record they are counted. */
 export const USAGE_MIGRATION = `
 CREATE TABLE signalbox_usage (
@@ -20,6 +46,7 @@ CREATE TABLE signalbox_usage (
   is_estimated           INTEGER NOT NULL,
   duration_ms            INTEGER NOT NULL,
   first_byte_ms          INTEGER,
+  attempts               TEXT,
   ended_at_ms            INTEGER NOT NULL,
   due                    INTEGER NOT NULL,
   charged                INTEGER NOT NULL,
@@ -45,26 +72,7 @@ CREATE TABLE signalbox_usage_hours (
   endpoint               TEXT NOT NULL,
   model                  TEXT NOT NULL,
   vendor                 TEXT NOT NULL,
-  requests               INTEGER NOT NULL,
-  failed                 INTEGER NOT NULL,
-  abandoned              INTEGER NOT NULL,
-  estimated              INTEGER NOT NULL,
-  duration_ms            INTEGER NOT NULL,
-  due                    INTEGER NOT NULL,
-  charged                INTEGER NOT NULL,
-  input_tokens           INTEGER NOT NULL,
-  cached_input_tokens    INTEGER NOT NULL,
-  cache_write_tokens     INTEGER NOT NULL,
-  cache_write_1h_tokens  INTEGER NOT NULL,
-  output_tokens          INTEGER NOT NULL,
-  reasoning_tokens       INTEGER NOT NULL,
-  input_image_tokens     INTEGER NOT NULL,
-  input_audio_tokens     INTEGER NOT NULL,
-  output_image_tokens    INTEGER NOT NULL,
-  images                 INTEGER NOT NULL,
-  video_milliseconds     INTEGER NOT NULL,
-  characters             INTEGER NOT NULL,
-  web_searches           INTEGER NOT NULL,
+${SUMS}  ${BUCKETS},
   PRIMARY KEY (hour, endpoint, model, vendor)
 ) STRICT, WITHOUT ROWID;
 
@@ -75,29 +83,22 @@ CREATE TABLE signalbox_usage_days (
   model                  TEXT NOT NULL,
   endpoint               TEXT NOT NULL,
   vendor                 TEXT NOT NULL,
-  requests               INTEGER NOT NULL,
-  failed                 INTEGER NOT NULL,
-  abandoned              INTEGER NOT NULL,
-  estimated              INTEGER NOT NULL,
-  duration_ms            INTEGER NOT NULL,
-  due                    INTEGER NOT NULL,
-  charged                INTEGER NOT NULL,
-  input_tokens           INTEGER NOT NULL,
-  cached_input_tokens    INTEGER NOT NULL,
-  cache_write_tokens     INTEGER NOT NULL,
-  cache_write_1h_tokens  INTEGER NOT NULL,
-  output_tokens          INTEGER NOT NULL,
-  reasoning_tokens       INTEGER NOT NULL,
-  input_image_tokens     INTEGER NOT NULL,
-  input_audio_tokens     INTEGER NOT NULL,
-  output_image_tokens    INTEGER NOT NULL,
-  images                 INTEGER NOT NULL,
-  video_milliseconds     INTEGER NOT NULL,
-  characters             INTEGER NOT NULL,
-  web_searches           INTEGER NOT NULL,
-  PRIMARY KEY (day, account_id, key_id, model, endpoint, vendor)
+${SUMS}  PRIMARY KEY (day, account_id, key_id, model, endpoint, vendor)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE signalbox_usage_mark (mark INTEGER NOT NULL, as_of_ms INTEGER NOT NULL) STRICT;
 INSERT INTO signalbox_usage_mark VALUES (0, 0);
+`
+
+/** Sums by UTC day of all accounts together, made of those by hour. */
+export const MODEL_DAYS_MIGRATION = `
+CREATE TABLE signalbox_usage_model_days (
+  day                    INTEGER NOT NULL,
+  endpoint               TEXT NOT NULL,
+  model                  TEXT NOT NULL,
+  vendor                 TEXT NOT NULL,
+${SUMS}  ${BUCKETS},
+  PRIMARY KEY (day, endpoint, model, vendor)
+) STRICT, WITHOUT ROWID;
+${modelDaysOfHours('signalbox_')};
 `

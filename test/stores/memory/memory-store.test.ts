@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
+import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
@@ -16,6 +17,7 @@ describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
 describeResponseStore(runner, { create: () => memoryStore().responses })
+describeConversationStore(runner, { create: () => memoryStore() })
 describeTaskStore(runner, { create: () => memoryStore() })
 describeUsageStore(runner, { create: () => memoryStore() })
 describeWebhookStore(runner, { create: () => memoryStore() })

@@ -17,7 +17,7 @@ describe('memory tasks', () => {
     tasks.insert(exampleTask())
 
     expect(tasks.find('account_1', 'task_1')).toEqual(exampleTask())
-    expect(tasks.change({ id: 'task_1', from: ['queued'], set: {} }, NOW_MS)).toBe(true)
+    expect(tasks.change({ id: 'task_1', from: ['queued'], set: {} }, NOW_MS)).toEqual({})
     expect(webhooks.list('account_1', 'task_1')).toEqual([])
     expect(interactions.find('account_1', 'v1_1', NOW_MS)).toBeUndefined()
   })

@@ -11,7 +11,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
   let schemas: Schemas
 
   beforeAll(() => {
-    schemas = schemasOn(server.url)
+    schemas = schemasOn(server.url, 'alter')
   })
   afterAll(() => schemas.end())
 

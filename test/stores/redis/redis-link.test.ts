@@ -18,7 +18,7 @@ function linkUnderTest(deadlineMs = DEADLINE_MS) {
   const calls: HeldCall[] = []
   const downs: LinkFailure[] = []
   const ups: number[] = []
-  const link = redisLink({
+  const link = redisLink<readonly number[]>({
     run: (script, keys) =>
       new Promise((resolve, reject) => {
         calls.push({ isProbe: script === PROBE, key: keys[0] ?? '', reply: () => resolve([1]), fail: reject })

@@ -11,6 +11,9 @@ import { steadyLoad } from './support/steady-load.ts'
 const PER_MINUTE = 6_000
 const BURST = 100
 
+/** Another process on the machine only adds to a wait, so one of three runs must keep its bound. */
+const TIMED = { retry: 2 }
+
 // Most of the time is waiting, so the clients wait at the same time: each has a server of its own.
 describe.skipIf(missingProgram('redis') !== undefined).concurrent.each(Object.keys(REDIS_CLIENTS))(
   'an outage of Redis behind %s',
@@ -62,47 +65,57 @@ describe.skipIf(missingProgram('redis') !== undefined).concurrent.each(Object.ke
     it.sequential.each([
       ['killed', kill],
       ['replaced by a black hole', swallow],
-    ])('adds little waiting, hangs nothing and keeps the limit when it is %s under load', async (_, breakServer) => {
-      const limits = limitsUnderTest()
-      const calm = steadyLoad(limits, { perMinute: PER_MINUTE, burst: BURST, perTick: 1 })
-      await pause(1_000)
-      const before = await calm.stop()
+    ])(
+      'adds little waiting, hangs nothing and keeps the limit when it is %s under load',
+      TIMED,
+      async (_, breakServer) => {
+        const limits = limitsUnderTest()
+        const calm = steadyLoad(limits, { perMinute: PER_MINUTE, burst: BURST, perTick: 1 })
+        await pause(1_000)
+        const before = await calm.stop()
 
-      const load = steadyLoad(limits, { perMinute: PER_MINUTE, burst: BURST, perTick: 1 })
-      await pause(1_000)
-      await timeUntil('limits-degraded', breakServer)
-      await pause(2_000)
-      const during = await load.stop()
+        const load = steadyLoad(limits, { perMinute: PER_MINUTE, burst: BURST, perTick: 1 })
+        await pause(1_000)
+        await timeUntil('limits-degraded', breakServer)
+        await pause(2_000)
+        const during = await load.stop()
 
-      const durationMs = before.durationMs + during.durationMs
-      expect(before.hung + during.hung).toBe(0)
-      expect(during.p99Ms - before.p99Ms).toBeLessThanOrEqual(60)
-      expect(before.admitted + during.admitted).toBeLessThanOrEqual(1.2 * (BURST + (durationMs * PER_MINUTE) / 60_000))
-      // On a busy machine the load asks for less than the limit grants.
-      const grantable = Math.min(during.asked, (during.durationMs * PER_MINUTE) / 60_000)
-      expect(during.admitted).toBeGreaterThan(0.5 * grantable)
-      expect(events.at(-1)?.type).toBe('limits-degraded')
-    })
+        const durationMs = before.durationMs + during.durationMs
+        expect(before.hung + during.hung).toBe(0)
+        expect(during.p99Ms - before.p99Ms).toBeLessThanOrEqual(60)
+        expect(before.admitted + during.admitted).toBeLessThanOrEqual(
+          1.2 * (BURST + (durationMs * PER_MINUTE) / 60_000),
+        )
+        // On a busy machine the load asks for less than the limit grants.
+        const grantable = Math.min(during.asked, (during.durationMs * PER_MINUTE) / 60_000)
+        expect(during.admitted).toBeGreaterThan(0.5 * grantable)
+        expect(events.at(-1)?.type).toBe('limits-degraded')
+      },
+    )
 
-    it.sequential('shares the limits again within two seconds after a killed server is back, and grants no second burst', async () => {
-      const limits = limitsUnderTest()
-      const slow = { bucket: 'requests:key_1', amount: 90, perMinute: 100 }
-      await limits.rateLimiter.take([slow], Date.now())
-      await kill()
-      // What a client queues during the outage reaches the server afterwards: here of another bucket.
-      await limits.rateLimiter.take([{ ...slow, bucket: 'requests:key_2' }], Date.now())
-      const meanwhile = await limits.rateLimiter.take([slow], Date.now())
+    it.sequential(
+      'shares the limits again within two seconds after a killed server is back, and grants no second burst',
+      TIMED,
+      async () => {
+        const limits = limitsUnderTest()
+        const slow = { bucket: 'requests:key_1', amount: 90, perMinute: 100 }
+        await limits.rateLimiter.take([slow], Date.now())
+        await kill()
+        // What a client queues during the outage reaches the server afterwards: here of another bucket.
+        await limits.rateLimiter.take([{ ...slow, bucket: 'requests:key_2' }], Date.now())
+        const meanwhile = await limits.rateLimiter.take([slow], Date.now())
 
-      const recoveryMs = await timeUntil('limits-recovered', () => server.resume())
-      const afterwards = await limits.rateLimiter.take([slow], Date.now())
+        const recoveryMs = await timeUntil('limits-recovered', () => server.resume())
+        const afterwards = await limits.rateLimiter.take([slow], Date.now())
 
-      expect(meanwhile.allowed).toBe(false)
-      expect(recoveryMs).toBeLessThanOrEqual(2_000)
-      expect(afterwards.allowed).toBe(false)
-      expect(events.slice(-2)).toMatchObject([{ type: 'limits-degraded' }, { type: 'limits-recovered' }])
-    })
+        expect(meanwhile.allowed).toBe(false)
+        expect(recoveryMs).toBeLessThanOrEqual(2_000)
+        expect(afterwards.allowed).toBe(false)
+        expect(events.slice(-2)).toMatchObject([{ type: 'limits-degraded' }, { type: 'limits-recovered' }])
+      },
+    )
 
-    it.sequential('shares the limits again within two seconds after a black hole is gone', async () => {
+    it.sequential('shares the limits again within two seconds after a black hole is gone', TIMED, async () => {
       const limits = limitsUnderTest()
       await server.kill()
       const hole = await blackHole(server.port)

@@ -61,7 +61,7 @@ test('tasks and messages keep times with a fraction to the millisecond', async (
   const attempt = { atMs: NOW_MS, durationMs: 1.5, error: 'no' }
   await store.webhooks.record('msg_1', { attempt, state: 'pending', nextAttemptAtMs: NOW_MS + 5_000.5 })
 
-  expect(changed).toBe(true)
+  expect(changed).toEqual({})
   expect(overdue).toMatchObject([{ id: 'task_1', nextPollAtMs: 1_750_000_000_333 }])
   expect(messages).toMatchObject([{ id: 'msg_1' }])
   expect(await store.webhooks.list('account_1', 'task_1')).toMatchObject([{ nextAttemptAtMs: 1_750_000_005_000 }])

@@ -71,6 +71,17 @@ describe('sqlite store shared by processes', () => {
     await store.close()
   })
 
+  it('gives each of 50 accounts one first secret when 4 processes ask for it', { timeout: 120_000 }, async () => {
+    const path = newPath()
+    await (await fundedStore(path, 1n)).close()
+    const processes = ['a', 'b', 'c', 'd'].map((name) => startProcess('secret', path, name))
+    const codes = await runTogether(processes)
+
+    const answers = new Set(processes.flatMap(({ lines }) => lines.filter((line) => line.startsWith('account_'))))
+    expect(codes).toEqual([0, 0, 0, 0])
+    expect(answers.size).toBe(50)
+  })
+
   const kills = isLong ? 10 : 3
   const acknowledgements = isLong ? 4_000 : 900
   const title = `loses none of ${acknowledgements} acknowledged reservations over ${kills} kills (SIGKILL)`

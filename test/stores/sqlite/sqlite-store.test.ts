@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
+import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
@@ -59,6 +60,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeResponseStore(
       runner,
       remember(create, (store) => store.responses),
+    )
+    describeConversationStore(
+      runner,
+      remember(create, (store) => store),
     )
     describeTaskStore(
       runner,

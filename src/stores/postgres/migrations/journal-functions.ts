@@ -12,7 +12,7 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     UPDATE expiring_credits c SET remaining = c.remaining - p_amount WHERE c.number = p_number AND c.remaining > p_amount
   $$`,
 
-  // Spends money: what expires first goes first, and what had expired when the money was promised is left alone. The caller
+  // Spends money: what expires first goes first, and what had expired when the money was promised is not taken. The caller
   // has locked the account.
   `CREATE FUNCTION spend_credits(p_account text, p_amount bigint, p_at bigint) RETURNS void
   LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

@@ -3,9 +3,9 @@ import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
-import { ARREARS, JOURNAL_TABLES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
+import { ARREARS, JOURNAL_TABLES, NEWEST_INDEXES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
-import { USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
+import { MODEL_DAYS_TABLE, USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
  * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
@@ -19,7 +19,8 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   SPENDING,
   RESPONSE_TABLES,
   JOURNAL_TABLES,
-  USAGE_TABLES,
+  [...USAGE_TABLES, ...NEWEST_INDEXES],
+  MODEL_DAYS_TABLE,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
@@ -68,13 +69,7 @@ export async function migrate(
       `CREATE TABLE ${schema}.migrations (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`,
     )
   }
-  const latest = await session.query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.migrations`)
-  const { version } = latest.rows[0] as { version: number }
-  if (version > migrations.length) {
-    throw new Error(
-      `The PostgreSQL schema ${schema} has version ${version}, this version of signalbox knows ${migrations.length}: update signalbox.`,
-    )
-  }
+  const version = await versionOf(session, schema, migrations.length)
   // The functions keep this path, so that a table of another schema can never replace theirs.
   await session.query(`SET LOCAL search_path = ${schema}, pg_temp`)
   for (let next = version; next < migrations.length; next++) {
@@ -83,6 +78,31 @@ export async function migrate(
   }
   if (version === MIGRATIONS.length || migrations.length < MIGRATIONS.length) return
   for (const statement of [DROP_FUNCTIONS, ...FUNCTIONS]) await session.query(statement)
+}
+
+/**
+ * How many versions the next start will make, and whether these are all; nothing is changed, and no lock is taken.
+ * @throws Error when the schema was made by a newer version of this library.
+ */
+export async function pendingPostgresMigrations(
+  session: Pick<PostgresSession, 'query'>,
+  name: string,
+): Promise<{ readonly pending: number; readonly isNew: boolean }> {
+  const schema = quoteIdentifier(name)
+  const found = await session.query('SELECT to_regclass($1)::text AS migrations', [`${schema}.migrations`])
+  if ((found.rows[0] as { migrations: string | null }).migrations === null)
+    return { pending: MIGRATIONS.length, isNew: true }
+  const version = await versionOf(session, schema, MIGRATIONS.length)
+  return { pending: MIGRATIONS.length - version, isNew: version === 0 }
+}
+
+async function versionOf(session: Pick<PostgresSession, 'query'>, schema: string, known: number): Promise<number> {
+  const latest = await session.query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.migrations`)
+  const { version } = latest.rows[0] as { version: number }
+  if (version <= known) return version
+  throw new Error(
+    `The PostgreSQL schema ${schema} has version ${version}, this version of signalbox knows ${known}: update signalbox.`,
+  )
 }
 
 function nameOf(statement: string): string {

@@ -184,6 +184,14 @@ export const RETENTION: readonly string[] = [
   `ALTER TABLE deliveries ADD COLUMN resent_at_ms bigint NOT NULL DEFAULT 0`,
 ]
 
+/** What leads straight to a page of the tasks or messages of all accounts, in any state or in one. */
+export const NEWEST_INDEXES: readonly string[] = [
+  `CREATE INDEX tasks_by_time ON tasks (created_at_ms, id)`,
+  `CREATE INDEX tasks_by_state ON tasks (state, created_at_ms, id)`,
+  `CREATE INDEX deliveries_by_time ON deliveries (created_at_ms, id)`,
+  `CREATE INDEX deliveries_by_state ON deliveries (state, created_at_ms, id)`,
+]
+
 /** What accounts owe. */
 export const ARREARS: readonly string[] = [
   `ALTER TABLE accounts ADD COLUMN owed bigint NOT NULL DEFAULT 0 CHECK (owed >= 0)`,
@@ -230,7 +238,7 @@ export const SPENDING: readonly string[] = [
     ADD COLUMN period integer NOT NULL DEFAULT 0`,
   // With the function that locked it.
   `DROP TABLE counters CASCADE`,
-  `ALTER TABLE keys ADD COLUMN names_end_users smallint NOT NULL DEFAULT 0, ADD COLUMN replaces text`,
+  `ALTER TABLE keys ADD COLUMN names_end_users smallint NOT NULL DEFAULT 0, ADD COLUMN replaces text, ADD COLUMN tags text`,
 ]
 
 /**

@@ -31,16 +31,20 @@ export const TASK_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // Sets the members of p_set that are there, if the task is in one of the states p_from, and does what follows from it.
+  // `is_charge`: the hold ended as `settle` says.
   `CREATE FUNCTION change_task(
     p_id text, p_from text[], p_set jsonb, p_now bigint,
     p_resolve text, p_amount bigint, p_description text,
     p_claim_account text, p_claim_key text, p_claim_fingerprint text, p_status integer, p_headers text, p_body bytea,
-    p_delivery jsonb, p_details text DEFAULT NULL, p_record jsonb DEFAULT NULL
-  ) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+    p_delivery jsonb, p_details text DEFAULT NULL, p_wants_facts boolean DEFAULT false, p_record jsonb DEFAULT NULL,
+    OUT changed boolean, OUT is_charge boolean,
+    OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
+  ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold_id text;
     v_hold holds;
   BEGIN
+    is_charge := false;
     UPDATE tasks t SET
       state = coalesce(s.state, t.state), upstream_id = coalesce(s.upstream, t.upstream_id),
       vendor_account = coalesce(s.vendor_account, t.vendor_account), updated_at_ms = coalesce(s.updated, t.updated_at_ms),
@@ -49,11 +53,15 @@ export const TASK_FUNCTIONS: readonly string[] = [
     FROM jsonb_to_record(p_set) AS s(state text, upstream text, vendor_account text, updated bigint, next_poll bigint,
       deadline bigint, details text)
     WHERE t.id = p_id AND t.state = ANY (p_from) RETURNING t.hold_id INTO v_hold_id;
-    IF NOT FOUND THEN
-      RETURN false;
+    changed := FOUND;
+    IF NOT changed THEN
+      RETURN;
     END IF;
     IF v_hold_id IS NOT NULL AND p_resolve = 'settle' THEN
-      PERFORM settle(v_hold_id, p_amount, p_description, p_now, p_status, p_headers, p_body, p_details, false, p_record);
+      is_charge := true;
+      SELECT s.charged, s.shortfall, s.ended_by, s.facts INTO charged, shortfall, ended_by, facts
+      FROM settle(v_hold_id, p_amount, p_description, p_now, p_status, p_headers, p_body, p_details, p_wants_facts,
+        p_record) AS s;
     ELSIF v_hold_id IS NOT NULL AND p_resolve = 'void' THEN
       IF p_claim_key IS NOT NULL THEN
         -- The end of the hold frees a key without an answer, so the answer comes first; the locks keep their order.
@@ -71,7 +79,6 @@ export const TASK_FUNCTIONS: readonly string[] = [
     SELECT d.* FROM jsonb_to_record(p_delivery) AS d(id text, account text, task text, url text, body text,
       created bigint, next_attempt bigint)
     WHERE p_delivery IS NOT NULL ON CONFLICT (id) DO NOTHING;
-    RETURN true;
   END $$`,
 
   `CREATE FUNCTION discard_task(p_id text, p_claim_account text, p_claim_key text, p_claim_fingerprint text)

@@ -1,4 +1,4 @@
-import { METER_NAMES, RECORD_COLUMNS, ROLL_UPS, SUM_EXPRESSIONS, SUM_NAMES } from '../../usage-columns.ts'
+import { METER_NAMES, modelDaysOfHours, RECORD_COLUMNS, ROLL_UPS, type RollUp } from '../../usage-columns.ts'
 
 /** Types of a record's columns, for those that are not text. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -8,7 +8,7 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 const NULLABLE = new Set([
-  ...['end_user', 'tags', 'vendor', 'credential_id', 'vendor_request_id', 'code', 'first_byte_ms'],
+  ...['end_user', 'tags', 'vendor', 'credential_id', 'vendor_request_id', 'code', 'first_byte_ms', 'attempts'],
   ...METER_NAMES,
 ])
 
@@ -25,7 +25,9 @@ function widthOf(column: string): number {
 
 const RECORD_DEFINITIONS = RECORD_COLUMNS.map(definition).join(', ')
 
-const SUM_DEFINITIONS = SUM_NAMES.map((column) => `${column} bigint NOT NULL`).join(', ')
+const [HOUR_SUMS, DAY_SUMS] = [ROLL_UPS.hours.sums, ROLL_UPS.days.sums].map((names) =>
+  names.map((column) => `${column} bigint NOT NULL`).join(', '),
+)
 
 /** Chosen of a record: of a charged one the time and amounts are those of the charge. */
 const CHOSEN = RECORD_COLUMNS.map((column) => {
@@ -35,12 +37,12 @@ const CHOSEN = RECORD_COLUMNS.map((column) => {
   return `r.${column}`
 }).join(', ')
 
-function addTo(source: 'hours' | 'days'): (condition: string) => string {
-  const { keys, expressions } = ROLL_UPS[source]
+function addTo(table: RollUp, condition: string): string {
+  const { keys, expressions, sums, sumExpressions } = ROLL_UPS[table]
   const places = keys.map((_, index) => index + 1).join(', ')
-  const added = SUM_NAMES.map((column) => `${column} = s.${column} + excluded.${column}`).join(', ')
-  return (condition) => `INSERT INTO usage_${source} AS s (${[...keys, ...SUM_NAMES].join(', ')})
-    SELECT ${expressions.join(', ')}, ${SUM_EXPRESSIONS} FROM usage_records WHERE ${condition} GROUP BY ${places}
+  const added = sums.map((column) => `${column} = s.${column} + excluded.${column}`).join(', ')
+  return `INSERT INTO usage_${table} AS s (${[...keys, ...sums].join(', ')})
+    SELECT ${expressions.join(', ')}, ${sumExpressions} FROM usage_records WHERE ${condition} GROUP BY ${places}
     ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${added};`
 }
 
@@ -60,15 +62,26 @@ export const USAGE_TABLES: readonly string[] = [
 
   `CREATE TABLE usage_hours (
     hour bigint NOT NULL, endpoint text COLLATE "C" NOT NULL, model text COLLATE "C" NOT NULL, vendor text COLLATE "C" NOT NULL,
-    ${SUM_DEFINITIONS}, PRIMARY KEY (hour, endpoint, model, vendor)
+    ${HOUR_SUMS}, PRIMARY KEY (hour, endpoint, model, vendor)
   ) WITH (fillfactor = 70)`,
   `CREATE TABLE usage_days (
     day bigint NOT NULL, account_id text COLLATE "C" NOT NULL, key_id text COLLATE "C" NOT NULL,
     model text COLLATE "C" NOT NULL, endpoint text COLLATE "C" NOT NULL, vendor text COLLATE "C" NOT NULL,
-    ${SUM_DEFINITIONS}, PRIMARY KEY (day, account_id, key_id, model, endpoint, vendor)
+    ${DAY_SUMS}, PRIMARY KEY (day, account_id, key_id, model, endpoint, vendor)
   ) WITH (fillfactor = 70)`,
   `CREATE TABLE usage_mark (mark bigint NOT NULL, as_of_ms bigint NOT NULL)`,
   `INSERT INTO usage_mark VALUES (0, 0)`,
+]
+
+/** Sums by UTC day of all accounts together, made of those by hour. */
+export const MODEL_DAYS_TABLE: readonly string[] = [
+  `CREATE TABLE usage_model_days (
+    day bigint NOT NULL, endpoint text COLLATE "C" NOT NULL, model text COLLATE "C" NOT NULL, vendor text COLLATE "C" NOT NULL,
+    ${HOUR_SUMS}, PRIMARY KEY (day, endpoint, model, vendor)
+  ) WITH (fillfactor = 70)`,
+  // Steps of processes with the functions of before find the mark locked, and add nothing meanwhile.
+  `SELECT m.mark FROM usage_mark m FOR UPDATE`,
+  modelDaysOfHours(''),
 ]
 
 export const USAGE_FUNCTIONS: readonly string[] = [
@@ -99,8 +112,9 @@ export const USAGE_FUNCTIONS: readonly string[] = [
     v_end := coalesce(v_end, v_settled);
     SELECT count(*) INTO added FROM usage_records u WHERE u.tx >= v_mark AND u.tx < v_end;
     IF added > 0 THEN
-      ${addTo('hours')('tx >= v_mark AND tx < v_end')}
-      ${addTo('days')('tx >= v_mark AND tx < v_end')}
+      ${addTo('hours', 'tx >= v_mark AND tx < v_end')}
+      ${addTo('model_days', 'tx >= v_mark AND tx < v_end')}
+      ${addTo('days', 'tx >= v_mark AND tx < v_end')}
     END IF;
     -- What is not counted yet began after the mark; its first row tells up to when the sums are complete.
     as_of := greatest(as_of, coalesce(
@@ -116,8 +130,11 @@ export const USAGE_FUNCTIONS: readonly string[] = [
   BEGIN
     SELECT m.mark INTO v_mark FROM usage_mark m FOR UPDATE;
     DELETE FROM usage_hours WHERE hour >= p_from / ${ROLL_UPS.hours.length} AND hour < p_until / ${ROLL_UPS.hours.length};
+    DELETE FROM usage_model_days
+      WHERE day >= p_from / ${ROLL_UPS.model_days.length} AND day < p_until / ${ROLL_UPS.model_days.length};
     DELETE FROM usage_days WHERE day >= p_from / ${ROLL_UPS.days.length} AND day < p_until / ${ROLL_UPS.days.length};
-    ${addTo('hours')('ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
-    ${addTo('days')('ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
+    ${addTo('hours', 'ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
+    ${addTo('model_days', 'ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
+    ${addTo('days', 'ended_at_ms >= p_from AND ended_at_ms < p_until AND tx < v_mark')}
   END $$`,
 ]

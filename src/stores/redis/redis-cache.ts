@@ -1,0 +1,146 @@
+import { Buffer } from 'node:buffer'
+import { createHmac } from 'node:crypto'
+import { type Clock, systemClock } from '../../core/clock.ts'
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { type Logger, usableLogger } from '../../core/logger.ts'
+import { isPending } from '../../core/maybe-promise.ts'
+import { memoryCache } from '../memory/memory-cache.ts'
+import { LONGEST_CACHE_KEEP_MS, type ResponseCache } from '../response-cache.ts'
+import { type RedisClient, redisLink, replyRunner } from './redis-link.ts'
+import { PROBE, script } from './redis-scripts.ts'
+
+/** Options of `redisCache`. */
+export interface RedisCacheOptions {
+  /** As for `redisLimits`: a client of ioredis, iovalkey or node-redis, or a cluster of these; the host's, who connects and closes it. */
+  readonly client: RedisClient
+  /** Stands before all keys; default `signalbox:`. */
+  readonly prefix?: string | undefined
+  /** Digests keys, so that who reads the server cannot test guesses of what was asked; at least 24 characters. Default: none. */
+  readonly secret?: string | undefined
+  /** Kept in this process before the server is asked; default `memoryCache({ maxBytes: 16 MiB })`; false: nothing. */
+  readonly local?: ResponseCache | false | undefined
+  /** Longest time that a request waits for the server, in milliseconds. Default 50. */
+  readonly deadlineMs?: number | undefined
+  /** Default: silent. */
+  readonly logger?: Logger | undefined
+  readonly clock?: Clock | undefined
+}
+
+const REDIS_CACHE_OPTIONS = {
+  client: true,
+  prefix: true,
+  secret: true,
+  local: true,
+  deadlineMs: true,
+  logger: true,
+  clock: true,
+} satisfies MemberNames<RedisCacheOptions>
+
+/** Answers that several processes share. */
+export interface RedisCache extends ResponseCache {
+  /** Stops trying to reach a server that is away. The client stays open; it is the host's. */
+  close(): void
+}
+
+const DEFAULT_LOCAL_BYTES = 16 * 1024 * 1024
+const SHORTEST_SECRET = 24
+
+/** How long this process goes by a generation that another one may have raised. */
+const GENERATION_MS = 1_000
+const MAX_GENERATIONS = 10_000
+
+// Clients give texts, so bytes are base64 there.
+const READ = script(`
+local value = redis.call('GET', KEYS[1])
+if not value then return {} end
+return {value, redis.call('PTTL', KEYS[1])}`)
+const WRITE = script(`redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return {}`)
+const READ_GENERATION = script(`return {redis.call('GET', KEYS[1]) or '0'}`)
+// No entry outlives a generation that is forgotten.
+const RAISE_GENERATION = script(`
+local generation = redis.call('INCR', KEYS[1])
+redis.call('PEXPIRE', KEYS[1], ${LONGEST_CACHE_KEEP_MS * 2})
+return {generation}`)
+
+/**
+ * A response cache that all processes share on one server: Redis 5 or later, or a compatible one, with a part of it in each
+ * process. After an error or a missed deadline the server is not used until it answers a probe; requests then ask their vendors.
+ * Give the server a bound (`maxmemory` with `allkeys-lru`), because entries live until they expire.
+ * @throws TypeError naming the invalid option.
+ */
+export function redisCache(options: RedisCacheOptions): RedisCache {
+  checkMembers(options, REDIS_CACHE_OPTIONS, 'redisCache')
+  const { client, prefix = 'signalbox:', secret, deadlineMs = 50, clock = systemClock } = options
+  const { local = memoryCache({ maxBytes: DEFAULT_LOCAL_BYTES }) } = options
+  if (/[{}]/.test(prefix)) throw new TypeError('redisCache: prefix must not contain braces')
+  if (secret !== undefined && !(secret.length >= SHORTEST_SECRET))
+    throw new TypeError(`redisCache: secret must have at least ${SHORTEST_SECRET} characters`)
+  if (!(Number.isFinite(deadlineMs) && deadlineMs > 0))
+    throw new TypeError('redisCache: deadlineMs must be a positive number')
+  const logger = usableLogger(options.logger)
+  const link = redisLink({
+    run: replyRunner(client, (reply) => (Array.isArray(reply) ? (reply as unknown[]) : [reply])),
+    deadlineMs,
+    clock,
+    probe: PROBE,
+    probeKey: () => `${prefix}cache:probe`,
+    onDown: ({ reason, error }) =>
+      logger.warn('the shared cache is unreachable; requests ask their vendors', { reason, error }),
+    onUp: (degradedMs) => logger.info('the cache is shared again', { degradedMs }),
+  })
+  const generations = new Map<string, { readonly generation: number; readonly readAtMs: number }>()
+
+  const placeOf = (key: string): string =>
+    `${prefix}cache:${secret === undefined ? key : createHmac('sha256', secret).update(key).digest('base64url')}`
+  const generationKey = (scope: string): string => `${prefix}cache-generation:${scope}`
+
+  function remember(scope: string, generation: number): number {
+    if (generations.size >= MAX_GENERATIONS) generations.clear()
+    generations.set(scope, { generation, readAtMs: clock.now() })
+    return generation
+  }
+
+  async function readShared(key: string, nowMs: number): Promise<Uint8Array | undefined> {
+    const [value, leftMs] = (await link.call(READ, [placeOf(key)], [])) ?? []
+    if (typeof value !== 'string') return undefined
+    const entry = new Uint8Array(Buffer.from(value, 'base64'))
+    if (local !== false) await local.set(key, entry, Number(leftMs), nowMs)
+    return entry
+  }
+
+  async function readGeneration(scope: string): Promise<number | undefined> {
+    const [generation] = (await link.call(READ_GENERATION, [generationKey(scope)], [])) ?? []
+    return generation === undefined ? undefined : remember(scope, Number(generation))
+  }
+
+  return {
+    get(key, nowMs) {
+      if (local === false) return readShared(key, nowMs)
+      const entry = local.get(key, nowMs)
+      if (isPending(entry)) return entry.then((known) => known ?? readShared(key, nowMs))
+      return entry ?? readShared(key, nowMs)
+    },
+
+    async set(key, entry, keepMs, nowMs) {
+      if (local !== false) await local.set(key, entry, keepMs, nowMs)
+      const value = Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength).toString('base64')
+      const keptMs = Math.min(Math.ceil(keepMs), LONGEST_CACHE_KEEP_MS)
+      const reply = await link.call(WRITE, [placeOf(key)], [value, `${keptMs}`])
+      if (reply === undefined) throw new Error('the shared cache is unreachable')
+    },
+
+    generation(scope) {
+      const known = generations.get(scope)
+      if (known !== undefined && clock.now() - known.readAtMs < GENERATION_MS) return known.generation
+      return readGeneration(scope)
+    },
+
+    async clear(scope) {
+      const [generation] = (await link.call(RAISE_GENERATION, [generationKey(scope)], [])) ?? []
+      if (generation === undefined) throw new Error('the shared cache is unreachable')
+      remember(scope, Number(generation))
+    },
+
+    close: () => link.close(),
+  }
+}
