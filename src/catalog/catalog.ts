@@ -8,6 +8,10 @@ export interface ModelSource {
   find(idOrAlias: string): CatalogModel | undefined
   /** Every model once. */
   list(): readonly CatalogModel[]
+  /** False for a vendor that cannot be called. Absent: each can. */
+  isConfigured?(vendorId: string): boolean
+  /** What `list` names, without the models, of which nothing is kept. Absent: nothing that needs no row. */
+  names?(): Iterable<Pick<CatalogModel, 'id' | 'vendor' | 'upstream'>>
   /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
   facts?(vendorId: string, upstream: string): VendorModel | undefined
 }
@@ -29,12 +33,14 @@ const NO_SOURCE: ModelSource = { find: () => undefined, list: () => [] }
 
 /**
  * Builds a catalog from rows; of rows with the same id the last one counts. Such a row replaces the earlier one as a whole,
- * except that the earlier `protocol` is kept when the row names the same vendor and no protocol. An id always wins over an
- * alias, so a later row may take over a name that was an alias of an earlier one.
+ * except that the earlier `protocol` is kept when the row names the same vendor and no protocol. A row without one has that which
+ * `source` knows of the vendor's model. An id always wins over an alias, so a later row may take over a name that was an alias of
+ * an earlier one.
  *
  * A row whose id has one `*` stands for every id that matches it and has no row of its own; of several the one with the most
  * other characters counts. A `*` in its `upstream` is what the star of the id stood for. Behind the rows come the models of
- * `source`; a model of a row is also found as `vendor/upstream`.
+ * `source`; a model of a row is also found as `vendor/upstream`. An alias of a row whose vendor cannot be called gives way to a
+ * model of `source` that can. A model of `source` whose id a row has taken is `vendor/upstream`.
  * @throws TypeError when two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star,
  *   or a fallback is unknown, is the model itself, or serves none of its kinds.
  */
@@ -46,7 +52,7 @@ export function createCatalog(
   const positions = new Map<string, number>()
   rows.forEach((row, position) => {
     const model = 'kinds' in row ? row : defineModel(row)
-    byId.set(model.id, keepProtocol(model, byId.get(model.id)))
+    byId.set(model.id, withKnownProtocol(keepProtocol(model, byId.get(model.id)), source))
     if (!positions.has(model.id)) positions.set(model.id, position)
   })
 
@@ -64,20 +70,43 @@ export function createCatalog(
   const match = (name: string): CatalogModel | undefined => {
     const known = matches.get(name)
     if (known !== undefined) return known
-    const found = patterns.map((pattern) => matched(pattern, name)).find((model) => model !== undefined)
-    if (found === undefined) return undefined
+    const matching = patterns.map((pattern) => matched(pattern, name)).find((model) => model !== undefined)
+    if (matching === undefined) return undefined
+    const found = withKnownProtocol(matching, source)
     if (matches.size >= MAX_MATCHES) matches.clear()
     matches.set(name, found)
     return found
   }
-  const find = (name: string): CatalogModel | undefined =>
-    byName.get(name) ?? byUpstream.get(name) ?? (patterns.length === 0 ? undefined : match(name)) ?? source.find(name)
+  const canBeCalled = ({ vendor, routes }: CatalogModel): boolean =>
+    routes !== undefined || source.isConfigured?.(vendor) !== false
+  const renamed = new Map<string, CatalogModel>()
+  const offered = (name: string): CatalogModel | undefined => {
+    const model = source.find(name)
+    if (model === undefined || model.id === name || find(model.id) === model) return model
+    const known = renamed.get(name) ?? { ...model, id: name, aliases: [] }
+    renamed.set(name, known)
+    return known
+  }
+  const find = (name: string): CatalogModel | undefined => {
+    const row = byName.get(name)
+    if (row !== undefined && row.id !== name && !canBeCalled(row)) {
+      const model = source.find(name)
+      if (model?.id === name && canBeCalled(model)) return model
+    }
+    return row ?? byUpstream.get(name) ?? (patterns.length === 0 ? undefined : match(name)) ?? offered(name)
+  }
   for (const model of [...models, ...patterns]) checkFallbacks(find, model)
+  /** A model of the source under the id by which it is found; none if a row stands for it. */
+  const own = (model: CatalogModel): readonly CatalogModel[] => {
+    if (find(model.id) === model) return [model]
+    const full = find(`${model.vendor}/${model.upstream}`)
+    return full === undefined || byName.get(full.id) === full ? [] : [full]
+  }
   let listed: readonly CatalogModel[] | undefined
   return {
     find,
     list() {
-      listed ??= [...models, ...source.list().filter((model) => find(model.id) === model)]
+      listed ??= [...models, ...source.list().flatMap(own)]
       return listed
     },
     rows: [...models, ...patterns],
@@ -117,6 +146,14 @@ function matched(pattern: CatalogModel, name: string): CatalogModel | undefined 
 function keepProtocol(model: CatalogModel, replaced: CatalogModel | undefined): CatalogModel {
   if (replaced?.protocol === undefined || model.protocol !== undefined || replaced.vendor !== model.vendor) return model
   return { ...model, protocol: replaced.protocol }
+}
+
+/** The same object unless public catalogs know by which protocol the vendor offers the model. */
+function withKnownProtocol(model: CatalogModel, source: ModelSource): CatalogModel {
+  if (model.protocol !== undefined) return model
+  const known = source.facts?.(model.vendor, model.upstream)
+  if (known?.protocol === undefined || !known.kinds.some((kind) => model.kinds.includes(kind))) return model
+  return { ...model, protocol: known.protocol }
 }
 
 function addAlias(

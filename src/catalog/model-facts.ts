@@ -1,3 +1,5 @@
+import type { MemberNames } from '../core/known-members.ts'
+
 /** Bounds of a model that the gateway itself needs. Absent means unknown. */
 export interface ModelLimits {
   /** Most input tokens. */
@@ -11,6 +13,14 @@ export interface ModelLimits {
   /** May a vector be truncated to sizes that the vendor cannot make? False for models whose sizes are a closed list. */
   readonly truncatesDimensions?: boolean
 }
+
+export const MODEL_LIMITS_MEMBERS = {
+  contextTokens: true,
+  maxOutputTokens: true,
+  dimensions: true,
+  nativeDimensions: true,
+  truncatesDimensions: true,
+} satisfies MemberNames<ModelLimits>
 
 /** Abilities of an image model. Absent means unknown: the vendor then decides, unless documented otherwise. */
 export interface ImageAbilities {
@@ -46,6 +56,21 @@ export interface ImageAbilities {
   readonly inputTokensPerImage?: number
 }
 
+export const IMAGE_MEMBERS = {
+  sizes: true,
+  defaultSize: true,
+  freeSize: true,
+  aspectRatios: true,
+  referenceImages: true,
+  maxImages: true,
+  takesMask: true,
+  qualities: true,
+  refusedFields: true,
+  answersWithUrls: true,
+  outputTokens: true,
+  inputTokensPerImage: true,
+} satisfies MemberNames<ImageAbilities>
+
 /** What a video is made from. */
 export const VIDEO_TASKS = ['t2v', 'i2v', 'r2v'] as const
 
@@ -72,6 +97,17 @@ export interface VideoAbilities {
   readonly takesShotType?: boolean
 }
 
+export const VIDEO_MEMBERS = {
+  task: true,
+  resolutions: true,
+  durations: true,
+  durationsWithReferenceVideo: true,
+  maxBilledSeconds: true,
+  geometry: true,
+  canMute: true,
+  takesShotType: true,
+} satisfies MemberNames<VideoAbilities>
+
 /** Formats of spoken answers. */
 export const SPEECH_FORMATS = ['mp3', 'wav'] as const
 
@@ -87,11 +123,21 @@ export interface SpeechAbilities {
   readonly maxCharacters: number
 }
 
+export const SPEECH_MEMBERS = {
+  voices: true,
+  formats: true,
+  takesInstructions: true,
+  maxCharacters: true,
+} satisfies MemberNames<SpeechAbilities>
+
 /** The facts of the called model that an endpoint may use. */
 export interface ModelFacts {
   /** The public id. */
   readonly id: string
-  /** Wire protocol where a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … */
+  /**
+   * Wire protocol where a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … Chat models that their vendor
+   * offers by Responses only have `responses`.
+   */
   readonly protocol?: string
   readonly limits: ModelLimits
   /**

@@ -1,3 +1,4 @@
+import type { MemberNames } from '../core/known-members.ts'
 import type { AnyModelKind, ModelKind } from '../core/model-kind.ts'
 import type { ImageAbilities, ModelFacts, ModelLimits, SpeechAbilities, VideoAbilities } from './model-facts.ts'
 
@@ -19,6 +20,14 @@ export interface ModelRoute {
    */
   readonly when?: Readonly<Record<string, string>> | undefined
 }
+
+export const ROUTE_MEMBERS = {
+  vendor: true,
+  upstream: true,
+  weight: true,
+  priority: true,
+  when: true,
+} satisfies MemberNames<ModelRoute>
 
 /** One row of the catalog. Callers use its public id verbatim. */
 export interface CatalogModel extends ModelFacts {
@@ -54,6 +63,25 @@ export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kin
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
   readonly vendor: string
 }
+
+export const MODEL_MEMBERS = {
+  id: true,
+  kind: true,
+  vendor: true,
+  upstream: true,
+  routes: true,
+  aliases: true,
+  fallbacks: true,
+  created: true,
+  displayName: true,
+  groups: true,
+  protocol: true,
+  limits: true,
+  reasonsUnseen: true,
+  image: true,
+  video: true,
+  speech: true,
+} satisfies MemberNames<ModelDefinition>
 
 /**
  * Fills in a model definition's defaults.

@@ -1,5 +1,7 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { MODEL_KINDS } from '../core/model-kind.ts'
+import { onDemand } from '../core/on-demand.ts'
+import { checkModelRows } from './check-model-rows.ts'
 import { configurationError } from './configuration-error.ts'
 import type {
   ImageAbilities,
@@ -14,111 +16,135 @@ import { SPEECH_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
 /** A schema for each member of an interface. A missing or extra one does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
 
-const modelKind = z.enum(MODEL_KINDS)
-const name = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(200, 'must have at most 200 characters')
-  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
-const count = z.int().positive()
+const modelKind = onDemand(() => z.enum(MODEL_KINDS))
+const name = onDemand(() =>
+  z
+    .string()
+    .min(1, 'must not be empty')
+    .max(200, 'must have at most 200 characters')
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces'),
+)
+const count = onDemand(() => z.int().positive())
 const isOrdered = (range: { readonly min: number; readonly max: number }): boolean => range.min <= range.max
-const counts = z.strictObject({ min: count, max: count }).refine(isOrdered, 'min must not be above max')
-const countsFromZero = z
-  .strictObject({ min: z.int().nonnegative(), max: z.int().nonnegative() })
-  .refine(isOrdered, 'min must not be above max')
+const counts = onDemand(() =>
+  z.strictObject({ min: count(), max: count() }).refine(isOrdered, 'min must not be above max'),
+)
+const countsFromZero = onDemand(() =>
+  z
+    .strictObject({ min: z.int().nonnegative(), max: z.int().nonnegative() })
+    .refine(isOrdered, 'min must not be above max'),
+)
 
-const limits = z.strictObject({
-  contextTokens: count.exactOptional(),
-  maxOutputTokens: count.exactOptional(),
-  dimensions: count.exactOptional(),
-  nativeDimensions: z
-    .union([z.array(count).nonempty(), counts], 'must be a list of sizes, or { "min", "max" }')
-    .exactOptional(),
-  truncatesDimensions: z.boolean().exactOptional(),
-} satisfies SchemasOf<ModelLimits>)
-
-const words = z.array(z.string().min(1)).nonempty()
-
-const image = z.strictObject({
-  sizes: words.exactOptional(),
-  defaultSize: z.string().min(1).exactOptional(),
-  freeSize: z
-    .strictObject({
-      multipleOf: count.exactOptional(),
-      maxSide: count.exactOptional(),
-      maxRatio: z.number().min(1).exactOptional(),
-      minPixels: count.exactOptional(),
-      maxPixels: count.exactOptional(),
-    } satisfies SchemasOf<NonNullable<ImageAbilities['freeSize']>>)
-    .exactOptional(),
-  aspectRatios: words.exactOptional(),
-  referenceImages: countsFromZero.exactOptional(),
-  maxImages: count.exactOptional(),
-  takesMask: z.boolean().exactOptional(),
-  qualities: words.exactOptional(),
-  refusedFields: words.exactOptional(),
-  answersWithUrls: z.boolean().exactOptional(),
-  outputTokens: z.record(z.string(), count).exactOptional(),
-  inputTokensPerImage: count.exactOptional(),
-} satisfies SchemasOf<ImageAbilities>)
-
-const video = z.strictObject({
-  task: z.enum(VIDEO_TASKS),
-  resolutions: words,
-  durations: z.union([z.array(count).nonempty(), counts], 'must be a list of seconds, or { "min", "max" }'),
-  durationsWithReferenceVideo: counts.exactOptional(),
-  maxBilledSeconds: count.exactOptional(),
-  geometry: z.enum(VIDEO_GEOMETRIES),
-  canMute: z.boolean().exactOptional(),
-  takesShotType: z.boolean().exactOptional(),
-} satisfies SchemasOf<VideoAbilities>)
-
-const speech = z.strictObject({
-  voices: words,
-  formats: z.array(z.enum(SPEECH_FORMATS)).nonempty(),
-  takesInstructions: z.boolean(),
-  maxCharacters: count,
-} satisfies SchemasOf<SpeechAbilities>)
-
-const route = z.strictObject({
-  vendor: name,
-  upstream: name.exactOptional(),
-  weight: z.number().positive().exactOptional(),
-  priority: z.int().nonnegative().exactOptional(),
-  when: z.record(z.string(), z.string()).exactOptional(),
-} satisfies SchemasOf<ModelRoute>)
-
-const definitions = z.array(
+const limits = onDemand(() =>
   z.strictObject({
-    id: name,
-    kind: z.union(
-      [modelKind, z.array(modelKind).nonempty()],
-      `must be one of ${MODEL_KINDS.join(', ')}, or a list of them`,
-    ),
-    vendor: name,
-    upstream: name.exactOptional(),
-    routes: z.array(route).nonempty().exactOptional(),
-    protocol: name.exactOptional(),
-    limits: limits.exactOptional(),
-    reasonsUnseen: z.boolean().exactOptional(),
-    image: image.exactOptional(),
-    video: video.exactOptional(),
-    speech: speech.exactOptional(),
-    aliases: z.array(name).exactOptional(),
-    fallbacks: z.array(name).exactOptional(),
-    created: z.int().nonnegative().exactOptional(),
-    displayName: z.string().min(1).max(200).exactOptional(),
-    groups: z.array(name).exactOptional(),
-  } satisfies SchemasOf<ModelDefinition>),
+    contextTokens: count().exactOptional(),
+    maxOutputTokens: count().exactOptional(),
+    dimensions: count().exactOptional(),
+    nativeDimensions: z
+      .union([z.array(count()).nonempty(), counts()], 'must be a list of sizes, or { "min", "max" }')
+      .exactOptional(),
+    truncatesDimensions: z.boolean().exactOptional(),
+  } satisfies SchemasOf<ModelLimits>),
+)
+
+const words = onDemand(() => z.array(z.string().min(1)).nonempty())
+
+const image = onDemand(() =>
+  z.strictObject({
+    sizes: words().exactOptional(),
+    defaultSize: z.string().min(1).exactOptional(),
+    freeSize: z
+      .strictObject({
+        multipleOf: count().exactOptional(),
+        maxSide: count().exactOptional(),
+        maxRatio: z.number().min(1).exactOptional(),
+        minPixels: count().exactOptional(),
+        maxPixels: count().exactOptional(),
+      } satisfies SchemasOf<NonNullable<ImageAbilities['freeSize']>>)
+      .exactOptional(),
+    aspectRatios: words().exactOptional(),
+    referenceImages: countsFromZero().exactOptional(),
+    maxImages: count().exactOptional(),
+    takesMask: z.boolean().exactOptional(),
+    qualities: words().exactOptional(),
+    refusedFields: words().exactOptional(),
+    answersWithUrls: z.boolean().exactOptional(),
+    outputTokens: z.record(z.string(), count()).exactOptional(),
+    inputTokensPerImage: count().exactOptional(),
+  } satisfies SchemasOf<ImageAbilities>),
+)
+
+const video = onDemand(() =>
+  z.strictObject({
+    task: z.enum(VIDEO_TASKS),
+    resolutions: words(),
+    durations: z.union([z.array(count()).nonempty(), counts()], 'must be a list of seconds, or { "min", "max" }'),
+    durationsWithReferenceVideo: counts().exactOptional(),
+    maxBilledSeconds: count().exactOptional(),
+    geometry: z.enum(VIDEO_GEOMETRIES),
+    canMute: z.boolean().exactOptional(),
+    takesShotType: z.boolean().exactOptional(),
+  } satisfies SchemasOf<VideoAbilities>),
+)
+
+const speech = onDemand(() =>
+  z.strictObject({
+    voices: words(),
+    formats: z.array(z.enum(SPEECH_FORMATS)).nonempty(),
+    takesInstructions: z.boolean(),
+    maxCharacters: count(),
+  } satisfies SchemasOf<SpeechAbilities>),
+)
+
+const route = onDemand(() =>
+  z.strictObject({
+    vendor: name(),
+    upstream: name().exactOptional(),
+    weight: z.number().positive().exactOptional(),
+    priority: z.int().nonnegative().exactOptional(),
+    when: z.record(z.string(), z.string()).exactOptional(),
+  } satisfies SchemasOf<ModelRoute>),
+)
+
+/** The shape of an operator's list of models. */
+export const modelDefinitions = onDemand(() =>
+  z.array(
+    z.strictObject({
+      id: name(),
+      kind: z.union(
+        [modelKind(), z.array(modelKind()).nonempty()],
+        `must be one of ${MODEL_KINDS.join(', ')}, or a list of them`,
+      ),
+      vendor: name(),
+      upstream: name().exactOptional(),
+      routes: z.array(route()).nonempty().exactOptional(),
+      protocol: name().exactOptional(),
+      limits: limits().exactOptional(),
+      reasonsUnseen: z.boolean().exactOptional(),
+      image: image().exactOptional(),
+      video: video().exactOptional(),
+      speech: speech().exactOptional(),
+      aliases: z.array(name()).exactOptional(),
+      fallbacks: z.array(name()).exactOptional(),
+      created: z.int().nonnegative().exactOptional(),
+      displayName: z.string().min(1).max(200).exactOptional(),
+      groups: z.array(name()).exactOptional(),
+    } satisfies SchemasOf<ModelDefinition>),
+  ),
 )
 
 /**
  * Reads the model rows of an operator's JSON file: `[{ id, kind, vendor, upstream?, limits?, aliases?, fallbacks?, … }]`,
  * the members of {@link ModelDefinition}.
- * @throws TypeError naming row and field of every fault: `models[2].kind: …`.
+ * @throws TypeError naming the first unknown member, else row and field of every fault: `models[2].kind: …`.
  */
 export function parseModelDefinitions(json: unknown): readonly ModelDefinition[] {
-  const result = definitions.safeParse(json)
+  if (Array.isArray(json) && json.every(isObject)) checkModelRows(json, '')
+  const result = modelDefinitions().safeParse(json)
   if (!result.success) throw configurationError('models', result.error.issues)
   return result.data
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
 }

@@ -1,5 +1,6 @@
 import type { EgressOptions } from '../transport/egress-route.ts'
 import type { AwsIdentity } from './aws-presign.ts'
+import { awsProfile } from './aws-profile.ts'
 import { type AskTokens, refusalOf, type TokenAnswer, textOfFile, tokenAsker } from './token-request.ts'
 
 const INSTANCE_ORIGIN = 'http://169.254.169.254'
@@ -25,10 +26,17 @@ export function awsIdentity(options: AwsIdentityOptions): (signal: AbortSignal) 
   const local = tokenAsker()
   const remote = tokenAsker(options)
   return async (signal) =>
+    (await fromProfile(environment)) ??
     fromEnvironment(environment) ??
     (await fromWebIdentity(remote, environment, options, signal)) ??
     (await fromContainer(local, environment, signal)) ??
     (await fromInstance(local, options.instanceOrigin ?? INSTANCE_ORIGIN, signal))
+}
+
+/** A named profile goes before keys of the environment, as with AWS's own tools. */
+async function fromProfile(environment: Environment): Promise<AwsIdentity | undefined> {
+  const profile = environment['AWS_PROFILE']
+  return profile ? awsProfile(profile, environment) : undefined
 }
 
 function fromEnvironment(environment: Environment): AwsIdentity | undefined {

@@ -10,15 +10,19 @@ export interface AwsIdentity {
   readonly expiration?: Date | undefined
 }
 
+/** What a signature is valid for. */
+export interface AwsSigningScope {
+  readonly region: string
+  readonly service: string
+}
+
 /** A request to be signed in its query. */
-export interface PresignedRequest {
+export interface PresignedRequest extends AwsSigningScope {
   readonly method: 'GET' | 'POST'
   readonly host: string
   /** As sent, percent-encoded. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  readonly region: string
-  readonly service: string
   readonly expiresSeconds: number
   /** Hexadecimal SHA-256 of the body, or `UNSIGNED-PAYLOAD`. */
   readonly payloadHash: string
@@ -34,10 +38,10 @@ export const EMPTY_PAYLOAD_HASH = createHash('sha256').digest('hex')
  */
 export function presign(request: PresignedRequest, identity: AwsIdentity): string {
   const { method, host, path, region, service, nowMs } = request
-  const date = new Date(nowMs).toISOString().replace(/[-:]|\.\d{3}/g, '')
+  const date = awsTimestamp(nowMs)
   const day = date.slice(0, 8)
   const scope = `${day}/${region}/${service}/aws4_request`
-  const query = canonicalQuery({
+  const parameters = {
     ...request.query,
     'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
     'X-Amz-Credential': `${identity.accessKeyId}/${scope}`,
@@ -45,25 +49,37 @@ export function presign(request: PresignedRequest, identity: AwsIdentity): strin
     'X-Amz-Expires': String(request.expiresSeconds),
     'X-Amz-SignedHeaders': 'host',
     ...(identity.sessionToken === undefined ? {} : { 'X-Amz-Security-Token': identity.sessionToken }),
-  })
+  }
+  const query = canonicalQuery(Object.entries(parameters))
   const canonical = [method, path, query, `host:${host}`, '', 'host', request.payloadHash].join('\n')
   const hash = createHash('sha256').update(canonical).digest('hex')
   const toSign = ['AWS4-HMAC-SHA256', date, scope, hash].join('\n')
-  const signingKey = [day, region, service, 'aws4_request'].reduce<string | Buffer>(
-    (key, part) => createHmac('sha256', key).update(part).digest(),
-    `AWS4${identity.secretAccessKey}`,
-  )
-  const signature = createHmac('sha256', signingKey).update(toSign).digest('hex')
+  const key = signingKey(identity.secretAccessKey, day, request)
+  const signature = createHmac('sha256', key).update(toSign).digest('hex')
   return `${host}${path}?${query}&X-Amz-Signature=${signature}`
 }
 
-function canonicalQuery(query: Readonly<Record<string, string>>): string {
-  return Object.entries(query)
+/** The key of one day, region and service. */
+export function signingKey(secretAccessKey: string, day: string, { region, service }: AwsSigningScope): Buffer {
+  let key: Buffer = createHmac('sha256', `AWS4${secretAccessKey}`).update(day).digest()
+  for (const part of [region, service, 'aws4_request']) key = createHmac('sha256', key).update(part).digest()
+  return key
+}
+
+/** `20261122T100000Z` */
+export function awsTimestamp(timeMs: number): string {
+  return new Date(timeMs).toISOString().replace(/[-:]|\.\d{3}/g, '')
+}
+
+/** The query in the form that is signed. */
+export function canonicalQuery(query: readonly (readonly [name: string, value: string])[]): string {
+  return query
     .map(([name, value]) => `${encoded(name)}=${encoded(value)}`)
     .sort()
     .join('&')
 }
 
-function encoded(text: string): string {
+/** Percent-encoded, but for letters, digits and `-._~`. */
+export function encoded(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }

@@ -1,4 +1,5 @@
 import type { CredentialProvider } from '../core/credential.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { EgressOptions } from '../transport/egress-route.ts'
 import { oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
 
@@ -29,11 +30,23 @@ export interface EntraClientSecretOptions extends EntraOptions, EgressOptions {
   readonly authority?: string | undefined
 }
 
+const ENTRA_CLIENT_SECRET_OPTIONS = {
+  tenantId: true,
+  clientId: true,
+  clientSecret: true,
+  authority: true,
+  scope: true,
+  environment: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<EntraClientSecretOptions>
+
 /**
  * Tokens of an app registration by its client secret.
  * @throws TypeError naming the setting that is missing.
  */
 export function entraClientSecret(options: EntraClientSecretOptions = {}): CredentialProvider {
+  checkMembers(options, ENTRA_CLIENT_SECRET_OPTIONS, 'entraClientSecret')
   const { environment = process.env } = options
   const { slot, exchange } = tokenEndpoint('entraClientSecret', options)
   const secret = required(
@@ -51,11 +64,23 @@ export interface EntraWorkloadIdentityOptions extends Omit<EntraClientSecretOpti
   readonly tokenFile?: string | undefined
 }
 
+const ENTRA_WORKLOAD_IDENTITY_OPTIONS = {
+  tokenFile: true,
+  tenantId: true,
+  clientId: true,
+  authority: true,
+  scope: true,
+  environment: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<EntraWorkloadIdentityOptions>
+
 /**
  * Tokens for a workload, such as a pod of Kubernetes, by the token that its platform writes into a file.
  * @throws TypeError naming the setting that is missing.
  */
 export function entraWorkloadIdentity(options: EntraWorkloadIdentityOptions = {}): CredentialProvider {
+  checkMembers(options, ENTRA_WORKLOAD_IDENTITY_OPTIONS, 'entraWorkloadIdentity')
   const { environment = process.env } = options
   const { slot, exchange } = tokenEndpoint('entraWorkloadIdentity', options)
   const tokenFile = required(
@@ -82,8 +107,16 @@ export interface EntraManagedIdentityOptions extends EntraOptions {
   readonly metadataOrigin?: string | undefined
 }
 
+const ENTRA_MANAGED_IDENTITY_OPTIONS = {
+  clientId: true,
+  metadataOrigin: true,
+  scope: true,
+  environment: true,
+} satisfies MemberNames<EntraManagedIdentityOptions>
+
 /** Tokens of the identity of a virtual machine, a container or an App Service. Never asked through a proxy. */
 export function entraManagedIdentity(options: EntraManagedIdentityOptions = {}): CredentialProvider {
+  checkMembers(options, ENTRA_MANAGED_IDENTITY_OPTIONS, 'entraManagedIdentity')
   const { environment = process.env, scope = DEFAULT_SCOPE } = options
   const clientId = options.clientId ?? environment['AZURE_CLIENT_ID']
   const endpoint = environment['IDENTITY_ENDPOINT']

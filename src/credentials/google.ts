@@ -4,7 +4,10 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Credential, CredentialProvider, CredentialRequest } from '../core/credential.ts'
 import { isJsonObject } from '../core/json.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { EgressOptions } from '../transport/egress-route.ts'
+import { type FederationContext, federatedToken, impersonated } from './google-federation.ts'
 import { type AskTokens, oauthCredential, textOfFile, tokenAsker } from './token-request.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
@@ -28,6 +31,13 @@ export interface GoogleServiceAccountOptions extends GoogleOptions {
   readonly key: string | Readonly<Record<string, unknown>>
 }
 
+const GOOGLE_SERVICE_ACCOUNT_OPTIONS = {
+  key: true,
+  scope: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<GoogleServiceAccountOptions>
+
 /** What a service account signs with. */
 interface ServiceAccount {
   readonly email: string
@@ -41,6 +51,7 @@ interface ServiceAccount {
  * @throws TypeError for a key that is none; it is not repeated.
  */
 export function googleServiceAccount(options: GoogleServiceAccountOptions): CredentialProvider {
+  checkMembers(options, GOOGLE_SERVICE_ACCOUNT_OPTIONS, 'googleServiceAccount')
   const account = serviceAccountIn(
     objectOf(options.key, 'googleServiceAccount({ key })'),
     'googleServiceAccount({ key })',
@@ -58,31 +69,84 @@ export interface GoogleDefaultOptions extends GoogleOptions {
   readonly metadataOrigin?: string | undefined
 }
 
+const GOOGLE_DEFAULT_OPTIONS = {
+  environment: true,
+  metadataOrigin: true,
+  scope: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<GoogleDefaultOptions>
+
 /**
  * Google's application default credentials: the file of `GOOGLE_APPLICATION_CREDENTIALS`, else the file of
- * `gcloud auth application-default login`, else the metadata server of the machine. Files of the types `service_account` and
- * `authorized_user` are read, each time.
+ * `gcloud auth application-default login`, else the metadata server of the machine. Files of the types `service_account`,
+ * `authorized_user`, `external_account` and `impersonated_service_account` are read, each time.
  */
 export function googleDefaultCredentials(options: GoogleDefaultOptions = {}): CredentialProvider {
+  checkMembers(options, GOOGLE_DEFAULT_OPTIONS, 'googleDefaultCredentials')
   const { environment = process.env, scope = SCOPE } = options
   const ask = tokenAsker(options)
+  const askLocally = tokenAsker()
   const metadata = googleMetadata({
     metadataOrigin: options.metadataOrigin ?? metadataOriginIn(environment),
     ...(options.scope === undefined ? {} : { scope: options.scope }),
   })
   const provider: CredentialProvider = async (request) => {
     const file = credentialFile(environment)
-    if (file === undefined) return metadata(request)
+    if (file === undefined) return orNothingFound(metadata(request))
     const setting = 'GOOGLE_APPLICATION_CREDENTIALS'
     const content = objectOf(await textOfFile(file, setting), setting)
-    if (content['type'] === 'authorized_user') return userToken(ask, content, request)
-    if (content['type'] === 'service_account')
-      return signedToken(ask, serviceAccountIn(content, setting), scope, request)
-    throw new Error(
-      `${setting}: credentials of the type ${JSON.stringify(content['type'])} are not read here: pass a function that asks google-auth-library for a token`,
-    )
+    return tokenOf({ ask, askLocally, scope, setting }, content, request)
   }
   return Object.assign(provider, { slot: 'google default', refreshAheadMs: METADATA_AHEAD_MS })
+}
+
+/** The token of a file, by its type. */
+async function tokenOf(
+  context: FederationContext,
+  content: Readonly<Record<string, unknown>>,
+  request: CredentialRequest,
+): Promise<Credential> {
+  const { ask, scope, setting } = context
+  const { type, source_credentials: source } = content
+  if (type === 'authorized_user') return userToken(ask, content, request)
+  if (type === 'service_account') return signedToken(ask, serviceAccountIn(content, setting), scope, request)
+  if (type === 'external_account') return federatedToken(context, content, request)
+  // One level: what is impersonated impersonates nobody.
+  if (type === 'impersonated_service_account' && isJsonObject(source) && source['type'] !== type)
+    return impersonated(context, content, await tokenOf(context, source, request), request)
+  throw new Error(
+    `${setting}: credentials of the type ${JSON.stringify(type)} are not read here: pass a function that asks google-auth-library for a token`,
+  )
+}
+
+/** Options of {@link googleWorkloadIdentity}. */
+export interface GoogleWorkloadIdentityOptions extends GoogleOptions {
+  /** The JSON that `gcloud iam workload-identity-pools create-cred-config` writes, as text or as an object. It holds no secret. */
+  readonly configuration: string | Readonly<Record<string, unknown>>
+}
+
+const GOOGLE_WORKLOAD_IDENTITY_OPTIONS = {
+  configuration: true,
+  scope: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<GoogleWorkloadIdentityOptions>
+
+/**
+ * Tokens for a workload of another platform, by workload identity federation: its own token comes from a file or a URL.
+ * @throws TypeError for a configuration that is none.
+ */
+export function googleWorkloadIdentity(options: GoogleWorkloadIdentityOptions): CredentialProvider {
+  checkMembers(options, GOOGLE_WORKLOAD_IDENTITY_OPTIONS, 'googleWorkloadIdentity')
+  const { scope = SCOPE } = options
+  const setting = 'googleWorkloadIdentity({ configuration })'
+  const content = objectOf(options.configuration, setting)
+  if (content['type'] !== 'external_account')
+    throw new TypeError(`${setting}: is of the type ${JSON.stringify(content['type'])}, not external_account`)
+  const context = { ask: tokenAsker(options), askLocally: tokenAsker(), scope, setting }
+  const provider: CredentialProvider = (request) => federatedToken(context, content, request)
+  return Object.assign(provider, { slot: `google ${String(content['audience'])}` })
 }
 
 /** Options of {@link googleMetadata}. */
@@ -92,11 +156,15 @@ export interface GoogleMetadataOptions {
   readonly metadataOrigin?: string | undefined
 }
 
+const GOOGLE_METADATA_OPTIONS = {
+  scope: true,
+  metadataOrigin: true,
+} satisfies MemberNames<GoogleMetadataOptions>
+
 /** Tokens of the service account of a machine, from its metadata server. Never asked through a proxy. */
-export function googleMetadata({
-  scope,
-  metadataOrigin = METADATA_ORIGIN,
-}: GoogleMetadataOptions = {}): CredentialProvider {
+export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialProvider {
+  checkMembers(options, GOOGLE_METADATA_OPTIONS, 'googleMetadata')
+  const { scope, metadataOrigin = METADATA_ORIGIN } = options
   const url = new URL(`${metadataOrigin}/computeMetadata/v1/instance/service-accounts/default/token`)
   if (scope !== undefined) url.searchParams.set('scopes', scope)
   const ask = tokenAsker()
@@ -109,6 +177,17 @@ export function googleMetadata({
     )
   }
   return Object.assign(provider, { slot: 'google metadata', refreshAheadMs: METADATA_AHEAD_MS })
+}
+
+/** Nobody meant the metadata server where there is none. */
+async function orNothingFound(asked: MaybePromise<Credential>): Promise<Credential> {
+  try {
+    return await asked
+  } catch (cause) {
+    const sources =
+      'set GOOGLE_APPLICATION_CREDENTIALS, run gcloud auth application-default login, or give this machine a service account'
+    throw new Error(`no Google credentials: ${sources} (${(cause as Error).message})`, { cause })
+  }
 }
 
 function metadataOriginIn(environment: Readonly<Record<string, string | undefined>>): string {

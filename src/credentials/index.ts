@@ -7,7 +7,7 @@
  * openaiCompatible({ id: 'azure', baseURL, apiKey: entraManagedIdentity(), models })
  */
 
-export { type AwsBedrockOptions, awsBedrock } from './aws.ts'
+export { type AwsBedrockOptions, type AwsSignatureOptions, awsBedrock, awsSignature } from './aws.ts'
 export type { AwsIdentity } from './aws-presign.ts'
 export {
   type EntraClientSecretOptions,
@@ -23,7 +23,9 @@ export {
   type GoogleMetadataOptions,
   type GoogleOptions,
   type GoogleServiceAccountOptions,
+  type GoogleWorkloadIdentityOptions,
   googleDefaultCredentials,
   googleMetadata,
   googleServiceAccount,
+  googleWorkloadIdentity,
 } from './google.ts'

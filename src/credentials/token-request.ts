@@ -17,6 +17,8 @@ export interface TokenQuestion {
   readonly headers?: Readonly<Record<string, string>>
   /** A form: sent as `application/x-www-form-urlencoded`. */
   readonly form?: Readonly<Record<string, string>>
+  /** Instead of a form: sent as `application/json`. */
+  readonly json?: object
   readonly signal: AbortSignal
 }
 
@@ -38,16 +40,18 @@ export type AskTokens = (question: TokenQuestion) => Promise<TokenAnswer>
 export function tokenAsker(options: EgressOptions = {}): AskTokens {
   const egress = egressRoute(options)
   const transport = undiciTransport()
-  return ({ url, method, headers = {}, form, signal }) => {
+  return ({ url, method, headers = {}, form, json, signal }) => {
     const { origin, pathname, search } = new URL(url)
     const sent = Object.entries({ accept: 'application/json', ...headers }).flat()
     if (form !== undefined) sent.push('content-type', 'application/x-www-form-urlencoded')
+    if (json !== undefined) sent.push('content-type', 'application/json')
+    const text = json === undefined ? form && new URLSearchParams(form).toString() : JSON.stringify(json)
     const request: TransportRequest = {
       origin,
       path: `${pathname}${search}`,
       method,
       headers: sent,
-      body: form === undefined ? null : new URLSearchParams(form).toString(),
+      body: text ?? null,
       firstByteTimeoutMs: TIMEOUT_MS,
       idleTimeoutMs: TIMEOUT_MS,
       egress,

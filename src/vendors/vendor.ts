@@ -4,7 +4,6 @@ import type { MediaRules } from '../endpoints/media-input.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
-import type { EgressOptions } from '../transport/egress-route.ts'
 import type { EgressRoute } from '../transport/transport.ts'
 
 export type { ChatOperation } from '../endpoints/chat/chat-operation.ts'
@@ -29,6 +28,7 @@ export type { SpeechOperation } from '../endpoints/speech/speech-operation.ts'
 export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
 export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
+export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
 /** A key, and its share of the calls beside other keys. */
 export interface WeightedKey {
@@ -42,14 +42,6 @@ export interface WeightedKey {
  * keys do not count.
  */
 export type ApiKeys = string | CredentialProvider | readonly (string | WeightedKey | CredentialProvider)[] | undefined
-
-/** What every factory takes beside its own options: for all calls and connections of the vendor. */
-export interface ConnectionOptions extends EgressOptions {
-  /** Headers of every call; they replace those of the same name that the gateway would send. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Query of every call, such as an `api-version`. */
-  readonly query?: Readonly<Record<string, string>> | undefined
-}
 
 /** What every vendor's options have about models without a row. */
 export interface UnlistedModelOptions {
@@ -66,6 +58,8 @@ export interface Vendor extends VendorOffers {
   readonly id: string
   /** Name for people. */
   readonly displayName: string
+  /** What OpenTelemetry's GenAI conventions call the provider (`gen_ai.provider.name`). Absent: the id. */
+  readonly telemetryName?: string | undefined
   /** Scheme, host and port of the vendor. Credentials go nowhere else. */
   readonly origin: string
   /** Flat list of headers that every call carries, names in lower case; they replace those of translators. */
@@ -92,15 +86,22 @@ export interface Vendor extends VendorOffers {
   readonly configuredBy: string
   /** Catalog rows that this vendor brings along. */
   readonly models: readonly ModelDefinition[]
+  /** True where they come with the vendor. Absent: the operator has listed them, so one without a price is told at start. */
+  readonly hasBuiltInModels?: boolean
   /** Whose models in the public catalog it serves under their own ids: `gemini`. Absent: those listed under its `id`. */
   readonly catalogId?: string
+  /**
+   * The ids under which the public catalog may list a model that it takes under other ids too, such as those of a region. The list
+   * price of the first one holds. Empty: it has no such model. Absent: each id is listed as it is.
+   */
+  catalogIds?(upstream: string): readonly string[]
   /** Are ids that no catalog knows sent to it? Absent: no, they are answered by 404. */
   readonly passUnknownModels?: boolean
   /**
-   * Does a request carry reasoning that only this vendor can read, such as a signed block of an earlier turn? Such a request
-   * goes to this vendor first where several serve its model. Absent: never.
+   * Does a request carry reasoning that only this vendor can read, or only this key of it, such as a signed block of an earlier
+   * turn? Such a request goes there first where several serve its model. Absent: never.
    */
-  ownsReasoning?(request: { readonly model: string }): boolean
+  ownsReasoning?(request: { readonly model: string }, apiKey: string): boolean
   /** How it counts inputs that are no text, for holds. Absent: as the gateway counts for vendors that publish no rule. */
   readonly media?: MediaRules
   /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createCatalog } from '../../src/catalog/catalog.ts'
+import { createCatalog, type ModelSource } from '../../src/catalog/catalog.ts'
 import { defineModel, type ModelDefinition } from '../../src/catalog/model.ts'
 
 function chatModel(id: string, overrides: Partial<ModelDefinition> = {}): ModelDefinition {
@@ -83,5 +83,46 @@ describe('createCatalog', () => {
     ]
 
     expect(createCatalog(rows).find('gp-5')?.fallbacks).toEqual(['six'])
+  })
+})
+
+describe('models of vendors beside rows', () => {
+  const offered = [chatModel('five', { vendor: 'cloud' }), chatModel('six', { vendor: 'cloud' })].map((row) =>
+    defineModel(row),
+  )
+  const sourceWith = (...configured: string[]): ModelSource => ({
+    find: (name) => offered.find(({ id, vendor, upstream }) => name === id || name === `${vendor}/${upstream}`),
+    list: () => offered,
+    isConfigured: (vendorId) => configured.includes(vendorId),
+  })
+  const row = chatModel('gp-5', { vendor: 'maker', upstream: 'five', aliases: ['five'] })
+
+  it.each([
+    [['maker', 'cloud'], 'gp-5'],
+    [['cloud'], 'five'],
+    [[], 'gp-5'],
+  ])('with keys for %j an alias of a row leads to %s', (configured, id) => {
+    expect(createCatalog([row], sourceWith(...configured)).find('five')?.id).toBe(id)
+  })
+
+  it('are found and listed by their vendor where a row has their id', () => {
+    const catalog = createCatalog([row], sourceWith('maker', 'cloud'))
+
+    expect(catalog.find('cloud/five')).toMatchObject({
+      id: 'cloud/five',
+      vendor: 'cloud',
+      upstream: 'five',
+      aliases: [],
+    })
+    expect(catalog.find('cloud/five')).toBe(catalog.find('cloud/five'))
+    expect(catalog.find('cloud/six')?.id).toBe('six')
+    expect(catalog.list().map(({ id }) => id)).toEqual(['gp-5', 'cloud/five', 'six'])
+  })
+
+  it('never take the id of a row, nor an alias of one whose routes lead elsewhere', () => {
+    const routed = { ...row, routes: [{ vendor: 'cloud' }] }
+
+    expect(createCatalog([chatModel('five')], sourceWith('cloud')).find('five')?.vendor).toBe('openai')
+    expect(createCatalog([routed], sourceWith('cloud')).find('five')?.id).toBe('gp-5')
   })
 })

@@ -45,11 +45,11 @@ describe('parseModelDefinitions', () => {
     [[{ ...GOOD, upstream: 5 }], 'models[0].upstream: '],
     [[{ ...GOOD, limits: { maxOutputTokens: -1 } }], 'models[0].limits.maxOutputTokens: '],
     [[{ ...GOOD, limits: { maxOutputTokens: 1.5 } }], 'models[0].limits.maxOutputTokens: '],
-    [[{ ...GOOD, limits: { tokens: 5 } }], 'models[0].limits: Unrecognized key: "tokens"'],
+    [[{ ...GOOD, limits: { tokens: 5 } }], 'models[0].limits.tokens is unknown'],
     [[{ ...GOOD, limits: { nativeDimensions: { min: 9, max: 3 } } }], 'models[0].limits.nativeDimensions: '],
     [[{ ...GOOD, aliases: 'five' }], 'models[0].aliases: '],
     [[{ ...GOOD, fallbacks: [7] }], 'models[0].fallbacks[0]: '],
-    [[{ ...GOOD, vendr: 'openai' }], 'models[0]: Unrecognized key: "vendr"'],
+    [[{ ...GOOD, vendr: 'openai' }], 'models[0].vendr is unknown; did you mean vendor?'],
   ])('refuses %j, saying where', (json, message) => {
     expect(() => parseModelDefinitions(json)).toThrow(TypeError)
     expect(() => parseModelDefinitions(json)).toThrow(message)

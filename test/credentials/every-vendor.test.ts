@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 import type { CredentialProvider } from '../../src/core/credential.ts'
 import type { Transport, TransportRequest } from '../../src/transport/transport.ts'
-import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { anthropic, anthropicVertex } from '../../src/vendors/anthropic/anthropic.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
-import { gemini } from '../../src/vendors/gemini/gemini.ts'
+import { gemini, vertex } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { voyage } from '../../src/vendors/voyage/voyage.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
@@ -45,7 +45,15 @@ test('with a provider every vendor is sent its token as a bearer, and no other c
   const common = { apiKey, headers: { 'x-team': 'search' }, query: { tag: '1' } }
   const sent: TransportRequest[] = []
   started = await startGateway({
-    vendors: [openai(common), anthropic(common), gemini(common), dashscope(common), voyage(common)],
+    vendors: [
+      openai(common),
+      anthropic(common),
+      gemini(common),
+      dashscope(common),
+      voyage(common),
+      vertex({ ...common, project: 'our-project', location: 'us' }),
+      anthropicVertex({ ...common, project: 'our-project', location: 'eu' }),
+    ],
     transport: notingTransport(sent),
     billing: 'off',
   })
@@ -76,7 +84,7 @@ test('with a provider every vendor is sent its token as a bearer, and no other c
       }
     }
   }
-  expect(origins.size).toBe(5)
+  expect(origins.size).toBe(7)
 })
 
 /** Notes credentials, and puts one key in their place: to the stand-in every other key is another account. */

@@ -225,9 +225,11 @@ describe('Google', () => {
   })
 
   test('says what to do about files that it cannot use, and repeats none', async () => {
-    const other = fileOf('other.json', JSON.stringify({ type: 'external_account' }))
+    const other = fileOf('other.json', JSON.stringify({ type: 'gdch_service_account' }))
     const environment = { GOOGLE_APPLICATION_CREDENTIALS: other }
-    expect(await failureOf(googleDefaultCredentials({ environment }))).toContain('"external_account" are not read here')
+    expect(await failureOf(googleDefaultCredentials({ environment }))).toContain(
+      '"gdch_service_account" are not read here',
+    )
     fileOf('other.json', 'canary {')
     expect(await failureOf(googleDefaultCredentials({ environment }))).toBe(
       'GOOGLE_APPLICATION_CREDENTIALS: is not the JSON of a key file',
@@ -313,6 +315,26 @@ describe('AWS', () => {
       'GET /latest/meta-data/iam/security-credentials/role-1',
     ])
     expect(asked[4]?.headers['x-aws-ec2-metadata-token']).toBe('imds-session')
+  })
+
+  test('reads the keys of a profile, before those of the environment', async () => {
+    const file = fileOf(
+      'credentials',
+      `[default]\naws_access_key_id = AKIDDEFAULT\n\n[team] # ours\naws_access_key_id=AKIDTEAM\n aws_secret_access_key = abc/+=\naws_session_token = tok==\n[sso]\nsso_session = s\n`,
+    )
+    const environment = { AWS_SHARED_CREDENTIALS_FILE: file, AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'y' }
+    const of = (AWS_PROFILE: string) =>
+      awsBedrock({ region: 'eu-west-1', environment: { ...environment, AWS_PROFILE } })
+
+    const query = Object.fromEntries(signedBy((await ask(of('team'))).token).searchParams)
+    expect(query['X-Amz-Credential']).toMatch(/^AKIDTEAM\//)
+    expect(query['X-Amz-Security-Token']).toBe('tok==')
+    for (const name of ['sso', 'default', 'none'])
+      expect(await failureOf(of(name))).toMatch(
+        new RegExp(`^AWS_PROFILE: the profile "${name}" has no keys in .*export-credentials --profile ${name}`),
+      )
+    const gone = { AWS_PROFILE: 'team', AWS_SHARED_CREDENTIALS_FILE: join(folder, 'none') }
+    expect(await failureOf(awsBedrock({ region: 'eu-west-1', environment: gone }))).toContain('ENOENT')
   })
 
   test('says what to set when there are no keys, they have expired, or no region is set', async () => {

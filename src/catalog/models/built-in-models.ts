@@ -39,4 +39,5 @@ export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> =
   novita: ['novita-ai'],
   together: ['togetherai'],
   vertex: ['google-vertex'],
+  'anthropic-vertex': ['google-vertex'],
 }

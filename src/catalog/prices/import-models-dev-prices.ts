@@ -1,6 +1,7 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../models/built-in-models.ts'
+import { withoutDefault } from '../vendor-models/from-models-dev.ts'
 import type { PriceConditions } from './price-file.ts'
 import {
   dollarsOf,
@@ -52,7 +53,7 @@ export function importModelsDevPrices(
     const models = objectOf(`${JSON.stringify(provider)}.models`, objectOf(JSON.stringify(provider), value)['models'])
     for (const [id, row] of Object.entries(models)) {
       const key = `${provider}/${id}`
-      const known = collected.models(vendors, id)
+      const known = collected.models(vendors, withoutDefault(id))
       if (known.length === 0) collected.skip(key, 'not a model of the catalog at its vendor')
       for (const model of known) {
         if (isSoldByToken(model)) collected.add(model, id, priceEntry(key, objectOf(JSON.stringify(key), row)))

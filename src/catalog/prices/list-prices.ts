@@ -1,3 +1,4 @@
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import { formatDecimal, parseDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
@@ -13,6 +14,11 @@ export interface ListPriceOptions {
   /** Prices of your own. A model that has any of them has no list price. */
   readonly prices?: PriceFile | undefined
 }
+
+const LIST_PRICE_OPTIONS = {
+  markup: true,
+  prices: true,
+} satisfies MemberNames<ListPriceOptions>
 
 /** Prices that depend on the models of a gateway; for `createGateway({ prices })`. */
 export interface CatalogPrices {
@@ -36,7 +42,9 @@ const TOKEN_METERS: Readonly<Record<keyof ListPrice, Meter>> = {
  * is on, as everywhere; so is a call with a surcharge, such as a web search, which needs a row of your own.
  * @throws TypeError for a markup that is no decimal string above zero, and for faulty prices.
  */
-export function listPrices({ markup = '1', prices }: ListPriceOptions = {}): CatalogPrices {
+export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
+  checkMembers(options, LIST_PRICE_OPTIONS, 'listPrices')
+  const { markup = '1', prices } = options
   const factor = checkMarkup(markup)
   const own = prices === undefined ? [] : checkPriceFile(prices).prices
   const ownModels = new Set(own.map(({ model }) => model))

@@ -42,12 +42,31 @@ const MAX_RATES_KEPT = 1000
  *   repeats another's model, meter and conditions, and two rows that could hold for the same call with equal claim.
  */
 export function definePrices(file: PriceFile): Required<Prices> {
-  const byModel = new Map<string, Map<Meter, PriceRule[]>>()
   const { prices: rows } = checkPriceFile(file)
-  rows.forEach((row, index) => {
-    const rules = getOrAdd(byModel, row.model, () => new Map<Meter, PriceRule[]>())
-    getOrAdd(rules, row.meter, () => []).push(priceRule(row, index))
-  })
+  const rules = rows.map(priceRule)
+  const calls = quotesOf(rules.filter((rule) => !isOfHits(rule)))
+  const hits = quotesOf(rules.filter(isOfHits))
+  return {
+    quote: (model, billingFields, surcharges = NO_SURCHARGES) =>
+      (billingFields[CACHE_FIELD] === CACHE_HIT ? hits : calls)(model, billingFields, surcharges),
+    rows: () => rows,
+  }
+}
+
+/** The condition of prices for answers from the cache: `when: { cache: 'hit' }`. Such an answer is charged by these rows alone. */
+export const CACHE_FIELD = 'cache'
+export const CACHE_HIT = 'hit'
+
+function isOfHits({ conditions }: PriceRule): boolean {
+  return conditions.get(CACHE_FIELD) === CACHE_HIT
+}
+
+function quotesOf(rules: readonly PriceRule[]): Prices['quote'] {
+  const byModel = new Map<string, Map<Meter, PriceRule[]>>()
+  for (const rule of rules) {
+    const ofModel = getOrAdd(byModel, rule.model, () => new Map<Meter, PriceRule[]>())
+    getOrAdd(ofModel, rule.meter, () => []).push(rule)
+  }
   const quotes = new Map<string, Quote>()
   const patterns: (readonly [pattern: string, rules: readonly (readonly PriceRule[])[]])[] = []
   for (const [model, rules] of byModel) {
@@ -67,12 +86,9 @@ export function definePrices(file: PriceFile): Required<Prices> {
     matched.set(model, quote)
     return quote
   }
-  return {
-    quote: (model, billingFields, surcharges = NO_SURCHARGES) => {
-      const quote = quotes.get(model) ?? (patterns.length === 0 ? undefined : match(model))
-      return quote?.(billingFields, surcharges)
-    },
-    rows: () => rows,
+  return (model, billingFields, surcharges = NO_SURCHARGES) => {
+    const quote = quotes.get(model) ?? (patterns.length === 0 ? undefined : match(model))
+    return quote?.(billingFields, surcharges)
   }
 }
 
@@ -94,6 +110,7 @@ export function reloadablePrices(initial: PriceFile): ReloadablePrices {
 /** A row of a price list with its index there. */
 interface PriceRule {
   readonly index: number
+  readonly model: string
   readonly meter: Meter
   readonly price: MeterPrice
   /** Name and value of every condition on billing fields. */
@@ -178,7 +195,7 @@ function priceRule(row: PriceRow, index: number): PriceRule {
       throw new TypeError(`prices[${index}]: a price of searches can hold only when web_search is "true"`)
     conditions.set('web_search', 'true')
   }
-  return { index, meter: row.meter, price, conditions, above }
+  return { index, model: row.model, meter: row.meter, price, conditions, above }
 }
 
 /** The rule with the most conditions among those that hold above so many input tokens, of equals that of the highest tier. */

@@ -27,11 +27,17 @@ const COST_FIELDS: Readonly<Record<string, keyof ListPrice>> = {
 export function modelsFromModelsDev(provider: string, json: unknown): VendorModel[] {
   const entries = objectOf(`${provider}.models`, objectOf(provider, json)['models'])
   return Object.entries(entries)
+    .map(([id, entry]) => [withoutDefault(id), entry] as const)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([id, entry]) => {
       const model = modelOf(id, objectOf(`${provider}/${id}`, entry))
       return model === undefined ? [] : [model]
     })
+}
+
+/** The id as its vendor documents it: `@default` names the version that an id without a version has, too. */
+export function withoutDefault(id: string): string {
+  return id.replace(/@default$/, '')
 }
 
 function modelOf(id: string, entry: Readonly<Record<string, unknown>>): VendorModel | undefined {
@@ -53,7 +59,8 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>): VendorMo
     limits: {
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(output === undefined || !isChat ? {} : { maxOutputTokens: output }),
-      ...(output === undefined || kinds[0] !== 'embedding' ? {} : { dimensions: output }),
+      // Some entries say 1, which is no size of a vector.
+      ...(output === undefined || output === 1 || kinds[0] !== 'embedding' ? {} : { dimensions: output }),
     },
     inputModalities,
     outputModalities,

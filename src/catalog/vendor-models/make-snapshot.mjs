@@ -20,6 +20,14 @@ const OTHERS = {
     'tts-1-hd|TTS-1 HD|s|||t|a||20231106|30',
     'whisper-1|Whisper|a|||a|t||20230301|',
   ],
+  bedrock: [
+    'amazon.nova-2-multimodal-embeddings-v1:0|Nova Multimodal Embeddings|e|8192|3072|tiav|||20251028|0.135',
+    'amazon.titan-embed-text-v1|Titan Embeddings G1 - Text|e|8192|1536|t|||20230928|0.1',
+    'amazon.titan-embed-text-v2:0|Titan Text Embeddings V2|e|8192|1024|t|||20240430|0.02',
+    'cohere.embed-english-v3|Embed English 3|e|512|1024|t|||20231102|0.1',
+    'cohere.embed-multilingual-v3|Embed Multilingual 3|e|512|1024|t|||20231102|0.1',
+    'cohere.embed-v4:0|Embed 4|e|128000|1536|ti|||20250415|0.12',
+  ],
   voyage: [
     'voyage-3.5||e|32000||t|||20250520|0.06',
     'voyage-3.5-lite||e|32000||t|||20250520|0.02',
@@ -28,6 +36,11 @@ const OTHERS = {
     'voyage-finance-2||e|32000||t|||20240603|0.12',
     'voyage-law-2||e|16000||t|||20240415|0.12',
   ],
+}
+
+/** What models.dev does not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each). */
+const RESPONSES_ONLY = {
+  openai: /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview)$/,
 }
 
 const [path, date] = process.argv.slice(2)
@@ -55,8 +68,10 @@ const vendors = new Set([...VENDORS, ...Object.keys(OTHERS)])
 const models = Object.fromEntries(
   [...vendors].sort().map((vendor) => {
     const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
-    const listed =
-      catalog[provider] === undefined ? [] : modelsFromModelsDev(provider, catalog[provider]).map(writeVendorModel)
+    const found = catalog[provider] === undefined ? [] : modelsFromModelsDev(provider, catalog[provider])
+    const listed = found.map((model) =>
+      writeVendorModel(RESPONSES_ONLY[vendor]?.test(model.id) ? { ...model, protocol: 'responses' } : model),
+    )
     return [vendor, [...listed, ...(OTHERS[vendor] ?? [])].sort()]
   }),
 )

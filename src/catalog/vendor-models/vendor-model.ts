@@ -41,6 +41,8 @@ export interface VendorModel {
   readonly price?: ListPrice
   /** Prices of long prompts, by size. */
   readonly tiers: readonly ListPriceTier[]
+  /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
+  readonly protocol?: string
 }
 
 const PRICE_FIELDS = [
@@ -77,8 +79,9 @@ const DAY_SECONDS = 24 * 60 * 60
 
 /**
  * Writes a model as one line:
- * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…`,
- * a price being `input,output,cachedInput,cacheWrite,reasoning,inputAudio`, without empty fields at its end.
+ * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol`,
+ * a price being `input,output,cachedInput,cacheWrite,reasoning,inputAudio`, without empty fields at its end; without a protocol its
+ * field is left out.
  */
 export function writeVendorModel(model: VendorModel): string {
   const { limits } = model
@@ -97,6 +100,7 @@ export function writeVendorModel(model: VendorModel): string {
     letters(ABILITY_LETTERS, model.abilities),
     model.created === 0 ? '' : new Date(model.created * 1000).toISOString().slice(0, 10).replaceAll('-', ''),
     prices.join(';'),
+    ...(model.protocol === undefined ? [] : [model.protocol]),
   ].join('|')
 }
 
@@ -113,6 +117,7 @@ export function readVendorModel(line: string): VendorModel {
     abilities = '',
     date = '',
     prices = '',
+    protocol,
   ] = line.split('|')
   const [price = '', ...tiers] = prices.split(';')
   return {
@@ -135,6 +140,7 @@ export function readVendorModel(line: string): VendorModel {
       const [above = '', text = ''] = tier.split(':')
       return { inputTokensAbove: Number(above), ...priceOf(text) }
     }),
+    ...(protocol === undefined ? {} : { protocol }),
   }
 }
 

@@ -9,6 +9,8 @@ export interface ModelVendor {
   readonly id: string
   /** Its id in the snapshot; that of the vendor when absent. */
   readonly catalogId?: string | undefined
+  /** The ids under which the snapshot may list a model, that of its price first. Absent: its own. */
+  readonly catalogIds?: ((upstream: string) => readonly string[]) | undefined
   /** Has it a key? Models of others are found, but not listed, and go behind those of vendors with a key. */
   readonly isConfigured: boolean
   /** The kinds it can serve, and the protocol of those that have several. */
@@ -34,11 +36,15 @@ const read = new Map<string, ReadonlyMap<string, VendorModel>>()
 export function snapshotOf(catalogId: string): ReadonlyMap<string, VendorModel> {
   let models = read.get(catalogId)
   if (models === undefined) {
-    const lines = Object.hasOwn(LINES, catalogId) ? LINES[catalogId]! : []
-    models = new Map(lines.map(readVendorModel).map((model) => [model.id, model]))
+    models = new Map(readSnapshot(catalogId).map((model) => [model.id, model]))
     read.set(catalogId, models)
   }
   return models
+}
+
+/** The same without keeping them, for callers that read each list once. */
+function readSnapshot(catalogId: string): readonly VendorModel[] {
+  return Object.hasOwn(LINES, catalogId) ? LINES[catalogId]!.map(readVendorModel) : []
 }
 
 /**
@@ -76,9 +82,26 @@ export class VendorModels implements ModelSource {
     return this.#listed
   }
 
+  isConfigured(vendorId: string): boolean {
+    return this.#vendors.some(({ id, isConfigured }) => id === vendorId && isConfigured)
+  }
+
+  *names(): Iterable<Pick<CatalogModel, 'id' | 'vendor' | 'upstream'>> {
+    const ids = new Set<string>()
+    for (const vendor of this.#vendors) {
+      if (!vendor.isConfigured) continue
+      for (const known of readSnapshot(vendor.catalogId ?? vendor.id)) {
+        if (definitionOf(known, vendor) === undefined) continue
+        const id = ids.has(known.id) ? `${vendor.id}/${known.id}` : known.id
+        ids.add(id)
+        yield { id, vendor: vendor.id, upstream: known.id }
+      }
+    }
+  }
+
   facts(vendorId: string, upstream: string): VendorModel | undefined {
     const vendor = this.#vendors.find(({ id }) => id === vendorId)
-    return vendor === undefined ? undefined : snapshotOf(vendor.catalogId ?? vendor.id).get(upstream)
+    return vendor === undefined ? undefined : factsOf(vendor, upstream)
   }
 
   #look(name: string): CatalogModel | undefined {
@@ -98,9 +121,11 @@ export class VendorModels implements ModelSource {
   }
 
   #offered(vendor: ModelVendor, id: string): CatalogModel | undefined {
-    const known = snapshotOf(vendor.catalogId ?? vendor.id).get(id)
-    const definition = known === undefined ? undefined : definitionOf(known, vendor)
-    return definition === undefined ? undefined : defineModel(definition)
+    const known = factsOf(vendor, id)
+    const definition = known === undefined ? undefined : definitionOf({ ...known, id }, vendor)
+    if (definition === undefined) return undefined
+    const model = defineModel(definition)
+    return isListed(vendor, id) ? model : { ...model, isOpen: true }
   }
 
   #passed(name: string): CatalogModel | undefined {
@@ -110,16 +135,32 @@ export class VendorModels implements ModelSource {
     if (vendor === undefined) return undefined
     const upstream = named === undefined ? name : name.slice(named.id.length + 1)
     const kind = [...vendor.kinds.keys()]
-    const model = { ...defineModel({ id: name, kind, vendor: vendor.id, upstream }), isOpen: true }
-    if (this.#unknown.size >= MAX_UNKNOWN_MODELS) this.#unknown.clear()
-    this.#unknown.set(name, model)
-    return model
+    return this.#keep({ ...defineModel({ id: name, kind, vendor: vendor.id, upstream }), isOpen: true })
   }
 
   #keep(model: CatalogModel): CatalogModel {
-    for (const name of [model.id, ...model.aliases]) this.#found.set(name, model)
+    const kept = model.isOpen === true ? this.#unknown : this.#found
+    if (kept === this.#unknown && kept.size >= MAX_UNKNOWN_MODELS) kept.clear()
+    for (const name of [model.id, ...model.aliases]) kept.set(name, model)
     return model
   }
+}
+
+function isListed({ id, catalogId = id }: ModelVendor, modelId: string): boolean {
+  return snapshotOf(catalogId).has(modelId)
+}
+
+/** What the snapshot knows of a model, under whichever of its ids. A price holds for that id only. */
+function factsOf({ id, catalogId = id, catalogIds }: ModelVendor, modelId: string): VendorModel | undefined {
+  const listed = snapshotOf(catalogId)
+  if (catalogIds === undefined) return listed.get(modelId)
+  const [priced = '', ...others] = catalogIds(modelId)
+  const known = listed.get(priced)
+  if (known !== undefined) return known
+  const other = others.map((one) => listed.get(one)).find((one) => one !== undefined)
+  if (other === undefined) return undefined
+  const { price: _price, ...facts } = other
+  return { ...facts, tiers: [] }
 }
 
 /** The row of a public model; undefined where its vendor serves no such model here. */
@@ -127,7 +168,7 @@ export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefi
   const kinds = known.kinds.filter((kind) => vendor.kinds.has(kind))
   const [kind] = kinds
   if (kind === undefined) return undefined
-  const protocol = vendor.kinds.get(kind)
+  const protocol = known.protocol ?? vendor.kinds.get(kind)
   return {
     id: known.id,
     kind: kinds,

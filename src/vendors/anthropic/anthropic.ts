@@ -1,15 +1,27 @@
+import type { MemberNames } from '../../core/known-members.ts'
+import { type AwsLocation, awsAddress } from '../shared/aws-address.ts'
+import { awsFailure } from '../shared/aws-error.ts'
+import { baseModelId, listedModelIds } from '../shared/aws-model-ids.ts'
 import { keyPool } from '../shared/key-pool.ts'
+import { modelAbilities } from '../shared/messages-abilities.ts'
+import { chatFromWire } from '../shared/messages-answer.ts'
+import { ownsReasoning, thinksUnseen } from '../shared/messages-reasoning.ts'
 import { type ResourceAddress, resourceAddress, type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
-import { chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
 import { anthropicMedia } from './media-tokens.ts'
 import { messagesOperation } from './messages-operation.ts'
-import { modelAbilities } from './model-abilities.ts'
-import { ownsReasoning, thinksUnseen } from './reasoning.ts'
+
+export { type AnthropicVertexOptions, anthropicVertex } from './anthropic-vertex.ts'
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -20,6 +32,17 @@ export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOption
   /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
 }
+
+const ANTHROPIC_OPTIONS = {
+  apiKey: true,
+  baseURL: true,
+  version: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<AnthropicOptions>
 
 /** Options of {@link anthropicFoundry}. */
 export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
@@ -36,11 +59,58 @@ export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelO
   readonly version?: string | undefined
 }
 
+const ANTHROPIC_FOUNDRY_OPTIONS = {
+  id: true,
+  displayName: true,
+  apiKey: true,
+  resource: true,
+  endpoint: true,
+  version: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<AnthropicFoundryOptions>
+
+/** Options of {@link anthropicBedrock}. */
+export interface AnthropicBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
+  /** Id of the vendor, where there are several regions; `anthropic-bedrock` by default. */
+  readonly id?: string | undefined
+  readonly displayName?: string | undefined
+  /** Keys of Bedrock, or a provider of `signalbox/credentials`. Without one the vendor is not configured. */
+  readonly apiKey?: ApiKeys
+  /** `eu-central-1`. */
+  readonly region?: string | undefined
+  /** Instead of `region`: an address, such as that of a private endpoint. */
+  readonly endpoint?: string | undefined
+  /** `bedrock-runtime` by default. */
+  readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
+  /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
+  readonly version?: string | undefined
+}
+
+const ANTHROPIC_BEDROCK_OPTIONS = {
+  id: true,
+  displayName: true,
+  apiKey: true,
+  region: true,
+  endpoint: true,
+  service: true,
+  version: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<AnthropicBedrockOptions>
+
 /**
  * Anthropic: its Messages API, passed through for Messages callers and translated for chat.
  * @throws TypeError when `baseURL` is not an http(s) URL.
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {
+  checkVendorOptions('anthropic', options, ANTHROPIC_OPTIONS)
   const address = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
   return messagesVendor(options, address, {
     id: 'anthropic',
@@ -55,6 +125,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
  * @throws TypeError when neither or both of `resource` and `endpoint` are given, or one cannot be used.
  */
 export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
+  checkVendorOptions('anthropicFoundry', options, ANTHROPIC_FOUNDRY_OPTIONS)
   const given = resourceAddress('anthropicFoundry', options, 'services.ai.azure.com')
   const { origin, prefix } = vendorAddress(given)
   const address = { origin, prefix: prefix.replace(/(?:\/anthropic)?(?:\/v1(?:\/messages)?)?$/, '/anthropic') }
@@ -65,15 +136,46 @@ export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
   })
 }
 
+/**
+ * Claude in Amazon Bedrock, by its Messages API: what Messages callers send passes as it is, features included that other routes
+ * of Bedrock lack.
+ * @throws TypeError when neither or both of `region` and `endpoint` are given, or one cannot be used.
+ */
+export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
+  checkVendorOptions('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS)
+  const { origin, prefix } = awsAddress('anthropicBedrock', options.service ?? 'bedrock-runtime', options)
+  const vendor = messagesVendor(
+    options,
+    { origin, prefix: `${prefix}/anthropic` },
+    {
+      id: options.id ?? 'anthropic-bedrock',
+      displayName: options.displayName ?? 'Claude in Amazon Bedrock',
+      configuredBy: 'AWS_BEARER_TOKEN_BEDROCK or anthropicBedrock({ apiKey })',
+    },
+    (apiKey) => ['authorization', `Bearer ${apiKey}`],
+  )
+  return {
+    ...vendor,
+    catalogId: 'bedrock',
+    catalogIds: (upstream) => (baseModelId(upstream).startsWith('anthropic.') ? listedModelIds(upstream) : []),
+    errorFrom: (answer, nowMs) => awsFailure(answer, nowMs, vendor.apiKeys) ?? vendor.errorFrom(answer, nowMs),
+  }
+}
+
 /** The vendor at an address; the names are for people. */
 function messagesVendor(
   options: Omit<AnthropicOptions, 'baseURL'>,
   { origin, prefix }: VendorAddress,
   names: Pick<Vendor, 'id' | 'displayName' | 'configuredBy'>,
+  keyHeaders?: MessagesAddress['keyHeaders'],
 ): Vendor {
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
-  const address: MessagesAddress = { path: `${prefix}/v1/messages`, version: options.version ?? '2023-06-01' }
+  const address: MessagesAddress = {
+    path: `${prefix}/v1/messages`,
+    version: options.version ?? '2023-06-01',
+    keyHeaders,
+  }
   return {
     ...names,
     origin,

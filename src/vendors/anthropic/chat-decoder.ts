@@ -4,10 +4,10 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { type SseReader, sseReader } from '../../wire/sse.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
+import { AnswerReader } from '../shared/messages-answer.ts'
+import { expectedAnswerTool } from '../shared/messages-tools.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
-import { AnswerReader } from './chat-from-wire.ts'
 import { messagesStreamError } from './error-from.ts'
-import { expectedAnswerTool } from './tools-to-wire.ts'
 
 /**
  * Reads a streamed Messages answer (Anthropic, "Streaming messages"). The `type` in the data identifies an event; nothing

@@ -8,6 +8,9 @@ type FailureKind = VendorFailure['kind']
 /** Longest text kept of a body that is no JSON, in characters. */
 const MAX_TEXT_CHARACTERS = 500
 
+/** Longest details that are passed on, in characters of JSON; they name a code and a few features. */
+const MAX_DETAILS_CHARACTERS = 2_000
+
 /** Error classification by type (Anthropic, "Errors"); used where there is no HTTP status. */
 const KIND_BY_TYPE: ReadonlyMap<string | undefined, FailureKind> = new Map([
   ['invalid_request_error', 'caller'],
@@ -42,6 +45,7 @@ const ACCOUNT_MESSAGES: readonly RegExp[] = [
 
 // A missing or forbidden model is the operator's problem. These resources have ids that callers choose.
 const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
+const CALLERS_CODE = /^(?:file|container|skill|thread)_/
 
 // A key without access to one model: for `permission_error` only the text names the cause.
 const MENTIONS_MODEL = /\bmodel\b/i
@@ -50,6 +54,7 @@ interface ErrorBody {
   readonly message: string
   readonly type: string | undefined
   readonly code: string | undefined
+  readonly details: Readonly<Record<string, unknown>> | undefined
 }
 
 /** Reads a non-2xx answer of the Messages API, or a 2xx answer that is an error. Keys are removed from its text. */
@@ -65,6 +70,7 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
     message: redactCredentials(error.message, apiKeys),
     code: error.code,
     type: error.type,
+    details: shownDetails(error.details, apiKeys),
     retryAfterSeconds: retryAfterSeconds(answer.headers, nowMs),
   }
 }
@@ -91,20 +97,28 @@ function readErrorBody(body: unknown, text: string): ErrorBody {
     message: message ?? text.trim().slice(0, MAX_TEXT_CHARACTERS),
     type: asText(error['type']),
     code: asText(details['error_code']) ?? asText(error['code']),
+    details: isJsonObject(error['details']) ? error['details'] : undefined,
   }
+}
+
+/** The vendor's clients recover by them: they start a lost thread anew. */
+function shownDetails(details: ErrorBody['details'], apiKeys: readonly string[]): ErrorBody['details'] {
+  const text = JSON.stringify(details)
+  if (text === undefined || text.length > MAX_DETAILS_CHARACTERS) return undefined
+  const redacted = parseVendorJson(redactCredentials(text, apiKeys))
+  return isJsonObject(redacted) ? redacted : undefined
 }
 
 function kindOf(status: number, error: ErrorBody): FailureKind {
   if (error.code?.includes('spend_limit')) return 'operator'
-  const byStatus =
-    status < 300 ? (KIND_BY_TYPE.get(error.type) ?? unknownKind(status)) : kindOfStatus(status, error.message)
+  const byStatus = status < 300 ? (KIND_BY_TYPE.get(error.type) ?? unknownKind(status)) : kindOfStatus(status, error)
   const isAccount = byStatus === 'caller' && ACCOUNT_MESSAGES.some((pattern) => pattern.test(error.message))
   return isAccount ? 'operator' : byStatus
 }
 
-function kindOfStatus(status: number, message: string): FailureKind {
-  if ((status === 404 || status === 403) && CALLERS_OBJECT.test(message) && !MENTIONS_MODEL.test(message))
-    return 'caller'
+function kindOfStatus(status: number, { message, code = '' }: ErrorBody): FailureKind {
+  const namesObject = CALLERS_OBJECT.test(message) && !MENTIONS_MODEL.test(message)
+  if ((status === 404 || status === 403) && (namesObject || CALLERS_CODE.test(code))) return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
   // The remaining 4xx concern the key, the account, the address or the model id, which are the operator's.

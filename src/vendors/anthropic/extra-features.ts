@@ -12,8 +12,14 @@ const KNOWN_TOOLS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Beta features that are billed as tokens only, or by a price field of their own, without their dates (Anthropic, "Beta headers",
- * and recorded requests of coding clients).
+ * Beta features that are billed as tokens only, or by a price field of their own, without their dates.
+ *
+ * Most are in the type `AnthropicBeta` of `@anthropic-ai/sdk` 1.11; that they cost tokens only is read off their pages ("Beta headers",
+ * "Pricing"). Those of coding clients are in no list of the vendor: they were seen in requests of Claude Code (`claude-code`, `oauth`,
+ * `afk-mode`, `dangerous-tool-use`, `per-turn-control`, `redact-thinking`, `thinking-resumption`, `prompt-caching-scope`,
+ * `summarize-connector-text`, `mid-conversation-system`, `advanced-tool-use`, `tool-search-tool`, `effort`). That these cost nothing more
+ * is an estimate. Betas for which another model or account pays (`server-side-fallback`, `fallback-credit`,
+ * `user-profiles-billing`) are left out.
  */
 const KNOWN_BETAS: ReadonlySet<string> = new Set([
   ...['advanced-tool-use', 'advisor-tool', 'afk-mode', 'cache-diagnosis', 'claude-code', 'code-execution', 'compact'],
@@ -24,7 +30,8 @@ const KNOWN_BETAS: ReadonlySet<string> = new Set([
   ...['per-turn-control', 'prompt-caching', 'prompt-caching-scope', 'redact-thinking', 'search-results', 'skills'],
   ...['structured-outputs', 'summarize-connector-text', 'task-budgets', 'thinking-display-updates'],
   ...['thinking-token-count', 'token-counting', 'token-efficient-tools', 'tool-examples', 'tool-search-tool'],
-  ...['user-profiles', 'web-fetch', 'web-search'],
+  ...['mid-conversation-output-config', 'mid-conversation-system-clear-at', 'output-300k', 'thinking-binding-controls'],
+  ...['thinking-resumption', 'user-profiles', 'web-fetch', 'web-search'],
 ])
 
 const DATE = /[-_]\d{4}-?\d{2}-?\d{2}$/

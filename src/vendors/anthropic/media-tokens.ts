@@ -1,13 +1,19 @@
+import { modelAbilities } from '../shared/messages-abilities.ts'
 import type { MediaRules } from '../vendor.ts'
-import { modelAbilities } from './model-abilities.ts'
 
-/** Width × height ÷ 750, or a token for 28 × 28 pixels: whichever is more (Anthropic, "Vision", image costs). */
+/**
+ * Width × height ÷ 750, or a token for 28 × 28 pixels: whichever is more (Anthropic, "Vision",
+ * https://platform.claude.com/docs/en/build-with-claude/vision, which gave the first rule before the second).
+ */
 const PIXELS_PER_TOKEN = 750
 const PATCH_SIDE = 28
 
-/** A page is read as text, of at most so many tokens, and as a picture (Anthropic, "PDF support", costs). */
+/**
+ * A page is read as text, of 1,500 to 3,000 tokens, and as a picture (Anthropic, "PDF support",
+ * https://docs.anthropic.com/en/docs/build-with-claude/pdf-support).
+ */
 const TEXT_TOKENS_PER_PAGE = 3_000
-/** Pages are made into pictures of this size at most, which an older model reads in full. */
+/** An estimate for every model: the most that models before 4.7 read of a picture. No page says how large pages are made. */
 const PAGE_IMAGE_TOKENS = 1_600
 
 /** Anthropic's rules for pictures and PDF files; it takes no sound. */

@@ -5,15 +5,15 @@ import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carri
 import type { MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
+import { modelAbilities } from '../shared/messages-abilities.ts'
+import { thinksUnseen } from '../shared/messages-reasoning.ts'
+import { usageFrom } from '../shared/messages-usage.ts'
 import type { AnswerBody, MessagesOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { blockTextBytes } from './block-text-bytes.ts'
-import type { MessagesAddress } from './chat-to-wire.ts'
+import { keyHeadersFor, type MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { extraFeatures } from './extra-features.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
-import { modelAbilities } from './model-abilities.ts'
-import { thinksUnseen } from './reasoning.ts'
-import { usageFrom } from './usage-from.ts'
 
 /** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/
@@ -24,6 +24,7 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
   return {
     toWire: (call) => messagesToWire(call, address),
     fromWire: passMessage,
+    answerHeaders: ['anthropic-version', 'anthropic-beta'],
     extraFeatures,
     reasonsUnseen: ({ model, request }) =>
       thinksUnseen(
@@ -51,7 +52,7 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
   return {
     path: address.path,
     headers: [
-      ...(call.apiKey === '' ? [] : ['x-api-key', call.apiKey]),
+      ...keyHeadersFor(address, call.apiKey),
       'anthropic-version',
       version,
       ...(beta === undefined ? [] : ['anthropic-beta', beta]),
@@ -72,7 +73,8 @@ function editedBody({ bytes, request, model }: VendorCall<MessagesRequest>): Uin
   return edited ?? JSON.stringify({ ...request, model: model.upstream })
 }
 
-function callerHeader(call: VendorCall<MessagesRequest>, name: string): string | undefined {
+/** A header of the caller's without blanks; undefined: there is none. @throws GatewayError `invalid_request` for other characters than printable ones. */
+export function callerHeader(call: VendorCall<MessagesRequest>, name: string): string | undefined {
   const value = call.header?.(name)?.trim()
   if (value === undefined || value === '') return undefined
   if (!PRINTABLE.test(value)) {
@@ -81,8 +83,8 @@ function callerHeader(call: VendorCall<MessagesRequest>, name: string): string |
   return value
 }
 
-/** The request without such blocks; undefined if its bytes show that it has none. */
-function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
+/** The request without thinking that holds another vendor's state; undefined if it has none. */
+export function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
   if (bytes !== undefined && !asBuffer(bytes).includes(CARRIED_MARK)) return undefined
   if (!request.messages.some((message) => blocksOf(message).some(isCarried))) return undefined
   const messages = request.messages.flatMap((message): MessageParam[] => {

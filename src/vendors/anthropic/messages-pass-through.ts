@@ -5,10 +5,10 @@ import type { MessagesRequest } from '../../endpoints/messages/messages-request.
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
 import { sseEvent } from '../../wire/sse.ts'
+import { latestUsage, normalisedUsage, readMessagesUsage } from '../shared/messages-usage.ts'
 import { PassThroughStream } from '../shared/pass-through-stream.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { blockTextBytes } from './block-text-bytes.ts'
-import { latestUsage, normalisedUsage, readMessagesUsage } from './usage-from.ts'
 
 /** Reads a `type: "error"` object that came inside a stream. */
 type StreamErrorReader = (event: unknown) => VendorFailure

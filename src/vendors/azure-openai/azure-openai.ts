@@ -1,4 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
+import type { MemberNames } from '../../core/known-members.ts'
 import { keyHeaders } from '../shared/bearer-headers.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
@@ -12,10 +13,18 @@ import {
   tokenLimitField,
 } from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
-import { reasonsUnseen } from '../shared/reasons-unseen.ts'
+import { openaiMedia } from '../shared/openai-media.ts'
+import { openaiResponses } from '../shared/openai-responses.ts'
+import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
 
 /** Options of {@link azureOpenai}. */
 export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
@@ -37,26 +46,38 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
   readonly deployments?: Readonly<Record<string, string>> | undefined
   /** The field in which a model takes its token bound, by OpenAI's id; wins over the built-in table. */
   readonly tokenLimitFields?: Readonly<Record<string, TokenLimitField>> | undefined
+  /**
+   * Does the resource have Responses? By default it has with the versions that do: `v1`, `preview`, and dated ones from
+   * `2025-03-01-preview` on. False: such requests are translated into chat completions.
+   */
+  readonly responses?: boolean | undefined
+  /**
+   * May callers of Responses name files, vector stores, containers and prompts? False by default: all accounts of the gateway
+   * share the operator's, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
   /** The models it serves; `upstream` is the name of the deployment. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
-const OPTIONS: readonly string[] = [
-  'id',
-  'displayName',
-  'apiKey',
-  'resource',
-  'endpoint',
-  'apiVersion',
-  'deployments',
-  'tokenLimitFields',
-  'models',
-  'passUnknownModels',
-  'headers',
-  'query',
-  'tls',
-  'proxy',
-] satisfies (keyof AzureOpenAIOptions)[]
+const AZURE_OPENAI_OPTIONS = {
+  id: true,
+  displayName: true,
+  apiKey: true,
+  resource: true,
+  endpoint: true,
+  apiVersion: true,
+  deployments: true,
+  tokenLimitFields: true,
+  responses: true,
+  allowVendorObjects: true,
+  models: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<AzureOpenAIOptions>
 
 const apiKeyHeaders = keyHeaders('api-key')
 
@@ -79,14 +100,12 @@ const ERROR_WORDS: ErrorWords = {
 }
 
 /**
- * Azure OpenAI: chat completions, embeddings, images and edits of images at a resource of the operator's. `upstream` of a model
+ * Azure OpenAI: responses, chat completions, embeddings, images and edits of images at a resource of the operator's. `upstream` of a model
  * is the name of its deployment.
  * @throws TypeError for an unknown option, a version that is none, and unless exactly one of `resource` and `endpoint` is given.
  */
 export function azureOpenai(options: AzureOpenAIOptions): Vendor {
-  for (const name of Object.keys(options))
-    if (!OPTIONS.includes(name))
-      throw new TypeError(`azureOpenai: unknown option ${JSON.stringify(name)}; it takes ${OPTIONS.join(', ')}`)
+  checkVendorOptions('azureOpenai', options, AZURE_OPENAI_OPTIONS)
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
   const id = options.id ?? 'azure-openai'
@@ -98,6 +117,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
   const common = { headers: apiKeyHeaders, streamFailure: errors.fromStream }
   return {
     id,
+    telemetryName: 'azure.ai.openai',
     displayName: options.displayName ?? 'Azure OpenAI',
     origin,
     ...vendorConnection(options),
@@ -113,6 +133,18 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
         OPENAI_RULES[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
       reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
     }),
+    ...((options.responses ?? hasResponses(apiVersion))
+      ? {
+          responses: openaiResponses({
+            ...common,
+            ...responsesAddress(`${prefix}/openai`, apiVersion),
+            allowsVendorObjects: options.allowVendorObjects === true,
+            // No page of Azure's lists the count.
+            countsTokens: false,
+            reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
+          }),
+        }
+      : {}),
     embeddings: openaiEmbeddings({
       headers: apiKeyHeaders,
       path: path('embeddings'),
@@ -124,6 +156,10 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     }),
     images: { generations: openaiImages({ ...common, path: path('images/generations') }) },
     imageEdits: openaiImageEdits({ ...common, path: path('images/edits') }),
+    media: {
+      tokens: (media, deployment) => openaiMedia.tokens(media, modelOf(deployment)),
+      contextTokens: (deployment) => openaiMedia.contextTokens(modelOf(deployment)),
+    },
     errorFrom: errors.fromAnswer,
   }
 }
@@ -139,6 +175,20 @@ function addressOf(options: AzureOpenAIOptions): { origin: string; prefix: strin
   if (apiVersion !== 'v1' && apiVersion !== 'preview' && !DATED.test(apiVersion))
     throw new TypeError(`azureOpenai: apiVersion must be v1, preview, or a date such as 2024-10-21: ${apiVersion}`)
   return { origin, prefix: prefix.replace(/\/openai(?:\/(?:v1|deployments)(?:\/.*)?)?$/, ''), apiVersion }
+}
+
+/** The first version with Responses (Azure OpenAI, "API version lifecycle"). */
+const FIRST_WITH_RESPONSES = '2025-03-01'
+
+function hasResponses(apiVersion: string): boolean {
+  return !DATED.test(apiVersion) || apiVersion >= FIRST_WITH_RESPONSES
+}
+
+/** Responses name the deployment in the body, also in dated versions. */
+function responsesAddress(base: string, apiVersion: string): { readonly path: string; readonly query: string } {
+  if (apiVersion === 'v1') return { path: `${base}/v1/responses`, query: '' }
+  const path = apiVersion === 'preview' ? `${base}/v1/responses` : `${base}/responses`
+  return { path, query: `?api-version=${apiVersion}` }
 }
 
 function operationPath(base: string, operation: string, apiVersion: string): OperationPath {

@@ -1,10 +1,17 @@
+import type { MemberNames } from '../../core/known-members.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { type VendorAddress, vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
 import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
@@ -35,12 +42,24 @@ export interface DashScopeOptions extends UnlistedModelOptions, ConnectionOption
   readonly baseURL?: string | undefined
 }
 
+const DASHSCOPE_OPTIONS = {
+  apiKey: true,
+  region: true,
+  baseURL: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<DashScopeOptions>
+
 /**
  * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode, pictures,
  * video and speech by its native API.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
+  checkVendorOptions('dashscope', options, DASHSCOPE_OPTIONS)
   const region = options.region ?? 'intl'
   if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
   const pool = keyPool(options.apiKey)

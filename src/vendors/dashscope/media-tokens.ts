@@ -1,13 +1,13 @@
 import type { MediaRules } from '../vendor.ts'
 
-// Model Studio, "Visual understanding", tokens of pictures: one for 28 × 28 pixels (32 × 32 for newer models) and two marks, and
-// 16,384 at most with high resolution.
+// Model Studio, "Visual understanding", https://www.alibabacloud.com/help/en/model-studio/vision: a token for 28 × 28 pixels (32 × 32 for
+// newer models) and two marks, 4 at least and 16,384 at most, which is also what `qwen_vl_utils` computes.
 const PATCH_SIDE = 28
 const MARKS = 2
 const FEWEST_PATCHES = 4
 const MOST_PATCHES = 16_384
 
-/** Model Studio, "Audio understanding": 25 tokens a second, and at least one second. */
+/** Model Studio, "Audio understanding": 25 tokens a second, and at least one second. Not found on a second page. */
 const AUDIO_TOKENS_PER_SECOND = 25
 
 /** DashScope's rules for pictures and sound. */

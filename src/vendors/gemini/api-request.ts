@@ -17,13 +17,29 @@ export function apiHeaders(apiKey: string, streams: boolean): string[] {
   ]
 }
 
+/** Where the API is, and which of its two varieties it is: that for developers, or that of a cloud. */
+export interface GeminiApi {
+  /** Path before the models: `/v1beta`. */
+  readonly basePath: string
+  /** False in the cloud's: function calls and their responses have no ids, and a request with one is refused. */
+  readonly hasCallIds: boolean
+  /** False in the cloud's: the body of a count is the counted request itself. */
+  readonly wrapsCounts: boolean
+}
+
 /** Path and headers of one call of a model's method. */
 export function apiRequestHead(options: {
-  /** Path up to and including the version: `/v1beta`. */
+  /** Path before the models: `/v1beta`. */
   readonly basePath: string
   /** The vendor's id of the model, with or without `models/`. */
   readonly model: string
-  readonly method: 'generateContent' | 'streamGenerateContent' | 'countTokens' | 'batchEmbedContents'
+  readonly method:
+    | 'generateContent'
+    | 'streamGenerateContent'
+    | 'countTokens'
+    | 'batchEmbedContents'
+    | 'embedContent'
+    | 'predict'
   readonly apiKey: string
 }): Pick<WireRequest, 'path' | 'headers'> {
   const streams = options.method === 'streamGenerateContent'

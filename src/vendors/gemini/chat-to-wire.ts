@@ -8,7 +8,7 @@ import {
   type TranslationTable,
 } from '../shared/translated-chat-fields.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
-import { apiRequestHead, type GenerateContentRequest, type GenerationConfig } from './api-request.ts'
+import { apiRequestHead, type GeminiApi, type GenerateContentRequest, type GenerationConfig } from './api-request.ts'
 import { conversationToWire } from './conversation-to-wire.ts'
 import { type ModelAbilities, modelAbilities } from './model-abilities.ts'
 import { reasoningToWire } from './reasoning.ts'
@@ -67,10 +67,9 @@ export const reportDroppedFields: FieldCheck = fieldCheck(CHAT_FIELDS)
 
 /**
  * Writes a chat as `generateContent`, or `streamGenerateContent` when it streams (Gemini API, "Generating content").
- * @param basePath Path up to and including the version: `/v1beta`.
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
  */
-export function chatToWire(call: VendorCall<ChatRequest>, basePath: string): WireRequest {
+export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds }: GeminiApi): WireRequest {
   const { request, model, stream } = call
   const abilities = modelAbilities(model.upstream)
   const dropped = new Set<string>()
@@ -78,7 +77,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, basePath: string): Wir
     dropped.add(field)
   }
   reportDroppedFields(request, report)
-  const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report)
+  const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report, hasCallIds)
   const config = generationConfig(request, { abilities, stream, report })
   const body: GenerateContentRequest = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),

@@ -23,6 +23,7 @@ interface Turn {
  * Translates a chat's messages. System messages are collected, and adjacent turns of one role are merged. The responses of
  * a step follow directly after its calls, in the order of the calls (Gemini API, "Function calling": a turn of calls
  * follows a user turn, and one turn holds all its responses).
+ * @param hasCallIds Do calls and responses carry ids? Without them they match by name and order.
  * @throws GatewayError `invalid_request` naming a tool message that answers no call; `unsupported_parameter` naming content
  *   without an equivalent.
  */
@@ -30,6 +31,7 @@ export function conversationToWire(
   messages: readonly ChatMessage[],
   abilities: ModelAbilities,
   report: (field: string) => void,
+  hasCallIds = true,
 ): Conversation {
   const systemParts: GeminiPart[] = []
   const turns: Turn[] = []
@@ -43,7 +45,7 @@ export function conversationToWire(
       const parts = contentToWire(message.content, `${path}.content`, report)
       turns.push({ role: 'user', parts: () => parts })
     } else if (message.role === 'assistant') {
-      const step = new ToolStep(message.tool_calls ?? [], `${path}.tool_calls`)
+      const step = new ToolStep(message.tool_calls ?? [], `${path}.tool_calls`, hasCallIds)
       const parts = assistantParts(message, step, path, report)
       if (step.callParts.length > 0) steps.unshift(step)
       turns.push({ role: 'model', parts: () => parts }, { role: 'user', parts: () => step.responseParts })
@@ -113,10 +115,12 @@ class ToolStep {
   readonly #calls: readonly OpenCall[]
   /** What a tool answered beyond text; the vendor takes it as parts of the same turn. */
   readonly #mediaParts: GeminiPart[] = []
+  readonly #hasIds: boolean
 
   /** @throws GatewayError `unsupported_parameter` naming a call that is not of a function. */
-  constructor(calls: readonly ChatToolCall[], path: string) {
-    this.callParts = calls.map((call, index) => callPart(call, `${path}[${index}]`))
+  constructor(calls: readonly ChatToolCall[], path: string, hasIds: boolean) {
+    this.#hasIds = hasIds
+    this.callParts = calls.map((call, index) => callPart(call, `${path}[${index}]`, hasIds))
     this.#calls = calls.map((call) => ({ id: call.id, name: call.function.name, response: undefined }))
   }
 
@@ -128,7 +132,7 @@ class ToolStep {
     // Models without ids match by name, so the name comes from the call and not from the message.
     call.response = {
       functionResponse: {
-        ...(call.id === '' ? {} : { id: call.id }),
+        ...(call.id === '' || !this.#hasIds ? {} : { id: call.id }),
         name: call.name,
         response: responseObject(text),
       },
@@ -144,14 +148,14 @@ class ToolStep {
   }
 }
 
-function callPart(call: ChatToolCall, path: string): GeminiPart {
+function callPart(call: ChatToolCall, path: string, hasIds: boolean): GeminiPart {
   if (!isJsonObject(call.function)) {
     throw unsupportedParameter(path, `${path}: the model supports calls of functions only.`)
   }
   const signature = signatureOf(call.extra_content)
   return {
     functionCall: {
-      ...(call.id === '' ? {} : { id: call.id }),
+      ...(call.id === '' || !hasIds ? {} : { id: call.id }),
       name: call.function.name,
       args: callArguments(call.function.arguments),
     },

@@ -1,7 +1,7 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { TokenCountOperation, VendorCall, WireRequest } from '../vendor.ts'
-import { apiRequestHead, modelResource } from './api-request.ts'
+import { apiRequestHead, type GeminiApi, modelResource } from './api-request.ts'
 import { conversationToWire } from './conversation-to-wire.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { toolsToWire } from './tools-to-wire.ts'
@@ -9,11 +9,10 @@ import { toolsToWire } from './tools-to-wire.ts'
 /**
  * Counts a chat by `countTokens` (Gemini API, "Counting tokens"). The whole request is sent, because contents alone would
  * omit the system prompt and the functions.
- * @param basePath Path up to and including the version: `/v1beta`.
  */
-export function countTokens(basePath: string): TokenCountOperation {
+export function countTokens(api: GeminiApi): TokenCountOperation {
   return {
-    toWire: (call) => countTokensToWire(call, basePath),
+    toWire: (call) => countTokensToWire(call, api),
     fromWire({ body }) {
       const answer = parseVendorJson(new TextDecoder().decode(body))
       const total = isJsonObject(answer) ? answer['totalTokens'] : undefined
@@ -22,23 +21,25 @@ export function countTokens(basePath: string): TokenCountOperation {
   }
 }
 
-function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, basePath: string): WireRequest {
+function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, api: GeminiApi): WireRequest {
   const abilities = modelAbilities(model.upstream)
   const dropped = new Set<string>()
   const { systemInstruction, contents } = conversationToWire(
     request.messages,
     abilities,
     (field) => void dropped.add(field),
+    api.hasCallIds,
   )
-  const generateContentRequest = {
-    model: modelResource(model.upstream),
+  const counted = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
     ...toolsToWire(request, abilities),
   }
   return {
-    ...apiRequestHead({ basePath, model: model.upstream, method: 'countTokens', apiKey }),
-    body: JSON.stringify({ generateContentRequest }),
+    ...apiRequestHead({ basePath: api.basePath, model: model.upstream, method: 'countTokens', apiKey }),
+    body: JSON.stringify(
+      api.wrapsCounts ? { generateContentRequest: { model: modelResource(model.upstream), ...counted } } : counted,
+    ),
     dropped: [...dropped],
   }
 }

@@ -29,7 +29,7 @@ export function embeddingsToWire(call: VendorCall<EmbeddingsRequest>, basePath: 
   return {
     ...apiRequestHead({ basePath, model: model.upstream, method: 'batchEmbedContents', apiKey: call.apiKey }),
     body: JSON.stringify({ requests }),
-    dropped: Object.keys(request).filter((field) => !MAPPED_FIELDS.has(field) && (request[field] ?? null) !== null),
+    dropped: droppedFields(request),
   }
 }
 
@@ -46,24 +46,36 @@ export function embeddingsFromWire(
   for (const embedding of embeddings) {
     const values: unknown = isJsonObject(embedding) ? embedding['values'] : undefined
     if (!isVector(values)) return undefined
-    vectors.push(mustNormalise(call, values) ? normalised(values) : values)
+    vectors.push(unitVector(call, values))
   }
   const inputTokens = usageFrom(body['usageMetadata'])?.inputTokens
   return { vectors, usage: inputTokens === undefined ? undefined : { inputTokens } }
 }
 
-function textsOf(input: EmbeddingsRequest['input']): string[] {
+/** Fields that the API has no place for. */
+export function droppedFields(request: EmbeddingsRequest): string[] {
+  return Object.keys(request).filter((field) => !MAPPED_FIELDS.has(field) && (request[field] ?? null) !== null)
+}
+
+/** @throws GatewayError `unsupported_parameter` naming `input` for token ids. */
+export function textsOf(input: EmbeddingsRequest['input']): string[] {
   const texts: unknown[] = Array.isArray(input) ? input : [input]
   if (texts.every((text) => typeof text === 'string')) return texts
   throw unsupportedParameter('input', 'input: this model takes text, not token ids.')
 }
 
-function isVector(values: unknown): values is number[] {
+/** A list of numbers that is not empty. */
+export function isVector(values: unknown): values is number[] {
   return Array.isArray(values) && values.length > 0 && values.every((value) => typeof value === 'number')
 }
 
-function mustNormalise(call: VendorCall<EmbeddingsRequest>, values: readonly number[]): boolean {
-  return modelId(call.model.upstream) === UNNORMALISED.model && values.length < UNNORMALISED.fullSize
+/** The vector with length 1, which one model leaves to its callers. */
+export function unitVector(
+  { model }: Pick<VendorCall<EmbeddingsRequest>, 'model'>,
+  values: readonly number[],
+): readonly number[] {
+  const isRaw = modelId(model.upstream) === UNNORMALISED.model && values.length < UNNORMALISED.fullSize
+  return isRaw ? normalised(values) : values
 }
 
 function normalised(values: readonly number[]): readonly number[] {

@@ -1,47 +1,9 @@
 import { ERROR_TABLE } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { retryAfterSeconds } from '../../wire/headers.ts'
+import { type GoogleError, googleErrorFrom, googleFailure, googleKindByStatus } from '../shared/google-error.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
-import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
-
-/** Error classification by token (google.rpc codes; Interactions API, "Errors"). */
-const KINDS: ReadonlyMap<string, VendorFailure['kind']> = new Map([
-  ['INVALID_ARGUMENT', 'caller'],
-  ['OUT_OF_RANGE', 'caller'],
-  ['invalid_request', 'caller'],
-  ['content_blocked', 'caller'],
-  // The vendor uses it for the account: a region or a plan that the operator must change.
-  ['FAILED_PRECONDITION', 'operator'],
-  ['UNAUTHENTICATED', 'operator'],
-  ['PERMISSION_DENIED', 'operator'],
-  // A model that is retired or was never there.
-  ['NOT_FOUND', 'operator'],
-  ['UNIMPLEMENTED', 'operator'],
-  ['RESOURCE_EXHAUSTED', 'rate_limited'],
-  ['ABORTED', 'unavailable'],
-  ['ALREADY_EXISTS', 'unavailable'],
-  ['CANCELLED', 'unavailable'],
-  ['INTERNAL', 'unavailable'],
-  ['UNKNOWN', 'unavailable'],
-  ['DATA_LOSS', 'unavailable'],
-  ['UNAVAILABLE', 'unavailable'],
-  ['DEADLINE_EXCEEDED', 'timeout'],
-])
-
-/** The same by HTTP status, for answers of proxies and tokens that are new to us. */
-const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
-  [401, 'operator'],
-  [402, 'operator'],
-  [403, 'operator'],
-  [404, 'operator'],
-  [408, 'timeout'],
-  [409, 'unavailable'],
-  [429, 'rate_limited'],
-  [499, 'unavailable'],
-  [501, 'operator'],
-  [504, 'timeout'],
-])
 
 /**
  * The vendor's error for a missing interaction to continue. It is undocumented: the text mentions an interaction that does
@@ -52,11 +14,6 @@ const MENTIONS_MODEL = /\bmodels?\b/i
 const SAYS_MISSING =
   /\b(?:not (?:be )?found|not find|no such|not exist|unknown|expired|deleted)\b|\binvalid previous_interaction_id\b/i
 const LOST_INTERACTION = 'interaction_not_found'
-
-/** How the vendor refuses a file that a caller names by its address: "You do not have permission to access the File …". */
-const MENTIONS_FILE = /\bfiles?\b/i
-
-const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
 /** Finish reasons that make the model's text unusable; a retry may succeed. */
 const BROKEN_REASONS: ReadonlySet<string> = new Set([
@@ -82,7 +39,7 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
   }
   if (isSuccess) return brokenAnswer(value) ?? invalidResponse('the vendor sent an answer that cannot be read')
   return {
-    kind: kindByStatus(answer.status),
+    kind: googleKindByStatus(answer.status),
     status: answer.status,
     message: `the vendor answered HTTP ${answer.status} without an error object`,
     retryAfterSeconds: retryAfterSeconds(answer.headers, nowMs),
@@ -102,15 +59,7 @@ export function failureOf(error: GoogleError, status: number, apiKeys: readonly 
       param: 'previous_interaction_id',
     }
   }
-  const kind = kindOf(error, status)
-  return {
-    kind,
-    ...(kind === 'operator' ? { concerns: concernOf(error, error.httpStatus ?? status) } : {}),
-    status,
-    message: redactKeys(error.message, apiKeys),
-    code: error.token,
-    ...(error.retryDelaySeconds === undefined ? {} : { retryAfterSeconds: error.retryDelaySeconds }),
-  }
+  return googleFailure(error, status, apiKeys)
 }
 
 /** The failure that a response object of `generateContent` is: an error, or no object at all; undefined for any other. */
@@ -118,11 +67,6 @@ export function responseFailure(response: unknown, apiKey: string): VendorFailur
   const error = googleErrorFrom(response)
   if (error !== undefined) return failureOf(error, 0, [apiKey])
   return isJsonObject(response) ? undefined : invalidResponse('the vendor sent something that is no response object')
-}
-
-/** Removes keys from a text: the given ones, and anything that looks like a credential of Google's. */
-export function redactKeys(text: string, apiKeys: readonly string[]): string {
-  return redactCredentials(text, apiKeys).replace(GOOGLE_KEYS, '[redacted]')
 }
 
 /** The failure of a candidate that stopped for a reason which makes its content useless; undefined for any other. */
@@ -139,97 +83,7 @@ function brokenAnswer(value: unknown): VendorFailure | undefined {
   return (Array.isArray(candidates) ? candidates : []).map(brokenCandidate).find((failure) => failure !== undefined)
 }
 
-/** A 403 concerns the key unless it names a model; quotas name their scope; 400 and 404 follow the status. */
-function concernOf(error: GoogleError, status: number): VendorFailure['concerns'] {
-  if (hasKeyReason(error)) return 'key'
-  if (status === 403 && MENTIONS_MODEL.test(error.message)) return 'model'
-  if (error.quotaIds.length > 0) return error.quotaIds.every((id) => id.includes('PerModel')) ? 'model' : 'key'
-  return undefined
-}
-
-function hasKeyReason({ reasons }: GoogleError): boolean {
-  return reasons.some((reason) => reason.startsWith('API_KEY_'))
-}
-
-function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
-  // A bad key is answered 400 INVALID_ARGUMENT; callers must not read it as their own fault.
-  if (hasKeyReason(error) || /\bAPI key (?:not|expired)/i.test(error.message)) return 'operator'
-  const statusToJudge = error.httpStatus ?? status
-  const token = error.token ?? ''
-  const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? kindByStatus(statusToJudge)
-  // The file is the caller's to name; a key without rights is refused whatever the request holds.
-  const isAboutFile = MENTIONS_FILE.test(error.message) && !MENTIONS_MODEL.test(error.message)
-  if (kind === 'operator' && (statusToJudge === 403 || statusToJudge === 404) && isAboutFile) return 'caller'
-  // Waiting does not help against a daily quota.
-  if (kind === 'rate_limited' && error.quotaIds.some((id) => id.includes('PerDay'))) return 'operator'
-  return kind
-}
-
 function isLostInteraction({ message }: GoogleError, status: number): boolean {
   if (status !== 404 && status !== 400 && status !== 0) return false
   return MENTIONS_INTERACTION.test(message) && SAYS_MISSING.test(message) && !MENTIONS_MODEL.test(message)
-}
-
-function kindByStatus(status: number): VendorFailure['kind'] {
-  const known = KINDS_BY_STATUS.get(status)
-  if (known !== undefined) return known
-  if (status >= 400 && status < 500) return 'caller'
-  return status >= 500 ? 'unavailable' : 'invalid_response'
-}
-
-/** A Google error in any envelope. */
-interface GoogleError {
-  /** The HTTP status that the error itself states, if it states one. */
-  readonly httpStatus: number | undefined
-  /** `INVALID_ARGUMENT`, or in newer APIs a lower-case code such as `invalid_request`. */
-  readonly token: string | undefined
-  readonly message: string
-  /** `ErrorInfo.reason`: `API_KEY_INVALID`. */
-  readonly reasons: readonly string[]
-  /** `QuotaFailure.violations[].quotaId`: which limits were hit. */
-  readonly quotaIds: readonly string[]
-  /** `RetryInfo.retryDelay` in seconds. */
-  readonly retryDelaySeconds: number | undefined
-}
-
-/**
- * Reads an error body: an object or an array of one, with a code that is a number (`google.rpc.Status`) or a string
- * (Interactions API). Undefined when the value is no error.
- */
-export function googleErrorFrom(value: unknown): GoogleError | undefined {
-  const body: unknown = Array.isArray(value) ? value[0] : value
-  const error = isJsonObject(body) ? body['error'] : undefined
-  if (typeof error === 'string') return { ...EMPTY, message: error }
-  if (!isJsonObject(error)) return undefined
-  const { code, status, message } = error
-  const details = (Array.isArray(error['details']) ? error['details'] : []).filter(isJsonObject)
-  return {
-    httpStatus: typeof code === 'number' ? code : undefined,
-    token: typeof status === 'string' ? status : typeof code === 'string' ? code : undefined,
-    message: typeof message === 'string' ? message : '',
-    reasons: details.flatMap((detail) => texts(detail['reason'])),
-    quotaIds: details
-      .flatMap((detail) => (Array.isArray(detail['violations']) ? detail['violations'] : []))
-      .flatMap((violation) => (isJsonObject(violation) ? texts(violation['quotaId']) : [])),
-    retryDelaySeconds: details.map((detail) => seconds(detail['retryDelay'])).find((delay) => delay !== undefined),
-  }
-}
-
-const EMPTY: GoogleError = {
-  httpStatus: undefined,
-  token: undefined,
-  message: '',
-  reasons: [],
-  quotaIds: [],
-  retryDelaySeconds: undefined,
-}
-
-function texts(value: unknown): string[] {
-  return typeof value === 'string' ? [value] : []
-}
-
-/** A duration as protobuf's JSON writes it: `21.5s`. */
-function seconds(value: unknown): number | undefined {
-  const digits = typeof value === 'string' ? /^(\d+(?:\.\d+)?)s$/.exec(value)?.[1] : undefined
-  return digits === undefined ? undefined : Number(digits)
 }

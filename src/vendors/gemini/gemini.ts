@@ -1,23 +1,25 @@
+import type { MemberNames } from '../../core/known-members.ts'
 import type { InteractionRequest } from '../../endpoints/images/interactions/interaction-request.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, ImageOperation, UnlistedModelOptions, Vendor } from '../vendor.ts'
-import { chatDecoder } from './chat-decoder.ts'
-import { chatFromWire } from './chat-from-wire.ts'
-import { chatToWire, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
-import { countTokens } from './count-tokens.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type ImageOperation,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
+import type { GeminiApi } from './api-request.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
 import { errorFrom } from './error-from.ts'
-import { generatedImageFromWire } from './interactions/generated-image-from-wire.ts'
-import { GeneratedImageStream } from './interactions/generated-image-stream.ts'
-import { generatedImageToWire } from './interactions/generated-image-to-wire.ts'
+import { generateContent, generatedImages } from './generate-content.ts'
 import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
-import { geminiMedia } from './media-tokens.ts'
-import { modelAbilities } from './model-abilities.ts'
-import { ownsReasoning, thinks } from './reasoning.ts'
+
+export { type VertexOptions, vertex } from './vertex.ts'
 
 /** Options of {@link gemini}. */
 export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -34,12 +36,25 @@ export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly images?: 'interactions' | 'generateContent' | undefined
 }
 
+const GEMINI_OPTIONS = {
+  apiKey: true,
+  baseURL: true,
+  apiVersion: true,
+  images: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<GeminiOptions>
+
 /**
  * Google's Gemini models by their native API: chat by `generateContent`, embeddings by `batchEmbedContents`,
  * pictures by Interactions.
  * @throws TypeError when `baseURL`, `apiVersion` or `images` cannot be used.
  */
 export function gemini(options: GeminiOptions = {}): Vendor {
+  checkVendorOptions('gemini', options, GEMINI_OPTIONS)
   const apiVersion = options.apiVersion ?? 'v1beta'
   if (!/^v\d\w*$/.test(apiVersion)) throw new TypeError(`apiVersion is not a version such as v1beta: ${apiVersion}`)
   const imagesBy = options.images ?? 'interactions'
@@ -48,10 +63,12 @@ export function gemini(options: GeminiOptions = {}): Vendor {
   const versionPath = `/${apiVersion}`
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://generativelanguage.googleapis.com', versionPath)
   const basePath = `${prefix}${versionPath}`
+  const api: GeminiApi = { basePath, hasCallIds: true, wrapsCounts: true }
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
   return {
     id: 'gemini',
+    telemetryName: 'gcp.gemini',
     displayName: 'Google Gemini',
     origin,
     ...vendorConnection(options),
@@ -59,15 +76,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
     models: [],
     passUnknownModels: options.passUnknownModels ?? false,
-    chat: {
-      toWire: (call) => chatToWire(call, basePath),
-      leavesOut: SURCHARGES_LEFT_OUT,
-      fromWire: chatFromWire,
-      decoder: chatDecoder,
-      reasonsUnseen: ({ model, request }) => thinks(request.reasoning_effort, modelAbilities(model.upstream).thinking),
-      takesImageUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
-    },
-    tokenCount: countTokens(basePath),
+    ...generateContent(api),
     embeddings: {
       maxInputs: MAX_EMBEDDING_INPUTS,
       takesTokens: false,
@@ -75,10 +84,8 @@ export function gemini(options: GeminiOptions = {}): Vendor {
       fromWire: embeddingsFromWire,
     },
     images: {
-      interactions: imagesBy === 'generateContent' ? generatedImages(basePath) : interactions(basePath),
+      interactions: imagesBy === 'generateContent' ? generatedImages(api) : interactions(basePath),
     },
-    media: geminiMedia,
-    ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
 }
@@ -88,13 +95,5 @@ function interactions(basePath: string): ImageOperation<InteractionRequest> {
     toWire: (call) => interactionToWire(call, basePath),
     fromWire: interactionFromWire,
     stream: (call) => new InteractionStream(call),
-  }
-}
-
-function generatedImages(basePath: string): ImageOperation<InteractionRequest> {
-  return {
-    toWire: (call) => generatedImageToWire(call, basePath),
-    fromWire: generatedImageFromWire,
-    stream: (call) => new GeneratedImageStream(call),
   }
 }

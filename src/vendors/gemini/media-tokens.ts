@@ -1,15 +1,16 @@
 import type { MediaFacts, MediaRules } from '../vendor.ts'
 
-// Gemini API, "Understand and count tokens".
+// Gemini API, "Understand and count tokens", https://ai.google.dev/gemini-api/docs/tokens.
 const TILE_TOKENS = 258
 const SMALL_SIDE = 384
 const TILE_SIDES = { min: 256, max: 768 } as const
 const AUDIO_TOKENS_PER_SECOND = 32
 const PAGE_TOKENS = 258
-/** For pictures of unknown size: 3,840 × 2,160 pixels. */
+/** An estimate for pictures of unknown size: 3,840 × 2,160 pixels. */
 const UNKNOWN_IMAGE_TOKENS = 5 * 3 * TILE_TOKENS
 
-// Gemini API, "Media resolution": from version 3 on a picture or page has a fixed number of tokens, at the highest default.
+// Gemini API, "Media resolution", https://ai.google.dev/gemini-api/docs/media-resolution: from version 3 on a picture has 1,120 tokens
+// by default. A page has 560 by default, and 1,120 where a request asks for a high resolution.
 const FIXED_IMAGE_TOKENS = 1_120
 const FIXED_PAGE_TOKENS = 1_120
 

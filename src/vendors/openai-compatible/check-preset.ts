@@ -1,30 +1,30 @@
-import type { Preset, PresetDialect, PresetEndpoint } from '../shared/preset.ts'
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { ERROR_WORDS_MEMBERS } from '../shared/openai-error.ts'
+import {
+  PRESET_DIALECT_MEMBERS,
+  PRESET_MEMBERS,
+  PRESET_REASONING_MEMBERS,
+  PRESET_RESPONSES_MEMBERS,
+  PRESET_TOOL_CHOICE_MEMBERS,
+  type Preset,
+  type PresetDialect,
+  type PresetEndpoint,
+} from '../shared/preset.ts'
 
 const ID = /^[a-z0-9][a-z0-9-]*$/
-const ENDPOINTS: readonly string[] = ['chat', 'embeddings', 'images', 'image-edits'] satisfies PresetEndpoint[]
-const RULES: readonly string[] = ['rename', 'values', 'atMost']
-const MEMBERS: readonly string[] = [
-  'id',
-  'name',
-  'baseURL',
-  'keyVariables',
-  'needsKey',
-  'serves',
-  'byModel',
-  'takesImageUrls',
-  'asksForUsage',
-  'thinksInTags',
-  'hasFractionalTimes',
-  'errors',
+const ENDPOINTS: readonly string[] = [
+  'chat',
+  'responses',
   'embeddings',
-  'fields',
-  'reasoning',
-  'toolChoice',
-  'messageMembers',
-  'toolIdLength',
-  'takesDeveloperRole',
-  'prefillMember',
-] satisfies (keyof Preset)[]
+  'images',
+  'image-edits',
+] satisfies PresetEndpoint[]
+const RULES: readonly string[] = ['rename', 'values', 'atMost']
+const EMBEDDINGS_MEMBERS = {
+  maxInputs: true,
+  takesTokens: true,
+  givesBase64: true,
+} satisfies MemberNames<NonNullable<Preset['embeddings']>>
 
 /**
  * Checks a preset when a vendor is made of it, so that a mistake in one fails then and not at the first request.
@@ -37,7 +37,12 @@ export function checkPreset(preset: Preset): void {
     throw new TypeError(`openaiCompatible: the preset ${JSON.stringify(preset.id)}: ${text}`)
   }
   if (typeof preset.id !== 'string' || !ID.test(preset.id)) fail('id must be lower-case letters, digits and dashes')
-  for (const name of Object.keys(preset)) if (!MEMBERS.includes(name)) fail(`unknown member ${JSON.stringify(name)}`)
+  const owner = `openaiCompatible: the preset ${JSON.stringify(preset.id)}`
+  checkMembers(preset, PRESET_MEMBERS, owner)
+  checkMembers(preset.errors, ERROR_WORDS_MEMBERS, owner, 'errors')
+  checkMembers(preset.responses, PRESET_RESPONSES_MEMBERS, owner, 'responses')
+  checkMembers(preset.embeddings, EMBEDDINGS_MEMBERS, owner, 'embeddings')
+  checkDialect(preset, owner, '')
   if (typeof preset.name !== 'string') fail('name must be a text')
   if (!URL.canParse(preset.baseURL)) fail('baseURL must be a URL')
   if (!Array.isArray(preset.keyVariables)) fail('keyVariables must be a list')
@@ -45,10 +50,18 @@ export function checkPreset(preset: Preset): void {
   if (!Array.isArray(preset.serves) || preset.serves.length === 0) fail('serves must be a list')
   for (const name of preset.serves) if (!ENDPOINTS.includes(name)) fail(`serves names ${JSON.stringify(name)}`)
   checkFields(preset, fail)
-  for (const [pattern, dialect] of preset.byModel ?? []) {
+  checkFields({ fields: preset.responses?.fields ?? {} }, (text) => fail(`responses: ${text}`))
+  for (const [index, [pattern, dialect]] of (preset.byModel ?? []).entries()) {
     if (!(pattern instanceof RegExp)) fail('byModel must hold pairs of a pattern and deviations')
+    checkMembers(dialect, PRESET_DIALECT_MEMBERS, owner, `byModel[${index}]`)
+    checkDialect(dialect, owner, `byModel[${index}].`)
     checkFields(dialect, fail)
   }
+}
+
+function checkDialect({ reasoning, toolChoice }: PresetDialect, owner: string, path: string): void {
+  checkMembers(reasoning, PRESET_REASONING_MEMBERS, owner, `${path}reasoning`)
+  checkMembers(toolChoice, PRESET_TOOL_CHOICE_MEMBERS, owner, `${path}toolChoice`)
 }
 
 function checkFields({ fields, reasoning, toolIdLength }: PresetDialect, fail: (text: string) => never): void {

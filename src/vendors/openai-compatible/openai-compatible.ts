@@ -1,18 +1,27 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
+import type { MemberNames } from '../../core/known-members.ts'
+import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { activeRules, PASS_ALL, plainMessages } from '../shared/chat-fields.ts'
+import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
-import { openaiResponses } from '../shared/openai-responses.ts'
+import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import type { Preset } from '../shared/preset.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
-import { presetRules } from './preset-fields.ts'
+import { presetRules, responsesRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -33,7 +42,10 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   readonly maxEmbeddingInputs?: number | undefined
   /** Sends reasoning and vendor state of earlier answers back, for servers that require it; removed by default. */
   readonly replaysExtensions?: boolean | undefined
-  /** True for a server that has `/responses` too; elsewhere such requests are translated into chat completions. */
+  /**
+   * True for a server that has `/responses` too; elsewhere such requests are translated into chat completions. Models with
+   * `protocol: 'responses'` get chats and Messages by it as well.
+   */
   readonly responses?: boolean | undefined
   /**
    * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
@@ -42,8 +54,25 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   readonly fetchesUrls?: boolean | undefined
 }
 
+const OPENAI_COMPATIBLE_OPTIONS = {
+  id: true,
+  displayName: true,
+  baseURL: true,
+  apiKey: true,
+  models: true,
+  maxEmbeddingInputs: true,
+  replaysExtensions: true,
+  responses: true,
+  fetchesUrls: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<OpenAICompatibleOptions>
+
 /** Options of {@link openaiCompatible} with a preset; each replaces what the preset says. */
-export interface PresetOptions extends UnlistedModelOptions {
+export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
   /** One key or several. Without one a vendor that needs a key is not configured. */
   readonly apiKey?: ApiKeys
   /** Id of the vendor, where one preset is used for several accounts or servers; the preset's by default. */
@@ -58,25 +87,35 @@ export interface PresetOptions extends UnlistedModelOptions {
   /** Most texts of one embedding call. */
   readonly maxEmbeddingInputs?: number | undefined
   /**
+   * Does the server have `/responses`? By default what the preset says. False: such requests are translated into chat
+   * completions.
+   */
+  readonly responses?: boolean | undefined
+  /**
    * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
    * which refuses them.
    */
   readonly fetchesUrls?: boolean | undefined
 }
 
-const ID = /^[a-z0-9][a-z0-9-]*$/
+const PRESET_OPTIONS = {
+  apiKey: true,
+  id: true,
+  displayName: true,
+  baseURL: true,
+  account: true,
+  models: true,
+  maxEmbeddingInputs: true,
+  responses: true,
+  fetchesUrls: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<PresetOptions>
 
-const PRESET_OPTIONS: readonly string[] = [
-  'apiKey',
-  'id',
-  'displayName',
-  'baseURL',
-  'account',
-  'models',
-  'passUnknownModels',
-  'maxEmbeddingInputs',
-  'fetchesUrls',
-] satisfies (keyof PresetOptions)[]
+const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
  * A server that speaks OpenAI's dialect of chat completions, embeddings and images: one of a preset, or any other.
@@ -94,11 +133,15 @@ function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is
 }
 
 function plainVendor(options: OpenAICompatibleOptions): Vendor {
+  checkVendorOptions('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS)
   if (!ID.test(options.id)) throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
   const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
   const errors = errorReader({}, pool.apiKeys)
   const rules = activeRules(options.replaysExtensions === true ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
+  const { fromStream: streamFailure } = errors
+  const chat = openaiChat({ path: `${prefix}/chat/completions`, rulesFor: () => rules, streamFailure })
+  const responses: OpenAIResponsesDialect = { path: `${prefix}/responses`, allowsVendorObjects: false, streamFailure }
   return {
     id: options.id,
     displayName: options.displayName ?? options.id,
@@ -110,20 +153,13 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     passUnknownModels: options.passUnknownModels ?? false,
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: options.models.map((model) => ({ ...model, vendor: options.id })),
-    chat: openaiChat({
-      path: `${prefix}/chat/completions`,
-      rulesFor: () => rules,
-      streamFailure: errors.fromStream,
-    }),
     ...(options.responses === true
       ? {
-          responses: openaiResponses({
-            path: `${prefix}/responses`,
-            allowsVendorObjects: false,
-            streamFailure: errors.fromStream,
-          }),
+          chat: chatByResponses(chat, responses),
+          responses: openaiResponses(responses),
+          ownsReasoning: ownsEncryptedReasoning,
         }
-      : {}),
+      : { chat }),
     embeddings: openaiEmbeddings({
       path: `${prefix}/embeddings`,
       maxInputs: options.maxEmbeddingInputs ?? 2048,
@@ -153,6 +189,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     id,
     displayName: options.displayName ?? preset.name,
     origin,
+    ...vendorConnection(options),
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     configuredBy: `${preset.keyVariables.join(' or ')} or openaiCompatible(presets.${preset.id}, { apiKey })`,
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
@@ -168,6 +205,19 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
             answerRepair: answerRepairOf(preset),
             asksForUsage: preset.asksForUsage,
             takesImageUrls: preset.takesImageUrls,
+            streamFailure: errors.fromStream,
+          }),
+        }
+      : {}),
+    ...((options.responses ?? serves.includes('responses'))
+      ? {
+          responses: openaiResponses({
+            path: `${prefix}/responses`,
+            rules: responsesRules(preset),
+            keepsAnswers: preset.responses?.keepsAnswers === true,
+            countsTokens: false,
+            takesImageUrls: preset.takesImageUrls,
+            allowsVendorObjects: false,
             streamFailure: errors.fromStream,
           }),
         }
@@ -193,12 +243,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
 }
 
 function checkPresetOptions(preset: Preset, options: PresetOptions): void {
-  for (const name of Object.keys(options)) {
-    if (!PRESET_OPTIONS.includes(name))
-      throw new TypeError(
-        `openaiCompatible(presets.${preset.id}): unknown option ${JSON.stringify(name)}; it takes ${PRESET_OPTIONS.join(', ')}`,
-      )
-  }
+  checkVendorOptions(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS)
   if (options.id !== undefined && !ID.test(options.id))
     throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
 }

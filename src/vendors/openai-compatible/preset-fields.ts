@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { Preset, PresetDialect, PresetRule, PresetToolChoice } from '../shared/preset.ts'
@@ -16,6 +17,13 @@ export function presetRules(preset: Preset): (upstream: string) => FieldRules<Ch
   return (upstream) => byModel.find(([pattern]) => pattern.test(upstream))?.[1] ?? base
 }
 
+/** The Responses rules of a preset. */
+export function responsesRules({ responses }: Preset): FieldRules<ResponsesRequest> {
+  return Object.fromEntries(
+    Object.entries(responses?.fields ?? {}).map(([field, rule]) => [field, fieldRule(field, rule)]),
+  )
+}
+
 function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
   const rules: Record<string, FieldRule<ChatRequest>> = { messages: messagesMapping(dialect) }
   for (const [field, rule] of Object.entries(dialect.fields ?? {})) rules[field] = fieldRule(field, rule)
@@ -23,7 +31,7 @@ function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
   return rules
 }
 
-function fieldRule(field: string, rule: PresetRule): FieldRule<ChatRequest> {
+function fieldRule(field: string, rule: PresetRule): FieldRule<object> {
   if (rule === 'drop') return 'drop'
   if (rule === 'refuse') return refusal(field)
   if ('rename' in rule) return renaming(field, rule.rename)
@@ -36,7 +44,7 @@ function fieldRule(field: string, rule: PresetRule): FieldRule<ChatRequest> {
   }
 }
 
-function refusal(field: string): FieldMapping<ChatRequest> {
+function refusal(field: string): FieldMapping<object> {
   return {
     needed: () => true,
     apply: (body, value) => {
@@ -52,7 +60,7 @@ function asksForNothing(value: unknown): boolean {
   return value === null || value === false || value === 0
 }
 
-function renaming(field: string, name: string): FieldMapping<ChatRequest> {
+function renaming(field: string, name: string): FieldMapping<object> {
   return {
     needed: () => true,
     apply: (body, value) => {
@@ -64,7 +72,7 @@ function renaming(field: string, name: string): FieldMapping<ChatRequest> {
   }
 }
 
-function otherValues(field: string, values: ReadonlyMap<unknown, string>): FieldMapping<ChatRequest> {
+function otherValues(field: string, values: ReadonlyMap<unknown, string>): FieldMapping<object> {
   return {
     needed: (value) => values.has(value),
     apply: (body, value) => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { withoutExtensions } from '../shared/chat-fields.ts'
+import { hasExtensions, withoutExtensions } from '../shared/chat-fields.ts'
 import type { FieldMapping } from '../shared/field-rules.ts'
 import type { PresetDialect, PresetReasoning } from '../shared/preset.ts'
 
@@ -15,11 +15,19 @@ export function messagesMapping(dialect: PresetDialect): FieldMapping<ChatReques
   if (dialect.toolIdLength !== undefined) steps.push(toolIdStep(dialect.toolIdLength))
   if (dialect.prefillMember !== undefined) steps.push(prefillStep(dialect.prefillMember))
   if (members !== undefined) steps.push((message) => withMembers(message, members))
-  const rewrite: Step = (message, isLast) => steps.reduce((current, step) => step(current, isLast), message)
+  const rewrite: Step = (message, isLast) => {
+    let current = message
+    for (let step = 0; step < steps.length; step++) current = steps[step]!(current, isLast)
+    return current
+  }
   return {
+    // Asked of every request: where nothing changes, nothing is allocated.
     needed: (_value, { messages }) => {
-      const last = messages.length - 1
-      return messages.some((message, index) => rewrite(message, index === last) !== message)
+      for (let index = 0; index < messages.length; index++) {
+        const message = messages[index]!
+        if (rewrite(message, index === messages.length - 1) !== message) return true
+      }
+      return false
     },
     apply: (body, value) => {
       const messages = value as readonly ChatMessage[]
@@ -36,16 +44,26 @@ function reasoningStep({ back, as = 'reasoning_content', evenEmpty = false }: Pr
       message.role === 'assistant' &&
       (back === 'always' || (back === 'tool-calls' && (message.tool_calls?.length ?? 0) > 0))
     const wanted = isDue ? (known ?? (evenEmpty ? '' : undefined)) : undefined
-    const plain = withoutExtensions(message)
-    const { reasoning, ...bare }: ChatMessage & { reasoning?: unknown } = plain
-    if (wanted === undefined) return reasoning === undefined ? plain : bare
-    if (as === 'reasoning' && reasoning === wanted) return plain
-    return { ...bare, [as]: wanted }
+    if (wanted === undefined && !carriesReasoning(message)) return message
+    if (as === 'reasoning' && wanted !== undefined && reasoningIs(message, wanted)) return message
+    const { reasoning: _reasoning, ...bare }: ReasonedMessage = withoutExtensions(message)
+    return wanted === undefined ? bare : { ...bare, [as]: wanted }
   }
 }
 
+type ReasonedMessage = ChatMessage & { readonly reasoning?: unknown }
+
+/** Does it carry this reasoning as the server takes it, and nothing else of the kind? */
+function reasoningIs(message: ReasonedMessage, wanted: string): boolean {
+  return message.reasoning === wanted && !hasExtensions(message)
+}
+
+function carriesReasoning(message: ReasonedMessage): boolean {
+  return message.reasoning !== undefined || hasExtensions(message)
+}
+
 /** Clients repeat the reasoning of an answer under the name that it had there. */
-function reasoningOf(message: ChatMessage & { readonly reasoning?: unknown }): string | undefined {
+function reasoningOf(message: ReasonedMessage): string | undefined {
   const text = message.reasoning_content ?? message.reasoning
   return typeof text === 'string' ? text : undefined
 }
@@ -75,8 +93,11 @@ function prefillStep(member: string): Step {
 }
 
 function withMembers(message: ChatMessage, members: ReadonlySet<string>): ChatMessage {
-  const names = Object.keys(message)
-  if (names.every((name) => members.has(name))) return message
+  for (const name in message) if (!members.has(name)) return onlyMembers(message, members)
+  return message
+}
+
+function onlyMembers(message: ChatMessage, members: ReadonlySet<string>): ChatMessage {
   return Object.fromEntries(Object.entries(message).filter(([name]) => members.has(name))) as unknown as ChatMessage
 }
 

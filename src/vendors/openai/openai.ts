@@ -1,3 +1,6 @@
+import type { MemberNames } from '../../core/known-members.ts'
+import { chatByResponses } from '../shared/chat-by-responses.ts'
+import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
@@ -9,12 +12,18 @@ import {
   tokenLimitField,
 } from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
-import { openaiResponses } from '../shared/openai-responses.ts'
+import { openaiMedia } from '../shared/openai-media.ts'
+import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
-import { openaiMedia } from './media-tokens.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
 const API_PATH = '/v1'
@@ -31,7 +40,7 @@ export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly defaultTokenLimitField?: TokenLimitField | undefined
   /**
    * Does the server have `/v1/responses`? True by default; false: such requests are translated into chat completions, for servers
-   * behind `baseURL` that have only those.
+   * behind `baseURL` that have only those, and no chat is translated into Responses.
    */
   readonly responses?: boolean | undefined
   /**
@@ -41,17 +50,44 @@ export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly allowVendorObjects?: boolean | undefined
 }
 
+const OPENAI_OPTIONS = {
+  apiKey: true,
+  baseURL: true,
+  tokenLimitFields: true,
+  defaultTokenLimitField: true,
+  responses: true,
+  allowVendorObjects: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<OpenAIOptions>
+
 /**
  * OpenAI: responses, chat completions, embeddings, images, edits of images, and speech.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
+  checkVendorOptions('openai', options, OPENAI_OPTIONS)
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
   const { origin, prefix } = vendorAddress(options.baseURL ?? 'https://api.openai.com', API_PATH)
   const errors = errorReader({}, apiKeys)
   const fieldOf = (upstream: string): TokenLimitField =>
     tokenLimitField(upstream, options.tokenLimitFields, options.defaultTokenLimitField ?? DEFAULT_TOKEN_LIMIT_FIELD)
+  const chat = openaiChat({
+    path: `${prefix}${API_PATH}/chat/completions`,
+    rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
+    reasonsUnseen,
+    streamFailure: errors.fromStream,
+  })
+  const responses: OpenAIResponsesDialect = {
+    path: `${prefix}${API_PATH}/responses`,
+    allowsVendorObjects: options.allowVendorObjects === true,
+    reasonsUnseen: effortUnseen,
+    streamFailure: errors.fromStream,
+  }
   return {
     id: 'openai',
     displayName: 'OpenAI',
@@ -60,23 +96,12 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: OPENAI_SPEECH_MODELS,
+    hasBuiltInModels: true,
     passUnknownModels: options.passUnknownModels ?? false,
-    chat: openaiChat({
-      path: `${prefix}${API_PATH}/chat/completions`,
-      rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
-      reasonsUnseen,
-      streamFailure: errors.fromStream,
-    }),
     ...(options.responses === false
-      ? {}
-      : {
-          responses: openaiResponses({
-            path: `${prefix}${API_PATH}/responses`,
-            allowsVendorObjects: options.allowVendorObjects === true,
-            reasonsUnseen: effortUnseen,
-            streamFailure: errors.fromStream,
-          }),
-        }),
+      ? { chat }
+      : { chat: chatByResponses(chat, responses), responses: openaiResponses(responses) }),
+    ownsReasoning: ownsEncryptedReasoning,
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 2048,

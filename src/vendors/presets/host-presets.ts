@@ -22,7 +22,7 @@ export const HOST_PRESETS = {
     baseURL: 'https://api.groq.com/openai/v1',
     keyVariables: ['GROQ_API_KEY'],
     needsKey: true,
-    serves: ['chat'],
+    serves: ['chat', 'responses'],
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
       logprobs: 'refuse',
@@ -32,6 +32,16 @@ export const HOST_PRESETS = {
     },
     reasoning: { back: 'always', as: 'reasoning' },
     messageMembers: ['role', 'content', 'tool_calls', 'tool_call_id', 'reasoning'],
+    // Groq, "Responses API", unsupported features: these are 400.
+    responses: {
+      fields: {
+        store: 'drop',
+        truncation: 'drop',
+        include: 'drop',
+        safety_identifier: 'drop',
+        prompt_cache_key: 'drop',
+      },
+    },
   },
   together: {
     id: 'together',
@@ -60,7 +70,8 @@ export const HOST_PRESETS = {
     baseURL: 'https://openrouter.ai/api/v1',
     keyVariables: ['OPENROUTER_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings'],
+    // OpenRouter, "Responses API": stateless, `store: true` is 400.
+    serves: ['chat', 'responses', 'embeddings'],
     takesDeveloperRole: true,
     errors: {
       // A 403 is also what a guardrail of the account answers, which is the operator's.
@@ -121,7 +132,7 @@ export const HOST_PRESETS = {
     baseURL: 'https://router.huggingface.co/v1',
     keyVariables: ['HF_TOKEN'],
     needsKey: true,
-    serves: ['chat'],
+    serves: ['chat', 'responses'],
     fields: { max_completion_tokens: AS_MAX_TOKENS },
   },
   github: {

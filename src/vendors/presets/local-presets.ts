@@ -28,7 +28,8 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://localhost:8000/v1',
     keyVariables: ['VLLM_API_KEY'],
     needsKey: false,
-    serves: ['chat', 'embeddings'],
+    // It keeps answers in its memory, and only if it was started so.
+    serves: ['chat', 'responses', 'embeddings'],
   },
   lmstudio: {
     id: 'lmstudio',
@@ -36,7 +37,8 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://127.0.0.1:1234/v1',
     keyVariables: ['LMSTUDIO_API_KEY'],
     needsKey: false,
-    serves: ['chat', 'embeddings'],
+    // It keeps answers until it ends, and has no call that deletes one, so the gateway keeps them.
+    serves: ['chat', 'responses', 'embeddings'],
     fields: { max_completion_tokens: { rename: 'max_tokens' }, n: { atMost: 1 }, user: 'drop' },
     toolChoice: { cutsNamed: true },
     takesImageUrls: false,

@@ -42,7 +42,9 @@ export const MODEL_MAKER_PRESETS = {
     baseURL: 'https://api.x.ai/v1',
     keyVariables: ['XAI_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'images'],
+    serves: ['chat', 'responses', 'images'],
+    // xAI, "Generate Text": answers are kept for 30 days.
+    responses: { keepsAnswers: true },
     fields: { parallel_tool_calls: { rename: 'parallel_function_calling' } },
     byModel: [
       [

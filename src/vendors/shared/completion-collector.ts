@@ -1,5 +1,6 @@
 import type { Usage } from '../../core/usage.ts'
 import {
+  type ChatAnnotation,
   type ChatAnswerMessage,
   type ChatCompletion,
   chatUsage,
@@ -15,6 +16,8 @@ interface CollectedChoice {
   reasoning: string
   readonly thinkingBlocks: ThinkingBlock[]
   readonly toolCalls: ChatToolCall[]
+  readonly annotations: ChatAnnotation[]
+  readonly logprobs: unknown[]
   extraContent: ExtraContent | undefined
   finishReason: FinishReason | undefined
 }
@@ -32,7 +35,7 @@ export class CompletionCollector implements ChatStreamWriter {
       if (choice.finishReason === undefined && isEmpty) return undefined
       // The body was complete, so a candidate without a finish reason counts as stopped.
       const reason = choice.finishReason ?? (choice.toolCalls.length > 0 ? 'tool_calls' : 'stop')
-      choices.push({ index, message: messageOf(choice), logprobs: null, finish_reason: reason })
+      choices.push({ index, message: messageOf(choice), logprobs: logprobsOf(choice), finish_reason: reason })
     }
     if (choices.length === 0) return undefined
     return {
@@ -49,8 +52,14 @@ export class CompletionCollector implements ChatStreamWriter {
     this.#id = id
   }
 
-  text(text: string, choice = 0): void {
-    this.#choice(choice).text += text
+  text(text: string, choice = 0, logprobs: readonly unknown[] = []): void {
+    const collected = this.#choice(choice)
+    collected.text += text
+    for (const one of logprobs) collected.logprobs.push(one)
+  }
+
+  annotations(annotations: readonly ChatAnnotation[], choice = 0): void {
+    this.#choice(choice).annotations.push(...annotations)
   }
 
   refusal(text: string, choice = 0): void {
@@ -96,6 +105,8 @@ export class CompletionCollector implements ChatStreamWriter {
       reasoning: '',
       thinkingBlocks: [],
       toolCalls: [],
+      annotations: [],
+      logprobs: [],
       extraContent: undefined,
       finishReason: undefined,
     }
@@ -104,8 +115,12 @@ export class CompletionCollector implements ChatStreamWriter {
   }
 }
 
+function logprobsOf({ logprobs }: CollectedChoice): unknown {
+  return logprobs.length === 0 ? null : { content: logprobs, refusal: null }
+}
+
 function messageOf(choice: CollectedChoice): ChatAnswerMessage {
-  const { text, refusal, reasoning, thinkingBlocks, toolCalls, extraContent } = choice
+  const { text, refusal, reasoning, thinkingBlocks, toolCalls, annotations, extraContent } = choice
   return {
     role: 'assistant',
     content: text === '' && toolCalls.length > 0 ? null : text,
@@ -114,5 +129,6 @@ function messageOf(choice: CollectedChoice): ChatAnswerMessage {
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
     ...(thinkingBlocks.length === 0 ? {} : { thinking_blocks: thinkingBlocks }),
     ...(extraContent === undefined ? {} : { extra_content: extraContent }),
+    ...(annotations.length === 0 ? {} : { annotations }),
   }
 }

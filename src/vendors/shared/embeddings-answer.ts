@@ -17,6 +17,7 @@ import {
   textBetween,
 } from '../../wire/json-cursor.ts'
 import type { AnswerBody, VendorCall } from '../vendor.ts'
+import { tellsPurchasePrice } from './purchase-price.ts'
 
 /**
  * Reads the text of a whole embedding answer, vectors in the order of the inputs. Undefined when it is not an embedding
@@ -103,6 +104,7 @@ function rebuilt(
 function isReady({ members }: EmbeddingsShell, call: VendorCall<EmbeddingsRequest>): boolean {
   const usage = members['usage']
   if (members['model'] !== call.publicModel || members['object'] !== 'list') return false
+  if (call.isBilled === true && tellsPurchasePrice(usage)) return false
   return isJsonObject(usage) && usage['prompt_tokens'] !== undefined && usage['total_tokens'] !== undefined
 }
 

@@ -15,6 +15,8 @@ import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
+import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+import { isReasoningBeside } from './reasoning-beside.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
@@ -32,7 +34,8 @@ export function passChatBody(
   const isMended = mendParts(completion, repair)
   const usage = openaiUsage(completion['usage'])
   const outputBytes = completionTextBytes(completion)
-  const mended = billedWireUsage(completion['usage'], usage, call.billedUsage?.(usage, outputBytes))
+  const { billedUsage, isBilled } = call
+  const mended = shownUsage(completion['usage'], usage, billedUsage?.(usage, outputBytes), isBilled)
   if (mended !== undefined || isMended || !completion.choices.every(isRegular)) {
     const body = mended === undefined ? completion : { ...completion, usage: mended }
     return { chunks: [rewritten(body, call)], usage, outputBytes }
@@ -44,10 +47,21 @@ export function passChatBody(
 }
 
 /**
- * The vendor's usage with the counts that are charged for; undefined where it says the same already. Members that are no counts
- * of ours stay as they are.
+ * The vendor's usage as its caller reads it: with the counts that are charged for, and without what the operator pays where the
+ * caller is billed. Undefined where it says so already. Members that are no counts of ours stay as they are.
  */
-export function billedWireUsage(
+export function shownUsage(
+  wire: unknown,
+  reported: Usage | undefined,
+  billed: Usage | undefined,
+  isBilled: boolean | undefined,
+): Record<string, unknown> | undefined {
+  if (isBilled !== true || !tellsPurchasePrice(wire)) return billedWireUsage(wire, reported, billed)
+  const shown = withoutPurchasePrice(wire) as Record<string, unknown>
+  return billedWireUsage(shown, reported, billed) ?? shown
+}
+
+function billedWireUsage(
   wire: unknown,
   reported: Usage | undefined,
   billed: Usage | undefined,
@@ -261,14 +275,8 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
   if (isCacheBeside(value['total_tokens'], usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
-  if (isBeside(value['total_tokens'], usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
+  if (isReasoningBeside(value['total_tokens'], usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
   return usage
-}
-
-/** Does the total say that reasoning is not part of the completion? */
-function isBeside(total: unknown, { inputTokens, outputTokens, reasoningTokens = 0 }: Usage): boolean {
-  if (inputTokens === undefined || outputTokens === undefined || !(reasoningTokens > 0)) return false
-  return total === inputTokens + outputTokens + reasoningTokens
 }
 
 /** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */

@@ -8,7 +8,7 @@ import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import type { VendorCall } from '../vendor.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
 import { mendContentParts } from './content-parts.ts'
-import { billedWireUsage, openaiFinishReason, openaiUsage } from './openai-chat-answer.ts'
+import { openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 import { ToolCallRepair } from './tool-call-repair.ts'
@@ -29,6 +29,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #wantsUsage: boolean
   readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
+  readonly #isBilled: boolean | undefined
   readonly #publicModel: string
   readonly #publicModelJson: Buffer
   readonly #scan = new ChatChunkScan()
@@ -41,6 +42,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.#wantsUsage = call.request.stream_options?.include_usage === true
     this.#costOf = call.costOf
     this.#billedUsage = call.billedUsage
+    this.#isBilled = call.isBilled
     this.#publicModel = call.publicModel
     this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
     this.#choices = new StreamedChoices(call.request.n ?? 1, dialect.repairsToolCalls)
@@ -107,11 +109,11 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.replaceEvent(Buffer.from(sseData(JSON.stringify(chunk))))
   }
 
-  /** Removes usage that was not requested, or adds its cost. */
+  /** Removes usage that was not requested, or puts what the caller pays in the place of what the operator does. */
   #changesUsage(chunk: Record<string, unknown>, usage: Usage): boolean {
     if (!this.#wantsUsage) return delete chunk['usage']
     const billed = this.#billedUsage?.(usage, this.outputBytesSeen)
-    const mended = billedWireUsage(chunk['usage'], usage, billed)
+    const mended = shownUsage(chunk['usage'], usage, billed, this.#isBilled)
     const cost = this.#costOf?.(billed ?? usage)
     if (cost === undefined && mended === undefined) return false
     chunk['usage'] = { ...(mended ?? (chunk['usage'] as object)), ...(cost === undefined ? {} : { cost }) }

@@ -1,4 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { MemberNames } from '../../core/known-members.ts'
 import { firstHeader, mediaType, retryAfterSeconds } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
@@ -19,6 +20,13 @@ export interface ErrorWords {
   /** By message, the subject of an operator problem. */
   readonly concernMessages?: readonly (readonly [pattern: RegExp, concern: Concern])[]
 }
+
+export const ERROR_WORDS_MEMBERS = {
+  messages: true,
+  codes: true,
+  concerns: true,
+  concernMessages: true,
+} satisfies MemberNames<ErrorWords>
 
 /** Reads failures of one vendor. */
 export interface ErrorReader {

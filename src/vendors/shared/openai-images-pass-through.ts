@@ -1,20 +1,44 @@
+import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage, UsageField } from '../../core/usage.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
-import { type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
-import type { AnswerBody, VendorFailure } from '../vendor.ts'
+import { bytesBetween, type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
+import { sseData, sseEvent } from '../../wire/sse.ts'
+import type { AnswerBody, VendorCall, VendorFailure } from '../vendor.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
+import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 
 /**
- * Passes a JSON image response through unchanged; only `usage` is read. Pictures are counted in `data`. Undefined if it is
- * not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
+ * Passes a JSON image response through; only `usage` is read, and loses what the operator pays where the caller is billed.
+ * Pictures are counted in `data`. Undefined if it is not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
  */
-export function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
+export function passPictures(
+  chunks: readonly Uint8Array[],
+  { isBilled }: Pick<VendorCall<unknown>, 'isBilled'> = {},
+): AnswerBody | undefined {
   const members = outlineMembers(chunks)
   if (members === undefined) return undefined
   const images = memberCalled(members, 'data')?.items
   if (images === undefined || holdsError(chunks, members)) return undefined
-  return { chunks, usage: { ...openaiImageUsage(memberValue(chunks, members, 'usage')), images } }
+  const wire = memberValue(chunks, members, 'usage')
+  const isShown = isBilled !== true || !tellsPurchasePrice(wire)
+  return {
+    chunks: isShown ? chunks : withoutPrices(chunks, members),
+    usage: { ...openaiImageUsage(wire), images },
+  }
+}
+
+/** Every `usage` without what the operator pays; the pictures are not copied. */
+function withoutPrices(chunks: readonly Uint8Array[], members: readonly JsonMember[]): readonly Uint8Array[] {
+  const pieces: Uint8Array[] = []
+  let position = 0
+  for (const { name, valueStart, end } of members) {
+    if (name !== 'usage') continue
+    const value = withoutPurchasePrice(parseVendorJson(textBetween(chunks, valueStart, end)))
+    pieces.push(...bytesBetween(chunks, position, valueStart), Buffer.from(JSON.stringify(value)))
+    position = end
+  }
+  return [...pieces, ...bytesBetween(chunks, position, Number.POSITIVE_INFINITY)]
 }
 
 /** The facts of its call that a stream of pictures needs. */
@@ -23,6 +47,8 @@ export interface ImageStreamOptions {
   readonly pictures: number
   /** Reads an error object that came inside the stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
+  /** True where the caller is billed: events then do not tell what the operator pays. */
+  readonly isBilled?: boolean | undefined
   /** Largest event, in bytes; room for a 4K picture by default. */
   readonly maxEventBytes?: number
 }
@@ -64,7 +90,14 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
       // An error after the last picture is ignored: everything that is charged is complete.
       this.fail(this.#options.streamFailure(isJsonObject(envelope) ? envelope : {}))
     } else if (type.endsWith('.partial_image')) this.countContent()
-    else if (type.endsWith('.completed')) this.#complete(openaiImageUsage(memberValue(data, members, 'usage')))
+    else if (type.endsWith('.completed')) {
+      const wire = memberValue(data, members, 'usage')
+      if (this.#options.isBilled === true && tellsPurchasePrice(wire)) {
+        const text = Buffer.concat(withoutPrices(data, members)).toString('utf8')
+        this.replaceEvent(Buffer.from(name === undefined ? sseData(text) : sseEvent(name, text)))
+      }
+      this.#complete(openaiImageUsage(wire))
+    }
   }
 
   #complete(reported: Usage): void {

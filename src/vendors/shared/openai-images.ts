@@ -43,8 +43,9 @@ function answers({
   streamFailure,
 }: OpenAIImagesDialect): Pick<Required<ImageOperation<{ readonly n?: number | null }>>, 'fromWire' | 'stream'> {
   return {
-    fromWire: passPictures,
-    stream: (call) => new OpenAIImagesPassThrough({ pictures: call.request.n ?? 1, streamFailure }),
+    fromWire: (chunks, call) => passPictures(chunks, call),
+    stream: (call) =>
+      new OpenAIImagesPassThrough({ pictures: call.request.n ?? 1, streamFailure, isBilled: call.isBilled }),
   }
 }
 

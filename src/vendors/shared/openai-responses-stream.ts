@@ -3,13 +3,14 @@ import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { brokenStreamEnd, KEEP_ALIVE } from '../../endpoints/responses/broken-stream.ts'
-import { type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
+import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
-import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
+import { decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
 import { findKnownString } from '../../wire/json-edits.ts'
 import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { DeltaEvent, deltaStart } from './delta-event.ts'
 import { mendedUsage, responsesUsage } from './openai-responses-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
@@ -18,16 +19,13 @@ interface StreamDialect {
   streamFailure(envelope: Record<string, unknown>): VendorFailure
 }
 
-/** The events that make up nearly all of a stream, as the vendor writes them; they pass unread. */
-const DELTA_STARTS: readonly Buffer[] = [
-  'output_text',
-  'function_call_arguments',
-  'reasoning_summary_text',
-  'custom_tool_call_input',
-].map((name) => Buffer.from(`event: response.${name}.delta\ndata: `))
-const DELTA_MEMBER = Buffer.from('"delta":"')
+/** The events that make up nearly all of a stream; they pass unread. */
+const DELTAS = ['output_text', 'function_call_arguments', 'reasoning_summary_text', 'custom_tool_call_input'].map(
+  deltaStart,
+)
+// One for all streams, because each works on its events in one go.
+const delta = new DeltaEvent()
 const NUMBER_MEMBER = Buffer.from('"sequence_number":')
-const LINE_FEED = 0x0a
 const ZERO = 0x30
 
 /** Events that carry the whole response, and are no end. */
@@ -44,7 +42,10 @@ export class OpenAIResponsesStream extends PassThroughStream {
   readonly #dialect: StreamDialect
   readonly #publicModel: string
   readonly #billedUsage: VendorCall<ResponsesRequest>['billedUsage']
+  readonly #isBilled: boolean | undefined
   readonly #facts: ResponseFacts
+  /** What the vendor says otherwise, or does not know. */
+  readonly #ownMembers: ReturnType<typeof ownMembersOf>
   /** The response as it was last told. */
   #told: Record<string, unknown> | undefined
   /** The items that are done. */
@@ -58,6 +59,8 @@ export class OpenAIResponsesStream extends PassThroughStream {
     this.#dialect = dialect
     this.#publicModel = call.publicModel
     this.#billedUsage = call.billedUsage
+    this.#isBilled = call.isBilled
+    this.#ownMembers = ownMembersOf(call)
     const { publicModel: model, nowMs, conversation } = call
     // A prompt with pictures may hold megabytes, for as long as the stream lasts.
     const request = { ...call.request, input: '' }
@@ -66,6 +69,11 @@ export class OpenAIResponsesStream extends PassThroughStream {
 
   override get hasTextEnded(): boolean {
     return this.#isBetweenItems
+  }
+
+  /** What a failed response reports is all that it used. */
+  get hasRunningUsage(): boolean {
+    return this.failure !== undefined && this.usage !== undefined
   }
 
   /** Before its first event a client takes no other event. */
@@ -82,25 +90,23 @@ export class OpenAIResponsesStream extends PassThroughStream {
     return head + brokenStreamEnd(error, begun, (type, members) => this.#written(type, members))
   }
 
+  /** Can events that carry the response pass with only the model replaced? */
+  get #passes(): boolean {
+    return Object.keys(this.#ownMembers).length === 0
+  }
+
   #begun(): Record<string, unknown> {
     return responseObject(this.#facts, { status: 'in_progress', output: [], usage: null })
   }
 
   protected override skipEvent(bytes: Buffer, start: number): number {
-    const known = DELTA_STARTS.find((one) => startsWith(bytes, start, one))
-    if (known === undefined) return -1
-    const lineEnd = bytes.indexOf(LINE_FEED, start + known.length)
-    if (lineEnd === -1 || bytes[lineEnd + 1] !== LINE_FEED) return -1
-    const data = bytes.subarray(start + known.length, lineEnd)
-    const number = numberIn(data)
-    const member = data.indexOf(DELTA_MEMBER)
-    if (number === undefined || member === -1) return -1
-    const open = member + DELTA_MEMBER.length - 1
-    const close = closingQuote(data, open, data.length)
-    if (close === -1) return -1
+    const known = DELTAS.find((one) => startsWith(bytes, start, one))
+    if (known === undefined || !delta.find(bytes, start + known.length)) return -1
+    const number = numberIn(delta.data)
+    if (number === undefined) return -1
     this.#lastNumber = number
-    this.countContent(decodedByteLength(data, open + 1, close))
-    return lineEnd + 2
+    this.countContent(decodedByteLength(delta.data, delta.open + 1, delta.close))
+    return delta.end
   }
 
   protected readEvent(event: EventLines, isRest: boolean): void {
@@ -116,7 +122,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
   }
 
   #read(event: EventLines, value: Record<string, unknown>): void {
-    const { type, sequence_number: number, response, delta, item } = value
+    const { type, sequence_number: number, response, item } = value
     if (typeof number === 'number') this.#lastNumber = number
     if (type === 'error' || (type === undefined && isJsonObject(value['error']))) {
       this.#error = this.#dialect.streamFailure(isJsonObject(value['error']) ? value : { error: value })
@@ -133,27 +139,29 @@ export class OpenAIResponsesStream extends PassThroughStream {
     } else {
       this.#isBetweenItems = type === 'response.output_item.done'
       if (this.#isBetweenItems) this.#items.push(item)
-      this.countContent(textBytesOf(delta, type === 'response.output_item.added' ? item : undefined))
+      this.countContent(textBytesOf(value['delta'], type === 'response.output_item.added' ? item : undefined))
     }
   }
 
   #begin(value: Record<string, unknown>, response: Record<string, unknown>): void {
-    this.#told = { ...response, model: this.#publicModel }
+    this.#told = { ...response, model: this.#publicModel, ...this.#ownMembers }
     const model = Buffer.from(JSON.stringify(this.#publicModel))
-    if (this.editString(['response', 'model'], response['model'], model)) return
+    if (this.#passes && this.editString(['response', 'model'], response['model'], model)) return
     this.replaceEvent(Buffer.from(sseEvent(String(value['type']), JSON.stringify({ ...value, response: this.#told }))))
   }
 
   #end(event: EventLines, value: Record<string, unknown>, response: Record<string, unknown>): void {
     this.usage = responsesUsage(response)
-    const mended = mendedUsage(response['usage'], this.usage, this.#billedUsage?.(this.usage, this.outputBytesSeen))
+    const billed = this.#billedUsage?.(this.usage, this.outputBytesSeen)
+    const mended = mendedUsage(response['usage'], this.usage, billed, this.#isBilled)
     this.keptAnswer = {
       ...response,
       model: this.#publicModel,
       ...(mended === undefined ? {} : { usage: mended }),
+      ...this.#ownMembers,
     }
     this.closing =
-      (mended === undefined ? this.#withModel(event, response['model']) : undefined) ??
+      (mended === undefined && this.#passes ? this.#withModel(event, response['model']) : undefined) ??
       Buffer.from(sseEvent(String(value['type']), JSON.stringify({ ...value, response: this.keptAnswer })))
     this.hasContent = true
     this.drop()

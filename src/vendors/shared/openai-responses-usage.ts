@@ -1,6 +1,8 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
+import { withoutPurchasePrice } from './purchase-price.ts'
+import { isReasoningBeside } from './reasoning-beside.ts'
 
 /**
  * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
@@ -17,6 +19,8 @@ export function responsesUsage(response: Record<string, unknown>): Usage | undef
   if (typeof input['cache_write_tokens'] === 'number') usage.cacheWriteTokens = input['cache_write_tokens']
   if (typeof counts['output_tokens'] === 'number') usage.outputTokens = counts['output_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  if (isReasoningBeside(counts['total_tokens'], usage))
+    usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
   const searches = searchesOf(tools, response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
   return usage
@@ -40,11 +44,21 @@ function searchesOf(tools: unknown, output: unknown): number {
   }).length
 }
 
-/** The vendor's usage with the counts that are charged for; undefined where it says the same already. */
-export function mendedUsage(wire: unknown, reported: Usage | undefined, billed: Usage | undefined): unknown {
-  if (billed === undefined) return undefined
-  const isSame = reported !== undefined && isSameUsage(reported, billed)
-  return isSame ? undefined : { ...(isJsonObject(wire) ? wire : {}), ...responseUsage(billed) }
+/**
+ * The vendor's usage as its caller reads it: with the counts that are charged for, and without what the operator pays where the
+ * caller is billed. Undefined where it says so already.
+ */
+export function mendedUsage(
+  wire: unknown,
+  reported: Usage | undefined,
+  billed: Usage | undefined,
+  isBilled: boolean | undefined,
+): unknown {
+  const shown = isBilled === true ? withoutPurchasePrice(wire) : wire
+  if (billed === undefined) return shown === wire ? undefined : shown
+  const isSaid = isJsonObject(wire) && wire['output_tokens'] === reported?.outputTokens
+  if (isSaid && reported !== undefined && isSameUsage(reported, billed)) return shown === wire ? undefined : shown
+  return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
 }
 
 function isSameUsage(reported: Usage, billed: Usage): boolean {

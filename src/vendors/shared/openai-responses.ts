@@ -1,13 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
+import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
 import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { refuseVendorObjects } from '../../endpoints/responses/vendor-objects.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
-import { bearerHeaders } from './bearer-headers.ts'
+import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
+import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.ts'
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
 import { mendedUsage, responsesUsage } from './openai-responses-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
@@ -16,6 +18,18 @@ import { unsupportedParameter } from './parameter-errors.ts'
 export interface OpenAIResponsesDialect {
   /** `/v1/responses`, or where the server has it. */
   readonly path: string
+  /** Query of every call, with its question mark. Absent: none. */
+  readonly query?: string | undefined
+  /** The headers of a call; a bearer key by default. */
+  readonly headers?: KeyHeaders | undefined
+  /** What becomes of fields that the server treats specially. Absent: all pass. */
+  readonly rules?: FieldRules<ResponsesRequest> | undefined
+  /** False for servers that keep no answers, and may refuse `store: true`. */
+  readonly keepsAnswers?: boolean | undefined
+  /** False for servers that do not count the tokens of a request. */
+  readonly countsTokens?: boolean | undefined
+  /** False for servers that take pictures as bytes only. */
+  readonly takesImageUrls?: boolean | undefined
   /** May callers name files, vector stores and other objects of the operator's account? */
   readonly allowsVendorObjects: boolean
   reasonsUnseen?(upstream: string, effort: string | null | undefined): boolean
@@ -25,21 +39,58 @@ export interface OpenAIResponsesDialect {
 
 /** Responses at a server that speaks the dialect itself: bytes pass, with only the model replaced. */
 export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassThroughOperation {
+  const { path, query = '', headers = bearerHeaders, keepsAnswers = true, countsTokens = true } = dialect
+  const rules = keepsAnswers ? (dialect.rules ?? NO_RULES) : { ...STATELESS, ...dialect.rules }
+  const sender = { allowsVendorObjects: dialect.allowsVendorObjects, headers, rules }
   return {
-    toWire: (call) => responsesToWire(call, dialect, dialect.path),
+    toWire: (call) => responsesToWire(call, sender, `${path}${query}`),
     fromWire: passResponse,
     stream: (call) => new OpenAIResponsesStream(call, dialect),
     reasonsUnseen: ({ model, request }) =>
       model.reasonsUnseen ?? dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) ?? false,
-    deletion: (upstreamId, apiKey) => ({
-      path: `${dialect.path}/${encodeURIComponent(upstreamId)}`,
-      headers: bearerHeaders(apiKey, 'application/json'),
-    }),
-    inputTokens: {
-      toWire: (call) => responsesToWire(call, dialect, `${dialect.path}/input_tokens`),
-      fromWire: passTokenCount,
+    ...(dialect.takesImageUrls === false ? { takesImageUrls: false } : {}),
+    ...(keepsAnswers
+      ? {
+          deletion: (upstreamId, apiKey) => ({
+            path: `${path}/${encodeURIComponent(upstreamId)}${query}`,
+            headers: headers(apiKey, 'application/json'),
+          }),
+        }
+      : {}),
+    ...(countsTokens
+      ? {
+          inputTokens: {
+            toWire: (call) => responsesToWire(call, sender, `${path}/input_tokens${query}`),
+            fromWire: passTokenCount,
+          },
+        }
+      : {}),
+  }
+}
+
+const NO_RULES: FieldRules<ResponsesRequest> = {}
+
+/** The gateway itself keeps the answers of a server that keeps none. */
+const STATELESS: FieldRules<ResponsesRequest> = {
+  store: leftOut('store'),
+  previous_response_id: leftOut('previous_response_id'),
+}
+
+/** Leaves a field out that the gateway serves itself. `store: false` is a promise, which is passed on. */
+function leftOut(field: string): FieldRule<ResponsesRequest> {
+  return {
+    needed: (value) => value !== false,
+    apply: (body) => {
+      delete body[field]
     },
   }
+}
+
+/** How requests are written. */
+interface Sender {
+  readonly allowsVendorObjects: boolean
+  readonly headers: KeyHeaders
+  readonly rules: FieldRules<ResponsesRequest>
 }
 
 /**
@@ -49,22 +100,24 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
  */
 function responsesToWire(
   call: VendorCall<ResponsesRequest>,
-  dialect: OpenAIResponsesDialect,
+  { allowsVendorObjects, headers, rules }: Sender,
   path: string,
 ): WireRequest {
   const { request, bytes } = requestFor(call)
   if (request.background === true)
     throw unsupportedParameter('background', 'background: answers come on the connection only')
   if (request === call.request) refuseReferences(request)
-  if (!dialect.allowsVendorObjects) refuseVendorObjects(request)
+  if (!allowsVendorObjects) refuseVendorObjects(request)
   refuseUnpriced(request)
   const own = withoutEnvelopes(request, bytes)
-  const edited = own === request && bytes !== undefined ? renamed(asBuffer(bytes), request, call) : undefined
+  const { body: ruled, dropped } = applyFieldRules(own, rules)
+  const isUnchanged = own === request && ruled === undefined
+  const edited = isUnchanged && bytes !== undefined ? renamed(asBuffer(bytes), request, call) : undefined
   return {
     path,
-    headers: bearerHeaders(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
-    body: edited ?? JSON.stringify({ ...own, model: call.model.upstream }),
-    dropped: own === request ? [] : ['input.encrypted_content'],
+    headers: headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
+    body: edited ?? JSON.stringify({ ...(ruled ?? own), model: call.model.upstream }),
+    dropped: own === request ? dropped : ['input.encrypted_content', ...dropped],
   }
 }
 
@@ -75,7 +128,15 @@ function requestFor(call: VendorCall<ResponsesRequest>): {
 } {
   const { conversation } = call
   if (conversation?.previousUpstreamId === undefined || conversation.original === undefined) return call
-  return conversation.original as { readonly request: ResponsesRequest; readonly bytes: Uint8Array | undefined }
+  const original = conversation.original as {
+    readonly request: ResponsesRequest
+    readonly bytes: Uint8Array | undefined
+  }
+  const { previous_response_id: previous } = original.request
+  // An answer that was made in the background has an id of the gateway's.
+  if (typeof previous !== 'string' || previous === conversation.previousUpstreamId) return original
+  const request = { ...original.request, previous_response_id: conversation.previousUpstreamId }
+  return { request, bytes: undefined }
 }
 
 /** What a caller refers to must have been found to be the caller's own. */
@@ -124,9 +185,11 @@ function passResponse(chunks: readonly Uint8Array[], call: VendorCall<ResponsesR
   const { publicModel } = call
   const outputBytes = outputTextBytes(response['output'])
   const usage = responsesUsage(response)
-  const mended = mendedUsage(response['usage'], usage, call.billedUsage?.(usage, outputBytes))
-  const keptAnswer = { ...response, model: publicModel, ...(mended === undefined ? {} : { usage: mended }) }
-  const passed = mended === undefined ? replaceString(bytes, 'model', response['model'], publicModel) : undefined
+  const mended = mendedUsage(response['usage'], usage, call.billedUsage?.(usage, outputBytes), call.isBilled)
+  const added = { ...(mended === undefined ? {} : { usage: mended }), ...ownMembersOf(call) }
+  const keptAnswer = { ...response, model: publicModel, ...added }
+  const passed =
+    Object.keys(added).length === 0 ? replaceString(bytes, 'model', response['model'], publicModel) : undefined
   return {
     chunks: [passed ?? Buffer.from(JSON.stringify(keptAnswer))],
     usage,

@@ -1,7 +1,8 @@
+import type { MemberNames } from '../../core/known-members.ts'
 import type { ErrorWords } from './openai-error.ts'
 
 /** What of OpenAI's API a server offers. */
-export type PresetEndpoint = 'chat' | 'embeddings' | 'images' | 'image-edits'
+export type PresetEndpoint = 'chat' | 'responses' | 'embeddings' | 'images' | 'image-edits'
 
 /**
  * What becomes of a request field. Fields without a rule pass.
@@ -27,6 +28,12 @@ export interface PresetReasoning {
   readonly evenEmpty?: boolean
 }
 
+export const PRESET_REASONING_MEMBERS = {
+  back: true,
+  as: true,
+  evenEmpty: true,
+} satisfies MemberNames<PresetReasoning>
+
 /** How the choice of a tool is written. */
 export interface PresetToolChoice {
   /** The server's word for `required`. */
@@ -39,6 +46,12 @@ export interface PresetToolChoice {
   /** True for servers that ignore the field: lists are cut as above, and the choice is left out and reported. */
   readonly isIgnored?: boolean
 }
+
+export const PRESET_TOOL_CHOICE_MEMBERS = {
+  required: true,
+  cutsNamed: true,
+  isIgnored: true,
+} satisfies MemberNames<PresetToolChoice>
 
 /** The parts of a preset that can differ by model. */
 export interface PresetDialect {
@@ -56,6 +69,32 @@ export interface PresetDialect {
   /** The member that makes the last turn, when it is the assistant's, the beginning of the answer. */
   readonly prefillMember?: string
 }
+
+export const PRESET_DIALECT_MEMBERS = {
+  fields: true,
+  reasoning: true,
+  toolChoice: true,
+  messageMembers: true,
+  toolIdLength: true,
+  takesDeveloperRole: true,
+  prefillMember: true,
+} satisfies MemberNames<PresetDialect>
+
+/** How a server deviates in Responses; servers that have none get chat completions instead. */
+export interface PresetResponses {
+  /**
+   * True for servers that keep answers, so that a follow-up names the one before. Elsewhere the gateway keeps them, and sends
+   * the whole history.
+   */
+  readonly keepsAnswers?: boolean
+  /** Rules by request field. The preset's others are those of chat. */
+  readonly fields?: Readonly<Record<string, PresetRule>>
+}
+
+export const PRESET_RESPONSES_MEMBERS = {
+  keepsAnswers: true,
+  fields: true,
+} satisfies MemberNames<PresetResponses>
 
 /** A server of OpenAI's dialect, as data: where it is, what it offers and where it deviates. */
 export interface Preset extends PresetDialect {
@@ -84,6 +123,7 @@ export interface Preset extends PresetDialect {
   /** True for servers whose `created` has a fraction, which clients with integers refuse. */
   readonly hasFractionalTimes?: boolean
   readonly errors?: ErrorWords
+  readonly responses?: PresetResponses
   readonly embeddings?: {
     /** Most texts of one call; 2048 by default. */
     readonly maxInputs?: number
@@ -93,3 +133,27 @@ export interface Preset extends PresetDialect {
     readonly givesBase64?: boolean
   }
 }
+
+export const PRESET_MEMBERS = {
+  id: true,
+  name: true,
+  baseURL: true,
+  keyVariables: true,
+  needsKey: true,
+  serves: true,
+  byModel: true,
+  takesImageUrls: true,
+  asksForUsage: true,
+  thinksInTags: true,
+  hasFractionalTimes: true,
+  errors: true,
+  responses: true,
+  embeddings: true,
+  fields: true,
+  reasoning: true,
+  toolChoice: true,
+  messageMembers: true,
+  toolIdLength: true,
+  takesDeveloperRole: true,
+  prefillMember: true,
+} satisfies MemberNames<Preset>

@@ -7,8 +7,10 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 const REASONING_MODEL = /^(?:ft:)?(?:o\d|gpt-(?:[5-9]|\d\d)(?!-chat))/
 /**
  * Of these, those that do not reason unless asked to: from gpt-5.1 to 5.4 the default effort is `none`, before and after it is
- * `medium`, and of `-pro` models `high` (OpenAI, API reference, `reasoning_effort`). The `-chat` models of these versions decide for
- * themselves, so that they count as reasoning.
+ * `medium`, and of `-pro` models `high` (OpenAI, API reference, `reasoning_effort`; Azure, type `ReasoningEffort`, for gpt-5.1 and
+ * before; https://www.zansara.dev/posts/2026-05-26-reasoning-effort-across-gpt-5.x/ for the change with gpt-5.5). The `-codex` and
+ * `-chat` models of these versions were measured at `medium` (https://qiita.com/hanaya/items/51720cb429d543874abe), so that they count
+ * as reasoning.
  */
 const UNASKED_NONE = /^(?:ft:)?gpt-5\.[1-4](?:$|[:-](?!pro|codex|chat))/
 

@@ -1,11 +1,18 @@
+import type { MemberNames } from '../../core/known-members.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { FieldRules } from '../shared/field-rules.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
-import { vendorConnection } from '../shared/vendor-connection.ts'
-import type { ApiKeys, ConnectionOptions, UnlistedModelOptions, Vendor } from '../vendor.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -21,6 +28,16 @@ export interface VoyageOptions extends UnlistedModelOptions, ConnectionOptions {
   /** Origin, with or without a path prefix and `/v1`; the host that the kind of key belongs to by default. */
   readonly baseURL?: string | undefined
 }
+
+const VOYAGE_OPTIONS = {
+  apiKey: true,
+  baseURL: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<VoyageOptions>
 
 /**
  * Voyage's embedding fields (Voyage, text embeddings reference). It refuses unknown arguments and the value `float`;
@@ -51,6 +68,7 @@ export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
  *   keys belong to different hosts.
  */
 export function voyage(options: VoyageOptions = {}): Vendor {
+  checkVendorOptions('voyage', options, VOYAGE_OPTIONS)
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
   const { origin, prefix } = vendorAddress(options.baseURL ?? originOf(apiKeys), API_PATH)

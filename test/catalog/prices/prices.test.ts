@@ -27,7 +27,7 @@ describe('definePrices', () => {
     [{ prices: [] }, 'currency: '],
     [{ currency: 'EUR', prices: [] }, 'currency: '],
     [{ currency: 'USD' }, 'prices: '],
-    [{ currency: 'USD', prices: [], price: [] }, 'Unrecognized key: "price"'],
+    [{ currency: 'USD', prices: [], price: [] }, 'prices: price is unknown; did you mean prices?'],
     [{ currency: 'USD', prices: [GOOD, { ...GOOD, model: '' }] }, 'prices[1].model: '],
     [
       { currency: 'USD', prices: [{ ...GOOD, meter: 'token' }] },
@@ -40,7 +40,7 @@ describe('definePrices', () => {
     [{ currency: 'USD', prices: [{ ...GOOD, per: 0 }] }, 'prices[0].per: '],
     [{ currency: 'USD', prices: [{ ...GOOD, per: '1000' }] }, 'prices[0].per: '],
     [{ currency: 'USD', prices: [{ ...GOOD, when: { resolution: 720 } }] }, 'prices[0].when.resolution: '],
-    [{ currency: 'USD', prices: [{ ...GOOD, unit: 'token' }] }, 'prices[0]: Unrecognized key: "unit"'],
+    [{ currency: 'USD', prices: [{ ...GOOD, unit: 'token' }] }, 'prices[0].unit is unknown; known: model, meter'],
     [{ currency: 'USD', prices: [GOOD, GOOD] }, 'prices[1]: the input_token price of "gp-5" repeats prices[0]'],
   ])('refuses %j, naming index and field', (file, message) => {
     expect(() => defineUnchecked(file)).toThrow(TypeError)

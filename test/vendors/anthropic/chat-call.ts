@@ -1,7 +1,7 @@
 import { defineModel, type ModelLimits } from '../../../src/catalog/model.ts'
 import type { ChatMessage, ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { type AnthropicOptions, anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
-import type { MessagesRequest } from '../../../src/vendors/anthropic/chat-to-wire.ts'
+import type { MessagesRequest } from '../../../src/vendors/shared/messages-from-chat.ts'
 import type { ChatOperation, VendorCall } from '../../../src/vendors/vendor.ts'
 
 /** What a test says about a call beyond the request. */

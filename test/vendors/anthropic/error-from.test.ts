@@ -32,6 +32,17 @@ describe('errors of Anthropic', () => {
     expect(failure(status, envelope(type))).toMatchObject({ kind, status, message: 'Text of the vendor' })
   })
 
+  it('passes on by which details its clients recover, without keys and if they are short', () => {
+    const details = { error_code: 'thread_not_found', seen: `Bearer ${KEY}` }
+    expect(failure(404, envelope('not_found_error', 'Nothing is there.', details))).toMatchObject({
+      kind: 'caller',
+      code: 'thread_not_found',
+      details: { error_code: 'thread_not_found', seen: '[redacted]' },
+    })
+    const long = { error_code: 'thread_not_found', text: 'x'.repeat(3_000) }
+    expect(failure(404, envelope('not_found_error', 'Nothing is there.', long)).details).toBe(undefined)
+  })
+
   it('keeps the text about the caller’s input as it is', () => {
     const text = 'messages.2.content.0.text: prompt is too long: 210000 tokens > 200000 maximum'
 

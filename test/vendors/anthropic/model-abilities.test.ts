@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { modelAbilities } from '../../../src/vendors/anthropic/model-abilities.ts'
+import { modelAbilities } from '../../../src/vendors/shared/messages-abilities.ts'
 
 describe('modelAbilities', () => {
   // Columns: sampling, thinking, way to turn it off, forced tool choice, prefill, most output tokens.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hasOpenObjects, schemaToWire } from '../../../src/vendors/anthropic/schema-to-wire.ts'
+import { hasOpenObjects, schemaToWire } from '../../../src/vendors/shared/messages-schema.ts'
 
 const CLOSED = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const OPEN = { type: 'object', properties: { scores: { type: 'object', additionalProperties: { type: 'number' } } } }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import { type AzureOpenAIOptions, azureOpenai } from '../../../src/vendors/azure-openai/azure-openai.ts'
+import { openai } from '../../../src/vendors/openai/openai.ts'
 import { bodyOf, callFromRequest, callFromText, NOW_MS, wireAnswer } from '../shared/vendor-call.ts'
 
 const KEY = 'azure-key-0123456789'
@@ -74,7 +75,9 @@ describe('addresses', () => {
     expect(() => azureOpenai({ apiKey: KEY, resource: 'evil.example/x' })).toThrow(/resource/)
     expect(() => vendorWith({ apiVersion: '2024' })).toThrow(/apiVersion/)
     expect(() => vendorWith({ endpoint: 'https://res.openai.azure.com/?key=1' })).toThrow(/query/)
-    expect(() => azureOpenai({ resource: 'res', apikey: KEY } as AzureOpenAIOptions)).toThrow(/unknown option "apikey"/)
+    expect(() => azureOpenai({ resource: 'res', apikey: KEY } as AzureOpenAIOptions)).toThrow(
+      /apikey is unknown; did you mean apiKey\?/,
+    )
   })
 })
 
@@ -106,6 +109,27 @@ describe('requests', () => {
 
     expect(vendor.chat!.reasonsUnseen?.(call)).toBe(true)
     expect(vendorWith().chat!.reasonsUnseen?.(call)).toBe(false)
+  })
+})
+
+describe('pictures in requests', () => {
+  const picture = { kind: 'image' as const, width: 1024, height: 1024 }
+
+  it('count as at OpenAI, by the model behind the deployment', () => {
+    const { media } = vendorWith({ deployments: { fast: 'gpt-4o-mini', 'gpt-4.1': 'gpt-4.1-mini' } })
+    const own = openai({ apiKey: KEY }).media!
+
+    for (const [deployment, model] of [
+      ['fast', 'gpt-4o-mini'],
+      ['gpt-4.1', 'gpt-4.1-mini'],
+      ['gpt-4o', 'gpt-4o'],
+      ['unknown to all', 'unknown to all'],
+    ] as const) {
+      expect(media!.tokens(picture, deployment)).toBe(own.tokens(picture, model))
+      expect(media!.contextTokens(deployment)).toBe(own.contextTokens(model))
+    }
+    expect(media!.tokens(picture, 'gpt-4o')).toBe(765)
+    expect(media!.tokens(picture, 'fast')).toBe(25_501)
   })
 })
 

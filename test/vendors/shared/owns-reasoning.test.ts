@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
 import { MessagesConversation } from '../../../src/endpoints/messages/messages-conversation.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../../src/vendors/gemini/gemini.ts'
+import { openai } from '../../../src/vendors/openai/openai.ts'
+import { carriedReasoning } from '../../../src/vendors/shared/encrypted-reasoning.ts'
 
 const THINKING = { type: 'thinking', thinking: 'hm', signature: 'c2ln' }
 const CALL = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
@@ -43,9 +46,28 @@ describe('a vendor knows the turns that only it can read', () => {
     ],
     ['embeddings', { model: 'm' }, false, false],
   ])('%s', (_name, request, byAnthropic, byGemini) => {
-    expect(anthropic().ownsReasoning?.(request)).toBe(byAnthropic)
-    expect(gemini().ownsReasoning?.(request)).toBe(byGemini)
+    expect(anthropic().ownsReasoning?.(request, 'key')).toBe(byAnthropic)
+    expect(gemini().ownsReasoning?.(request, 'key')).toBe(byGemini)
   })
+})
+
+test('a key knows the encrypted reasoning that was made with it', () => {
+  const vendor = openai({ apiKey: ['one', 'two'] })
+  const model = { upstream: 'gpt-5.4-pro' }
+  const state = carriedReasoning([{ id: 'rs_1', encrypted_content: 'x' }], { apiKey: 'two', model })
+  const onCall = chat({ role: 'assistant', tool_calls: [{ ...CALL, extra_content: state }] })
+  const onMessage = chat({ role: 'assistant', content: 'x', extra_content: state })
+  const inMessages = messages([
+    { ...THINKING, signature: carriedSignature(state) },
+    { type: 'tool_use', id: 'c', name: 'f', input: {} },
+  ])
+
+  for (const request of [onCall, onMessage, inMessages])
+    expect(vendor.apiKeys.map((key) => vendor.ownsReasoning?.(request, key))).toEqual([false, true])
+  expect(
+    vendor.ownsReasoning?.(chat({ role: 'assistant', content: 'x', extra_content: { responses: 7 } }), 'two'),
+  ).toBe(false)
+  expect(JSON.stringify(state)).not.toMatch(/two|gpt/)
 })
 
 describe('keys of a vendor', () => {

@@ -22,7 +22,7 @@ export function callFromText<Request extends ChatRequest | EmbeddingsRequest>(
 }
 
 /** A call whose request was built by another endpoint, so that there are no bytes in the vendor's dialect. */
-export function callFromRequest<Request extends ChatRequest | EmbeddingsRequest>(
+export function callFromRequest<Request extends { readonly model: string; readonly stream?: unknown }>(
   request: Request,
   options: CallOptions = {},
 ): VendorCall<Request> {
@@ -37,7 +37,7 @@ export function callFromRequest<Request extends ChatRequest | EmbeddingsRequest>
     }),
     publicModel: request.model,
     apiKey: options.apiKey ?? 'test-key-0123456789',
-    stream: request['stream'] === true,
+    stream: request.stream === true,
     nowMs: NOW_MS,
   }
 }

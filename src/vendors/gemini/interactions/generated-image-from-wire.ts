@@ -2,9 +2,10 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../../wire/join-chunks.ts'
+import { redactGoogleKeys } from '../../shared/google-error.ts'
 import type { AnswerBody, VendorCall, VendorFailure } from '../../vendor.ts'
 import { blocksPrompt, finishReason, partsOf } from '../chat-from-wire.ts'
-import { brokenCandidate, redactKeys, responseFailure } from '../error-from.ts'
+import { brokenCandidate, responseFailure } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 
 /**
@@ -31,7 +32,7 @@ export function generatedImageFromWire(
   }
   const text = JSON.stringify(interaction)
   return {
-    chunks: [Buffer.from(isRefusal ? redactKeys(text, [call.apiKey]) : text)],
+    chunks: [Buffer.from(isRefusal ? redactGoogleKeys(text, [call.apiKey]) : text)],
     usage: interactionUsage(usage, reader.pictures),
     isRefusal,
   }

@@ -8,10 +8,10 @@ import {
 } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { EventLines, EventSplitter } from '../../../wire/event-splitter.ts'
 import { SSE_DONE, sseEvent } from '../../../wire/sse.ts'
+import { redactGoogleKeys } from '../../shared/google-error.ts'
 import { invalidResponse } from '../../shared/invalid-response.ts'
 import type { StreamTransform, VendorCall, VendorFailure } from '../../vendor.ts'
 import { BareJsonTail } from '../bare-json-tail.ts'
-import { redactKeys } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage, usageSoFar } from '../usage-from.ts'
 import {
   GeneratedImageReader,
@@ -132,7 +132,7 @@ export class GeneratedImageStream implements StreamTransform {
       ...(usage === undefined ? {} : { usage }),
     }
     const stop = this.#hasStep ? event('step.stop', { index: 0 }) : ''
-    return stop + redactKeys(event('interaction.completed', { interaction }), [this.#apiKey]) + SSE_DONE
+    return stop + redactGoogleKeys(event('interaction.completed', { interaction }), [this.#apiKey]) + SSE_DONE
   }
 }
 

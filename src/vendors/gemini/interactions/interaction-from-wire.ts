@@ -4,8 +4,8 @@ import type { InteractionRequest } from '../../../endpoints/images/interactions/
 import { joinChunks } from '../../../wire/join-chunks.ts'
 import { closingQuote, QUOTE } from '../../../wire/json-cursor.ts'
 import { editMembers, type MemberChanges } from '../../../wire/json-edits.ts'
+import { redactGoogleKeys } from '../../shared/google-error.ts'
 import type { AnswerBody, VendorCall } from '../../vendor.ts'
-import { redactKeys } from '../error-from.ts'
 import { countPictures, interactionUsage } from '../usage-from.ts'
 import { type InteractionIds, interactionIds } from './interaction-names.ts'
 
@@ -47,7 +47,7 @@ function hasOutput(steps: unknown): boolean {
 
 /** A refusal is small and explains itself in the vendor's words, in which no key may stand. */
 function refused(bytes: Buffer, wanted: MemberChanges, call: VendorCall<InteractionRequest>): Uint8Array[] {
-  return withMembers(Buffer.from(redactKeys(bytes.toString('utf8'), [call.apiKey])), wanted)
+  return withMembers(Buffer.from(redactGoogleKeys(bytes.toString('utf8'), [call.apiKey])), wanted)
 }
 
 /** The bytes with some members replaced, as chunks: the bytes between them are not copied. */

@@ -1,12 +1,12 @@
 /** How much work the model puts into an answer, from least to most. */
 export type MessagesEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
-/** What a model of Anthropic's accepts. Requests outside of it are answered 400 by the vendor. */
+/** What a model accepts that is asked in the terms of Messages. Requests outside of it are answered 400 by the vendor. */
 export interface ModelAbilities {
   /** `either`: temperature or top_p, not both. `default_only`: any other value than the default is refused. */
-  readonly sampling: 'either' | 'default_only'
-  /** How thinking is requested: with a token budget, or adaptively with an effort. */
-  readonly thinking: 'budget' | 'adaptive'
+  readonly sampling: 'both' | 'either' | 'default_only'
+  /** How thinking is requested: with a token budget, or adaptively with an effort. `none`: it cannot be. */
+  readonly thinking: 'budget' | 'adaptive' | 'none'
   /** How thinking is turned off: it is off by default, by one of two settings, or it cannot be turned off. */
   readonly thinkingOff: 'unasked' | 'disabled' | 'between_tools' | 'impossible'
   /** Thinking comes back as a signature without text unless a summary is requested. */
@@ -21,12 +21,19 @@ export interface ModelAbilities {
   readonly structuredOutput: boolean
   /** Are system messages allowed between turns? */
   readonly systemInPlace: boolean
-  /** Most output tokens of one answer, reasoning included. */
+  /** Most output tokens of one answer, reasoning included; `Infinity`: not known. */
   readonly maxOutputTokens: number
   /** Most input tokens of a call. */
   readonly contextTokens: number
-  /** Tokens of its largest picture; a larger one is made smaller first. */
+  /**
+   * Tokens of its largest picture; a larger one is made smaller first (Anthropic, "Vision": 2,576 pixels at the longer side from Opus
+   * 4.7 on, 1,568 before).
+   */
   readonly maxImageTokens: number
+  /** Media types of files that it reads; absent: PDF. */
+  readonly documentTypes?: ReadonlySet<string>
+  /** Are prefixes cached where `cache_control` of a chat's parts says so? Absent: no. */
+  readonly cachePoints?: boolean
 }
 
 const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
@@ -97,10 +104,15 @@ const BY_FAMILY: ReadonlyMap<string, ModelAbilities> = new Map([
   ['claude-mythos-5-2', GENERATION_5_5],
 ] satisfies [string, ModelAbilities][])
 
-// A dated snapshot has the abilities of its family: claude-opus-4-5-20251101.
-const SNAPSHOT_SUFFIX = /-(?:\d{8}|latest)$/
+// A dated snapshot has the abilities of its family: claude-opus-4-5-20251101, or behind an @ at a cloud.
+const SNAPSHOT_SUFFIX = /[-@](?:\d{8}|latest|default)$/
 
-/** The abilities of a model by the vendor's id, dated or not; the newest generation's for an id the table lacks. */
+// Hosts of its models put themselves around the id: eu.anthropic.claude-opus-4-5-20251101-v1:0.
+const HOST_PREFIX = /^.*\banthropic\./
+const HOST_VERSION = /-v\d+(?::\d+)?$/
+
+/** The abilities of a model by the vendor's id or a host's, dated or not; the newest generation's for an id the table lacks. */
 export function modelAbilities(upstreamId: string): ModelAbilities {
-  return BY_FAMILY.get(upstreamId.replace(SNAPSHOT_SUFFIX, '')) ?? GENERATION_5_5
+  const own = upstreamId.replace(HOST_PREFIX, '').replace(HOST_VERSION, '')
+  return BY_FAMILY.get(own.replace(SNAPSHOT_SUFFIX, '')) ?? GENERATION_5_5
 }

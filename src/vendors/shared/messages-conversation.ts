@@ -1,16 +1,17 @@
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatMessage, ChatToolCall, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
-import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import type { ModelAbilities } from './messages-abilities.ts'
 import {
   type AssistantBlock,
+  type ContentAbilities,
   contentToWire,
   type ToolResultBlock,
   type ToolResultContent,
   textBlocks,
   textContent,
   type UserBlock,
-} from './content-to-wire.ts'
-import type { ModelAbilities } from './model-abilities.ts'
+} from './messages-content.ts'
+import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
 /** One entry of `messages`. `system` entries are taken by some models only, and never first. */
 export type MessagesTurn =
@@ -47,6 +48,9 @@ interface OpenCall {
   readonly toolUseId: string
 }
 
+/** What of a model decides how a conversation is written. */
+export type ConversationAbilities = Pick<ModelAbilities, 'systemInPlace' | 'prefill'> & ContentAbilities
+
 /** Members of a message that have no equivalent (Anthropic, "OpenAI SDK compatibility"). */
 const LOST_FIELDS = ['name', 'audio', 'function_call'] as const
 
@@ -63,7 +67,7 @@ const FORBIDDEN_ID_CHARACTERS = /[^a-zA-Z0-9_-]/g
  */
 export function conversationToWire(
   messages: readonly ChatMessage[],
-  abilities: ModelAbilities,
+  abilities: ConversationAbilities,
   report: (field: string) => void,
 ): Conversation {
   const open: OpenTurn[] = []
@@ -74,17 +78,17 @@ export function conversationToWire(
     for (const field of LOST_FIELDS) if (Reflect.get(message, field)) report(`messages.${field}`)
     if (message.role === 'system' || message.role === 'developer') {
       const text = textContent(message.content, `${path}.content`)
-        .map((block) => block.text)
+        .flatMap((block) => (block.type === 'text' ? [block.text] : []))
         .join('\n')
       const isBetweenTurns = abilities.systemInPlace && open.length > 0
       if (text !== '') (isBetweenTurns ? userTurn(open).system : system).push(text)
     } else if (message.role === 'user') {
       const { rest } = userTurn(open)
-      for (const block of contentToWire(message.content, `${path}.content`, report)) rest.push(block)
+      for (const block of contentToWire(message.content, `${path}.content`, report, abilities)) rest.push(block)
     } else if (message.role === 'tool') {
-      addToolResult(userTurn(open), message, path, report)
+      addToolResult(userTurn(open), message, path, { report, abilities })
     } else {
-      addAssistantMessage(open, message, { path, usedIds, report })
+      addAssistantMessage(open, message, { path, usedIds, report, abilities })
     }
   })
   return answerable(closedTurns(open, system), abilities)
@@ -98,23 +102,33 @@ function userTurn(open: OpenTurn[]): OpenUserTurn {
   return turn
 }
 
-function addToolResult(turn: OpenUserTurn, message: ChatMessage, path: string, report: (field: string) => void): void {
+function addToolResult(
+  turn: OpenUserTurn,
+  message: ChatMessage,
+  path: string,
+  { report, abilities }: { report: (field: string) => void; abilities: ConversationAbilities },
+): void {
   const callId = message.tool_call_id ?? ''
-  const content = contentToWire(message.content, `${path}.content`, report)
+  const content = contentToWire(message.content, `${path}.content`, report, abilities)
   if (!turn.answers.add(callId, content)) turn.rest.push(...orphanResult(callId, content))
 }
 
 function addAssistantMessage(
   open: OpenTurn[],
   message: ChatMessage,
-  context: { path: string; usedIds: Set<string>; report: (field: string) => void },
+  context: {
+    path: string
+    usedIds: Set<string>
+    report: (field: string) => void
+    abilities: ConversationAbilities
+  },
 ): void {
-  const { path, usedIds, report } = context
+  const { path, usedIds, report, abilities } = context
   const thinking = Array.isArray(message.thinking_blocks) ? message.thinking_blocks.filter(isSigned) : []
   if (thinking.length === 0 && message.reasoning_content) report('messages.reasoning_content')
   const blocks: AssistantBlock[] = [
     ...thinking,
-    ...textContent(message.content, `${path}.content`),
+    ...textContent(message.content, `${path}.content`, abilities),
     ...textBlocks(message.refusal),
   ]
   const calls: OpenCall[] = []
@@ -195,7 +209,7 @@ function closedTurns(open: OpenTurn[], system: string[]): Conversation {
  * Makes a conversation that the model can answer. System text alone becomes a user turn. A final assistant turn asks the
  * model to continue it, which only some models do; its trailing white space is then removed.
  */
-function answerable(conversation: Conversation, abilities: ModelAbilities): Conversation {
+function answerable(conversation: Conversation, abilities: ConversationAbilities): Conversation {
   const { system, turns } = conversation
   if (turns.length === 0) {
     if (system.length === 0) {
@@ -213,8 +227,10 @@ function answerable(conversation: Conversation, abilities: ModelAbilities): Conv
 }
 
 function trimEnd(blocks: readonly AssistantBlock[]): AssistantBlock[] {
-  const last = blocks.at(-1)
-  return last?.type === 'text' ? [...blocks.slice(0, -1), { type: 'text', text: last.text.trimEnd() }] : [...blocks]
+  const last = blocks.findLastIndex(({ type }) => type !== 'cache_point')
+  return blocks.map((block, index) =>
+    index === last && block.type === 'text' ? { ...block, text: block.text.trimEnd() } : block,
+  )
 }
 
 /** True when the conversation ends with an assistant turn that the model is to continue. */

@@ -1,8 +1,8 @@
 import type { MediaFacts, MediaRules } from '../vendor.ts'
 
 /**
- * How OpenAI counts pictures (OpenAI, "Images and vision", calculating costs): by tiles of 512 × 512 pixels, or by patches of
- * 32 × 32.
+ * How OpenAI counts pictures (OpenAI, "Images and vision", calculating costs,
+ * https://developers.openai.com/api/docs/guides/images-vision): by tiles of 512 × 512 pixels, or by patches of 32 × 32.
  */
 type ImageRule =
   | { readonly by: 'tiles'; readonly base: number; readonly tile: number }
@@ -16,7 +16,11 @@ const patches = (factor: number, most = 1536, mostOriginal = most): ImageRule =>
   mostOriginal,
 })
 
-/** The first that an id begins with. What the vendor was seen to bill is within them. */
+/**
+ * The first that an id begins with. What the vendor was seen to bill is within them: the guide's 1.62 and 2.46 of gpt-5-mini and -nano
+ * are billed as 1.2 and 1.5 (OpenAI community, topic 1344040), and gpt-5.2 by 1.2 (topic 1372291). The bounds of 2,500 and 10,000
+ * patches, and windows above 400,000 tokens of models since gpt-5.4, were not found on a second page: estimates from above.
+ */
 const RULES: readonly (readonly [prefix: string, rule: ImageRule, contextTokens: number])[] = [
   ['gpt-4o-mini', tiles(2833, 5667), 128_000],
   ['gpt-4o', tiles(85, 170), 128_000],
@@ -41,10 +45,10 @@ const RULES: readonly (readonly [prefix: string, rule: ImageRule, contextTokens:
 /** For models that the table lacks: the newest rule, at a factor above that of all but the smallest models. */
 const NEWEST = patches(1.72, 2500, 10_000)
 
-/** Input of models with sound: a token for a tenth of a second (OpenAI, pricing of audio tokens). */
+/** Input of models with sound: a token for a tenth of a second (OpenAI, "Managing costs" of realtime; community topic 971012). */
 const AUDIO_TOKENS_PER_SECOND = 10
 
-/** A page is read as text and as a picture (OpenAI, "File inputs"). */
+/** A page is read as text and as a picture (OpenAI, "File inputs"). How many tokens and pixels it has is an estimate. */
 const TEXT_TOKENS_PER_PAGE = 1_500
 const PAGE = { kind: 'image', width: 1_240, height: 1_754 } as const
 

@@ -3,10 +3,10 @@ import type { Usage } from '../../core/usage.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
-import { CompletionCollector } from '../shared/completion-collector.ts'
 import type { VendorCall, WireAnswer } from '../vendor.ts'
-import { expectedAnswerTool } from './tools-to-wire.ts'
-import { latestUsage, normalisedUsage, readMessagesUsage } from './usage-from.ts'
+import { CompletionCollector } from './completion-collector.ts'
+import { expectedAnswerTool } from './messages-tools.ts'
+import { latestUsage, normalisedUsage, readMessagesUsage } from './messages-usage.ts'
 
 /**
  * Reads a whole Messages answer as a chat completion. Undefined when it is no `message` object. It is read as the events in

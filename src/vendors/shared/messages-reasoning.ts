@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import { CARRIED_MARK } from '../../endpoints/messages/carried-state.ts'
-import type { MessagesEffort, ModelAbilities } from './model-abilities.ts'
+import type { MessagesEffort, ModelAbilities } from './messages-abilities.ts'
 
 /** How the model reasons before it answers. `budget_tokens` is at least 1024 and below `max_tokens`. */
 export type ThinkingConfig =
@@ -48,7 +48,7 @@ export function reasoningToWire(input: ReasoningInput, report: (field: string) =
   if (effort === undefined || effort === null) return { thinks: false }
   if (effort === 'none') return withoutThinking(abilities, report)
   const rank = EFFORTS.indexOf(effort)
-  if (rank === -1) {
+  if (rank === -1 || abilities.thinking === 'none') {
     report('reasoning_effort')
     return { thinks: false }
   }

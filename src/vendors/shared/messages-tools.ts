@@ -1,8 +1,8 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
-import { hasOpenObjects, type JsonSchema, schemaToWire } from './schema-to-wire.ts'
+import { hasOpenObjects, type JsonSchema, schemaToWire } from './messages-schema.ts'
+import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
 /** A tool that the caller runs. */
 export interface MessagesTool {

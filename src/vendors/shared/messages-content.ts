@@ -1,8 +1,9 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatContentPart, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
-import { readDataUrl } from '../shared/data-url.ts'
-import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
+import { readDataUrl } from './data-url.ts'
+import type { ModelAbilities } from './messages-abilities.ts'
+import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
 // Content blocks that requests carry (Anthropic, Messages reference, "content").
 
@@ -21,10 +22,10 @@ interface ImageBlock {
   source: { type: 'base64'; media_type: ImageMediaType; data: string } | { type: 'url'; url: string }
 }
 
-/** A PDF file. */
+/** A file: PDF, and of other types where the model reads them. */
 interface DocumentBlock {
   type: 'document'
-  source: { type: 'base64'; media_type: 'application/pdf'; data: string } | { type: 'url'; url: string }
+  source: { type: 'base64'; media_type: string; data: string } | { type: 'url'; url: string }
   title?: string
 }
 
@@ -44,14 +45,23 @@ export interface ToolResultBlock {
   is_error?: true
 }
 
+/** What stands before it is cached. Only where cache points are asked for; the Messages dialect itself has no such block. */
+export interface CachePointBlock {
+  type: 'cache_point'
+  ttl?: '1h'
+}
+
 /** What a tool result may hold. */
-export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock
+export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock | CachePointBlock
+
+/** What of a model decides how content is written. */
+export type ContentAbilities = Pick<ModelAbilities, 'documentTypes' | 'cachePoints'>
 
 /** Content of a user turn; tool results come first. */
-export type UserBlock = TextBlock | ImageBlock | DocumentBlock | ToolResultBlock
+export type UserBlock = ToolResultContent | ToolResultBlock
 
 /** Content of an assistant turn; the tool uses of a message come last. */
-export type AssistantBlock = TextBlock | ToolUseBlock | ThinkingBlock
+export type AssistantBlock = TextBlock | ToolUseBlock | ThinkingBlock | CachePointBlock
 
 /** Content of a chat message: what `content` may be. */
 type ChatContent = string | ChatContentPart[] | null | undefined
@@ -73,10 +83,14 @@ export function textBlocks(text: unknown): TextBlock[] {
  * Content that may hold text only (system and assistant messages), one block a part; a refusal counts as text.
  * @throws GatewayError `unsupported_parameter` naming a part of another type.
  */
-export function textContent(content: ChatContent, path: string): TextBlock[] {
+export function textContent(
+  content: ChatContent,
+  path: string,
+  abilities: ContentAbilities = {},
+): (TextBlock | CachePointBlock)[] {
   if (!Array.isArray(content)) return textBlocks(content)
-  return content.flatMap((part, index) => {
-    if (part.type === 'text') return textBlocks(part.text)
+  return content.flatMap((part, index): (TextBlock | CachePointBlock)[] => {
+    if (part.type === 'text') return [...textBlocks(part.text), ...cachePointsBehind(part, abilities)]
     if (part.type === 'refusal') return textBlocks(part.refusal)
     throw unsupportedPart(part.type, `${path}[${index}]`)
   })
@@ -91,18 +105,28 @@ export function contentToWire(
   content: ChatContent,
   path: string,
   report: (field: string) => void,
+  abilities: ContentAbilities = {},
 ): ToolResultContent[] {
   if (!Array.isArray(content)) return textBlocks(content)
   return content.flatMap((part, index): ToolResultContent[] => {
     const partPath = `${path}[${index}]`
-    if (part.type === 'text') return textBlocks(part.text)
+    const cachePoints = cachePointsBehind(part, abilities)
+    if (part.type === 'text') return [...textBlocks(part.text), ...cachePoints]
     if (part.type === 'image_url') {
       if (part.image_url.detail && part.image_url.detail !== 'auto') report('image_url.detail')
-      return [imageBlock(part.image_url.url, `${partPath}.image_url.url`)]
+      return [imageBlock(part.image_url.url, `${partPath}.image_url.url`), ...cachePoints]
     }
-    if (part.type === 'file') return [documentBlock(part.file, `${partPath}.file`)]
+    if (part.type === 'file') return [documentBlock(part.file, `${partPath}.file`, abilities), ...cachePoints]
     throw unsupportedPart(part.type, partPath)
   })
+}
+
+/** A cache point for `cache_control` of a part or tool, where the model has them. */
+export function cachePointsBehind(part: object, { cachePoints }: ContentAbilities): CachePointBlock[] {
+  if (cachePoints !== true) return []
+  const control: unknown = Reflect.get(part, 'cache_control')
+  if (!isJsonObject(control)) return []
+  return [control['ttl'] === '1h' ? { type: 'cache_point', ttl: '1h' } : { type: 'cache_point' }]
 }
 
 function imageBlock(url: string, path: string): ImageBlock {
@@ -119,19 +143,21 @@ function imageBlock(url: string, path: string): ImageBlock {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: data.base64 } }
 }
 
-function documentBlock(file: unknown, path: string): DocumentBlock {
+function documentBlock(file: unknown, path: string, { documentTypes }: ContentAbilities): DocumentBlock {
   const { file_data: fileData, filename } = isJsonObject(file) ? file : {}
   if (typeof fileData !== 'string') {
     throw unsupportedParameter(path, 'The model takes a file as file_data only.')
   }
   const data = readDataUrl(fileData)
-  if (data?.mediaType !== 'application/pdf') {
-    const message = 'The model takes PDF files only, as a data URL: data:application/pdf;base64,…'
+  const isTaken = data !== undefined && (documentTypes?.has(data.mediaType) ?? data.mediaType === 'application/pdf')
+  if (!isTaken) {
+    const types = documentTypes === undefined ? 'PDF files' : `files of the types ${[...documentTypes].join(', ')}`
+    const message = `The model takes ${types} only, as a data URL: data:application/pdf;base64,…`
     throw invalidParameter(`${path}.file_data`, message)
   }
   return {
     type: 'document',
-    source: { type: 'base64', media_type: 'application/pdf', data: data.base64 },
+    source: { type: 'base64', media_type: data.mediaType, data: data.base64 },
     ...(typeof filename === 'string' && filename !== '' ? { title: filename } : {}),
   }
 }

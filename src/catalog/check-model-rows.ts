@@ -1,0 +1,52 @@
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
+import { IMAGE_MEMBERS, MODEL_LIMITS_MEMBERS, SPEECH_MEMBERS, VIDEO_MEMBERS } from './model-facts.ts'
+
+const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
+const CATALOG_MEMBERS = { ...OPTIONAL_MEMBERS, kinds: true, isOpen: true } satisfies MemberNames<CatalogModel>
+const FREE_SIZE_MEMBERS = {
+  multipleOf: true,
+  maxSide: true,
+  maxRatio: true,
+  minPixels: true,
+  maxPixels: true,
+} satisfies MemberNames<NonNullable<ImageAbilities['freeSize']>>
+const RANGE_MEMBERS = { min: true, max: true } as const
+
+/**
+ * Refuses members that rows of models do not have; what stands in the members is not judged.
+ * @param owner what was called, for the message.
+ * @param path of the list below it.
+ * @throws TypeError naming the path: `models[2].limits.maxOutputToken`.
+ */
+export function checkModelRows(rows: unknown, owner: string, path = 'models'): void {
+  if (!Array.isArray(rows)) return
+  for (const [index, row] of rows.entries()) checkModelRow(row, owner, `${path}[${index}]`)
+}
+
+function checkModelRow(row: unknown, owner: string, path: string): void {
+  const given = objectOf(row)
+  checkMembers(row, 'kinds' in given ? CATALOG_MEMBERS : MODEL_MEMBERS, owner, path)
+  const { limits, image, video, speech, routes } = given
+  checkMembers(limits, MODEL_LIMITS_MEMBERS, owner, `${path}.limits`)
+  checkMembers(image, IMAGE_MEMBERS, owner, `${path}.image`)
+  checkMembers(video, VIDEO_MEMBERS, owner, `${path}.video`)
+  checkMembers(speech, SPEECH_MEMBERS, owner, `${path}.speech`)
+  const { freeSize, referenceImages } = objectOf(image)
+  const { durations, durationsWithReferenceVideo } = objectOf(video)
+  const ranges = {
+    'limits.nativeDimensions': objectOf(limits)['nativeDimensions'],
+    'image.referenceImages': referenceImages,
+    'video.durations': durations,
+    'video.durationsWithReferenceVideo': durationsWithReferenceVideo,
+  }
+  checkMembers(freeSize, FREE_SIZE_MEMBERS, owner, `${path}.image.freeSize`)
+  for (const [name, range] of Object.entries(ranges))
+    if (!Array.isArray(range)) checkMembers(range, RANGE_MEMBERS, owner, `${path}.${name}`)
+  if (!Array.isArray(routes)) return
+  for (const [index, route] of routes.entries()) checkMembers(route, ROUTE_MEMBERS, owner, `${path}.routes[${index}]`)
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
+}

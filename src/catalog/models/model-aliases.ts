@@ -1,0 +1,28 @@
+// The vendors' own ids of built-in models that hold a vendor's name, for the types of requests: `Row` is what holds for the public id.
+
+/** Chat models of Gemini. */
+export interface GeminiChatAliases<Row> {
+  'gemini-2.5-pro': Row
+  'gemini-2.5-flash': Row
+}
+
+/** Embedding models of Gemini. */
+export interface GeminiEmbeddingAliases<Row> {
+  'gemini-embedding-001': Row
+  'gemini-embedding-2-preview': Row
+}
+
+/** Embedding models of Voyage. */
+export interface VoyageEmbeddingAliases<Row> {
+  'voyage-4-large': Row
+  'voyage-4': Row
+  'voyage-4-lite': Row
+}
+
+/** Image models of Gemini, each with a row of its own. */
+export interface GeminiImageAliases<Flash31, Pro3, Flash25> {
+  'gemini-3.1-flash-image-preview': Flash31
+  'gemini-3-pro-image-preview': Pro3
+  'gemini-2.5-flash-image': Flash25
+  'gemini-2.5-flash-image-preview': Flash25
+}

@@ -1,0 +1,44 @@
+import type { CatalogModel } from '../../catalog/model.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { thinksUnseen } from '../shared/messages-reasoning.ts'
+import type { ChatOperation, VendorCall } from '../vendor.ts'
+import { converseAbilities } from './converse-abilities.ts'
+import { converseDecoder, converseFromWire } from './converse-answer.ts'
+import { converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
+import { surfaceOf } from './model-surface.ts'
+
+/** Chat by Converse. @param prefix Path in front of the API's own. */
+export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOperation {
+  return {
+    toWire: (call) => converseToWire(call, prefix),
+    fromWire: converseFromWire,
+    decoder: (call, writer) => converseDecoder(call, writer, apiKeys),
+    takesImageUrls: () => false,
+    takesCacheControl: true,
+    leavesOut: SURCHARGES_LEFT_OUT,
+    reasonsUnseen: ({ model, request }) => {
+      const { messages, reasoningFields } = converseAbilities(model.upstream)
+      const { reasoning_effort: effort } = request
+      const isAsked = effort !== undefined && effort !== null && effort !== 'none'
+      return reasoningFields === undefined ? thinksUnseen(messages, effort) && messages.thinking !== 'none' : isAsked
+    },
+  }
+}
+
+/** Chat in the dialect of each model: OpenAI's, or Converse. */
+export function bedrockChat(openai: ChatOperation, converse: ChatOperation): ChatOperation {
+  const of = (model: CatalogModel): ChatOperation => (surfaceOf(model) === 'openai' ? openai : converse)
+  const passThrough = openai.passThrough!
+  const applies = (call: VendorCall<ChatRequest>): boolean => of(call.model) === openai && passThrough.applies(call)
+  return {
+    toWire: (call) => of(call.model).toWire(call),
+    fromWire: (answer, call) => of(call.model).fromWire(answer, call),
+    decoder: (call, writer) => of(call.model).decoder(call, writer),
+    passThrough: { ...passThrough, applies },
+    takesImageUrls: () => false,
+    takesCacheControl: true,
+    // The dialect of OpenAI leaves them out too: see its rules.
+    leavesOut: SURCHARGES_LEFT_OUT,
+    reasonsUnseen: (call) => of(call.model).reasonsUnseen?.(call) ?? false,
+  }
+}

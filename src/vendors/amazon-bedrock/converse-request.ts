@@ -1,0 +1,240 @@
+import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { bearerHeaders } from '../shared/bearer-headers.ts'
+import { cachePointsBehind, textContent } from '../shared/messages-content.ts'
+import { type MessagesRequest, messagesFromChat } from '../shared/messages-from-chat.ts'
+import type { MessagesTool, MessagesToolChoice } from '../shared/messages-tools.ts'
+import { fieldCheck, surchargesLeftOut, type TranslationTable } from '../shared/translated-chat-fields.ts'
+import type { VendorCall, WireRequest } from '../vendor.ts'
+import { type ConverseAbilities, converseAbilities } from './converse-abilities.ts'
+import { type ConverseBlock, ConverseBlockWriter, cachePoint } from './converse-blocks.ts'
+
+/** Every field of a chat request in Converse (Bedrock, reference of `Converse`). */
+export const CONVERSE_FIELDS = {
+  model: 'mapped',
+  messages: 'mapped',
+  temperature: 'mapped',
+  top_p: 'mapped',
+  max_tokens: 'mapped',
+  max_completion_tokens: 'mapped',
+  n: 'refused',
+  stream: 'mapped',
+  stream_options: 'mapped',
+  stop: 'mapped',
+  presence_penalty: 'dropped',
+  frequency_penalty: 'dropped',
+  logit_bias: 'dropped',
+  logprobs: 'dropped',
+  top_logprobs: 'dropped',
+  seed: 'dropped',
+  tools: 'mapped',
+  tool_choice: 'mapped',
+  parallel_tool_calls: 'dropped',
+  response_format: 'mapped',
+  reasoning_effort: 'mapped',
+  user: 'dropped',
+  safety_identifier: 'dropped',
+  audio: 'refused',
+  function_call: 'refused',
+  functions: 'refused',
+  modalities: 'refused',
+  metadata: 'dropped',
+  moderation: 'dropped',
+  prediction: 'dropped',
+  prompt_cache_key: 'dropped',
+  prompt_cache_options: 'dropped',
+  prompt_cache_retention: 'dropped',
+  service_tier: 'dropped',
+  store: 'dropped',
+  verbosity: 'dropped',
+  web_search_options: 'dropped',
+} as const satisfies TranslationTable
+
+/** Billing fields of surcharges that the vendor never hears of. */
+export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CONVERSE_FIELDS)
+
+const reportDroppedFields = fieldCheck(CONVERSE_FIELDS, {
+  n: (value) => value === 1,
+})
+
+/** The body of a Converse call (Bedrock, reference of `Converse`), as far as chat fills it. */
+interface ConverseRequest {
+  messages: { role: 'user' | 'assistant'; content: ConverseBlock[] }[]
+  system?: ConverseBlock[]
+  inferenceConfig?: { maxTokens?: number; temperature?: number; topP?: number; stopSequences?: string[] }
+  toolConfig?: { tools: ConverseBlock[]; toolChoice?: ConverseBlock }
+  outputConfig?: Readonly<Record<string, unknown>>
+  additionalModelRequestFields?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * Writes a chat as a call of Converse, by way of Messages: both have the same turns and rules.
+ * @param prefix Path in front of the API's own.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
+ */
+export function converseToWire(call: VendorCall<ChatRequest>, prefix: string): WireRequest {
+  const dropped = new Set<string>()
+  const body = converseRequest(call, (field) => void dropped.add(field))
+  const { upstream } = call.model
+  return {
+    path: `${prefix}/model/${encodeURIComponent(upstream)}/${call.stream ? 'converse-stream' : 'converse'}`,
+    headers: bearerHeaders(call.apiKey, call.stream ? '*/*' : 'application/json'),
+    body: JSON.stringify(body),
+    dropped: [...dropped],
+  }
+}
+
+function converseRequest(call: VendorCall<ChatRequest>, report: (field: string) => void): ConverseRequest {
+  const { request } = call
+  const abilities = converseAbilities(call.model.upstream)
+  reportDroppedFields(request, report)
+  reportCacheControl(request, abilities, report)
+  const { turns, system } = separated(request.messages, abilities)
+  const given = abilities.reasoningFields === undefined ? request : { ...request, reasoning_effort: null }
+  const messages = messagesFromChat(
+    { ...call, request: { ...given, messages: turns } },
+    { abilities: abilities.messages, refusesSampling: false },
+    report,
+  )
+  const writer = new ConverseBlockWriter(abilities)
+  const written = messages.messages.flatMap((turn) =>
+    turn.role === 'system' ? [] : [{ role: turn.role, content: writer.content(turn.content) }],
+  )
+  const allSystem = [...system, ...(messages.system === undefined ? [] : [{ text: messages.system }])]
+  return {
+    messages: written,
+    ...(allSystem.length === 0 ? {} : { system: allSystem }),
+    ...inferenceConfig(messages),
+    ...toolConfig(messages, request, abilities, report),
+    ...outputConfig(messages),
+    ...additionalFields(messages, request, abilities, report),
+  }
+}
+
+/**
+ * System text apart, with its cache points, and the turns without it. A conversation of system text alone stays as it is: it
+ * becomes a user turn. Reasoning that the model does not take back is left out.
+ */
+function separated(
+  messages: readonly ChatMessage[],
+  { messages: abilities, readsReasoning }: ConverseAbilities,
+): { readonly turns: ChatMessage[]; readonly system: ConverseBlock[] } {
+  const own = messages.map((message) => {
+    if (readsReasoning || message.thinking_blocks === undefined) return message
+    const { thinking_blocks: _signed, ...rest } = message
+    return rest
+  })
+  if (own.every(isSystem)) return { turns: own, system: [] }
+  const system = own.flatMap((message, index) =>
+    isSystem(message)
+      ? textContent(message.content, `messages[${index}].content`, abilities).map((block) =>
+          block.type === 'text' ? { text: block.text } : cachePoint(block),
+        )
+      : [],
+  )
+  // In its place, so that faults of other messages name the place that the caller knows.
+  return { turns: own.map((message) => (isSystem(message) ? { ...message, content: '' } : message)), system }
+}
+
+function isSystem({ role }: ChatMessage): boolean {
+  return role === 'system' || role === 'developer'
+}
+
+function inferenceConfig(messages: MessagesRequest): Pick<ConverseRequest, 'inferenceConfig'> {
+  const { max_tokens: maxTokens, temperature, top_p: topP, stop_sequences: stopSequences } = messages
+  const config = {
+    ...(Number.isFinite(maxTokens) ? { maxTokens } : {}),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(stopSequences === undefined ? {} : { stopSequences }),
+  }
+  return Object.keys(config).length === 0 ? {} : { inferenceConfig: config }
+}
+
+/**
+ * Tools and their choice. There is no way to forbid calls but to send no tools; a history with calls cannot be sent without the
+ * tools that it calls, so those are made up where the request has none.
+ */
+function toolConfig(
+  messages: MessagesRequest,
+  request: ChatRequest,
+  abilities: ConverseAbilities,
+  report: (field: string) => void,
+): Pick<ConverseRequest, 'toolConfig'> {
+  const { tools: given = [], tool_choice: choice } = messages
+  const called = calledTools(messages)
+  const isForbidden = choice?.type === 'none'
+  if (isForbidden && called.size > 0) report('tool_choice')
+  const tools = isForbidden && called.size === 0 ? [] : given
+  const known = new Set(tools.map(({ name }) => name))
+  const missing = tools.length > 0 ? [] : [...called].filter((name) => !known.has(name))
+  const cached = new Map(
+    request.tools?.map((tool) => [tool.function?.name, cachePointsBehind(tool, abilities.messages)]),
+  )
+  const specs = [
+    ...tools.flatMap((tool) => [toolSpec(tool), ...(cached.get(tool.name) ?? []).map(cachePoint)]),
+    ...missing.map((name) => toolSpec({ name, input_schema: { type: 'object' } })),
+  ]
+  if (specs.length === 0) return {}
+  const toolChoice = converseChoice(choice)
+  return { toolConfig: { tools: specs, ...(toolChoice === undefined ? {} : { toolChoice }) } }
+}
+
+function toolSpec({ name, description, input_schema: json, strict }: MessagesTool): ConverseBlock {
+  return {
+    toolSpec: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      inputSchema: { json },
+      ...(strict === undefined ? {} : { strict }),
+    },
+  }
+}
+
+function converseChoice(choice: MessagesToolChoice | undefined): ConverseBlock | undefined {
+  if (choice === undefined || choice.type === 'none') return undefined
+  return choice.type === 'tool' ? { tool: { name: choice.name } } : { [choice.type]: {} }
+}
+
+function calledTools({ messages }: MessagesRequest): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const turn of messages)
+    if (turn.role === 'assistant')
+      for (const block of turn.content) if (block.type === 'tool_use') names.add(block.name)
+  return names
+}
+
+function outputConfig({ output_config: output }: MessagesRequest): Pick<ConverseRequest, 'outputConfig'> {
+  if (output === undefined) return {}
+  const { effort, format } = output
+  const jsonSchema = format === undefined ? undefined : { schema: JSON.stringify(format.schema), name: 'answer' }
+  return {
+    outputConfig: {
+      ...(effort === undefined ? {} : { effort }),
+      ...(jsonSchema === undefined ? {} : { textFormat: { type: 'json_schema', structure: { jsonSchema } } }),
+    },
+  }
+}
+
+function additionalFields(
+  { thinking }: MessagesRequest,
+  { reasoning_effort: effort }: ChatRequest,
+  { reasoningFields }: ConverseAbilities,
+  report: (field: string) => void,
+): Pick<ConverseRequest, 'additionalModelRequestFields'> {
+  const own = effort === undefined || effort === null ? undefined : reasoningFields?.(effort)
+  if (reasoningFields !== undefined && effort !== undefined && effort !== null && own === undefined)
+    report('reasoning_effort')
+  const fields = { ...own, ...(thinking === undefined ? {} : { thinking }) }
+  return Object.keys(fields).length === 0 ? {} : { additionalModelRequestFields: fields }
+}
+
+/** Names `cache_control` where the model has no cache points. */
+function reportCacheControl(
+  { messages, tools }: ChatRequest,
+  { messages: { cachePoints } }: ConverseAbilities,
+  report: (field: string) => void,
+): void {
+  if (cachePoints === true) return
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []))
+  if ([...parts, ...(tools ?? [])].some((part) => Reflect.get(part, 'cache_control'))) report('cache_control')
+}

@@ -1,0 +1,187 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import type { EventLines } from '../../wire/event-splitter.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import { editMembers } from '../../wire/json-edits.ts'
+import type { KeyHeaders } from '../shared/bearer-headers.ts'
+import type { MessagesOperation, VendorCall, WireRequest } from '../vendor.ts'
+import { messagesRequestFor } from './chat-to-wire.ts'
+import { messagesStreamError } from './error-from.ts'
+import { extraFeatures } from './extra-features.ts'
+import { callerHeader, messagesOperation, withoutCarriedBlocks } from './messages-operation.ts'
+import { MessagesPassThrough } from './messages-pass-through.ts'
+
+/** The Messages API inside a cloud's own: the model is in the path, and the version in the body. */
+export interface MessagesHost {
+  /** Path of a call below the origin. */
+  path(upstream: string, stream: boolean): string
+  /** Path of a count of tokens, whose body names the model. */
+  readonly countPath: string
+  readonly headers: KeyHeaders
+  /** `anthropic_version` of every body. */
+  readonly version: string
+  /** Members of a request that the host takes; others are left out and named. */
+  readonly fields: ReadonlySet<string>
+  /** Members inside of a request that the host refuses, and how they are named to the caller: `scope`, `cache_control.scope`. */
+  readonly refusedMembers: ReadonlyMap<string, string>
+  /** Betas by their name without a date, and under which full name the host has them where it is another one. */
+  readonly betas: ReadonlyMap<string, string | undefined>
+  /** Those of the betas that its count of tokens takes. */
+  readonly countBetas: ReadonlySet<string>
+  /** Events of its own in streams, which clients of the dialect cannot read. */
+  readonly hiddenEvents: ReadonlySet<string>
+  /** Price fields of what `fields` leaves out. */
+  readonly leavesOut: ReadonlySet<string>
+}
+
+/** Rules of requests follow this version of Anthropic's own API. */
+const RULES_VERSION = '2023-06-01'
+
+/** Writes a chat as a Messages request of the host. */
+export function hostedChatToWire(call: VendorCall<ChatRequest>, host: MessagesHost): WireRequest {
+  const dropped = new Set<string>()
+  const { model: _inPath, ...body } = messagesRequestFor(call, RULES_VERSION, (field) => void dropped.add(field))
+  return {
+    path: host.path(call.model.upstream, call.stream),
+    headers: host.headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
+    body: JSON.stringify({ anthropic_version: host.version, ...body }),
+    dropped: [...dropped],
+  }
+}
+
+/** Messages at a host: the caller's bytes but for the model, the version, and what the host refuses. */
+export function hostedMessages(host: MessagesHost, apiKeys: readonly string[]): MessagesOperation {
+  // Answers are those of Anthropic's own API.
+  const own = messagesOperation({ path: '', version: RULES_VERSION }, apiKeys)
+  return {
+    ...own,
+    takesImageUrls: false,
+    leavesOut: host.leavesOut,
+    extraFeatures: ({ betas: _none, fallbacks: _nobody, ...request }, header) =>
+      extraFeatures(request as MessagesRequest, (name) =>
+        name === 'anthropic-beta' ? betasOf(header(name), host).sent.join() : header(name),
+      ),
+    stream: (call) => new HostedStream(call, apiKeys, host.hiddenEvents),
+    toWire: (call) =>
+      toWire(call, host, { path: host.path(call.model.upstream, call.stream), namesModel: false, betas: undefined }),
+    tokenCount: {
+      ...own.tokenCount,
+      toWire: (call) => toWire(call, host, { path: host.countPath, namesModel: true, betas: host.countBetas }),
+    },
+  }
+}
+
+/** How a kind of call differs from others. */
+interface HostedCall {
+  readonly path: string
+  readonly namesModel: boolean
+  /** Those of the host's betas that it takes; undefined: all. */
+  readonly betas: ReadonlySet<string> | undefined
+}
+
+function toWire(
+  call: VendorCall<MessagesRequest>,
+  host: MessagesHost,
+  { path, namesModel, betas: allowed }: HostedCall,
+): WireRequest {
+  const { bytes, model, stream, apiKey } = call
+  const own = withoutCarriedBlocks(call)
+  const request = own ?? call.request
+  const unknown = Object.keys(request).filter((name) => !host.fields.has(name) && name !== 'model')
+  const changes = new Map<string, string | undefined>([
+    ['model', namesModel ? JSON.stringify(model.upstream) : undefined],
+    ['anthropic_version', JSON.stringify(host.version)],
+    ...unknown.map((name) => [name, undefined] as const),
+  ])
+  const source = own === undefined && bytes !== undefined ? asBuffer(bytes) : undefined
+  const isPlain = source !== undefined && ![...host.refusedMembers.keys()].some((name) => source.includes(`"${name}"`))
+  const edited = isPlain ? editMembers(source, changes)?.apply(source) : undefined
+  const cleaned = edited === undefined ? withoutMembers(request, host.refusedMembers) : undefined
+  const betas = betasOf(callerHeader(call, 'anthropic-beta'), host, allowed)
+  return {
+    path,
+    headers: [
+      ...host.headers(apiKey, stream ? 'text/event-stream' : 'application/json'),
+      ...(betas.sent.length === 0 ? [] : ['anthropic-beta', betas.sent.join()]),
+    ],
+    body: edited ?? bodyWith(changes, cleaned!.value),
+    dropped: [
+      ...(own === undefined ? [] : ['messages.thinking']),
+      ...unknown.filter((name) => (request[name] ?? null) !== null),
+      ...(cleaned?.removed ?? []),
+      ...(betas.lost.length === 0 ? [] : ['anthropic-beta']),
+    ],
+  }
+}
+
+/** The request as text, with members changed as `editMembers` does. */
+function bodyWith(changes: ReadonlyMap<string, string | undefined>, request: object): string {
+  const kept = Object.entries(request).filter(([name]) => !changes.has(name))
+  const set = [...changes].flatMap(([name, value]) => (value === undefined ? [] : [[name, JSON.parse(value)] as const]))
+  return JSON.stringify(Object.fromEntries([...set, ...kept]))
+}
+
+/** A value without members of these names at any depth but the contents of tools' inputs and schemas, which are the caller's. */
+function withoutMembers(
+  value: MessagesRequest,
+  refused: ReadonlyMap<string, string>,
+): { value: MessagesRequest; removed: readonly string[] } {
+  const removed = new Set<string>()
+  const walk = (one: unknown): unknown => {
+    if (Array.isArray(one)) return one.map(walk)
+    if (!isJsonObject(one)) return one
+    return Object.fromEntries(
+      Object.entries(one).flatMap(([name, member]) => {
+        const shown = refused.get(name)
+        if (shown !== undefined) {
+          removed.add(shown)
+          return []
+        }
+        return [[name, OPAQUE_MEMBERS.has(name) ? member : walk(member)]]
+      }),
+    )
+  }
+  return { value: walk(value) as MessagesRequest, removed: [...removed] }
+}
+
+const OPAQUE_MEMBERS: ReadonlySet<string> = new Set(['input', 'input_schema', 'schema', 'metadata', 'input_examples'])
+
+const DATE = /-\d{4}-?\d{2}-?\d{2}$/
+
+/** The betas of a header that the host has, and those that it has not. */
+function betasOf(
+  header: string | undefined,
+  host: MessagesHost,
+  allowed?: ReadonlySet<string>,
+): { sent: readonly string[]; lost: readonly string[] } {
+  const sent: string[] = []
+  const lost: string[] = []
+  for (const part of (header ?? '').split(',')) {
+    const beta = part.trim()
+    const name = beta.replace(DATE, '')
+    if (beta === '') continue
+    if (host.betas.has(name) && allowed?.has(name) !== false) sent.push(host.betas.get(name) ?? beta)
+    else lost.push(beta)
+  }
+  return { sent, lost }
+}
+
+/** Passes a stream on without the host's own events. */
+class HostedStream extends MessagesPassThrough {
+  readonly #hidden: ReadonlySet<string>
+
+  constructor(
+    call: Pick<VendorCall<MessagesRequest>, 'publicModel'>,
+    apiKeys: readonly string[],
+    hidden: ReadonlySet<string>,
+  ) {
+    super(call, (event) => messagesStreamError(event, apiKeys))
+    this.#hidden = hidden
+  }
+
+  protected override readEvent(event: EventLines, isRest: boolean): void {
+    if (event.name !== undefined && this.#hidden.has(event.name)) this.drop()
+    else super.readEvent(event, isRest)
+  }
+}

@@ -1,0 +1,170 @@
+import type { ModelDefinition } from '../../catalog/model.ts'
+import type { MemberNames } from '../../core/known-members.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { keyHeaders } from '../shared/bearer-headers.ts'
+import { type GoogleCloudOptions, googleCloudAddress, withRemedy } from '../shared/google-cloud.ts'
+import { googleErrorFrom, googleFailure } from '../shared/google-error.ts'
+import { keyPool } from '../shared/key-pool.ts'
+import { openaiChat } from '../shared/openai-chat.ts'
+import { errorReader } from '../shared/openai-error.ts'
+import { OPENAI_RULES } from '../shared/openai-field-rules.ts'
+import { unsupportedParameter } from '../shared/parameter-errors.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ChatOperation,
+  type ConnectionOptions,
+  type UnlistedModelOptions,
+  type Vendor,
+  type VendorCall,
+  vendorConnection,
+} from '../vendor.ts'
+import type { GeminiApi } from './api-request.ts'
+import { errorFrom } from './error-from.ts'
+import { generateContent, generatedImages } from './generate-content.ts'
+import { vertexEmbeddings } from './vertex-embeddings.ts'
+
+/** Options of {@link vertex}. */
+export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions, ConnectionOptions {
+  /** Id of the vendor, where there are several projects or locations; `vertex` by default. */
+  readonly id?: string | undefined
+  readonly displayName?: string | undefined
+  /**
+   * A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`, or API keys of Google Cloud. A key
+   * without `project` and `location` is one of the express mode. Absent: the vendor is not configured.
+   */
+  readonly apiKey?: ApiKeys
+  /** Version of the API in paths. Default `v1`; `v1beta1` has previews. */
+  readonly apiVersion?: string | undefined
+  /**
+   * May callers name files of Cloud Storage (`gs://…`)? False by default: they are read with the operator's rights, so that each
+   * caller could read what the project can.
+   */
+  readonly allowCloudStorage?: boolean | undefined
+  /** The models it serves under other ids; `upstream` is Google's id, or `endpoints/NUMBER` of a tuned model. */
+  readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
+}
+
+const VERTEX_OPTIONS = {
+  id: true,
+  displayName: true,
+  apiKey: true,
+  apiVersion: true,
+  allowCloudStorage: true,
+  models: true,
+  project: true,
+  location: true,
+  baseURL: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<VertexOptions>
+
+/**
+ * Google's models at Vertex AI: chat, embeddings and pictures of Gemini in the cloud's variety of its API, and chat of the open
+ * models that Google runs (`meta/…`, `openai/gpt-oss-…`). Claude is another vendor: `anthropicVertex`.
+ * @throws TypeError for an unknown option, and naming the option and variable when project, location or key cannot be used.
+ */
+export function vertex(options: VertexOptions): Vendor {
+  checkVendorOptions('vertex', options, VERTEX_OPTIONS)
+  const version = options.apiVersion ?? 'v1'
+  if (!/^v\d\w*$/.test(version)) throw new TypeError(`vertex: apiVersion is not a version such as v1: ${version}`)
+  const pool = keyPool(options.apiKey)
+  const { apiKeys } = pool
+  const id = options.id ?? 'vertex'
+  const { origin, path, place } = googleCloudAddress('vertex', options, pool, version)
+  const api: GeminiApi = { basePath: `${path}/publishers/google`, hasCallIds: false, wrapsCounts: false }
+  const ofGoogle = generateContent(api)
+  // A tuned model is an endpoint of the project, not one of a publisher's models.
+  const tuned = generateContent({ ...api, basePath: path })
+  const open = openModels(path, apiKeys)
+  const chatOf = (upstream: string): ChatOperation =>
+    isTuned(upstream) ? tuned.chat : isOpen(upstream) ? open : ofGoogle.chat
+  return {
+    id,
+    telemetryName: 'gcp.vertex_ai',
+    displayName: options.displayName ?? 'Vertex AI',
+    origin,
+    ...vendorConnection(options),
+    ...pool,
+    configuredBy:
+      'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or vertex({ project, location, apiKey: googleDefaultCredentials() })',
+    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
+    catalogId: 'vertex',
+    catalogIds: (upstream) => (upstream.startsWith('claude-') ? [] : [upstream]),
+    passUnknownModels: options.passUnknownModels ?? false,
+    ...ofGoogle,
+    chat: chatByModel(chatOf, options.allowCloudStorage === true),
+    tokenCount: {
+      toWire: (call) => (isTuned(call.model.upstream) ? tuned : ofGoogle).tokenCount.toWire(call),
+      fromWire: ofGoogle.tokenCount.fromWire,
+    },
+    embeddings: vertexEmbeddings(api.basePath),
+    images: { interactions: generatedImages(api) },
+    errorFrom: (answer, nowMs) => withRemedy(errorFrom(answer, nowMs, apiKeys), answer, place),
+  }
+}
+
+function isTuned(upstream: string): boolean {
+  return upstream.startsWith('endpoints/')
+}
+
+/** Open models are named with their maker. */
+function isOpen(upstream: string): boolean {
+  return upstream.includes('/') && !upstream.startsWith('models/')
+}
+
+/** Chat in the dialect of each model. */
+function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage: boolean): ChatOperation {
+  const of = ({ model }: VendorCall<ChatRequest>): ChatOperation => chatOf(model.upstream)
+  const { leavesOut } = chatOf('')
+  return {
+    toWire(call) {
+      if (!allowsStorage) refuseStorage(call.request)
+      return of(call).toWire(call)
+    },
+    fromWire: (answer, call) => of(call).fromWire(answer, call),
+    decoder: (call, writer) => of(call).decoder(call, writer),
+    reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
+    ...(leavesOut === undefined ? {} : { leavesOut }),
+    // Files by address need their type, which no URL tells for certain; the gateway sends bytes.
+    takesImageUrls: () => false,
+    passThrough: {
+      applies: (call) => of(call).passThrough?.applies(call) ?? false,
+      fromWire: (chunks, call) => of(call).passThrough?.fromWire(chunks, call),
+      stream: (call) => of(call).passThrough!.stream!(call),
+      reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
+    },
+  }
+}
+
+/** @throws GatewayError `unsupported_parameter` naming the picture. */
+function refuseStorage({ messages }: ChatRequest): void {
+  for (const [index, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue
+    for (const [place, part] of content.entries()) {
+      if (part.type !== 'image_url' || !/^gs:/i.test(part.image_url.url)) continue
+      const param = `messages[${index}].content[${place}].image_url.url`
+      throw unsupportedParameter(param, `${param}: files of Cloud Storage cannot be used; send the picture as data.`)
+    }
+  }
+}
+
+/** Open models by the OpenAI surface of the location (Vertex AI, "Call open models"). */
+function openModels(path: string, apiKeys: readonly string[]): ChatOperation {
+  const errors = errorReader({}, apiKeys)
+  return openaiChat({
+    path: `${path}/endpoints/openapi/chat/completions`,
+    headers: keyHeaders('x-goog-api-key'),
+    // As for Gemini: such fields have a price, and no effect here.
+    rulesFor: () => RULES,
+    streamFailure(envelope) {
+      const error = googleErrorFrom(envelope)
+      return error?.token === undefined ? errors.fromStream(envelope) : googleFailure(error, 0, apiKeys)
+    },
+  })
+}
+
+const RULES = { ...OPENAI_RULES.max_tokens, service_tier: 'drop', web_search_options: 'drop' } as const

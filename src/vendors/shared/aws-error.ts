@@ -1,0 +1,173 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { firstHeader, retryAfterSeconds } from '../../wire/headers.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { redactCredentials } from './redact-credentials.ts'
+
+type Verdict = Pick<VendorFailure, 'kind' | 'concerns'>
+
+const KEY: Verdict = { kind: 'operator', concerns: 'key' }
+const MODEL: Verdict = { kind: 'operator', concerns: 'model' }
+
+/**
+ * By the name of the exception in lower case: answers write `ThrottlingException`, events of a stream `throttlingException` (AWS,
+ * "Common errors" and the reference of Bedrock's runtime).
+ */
+const VERDICTS: ReadonlyMap<string, Verdict> = new Map<string, Verdict>([
+  ['throttlingexception', { kind: 'rate_limited' }],
+  ['toomanyrequestsexception', { kind: 'rate_limited' }],
+  ['modelnotreadyexception', { kind: 'rate_limited' }],
+  ['servicequotaexceededexception', KEY],
+  ['accessdeniedexception', KEY],
+  ['accessdenied', KEY],
+  ['expiredtokenexception', KEY],
+  ['expiredtoken', KEY],
+  ['unrecognizedclientexception', KEY],
+  ['invalidclienttokenid', KEY],
+  ['invalidsignatureexception', KEY],
+  ['signaturedoesnotmatch', KEY],
+  ['incompletesignatureexception', KEY],
+  ['incompletesignature', KEY],
+  ['missingauthenticationtokenexception', KEY],
+  ['missingauthenticationtoken', KEY],
+  ['requesttimetooskewed', KEY],
+  ['requestexpired', KEY],
+  ['resourcenotfoundexception', MODEL],
+  ['unknownoperationexception', MODEL],
+  ['validationexception', { kind: 'caller' }],
+  ['modeltimeoutexception', { kind: 'timeout' }],
+  ['modelerrorexception', { kind: 'unavailable' }],
+  ['modelstreamerrorexception', { kind: 'unavailable' }],
+  ['internalserverexception', { kind: 'unavailable' }],
+  ['internalfailure', { kind: 'unavailable' }],
+  ['serviceunavailableexception', { kind: 'unavailable' }],
+  ['serviceunavailable', { kind: 'unavailable' }],
+])
+
+/** Texts of a bad request that is not the caller's: the model's id, region or route is the operator's. */
+const ABOUT_THE_MODEL =
+  /on-demand throughput|model identifier is invalid|isn't supported on this route|inference profile|end of its life|legacy model/i
+/** "Too many tokens, please wait before trying again." is a rate limit, and no prompt that is too long. */
+const ABOUT_THE_RATE = /too many (?:tokens|requests)[^.]*(?:wait|try again)/i
+const NAMES_MODEL = /\bmodel\b/i
+const ABOUT_THE_TIME = /signature (?:expired|not yet current)|too skewed|request has expired/i
+const ABOUT_THE_REGION = /scoped to a valid region/i
+
+/** From this difference on a refused signature is put down to the clock; about 5 minutes are allowed. */
+const SKEW_MS = 4 * 60 * 1000
+
+/** An exception of the service. */
+export interface AwsException {
+  /** `ThrottlingException`, without namespace. */
+  readonly name: string
+  readonly message: string
+}
+
+/**
+ * Reads an answer in AWS's own layout: the name of an exception in a header or in the body, and a text. Undefined for another
+ * layout, such as that of a dialect that the service speaks too.
+ */
+export function awsFailure(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure | undefined {
+  const exception = exceptionIn(answer)
+  if (exception === undefined) return undefined
+  const offsetMs = clockOffsetMs(answer, exception, nowMs)
+  const failure = failureOf(exception, answer.status, offsetMs, apiKeys)
+  const requestId = firstHeader(answer.headers, 'x-amzn-requestid')
+  const seconds = retryAfterSeconds(answer.headers, nowMs)
+  const canWait = failure.kind === 'rate_limited' || failure.kind === 'unavailable'
+  return {
+    ...failure,
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(offsetMs === undefined ? {} : { clockOffsetMs: offsetMs }),
+    ...(canWait && seconds !== undefined ? { retryAfterSeconds: seconds } : {}),
+  }
+}
+
+/** An exception that came inside a stream, after 200. */
+export function awsStreamFailure(exception: AwsException, apiKeys: readonly string[]): VendorFailure {
+  return failureOf(exception, 0, undefined, apiKeys)
+}
+
+function failureOf(
+  { name, message }: AwsException,
+  status: number,
+  offsetMs: number | undefined,
+  apiKeys: readonly string[],
+): VendorFailure {
+  const verdict = verdictOf(name.toLowerCase(), message, status)
+  const advice = verdict.kind === 'operator' ? adviceFor(name, message, offsetMs) : undefined
+  const text = redactCredentials(message === '' ? `The vendor answered with ${name || status}.` : message, apiKeys)
+  return {
+    ...verdict,
+    status,
+    message: advice === undefined ? text : `${text} (${advice})`,
+    ...(name === '' ? {} : { code: name }),
+  }
+}
+
+function verdictOf(name: string, message: string, status: number): Verdict {
+  if (ABOUT_THE_RATE.test(message)) return { kind: 'rate_limited' }
+  const verdict = VERDICTS.get(name) ?? verdictByStatus(status)
+  if (verdict.kind === 'caller' && ABOUT_THE_MODEL.test(message)) return MODEL
+  if (name.startsWith('accessdenied') && NAMES_MODEL.test(message)) return MODEL
+  return verdict
+}
+
+function verdictByStatus(status: number): Verdict {
+  if (status === 0 || status >= 500) return { kind: status === 504 ? 'timeout' : 'unavailable' }
+  if (status === 429) return { kind: 'rate_limited' }
+  if (status === 408) return { kind: 'timeout' }
+  if (status === 424) return { kind: 'unavailable' }
+  if (status === 404) return MODEL
+  if (status === 400 || status === 413 || status === 422) return { kind: 'caller' }
+  return status >= 400 ? { kind: 'operator' } : { kind: 'invalid_response' }
+}
+
+/** What the operator can do about it. */
+function adviceFor(name: string, message: string, offsetMs: number | undefined): string | undefined {
+  if (offsetMs !== undefined) {
+    const seconds = Math.round(Math.abs(offsetMs) / 1000)
+    return `the clock of this machine is ${seconds} s ${offsetMs > 0 ? 'behind' : 'ahead'}: set it`
+  }
+  if (ABOUT_THE_TIME.test(message)) return 'set the clock of this machine'
+  if (ABOUT_THE_REGION.test(message))
+    return 'the vendor and its credential must have the same region: set AWS_REGION, or both'
+  if (/^expiredtoken/i.test(name)) return 'renew the session, or let a provider from signalbox/credentials do so'
+  if (/on-demand throughput/i.test(message))
+    return 'use the id of an inference profile, such as eu.MODEL or global.MODEL'
+  if (/model identifier is invalid/i.test(message))
+    return 'check the id, and that the region of the vendor has the model'
+  if (/isn't supported on this route/i.test(message)) return 'set protocol of the model to another route'
+  return undefined
+}
+
+/** How far the vendor's clock is ahead of this machine's, where that explains why a signature is refused. */
+function clockOffsetMs(answer: WireAnswer, { name, message }: AwsException, nowMs: number): number | undefined {
+  const isAboutSignature = /^(?:invalidsignature|signaturedoesnotmatch|requesttimetooskewed|requestexpired)/i.test(name)
+  // An answer from a cache has an old date.
+  if ((!isAboutSignature && !ABOUT_THE_TIME.test(message)) || firstHeader(answer.headers, 'age') !== undefined)
+    return undefined
+  const offsetMs = Date.parse(firstHeader(answer.headers, 'date') ?? '') - nowMs
+  return Math.abs(offsetMs) >= SKEW_MS ? offsetMs : undefined
+}
+
+function exceptionIn({ headers, body }: WireAnswer): AwsException | undefined {
+  const parsed = parseVendorJson(asBuffer(body).toString('utf8'))
+  const members = isJsonObject(parsed) ? parsed : {}
+  const name = nameIn(firstHeader(headers, 'x-amzn-errortype')) ?? nameIn(members['__type'])
+  const message = textIn(members['message']) ?? textIn(members['Message'])
+  if (name === undefined && (message === undefined || members['error'] !== undefined)) return undefined
+  const dialect = isJsonObject(members['error']) ? textIn(members['error']['message']) : undefined
+  return { name: name ?? '', message: message ?? dialect ?? '' }
+}
+
+/** `ThrottlingException:http://…` and `com.amazon.coral#ThrottlingException` hold the name. */
+function nameIn(value: unknown): string | undefined {
+  const text = textIn(value)
+  const name = text?.split(':')[0]?.split('#').at(-1)?.trim()
+  return name === '' ? undefined : name
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,119 @@
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { VendorCall } from '../vendor.ts'
+import type { MessagesEffort, ModelAbilities } from './messages-abilities.ts'
+import { conversationToWire, endsWithPrefill, loopLacksThinking, type MessagesTurn } from './messages-conversation.ts'
+import { reasoningToWire, type ThinkingConfig } from './messages-reasoning.ts'
+import { answerFormatFor, type MessagesTool, type MessagesToolChoice, toolsToWire } from './messages-tools.ts'
+
+/** The body of `POST /v1/messages` (Anthropic, Messages reference), as far as chat fills it. */
+export interface MessagesRequest {
+  model: string
+  max_tokens: number
+  system?: string
+  messages: MessagesTurn[]
+  /** 0 to 1. */
+  temperature?: number
+  /** 0 to 1. */
+  top_p?: number
+  stop_sequences?: string[]
+  tools?: MessagesTool[]
+  tool_choice?: MessagesToolChoice
+  thinking?: ThinkingConfig
+  output_config?: { effort?: MessagesEffort; format?: { type: 'json_schema'; schema: Record<string, unknown> } }
+  metadata?: { user_id: string }
+  stream?: true
+}
+
+/** Longest `metadata.user_id` that the API takes. */
+const MAX_USER_ID_CHARACTERS = 256
+
+/** What a chat is translated by. */
+export interface MessagesRules {
+  readonly abilities: ModelAbilities
+  /** True where no model takes sampling parameters. */
+  readonly refusesSampling: boolean
+}
+
+/**
+ * The body of a chat's Messages request.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
+ */
+export function messagesFromChat(
+  call: VendorCall<ChatRequest>,
+  { abilities, refusesSampling: isWithoutSampling }: MessagesRules,
+  report: (field: string) => void,
+): MessagesRequest {
+  const { request, model } = call
+  const { system, turns } = conversationToWire(request.messages, abilities, report)
+  const isPrefilled = endsWithPrefill(turns)
+  const maxTokens = maxTokensFor(request, model.limits.maxOutputTokens ?? abilities.maxOutputTokens)
+  const budgetAllowed = !isPrefilled && !loopLacksThinking(turns)
+  const reasoning = reasoningToWire({ effort: request.reasoning_effort, abilities, maxTokens, budgetAllowed }, report)
+  const forcedToolChoice =
+    abilities.forcedToolChoice === 'always' || (abilities.forcedToolChoice === 'without_thinking' && !reasoning.thinks)
+  const structuredOutput = abilities.structuredOutput && !isPrefilled
+  const answerFormat = answerFormatFor({ request, structuredOutput, forcedToolChoice })
+  if (answerFormat.kind === 'instruction') system.push(answerFormat.text)
+  // Thinking allows no other than default sampling.
+  const refusesSampling = abilities.sampling === 'default_only' || reasoning.thinks || isWithoutSampling
+  const stopSequences = stopSequencesFor(request.stop, report)
+  const userId = userIdFor(request, report)
+  const outputConfig: MessagesRequest['output_config'] = {
+    ...(reasoning.effort === undefined ? {} : { effort: reasoning.effort }),
+    ...(answerFormat.kind === 'schema' ? { format: { type: 'json_schema', schema: answerFormat.schema } } : {}),
+  }
+  return {
+    model: model.upstream,
+    max_tokens: maxTokens,
+    ...(system.length === 0 ? {} : { system: system.join('\n') }),
+    messages: turns,
+    ...samplingToWire(request, { isRefused: refusesSampling, takesBoth: abilities.sampling === 'both' }, report),
+    ...(stopSequences.length === 0 ? {} : { stop_sequences: stopSequences }),
+    ...toolsToWire({ request, answerFormat, forcedToolChoice, strictTools: abilities.structuredOutput, report }),
+    ...(reasoning.thinking === undefined ? {} : { thinking: reasoning.thinking }),
+    ...(Object.keys(outputConfig).length === 0 ? {} : { output_config: outputConfig }),
+    ...(userId === undefined ? {} : { metadata: { user_id: userId } }),
+    ...(call.stream ? { stream: true as const } : {}),
+  }
+}
+
+// The API requires a bound, and refuses one above the model's own.
+function maxTokensFor(request: ChatRequest, modelMaximum: number): number {
+  return Math.min(request.max_completion_tokens ?? request.max_tokens ?? modelMaximum, modelMaximum)
+}
+
+function stopSequencesFor(stop: ChatRequest['stop'], report: (field: string) => void): string[] {
+  const sequences = typeof stop === 'string' ? [stop] : (stop ?? [])
+  const usable = sequences.filter((sequence) => sequence.trim() !== '')
+  if (usable.length < sequences.length) report('stop')
+  return usable
+}
+
+function userIdFor(request: ChatRequest, report: (field: string) => void): string | undefined {
+  let chosen: string | undefined
+  for (const field of ['safety_identifier', 'user']) {
+    const userId = request[field]
+    if (userId === undefined || userId === null || userId === '') continue
+    const isUsable = typeof userId === 'string' && userId.length <= MAX_USER_ID_CHARACTERS
+    if (isUsable && chosen === undefined) chosen = userId
+    else if (userId !== chosen) report(field)
+  }
+  return chosen
+}
+
+/**
+ * Maps `temperature` (0 to 2 in chat, at most 1 here) and `top_p`. Where a model takes one of the two, temperature wins.
+ * Reports lowered and dropped values.
+ */
+function samplingToWire(
+  { temperature, top_p: topP }: ChatRequest,
+  { isRefused, takesBoth }: { readonly isRefused: boolean; readonly takesBoth: boolean },
+  report: (field: string) => void,
+): { temperature?: number; top_p?: number } {
+  const hasTemperature = typeof temperature === 'number'
+  if (hasTemperature && (isRefused || temperature > 1)) report('temperature')
+  if (typeof topP === 'number' && (isRefused || (hasTemperature && !takesBoth))) report('top_p')
+  if (isRefused) return {}
+  const takesTopP = typeof topP === 'number' && (!hasTemperature || takesBoth)
+  return { ...(hasTemperature ? { temperature: Math.min(temperature, 1) } : {}), ...(takesTopP ? { top_p: topP } : {}) }
+}

@@ -1,0 +1,237 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+import type { ChatAnnotation, FinishReason } from '../../endpoints/chat/chat-completion.ts'
+import type { EncryptedReasoning } from '../../endpoints/chat/chat-request.ts'
+import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import type { VendorCall } from '../vendor.ts'
+import { carriedReasoning } from './encrypted-reasoning.ts'
+import { responsesUsage } from './openai-responses-usage.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** Between two parts of a reasoning's summary. */
+const PARAGRAPH = '\n\n'
+
+/**
+ * Reads a response as the answer to a chat and passes what it holds to a writer: from the events of a stream, or item by item.
+ * What an event lacks is taken from a later one that holds the whole item. Items that a chat has no place for are skipped.
+ */
+export class ResponsesAnswerReader {
+  isComplete = false
+  usage: Usage | undefined
+  readonly #writer: ChatStreamWriter
+  readonly #call: Pick<VendorCall<object>, 'apiKey' | 'model'>
+  /** Place of each call among the calls, by its place in the output. */
+  readonly #calls = new Map<unknown, { readonly index: number; hasArguments: boolean }>()
+  readonly #doneItems = new Set<unknown>()
+  /** Reasoning that waits for what follows it. */
+  #reasoning: EncryptedReasoning[] = []
+  #hasStarted = false
+  #hasReasoning = false
+  #needsParagraph = false
+  /** Characters of text so far, and before the open item. */
+  #textLength = 0
+  #textBefore = 0
+  #hasItemContent = false
+  #hasPartContent = false
+  #hasItemReasoning = false
+
+  constructor(writer: ChatStreamWriter, call: Pick<VendorCall<object>, 'apiKey' | 'model'>) {
+    this.#writer = writer
+    this.#call = call
+  }
+
+  /** Takes one event; unknown ones are skipped. */
+  read(event: Json): void {
+    const { type, output_index: place, item, delta, response } = event
+    switch (type) {
+      case 'response.created':
+      case 'response.in_progress':
+        this.#start(response)
+        break
+      case 'response.output_item.added':
+        this.#beginItem()
+        if (isJsonObject(item) && item['type'] === 'function_call') this.#openCall(place, item)
+        break
+      case 'response.content_part.added':
+        this.#hasPartContent = false
+        break
+      case 'response.output_text.delta':
+        this.text(asText(delta), logprobsIn(event))
+        break
+      case 'response.output_text.done':
+        if (!this.#hasPartContent) this.text(asText(event['text']), logprobsIn(event))
+        break
+      case 'response.refusal.delta':
+        this.#refusal(asText(delta))
+        break
+      case 'response.refusal.done':
+        if (!this.#hasPartContent) this.#refusal(asText(event['refusal']))
+        break
+      case 'response.reasoning_summary_part.added':
+        this.#needsParagraph = true
+        break
+      case 'response.reasoning_summary_text.delta':
+      case 'response.reasoning_text.delta':
+        this.reasoning(asText(delta))
+        break
+      case 'response.function_call_arguments.delta':
+        this.#arguments(place, asText(delta))
+        break
+      case 'response.output_item.done':
+        if (isJsonObject(item)) this.readItem(place, item)
+        break
+      case 'response.completed':
+      case 'response.incomplete':
+        this.#end(isJsonObject(response) ? response : {})
+    }
+  }
+
+  /** A chunk of text. */
+  text(text: string, logprobs?: readonly unknown[]): void {
+    if (text === '') return
+    this.#start(undefined)
+    this.#textLength += text.length
+    this.#hasItemContent = true
+    this.#hasPartContent = true
+    this.#writer.text(text, 0, logprobs)
+  }
+
+  /** A chunk of reasoning. */
+  reasoning(text: string): void {
+    if (text === '') return
+    this.#start(undefined)
+    this.#hasItemReasoning = true
+    this.#writer.reasoning(this.#needsParagraph && this.#hasReasoning ? PARAGRAPH + text : text)
+    this.#needsParagraph = false
+    this.#hasReasoning = true
+  }
+
+  /** Takes an item as a whole; what events told of it before is not repeated. */
+  readItem(place: unknown, item: Json): void {
+    if (this.#doneItems.has(place)) return
+    this.#doneItems.add(place)
+    if (item['type'] === 'message') this.#message(item)
+    else if (item['type'] === 'function_call') this.#functionCall(place, item)
+    else if (item['type'] === 'reasoning') this.#reasoningItem(item)
+    this.#beginItem()
+  }
+
+  #start(response: unknown): void {
+    if (this.#hasStarted) return
+    this.#hasStarted = true
+    this.#writer.start(isJsonObject(response) ? asText(response['id']) : '')
+  }
+
+  #beginItem(): void {
+    this.#textBefore = this.#textLength
+    this.#hasItemContent = false
+    this.#hasPartContent = false
+    this.#hasItemReasoning = false
+    this.#needsParagraph = true
+  }
+
+  #refusal(text: string): void {
+    if (text === '') return
+    this.#start(undefined)
+    this.#hasItemContent = true
+    this.#hasPartContent = true
+    this.#writer.refusal(text)
+  }
+
+  #message(item: Json): void {
+    const parts = listOf(item['content'])
+    if (!this.#hasItemContent) {
+      for (const part of parts) {
+        if (part['type'] === 'refusal') this.#refusal(asText(part['refusal']))
+        else this.text(asText(part['text']), logprobsIn(part))
+      }
+    }
+    const annotations: ChatAnnotation[] = []
+    let offset = this.#textBefore
+    for (const part of parts) {
+      for (const one of listOf(part['annotations'])) {
+        const citation = citationOf(one, offset)
+        if (citation !== undefined) annotations.push(citation)
+      }
+      offset += asText(part['text']).length
+    }
+    if (annotations.length > 0) this.#writer.annotations?.(annotations)
+  }
+
+  #openCall(place: unknown, { call_id: id, name }: Json): void {
+    if (this.#calls.has(place)) return
+    this.#start(undefined)
+    const index = this.#calls.size
+    this.#calls.set(place, { index, hasArguments: false })
+    const extra = this.#reasoning.length === 0 ? {} : { extra: carriedReasoning(this.#reasoning, this.#call) }
+    this.#reasoning = []
+    this.#writer.toolCall({ index, id: asText(id), name: asText(name), ...extra })
+  }
+
+  #arguments(place: unknown, json: string): void {
+    const call = this.#calls.get(place)
+    if (call === undefined || json === '') return
+    call.hasArguments = true
+    this.#writer.toolCallArguments(call.index, json)
+  }
+
+  #functionCall(place: unknown, item: Json): void {
+    this.#openCall(place, item)
+    if (this.#calls.get(place)?.hasArguments === false) this.#arguments(place, asText(item['arguments']) || '{}')
+  }
+
+  #reasoningItem({ id, encrypted_content: content, summary, content: texts }: Json): void {
+    if (!this.#hasItemReasoning) {
+      for (const part of [...listOf(summary), ...listOf(texts)]) {
+        this.#needsParagraph = true
+        this.reasoning(asText(part['text']))
+      }
+    }
+    if (typeof id === 'string' && typeof content === 'string' && content !== '')
+      this.#reasoning.push({ id, encrypted_content: content })
+  }
+
+  #end(response: Json): void {
+    this.#start(response)
+    for (const [place, item] of listOf(response['output']).entries()) this.readItem(place, item)
+    this.usage = responsesUsage(response)
+    if (this.#reasoning.length > 0 && this.#textLength > 0)
+      this.#writer.extraContent(carriedReasoning(this.#reasoning, this.#call))
+    this.#writer.finish(finishReason(response, this.#calls.size > 0))
+    this.isComplete = true
+  }
+}
+
+/** Of an answer that is not whole, a bound of tokens is the reason unless another is told. */
+function finishReason({ status, incomplete_details: details }: Json, hasCalls: boolean): FinishReason {
+  if (status !== 'incomplete') return hasCalls ? 'tool_calls' : 'stop'
+  return isJsonObject(details) && details['reason'] === 'content_filter' ? 'content_filter' : 'length'
+}
+
+/** A source on the web, its place counted from the beginning of the whole text; undefined for other annotations. */
+function citationOf(annotation: Json, offset: number): ChatAnnotation | undefined {
+  const { type, start_index: start, end_index: end, url, title } = annotation
+  if (type !== 'url_citation' || typeof url !== 'string') return undefined
+  return {
+    type,
+    url_citation: {
+      start_index: offset + (typeof start === 'number' ? start : 0),
+      end_index: offset + (typeof end === 'number' ? end : 0),
+      url,
+      title: asText(title),
+    },
+  }
+}
+
+function logprobsIn({ logprobs }: Json): readonly unknown[] | undefined {
+  return Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined
+}
+
+function listOf(value: unknown): Json[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : []
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

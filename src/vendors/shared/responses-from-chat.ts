@@ -1,0 +1,232 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatRequest, ChatResponseFormat } from '../../endpoints/chat/chat-request.ts'
+import { searchParam } from '../../endpoints/chat/chat-surcharges.ts'
+import type { ResponsesRequest, ResponsesTool } from '../../endpoints/responses/responses-request.ts'
+import type { VendorCall } from '../vendor.ts'
+import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
+import { type ItemContext, itemsFromChat } from './responses-items-from-chat.ts'
+import { fieldCheck, type TranslationTable } from './translated-chat-fields.ts'
+
+/** What becomes of each field of a chat (OpenAI, "Migrate to the Responses API"). */
+export const CHAT_FIELDS = {
+  model: 'mapped',
+  messages: 'mapped',
+  temperature: 'mapped',
+  top_p: 'mapped',
+  max_tokens: 'mapped',
+  max_completion_tokens: 'mapped',
+  n: 'refused',
+  stream: 'mapped',
+  stream_options: 'mapped',
+  stop: 'refused',
+  presence_penalty: 'refused',
+  frequency_penalty: 'refused',
+  logit_bias: 'refused',
+  logprobs: 'mapped',
+  top_logprobs: 'mapped',
+  seed: 'dropped',
+  tools: 'mapped',
+  tool_choice: 'mapped',
+  parallel_tool_calls: 'mapped',
+  response_format: 'mapped',
+  reasoning_effort: 'mapped',
+  user: 'mapped',
+  audio: 'refused',
+  function_call: 'refused',
+  functions: 'refused',
+  modalities: 'refused',
+  metadata: 'mapped',
+  moderation: 'mapped',
+  prediction: 'dropped',
+  prompt_cache_key: 'mapped',
+  prompt_cache_options: 'mapped',
+  prompt_cache_retention: 'mapped',
+  safety_identifier: 'mapped',
+  service_tier: 'mapped',
+  store: 'mapped',
+  verbosity: 'mapped',
+  web_search_options: 'mapped',
+} as const satisfies TranslationTable
+
+const checkFields = fieldCheck(CHAT_FIELDS, {
+  n: (value) => value === 1,
+  stop: (value) => Array.isArray(value) && value.length === 0,
+  presence_penalty: (value) => value === 0,
+  frequency_penalty: (value) => value === 0,
+  logit_bias: (value) => isJsonObject(value) && Object.keys(value).length === 0,
+})
+
+/** Fields of both dialects with one name and meaning. */
+const SHARED_FIELDS = [
+  ...['parallel_tool_calls', 'user', 'metadata', 'moderation', 'prompt_cache_key', 'prompt_cache_options'],
+  ...['prompt_cache_retention', 'safety_identifier', 'service_tier'],
+] as const
+
+/** Least bound of generated tokens that the dialect has. */
+const LEAST_OUTPUT_TOKENS = 16
+
+/** What the translation depends on besides the request. */
+export interface ResponsesFacts extends Omit<ItemContext, 'report' | 'call'> {
+  readonly call: VendorCall<ChatRequest>
+}
+
+/**
+ * Translates a chat into a request for a response that is not stored: the caller carries the conversation.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field that cannot be carried.
+ */
+export function responsesFromChat({ call, allowsVendorObjects }: ResponsesFacts): {
+  readonly request: ResponsesRequest
+  readonly dropped: readonly string[]
+} {
+  const { request: chat, model } = call
+  const dropped = new Set<string>()
+  const report = (field: string): void => void dropped.add(field)
+  checkFields(chat, report)
+  refuseOtherSearches(chat)
+  if (chat['store'] === true) report('store')
+  const bound = outputBound(chat)
+  const text = textSettings(chat)
+  // A model that does not reason refuses to be asked for reasoning.
+  const include = model.reasonsUnseen === false ? [] : ['reasoning.encrypted_content']
+  if (chat.logprobs === true) include.push('message.output_text.logprobs')
+  const choice = toolChoice(chat.tool_choice)
+  const tools = toolsOf(chat)
+  const request: ResponsesRequest = {
+    model: model.upstream,
+    input: itemsFromChat(chat.messages, { call, allowsVendorObjects, report }),
+    ...(bound === undefined ? {} : { max_output_tokens: bound }),
+    ...sampling(chat),
+    ...(tools.length === 0 ? {} : { tools }),
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+    ...(text === undefined ? {} : { text }),
+    ...reasoning(chat),
+    ...shared(chat),
+    ...(chat.logprobs === true && isSet(chat.top_logprobs) ? { top_logprobs: chat.top_logprobs } : {}),
+    ...(include.length === 0 ? {} : { include }),
+    store: false,
+    ...(call.stream ? { stream: true, ...obfuscation(chat) } : {}),
+  }
+  return { request, dropped: [...dropped] }
+}
+
+/** Of searches, which are charged by the piece, only those pass that the dialect knows. */
+function refuseOtherSearches(chat: ChatRequest): void {
+  const param = searchParam(chat)
+  if (param === undefined || param === 'web_search_options' || param.startsWith('tools[')) return
+  throw unsupportedParameter(param, `${param}: this model searches by web_search_options`)
+}
+
+function outputBound({ max_completion_tokens: ofAll, max_tokens: older }: ChatRequest): number | undefined {
+  const bound = ofAll ?? older
+  if (!isSet(bound)) return undefined
+  if (bound >= LEAST_OUTPUT_TOKENS) return bound
+  const param = isSet(ofAll) ? 'max_completion_tokens' : 'max_tokens'
+  throw invalidParameter(param, `${param}: must be at least ${LEAST_OUTPUT_TOKENS} for this model`)
+}
+
+/** The default is left out: reasoning models take no other value, and some not even this one. */
+function sampling({ temperature, top_p: topP }: ChatRequest): Pick<ResponsesRequest, 'temperature' | 'top_p'> {
+  return {
+    ...(isSet(temperature) && temperature !== 1 ? { temperature } : {}),
+    ...(isSet(topP) && topP !== 1 ? { top_p: topP } : {}),
+  }
+}
+
+function reasoning({ reasoning_effort: effort }: ChatRequest): Pick<ResponsesRequest, 'reasoning'> {
+  if (!isSet(effort)) return {}
+  return { reasoning: effort === 'none' ? { effort } : { effort, summary: 'auto' } }
+}
+
+function shared(chat: ChatRequest): Partial<ResponsesRequest> {
+  return Object.fromEntries(SHARED_FIELDS.filter((field) => isSet(chat[field])).map((field) => [field, chat[field]]))
+}
+
+function obfuscation({ stream_options: options }: ChatRequest): Partial<ResponsesRequest> {
+  const padded = options?.include_obfuscation
+  return padded === undefined ? {} : { stream_options: { include_obfuscation: padded } }
+}
+
+function textSettings(chat: ChatRequest): ResponsesRequest['text'] | undefined {
+  const { verbosity } = chat
+  const format = isSet(chat.response_format) ? textFormat(chat.response_format) : undefined
+  if (format === undefined && !isSet(verbosity)) return undefined
+  return {
+    ...(format === undefined ? {} : { format }),
+    ...(isSet(verbosity) ? { verbosity: verbosity as string } : {}),
+  }
+}
+
+/** Chat has a schema in an object of its own, Responses has it flat. */
+function textFormat(format: ChatResponseFormat): { type: string; [field: string]: unknown } {
+  if (format.type !== 'json_schema') return { ...format }
+  if (!isJsonObject(format.json_schema))
+    throw invalidParameter('response_format.json_schema', 'response_format.json_schema: is required')
+  const { name, description, schema, strict } = format.json_schema
+  return {
+    type: 'json_schema',
+    name,
+    schema: schema ?? {},
+    ...(isSet(description) ? { description } : {}),
+    ...(isSet(strict) ? { strict } : {}),
+  }
+}
+
+function toolsOf(chat: ChatRequest): ResponsesTool[] {
+  const given: readonly Record<string, unknown>[] = (chat.tools ?? []) as unknown as Record<string, unknown>[]
+  const tools = given.map((tool, index) => toolOf(tool, `tools[${index}]`))
+  const { web_search_options: search } = chat
+  if (!isSet(search)) return tools
+  // A search is charged for, so it must be known whether one was asked for.
+  if (!isJsonObject(search)) throw invalidParameter('web_search_options', 'web_search_options: must be an object')
+  tools.push(searchTool(search))
+  return tools
+}
+
+function toolOf(tool: Record<string, unknown>, path: string): ResponsesTool {
+  const { type, function: definition } = tool
+  if (typeof type === 'string' && type.startsWith('web_search')) return { ...tool, type }
+  if (type !== 'function' || !isJsonObject(definition))
+    throw unsupportedParameter(path, `${path}: this model takes functions and web_search here`)
+  const { name, description, parameters, strict } = definition
+  return {
+    type,
+    name,
+    ...(isSet(description) ? { description } : {}),
+    parameters: parameters ?? { type: 'object', properties: {} },
+    // A chat is not strict unless it says so; Responses would be.
+    strict: strict === true,
+  }
+}
+
+/** Chat has the place of the user in an object of its own. */
+function searchTool(options: Record<string, unknown>): ResponsesTool {
+  const { search_context_size: size, user_location: location } = options
+  const approximate = isJsonObject(location) ? location['approximate'] : undefined
+  return {
+    type: 'web_search',
+    ...(isSet(size) ? { search_context_size: size } : {}),
+    ...(isJsonObject(approximate) ? { user_location: { type: 'approximate', ...approximate } } : {}),
+  }
+}
+
+function toolChoice(choice: unknown): ResponsesRequest['tool_choice'] | undefined {
+  if (!isSet(choice)) return undefined
+  if (typeof choice === 'string') return choice
+  const named = namedTool(choice)
+  if (named !== undefined) return named
+  const subset = isJsonObject(choice) && choice['type'] === 'allowed_tools' ? choice['allowed_tools'] : undefined
+  if (isJsonObject(subset) && Array.isArray(subset['tools'])) {
+    const tools = subset['tools'].map(namedTool)
+    if (!tools.includes(undefined)) return { type: 'allowed_tools', mode: subset['mode'], tools }
+  }
+  throw unsupportedParameter('tool_choice', 'tool_choice: this model takes none, auto, required and functions')
+}
+
+function namedTool(choice: unknown): { type: string; name: unknown } | undefined {
+  if (!isJsonObject(choice) || choice['type'] !== 'function' || !isJsonObject(choice['function'])) return undefined
+  return { type: 'function', name: choice['function']['name'] }
+}
+
+function isSet<Value>(value: Value | null | undefined): value is Value {
+  return value !== undefined && value !== null
+}

@@ -1,0 +1,171 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { eventFrame, eventOf, exceptionOf } from '../../../src/testing/sandbox/amazon-bedrock/event-frame.ts'
+import { amazonBedrock } from '../../../src/vendors/amazon-bedrock/amazon-bedrock.ts'
+import { CUTS, cutBytes } from '../../support/feed-stream.ts'
+import { recordingWriter, type WriterCall } from '../../support/recording-writer.ts'
+import { callFromRequest, wireAnswer } from '../shared/vendor-call.ts'
+
+/** One answer, as it comes whole and as a stream, and what a reader makes of both. */
+interface Golden {
+  readonly request?: object
+  readonly whole: object
+  readonly events: readonly (readonly [type: string, value: object])[]
+  readonly calls: readonly WriterCall[]
+  readonly message: object
+  readonly finish: string
+  readonly usage: object
+}
+
+const FOLDER = new URL('./fixtures/', import.meta.url)
+const files = readdirSync(FOLDER).filter((name) => name.endsWith('.json'))
+const golden = (file: string): Golden => JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')) as Golden
+
+const chat = amazonBedrock({ region: 'us-east-1', apiKey: 'bedrock-key-0123456789' }).chat!
+const callOf = (request: object = {}) =>
+  callFromRequest({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...request } as never, {
+    upstream: 'us.anthropic.claude-sonnet-4-6',
+  })
+
+function decoded(chunks: readonly Uint8Array[], request?: object) {
+  const writer = recordingWriter()
+  const decoder = chat.decoder(callOf(request) as never, writer)
+  for (const chunk of chunks) decoder.push(chunk)
+  decoder.end()
+  // The service names no answer in its stream, so that the id is fresh.
+  const [, ...calls] = writer.calls
+  return { calls, decoder, started: writer.calls[0] }
+}
+
+describe('golden answers of Converse', () => {
+  for (const file of files) {
+    const { request, whole, events, calls, message, finish, usage } = golden(file)
+    const bytes = Buffer.concat(events.map(([type, value]) => eventOf(type, value)))
+
+    it(`${file}: whole`, () => {
+      const read = chat.fromWire(wireAnswer(whole, 200, { 'x-amzn-requestid': 'req-1' }), callOf(request) as never)
+
+      expect(read?.completion).toMatchObject({ id: 'req-1', choices: [{ message, finish_reason: finish }] })
+      expect(read?.usage).toEqual(usage)
+    })
+
+    for (const cut of CUTS) {
+      it(`${file}: as a stream, ${cut}`, () => {
+        const { calls: made, decoder, started } = decoded(cutBytes(bytes, cut), request)
+
+        expect(started).toEqual(['start', expect.stringMatching(/^[0-9a-f-]{36}$/)])
+        expect(made).toEqual(calls)
+        expect(decoder).toMatchObject({ isComplete: true, failure: undefined, usage })
+      })
+    }
+
+    it(`${file}: cut anywhere before its stop reason, it is not whole`, () => {
+      const stop = bytes.indexOf('messageStop') - 40
+      for (let length = 0; length < stop; length += 7)
+        expect(decoded([bytes.subarray(0, length)], request).decoder.isComplete, `${length}`).toBe(false)
+    })
+  }
+})
+
+describe('a stream', () => {
+  const begun = [
+    eventOf('messageStart', { role: 'assistant' }),
+    eventOf('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'Hi' } }),
+  ]
+
+  it.each([
+    ['throttlingException', 'Too many tokens, please wait before trying again.', 'rate_limited'],
+    ['ThrottlingException', 'Rate exceeded', 'rate_limited'],
+    ['validationException', 'The input is too long.', 'caller'],
+    ['internalServerException', 'x', 'unavailable'],
+    ['modelStreamErrorException', 'x', 'unavailable'],
+    ['serviceUnavailableException', 'x', 'unavailable'],
+    ['modelTimeoutException', 'x', 'timeout'],
+    ['neverHeardOfException', 'x', 'unavailable'],
+  ])('that ends with %s fails as %3$s, and says no more', (type, message, kind) => {
+    for (const before of [[], begun]) {
+      const bytes = Buffer.concat([
+        ...before,
+        exceptionOf(type, message),
+        eventOf('messageStop', { stopReason: 'end_turn' }),
+      ])
+      for (const cut of CUTS) {
+        const { decoder, calls } = decoded(cutBytes(bytes, cut))
+        expect(decoder.failure).toMatchObject({ kind, status: 0, message, code: type })
+        expect(decoder.isComplete).toBe(false)
+        expect(calls.some(([name]) => name === 'finish')).toBe(false)
+      }
+    }
+  })
+
+  it('with an error frame fails with its text', () => {
+    const frame = eventFrame(
+      { ':message-type': 'error', ':error-code': 'InternalFailure', ':error-message': 'Oh no' },
+      '',
+    )
+    expect(decoded([frame]).decoder.failure).toMatchObject({
+      kind: 'unavailable',
+      message: 'Oh no',
+      code: 'InternalFailure',
+    })
+  })
+
+  it('whose checksum is wrong is an invalid response', () => {
+    const bytes = Buffer.concat(begun)
+    bytes[bytes.length - 20]! ^= 1
+    expect(decoded([bytes]).decoder.failure).toMatchObject({
+      kind: 'invalid_response',
+      message: expect.stringContaining('checksum'),
+    })
+  })
+
+  it('with unknown events is read without them, and without a report it has no usage', () => {
+    const bytes = Buffer.concat([
+      ...begun,
+      eventOf('contentBlockNovelty', { contentBlockIndex: 0 }),
+      eventOf('messageStop', { stopReason: 'end_turn' }),
+    ])
+    const { decoder, calls } = decoded([bytes])
+    expect(calls).toEqual([
+      ['text', 'Hi'],
+      ['finish', 'stop'],
+    ])
+    expect(decoder).toMatchObject({ isComplete: true, usage: undefined })
+  })
+
+  it.each(['malformed_model_output', 'malformed_tool_use'])(
+    'that stops with %s has failed, as has a whole answer',
+    (stopReason) => {
+      expect(decoded([...begun, eventOf('messageStop', { stopReason })]).decoder).toMatchObject({
+        isComplete: false,
+        failure: { kind: 'invalid_response', message: expect.stringContaining(stopReason) },
+      })
+      const whole = { output: { message: { role: 'assistant', content: [{ text: 'x' }] } }, stopReason }
+      expect(chat.fromWire(wireAnswer(whole), callOf() as never)).toBeUndefined()
+    },
+  )
+
+  it.each([
+    ['end_turn', 'stop'],
+    ['stop_sequence', 'stop'],
+    ['max_tokens', 'length'],
+    ['model_context_window_exceeded', 'length'],
+    ['guardrail_intervened', 'content_filter'],
+    ['content_filtered', 'content_filter'],
+    ['something_new', 'stop'],
+  ])('that stops with %s ends with %s', (stopReason, finish) => {
+    expect(decoded([...begun, eventOf('messageStop', { stopReason })]).calls.at(-1)).toEqual(['finish', finish])
+  })
+
+  it('is the binary media type, and no other', () => {
+    const { decoder } = decoded([])
+    expect(decoder.takes?.('application/vnd.amazon.eventstream')).toBe(true)
+    expect(decoder.takes?.('text/event-stream')).toBe(false)
+  })
+})
+
+describe('an answer that is none', () => {
+  it.each([{}, { output: {} }, { output: { message: { content: 'x' } } }, 'text'])('%j cannot be used', (body) => {
+    expect(chat.fromWire(wireAnswer(body), callOf() as never)).toBeUndefined()
+  })
+})
