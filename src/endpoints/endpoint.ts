@@ -3,15 +3,20 @@ import type { BillingFields } from '../catalog/prices/prices.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
+import type { ConversationStore } from '../stores/conversation-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { InteractionStore } from '../stores/interaction-store.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { ResponseStore, StoredResponse } from '../stores/response-store.ts'
 import type { Form } from '../wire/multipart.ts'
+import type { CachedAnswers } from './cached-answers.ts'
+import type { Deferral } from './deferral.ts'
 import type { ErrorDialect } from './error-dialect.ts'
+import type { JsonSchema } from './json-schema.ts'
 import type { MediaInput } from './media-input.ts'
 import type { Operation, VendorCall, WireRequest } from './operation.ts'
 import type { TaskBehaviour } from './task.ts'
+import type { EndpointTexts } from './texts.ts'
 
 /** An address in a request that the gateway or the vendor will fetch. */
 export interface CallerUrl {
@@ -79,18 +84,27 @@ export interface Continuation<Request> {
 /** Where and for whom answers are kept. */
 export interface AnswerAccess {
   readonly store: ResponseStore
+  readonly conversations: ConversationStore
   readonly accountId: string
   readonly nowMs: number
+  /** How long what is kept is kept, in milliseconds. */
+  readonly retentionMs: number
+  /** A new unique id, such as `conv_019e…`. */
+  newId(prefix: string): string
   /** False: the host has nothing kept. */
   readonly keeps: boolean
 }
 
-/** An answer that a vendor keeps too: only the credential that made it can continue it there. */
+/** An answer that belongs to the credential that made it. */
 export interface BoundAnswer {
   /** Id of the vendor. */
   readonly vendor: string
   readonly credentialId: string
-  readonly upstreamId: string
+  /**
+   * Set if the vendor keeps it too: only that credential can continue it there. Undefined: everything is sent along, and the
+   * credential is preferred where it is still configured, because only it can read what it encrypted.
+   */
+  readonly upstreamId: string | undefined
 }
 
 /** A request with what it refers to in its place. */
@@ -102,7 +116,7 @@ export interface RecalledRequest<Request> {
   /** Set if everything that it refers to is kept by one vendor too. */
   readonly bound: BoundAnswer | undefined
   /** The turn to keep, apart from the answer; undefined: nothing is kept. */
-  readonly turn: Pick<StoredResponse, 'previousId' | 'input'> | undefined
+  readonly turn: Pick<StoredResponse, 'previousId' | 'conversation' | 'input'> | undefined
 }
 
 /** What a caller asks of a stored answer: its id, and what stands behind it in the path. */
@@ -115,12 +129,35 @@ export interface StoredQuery {
 /** An answer about a stored answer. */
 export type StoredReply = { readonly json: object } | { readonly events: string }
 
+/** A request about objects that callers keep. */
+export interface ObjectRequest {
+  readonly method: string
+  /** What stands behind the path, between slashes. */
+  readonly segments: readonly string[]
+  readonly parameters: URLSearchParams
+  /** Undefined for a request without a body. */
+  readonly body: unknown
+}
+
+/** Objects that callers keep, change and delete by themselves, and name in requests. */
+export interface StoredObjects {
+  readonly path: string
+  /** The methods at what stands behind the path; undefined: there is nothing. */
+  methods(segments: readonly string[]): readonly string[] | undefined
+  /** What may stand behind the path, with ids in braces, for documents of the API: `/{conversation}/items`; empty: the path itself. */
+  readonly places: readonly string[]
+  /** @throws GatewayError for what is not found, or naming what is invalid. */
+  serve(request: ObjectRequest, access: AnswerAccess): Promise<object>
+}
+
 /** How an endpoint's answers are kept, read, and referred to by later requests. */
 export interface KeptAnswers<Request, Offers> {
   /** Prefix of the ids of answers that the gateway makes. */
   readonly idPrefix: string
   /** What can be done with a stored answer, by the path behind its id, and by which methods. */
   readonly actions: Readonly<Record<string, readonly string[]>>
+  /** Words that are no ids, because the dialect has them for something that is not served here. Absent: none. */
+  readonly reserved?: ReadonlySet<string>
   /** @throws GatewayError `invalid_request` naming the reference that is not found. */
   recall(request: Request, access: AnswerAccess): Promise<RecalledRequest<Request>>
   /** The error for a continued answer whose credential is gone. */
@@ -131,6 +168,15 @@ export interface KeptAnswers<Request, Offers> {
   deletion(vendor: Offers, upstreamId: string, apiKey: string): Omit<WireRequest, 'body' | 'dropped'> | undefined
   /** @throws GatewayError `response_not_found`, or `invalid_request` naming the parameter. */
   read(query: StoredQuery, access: AnswerAccess): Promise<StoredReply>
+  /** Objects that requests name beside answers. Absent: none. */
+  readonly objects?: StoredObjects
+}
+
+/** State of a vendor in requests and answers, which only the credential that made it can read. */
+export interface CarriedState<Request> {
+  /** The newest one that a request carries; undefined: none. */
+  inRequest(request: Request): string | undefined
+  inAnswer(answer: Readonly<Record<string, unknown>>): readonly string[]
 }
 
 /**
@@ -177,6 +223,11 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * @throws GatewayError `invalid_request` naming the field.
    */
   parse(body: unknown, model: ModelFacts): Request
+  /**
+   * The rules of a JSON body that do not depend on the model, for documents of the API. Absent: not described. An endpoint with
+   * shapes has none of its own.
+   */
+  requestSchema?(): JsonSchema
   /**
    * Makes a body for `parse` of a multipart form; absent where forms are not taken.
    * @throws GatewayError `invalid_request` naming the field.
@@ -241,8 +292,16 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
 
   /** Present where answers can be continued by their id. */
   readonly continuation?: Continuation<Request>
+  /** Present where callers carry state that is bound to a credential. It is noted of answers that have a `keptAnswer`. */
+  readonly carried?: CarriedState<Request>
   /** Present where answers are kept here. */
   readonly kept?: KeptAnswers<Request, Offers>
+  /** Present where an answer may be given again to an equal request. */
+  readonly cached?: CachedAnswers<Request, Offers>
+  /** Present where callers may have an answer made after its request has ended. */
+  readonly deferral?: Deferral<Request>
+  /** Where the texts of requests and answers are, for hooks. Absent: no hook that reads texts can cover the endpoint. */
+  readonly texts?: EndpointTexts<Request>
   /** Present where the answer is a task that outlives the request. */
   readonly task?: TaskBehaviour<Request, Offers>
 }

@@ -9,3 +9,10 @@ export function invalidField(param: string, problem: string, publicCode?: string
 export function unsupportedField(param: string, problem: string): GatewayError {
   return new GatewayError('unsupported_parameter', { message: `${param}: ${problem}`, param })
 }
+
+/** The same error about the field as another dialect names it. */
+export function renamedError(error: GatewayError, param: string): GatewayError {
+  if (error.param === undefined || error.param === param) return error
+  const message = error.message.replaceAll(error.param, param)
+  return new GatewayError(error.code, { ...error, message, param, cause: error.cause })
+}

@@ -26,6 +26,8 @@ export interface VendorCall<Request> {
    * caller of a stream requested. Absent when billing is off, and for whole answers, which have it in a header.
    */
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
+  /** True where the caller is charged for the call: an answer then must not tell what the operator pays for it. Absent: no. */
+  readonly isBilled?: boolean | undefined
   /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */
   readonly header?: ((name: string) => string | undefined) | undefined
   /**

@@ -1,18 +1,28 @@
 import { chatEndpoint } from './chat/chat-endpoint.ts'
+import type { ChatRequest } from './chat/chat-request.ts'
 import { embeddingsEndpoint } from './embeddings/embeddings-endpoint.ts'
 import type { EmbeddingsOffer } from './embeddings/embeddings-operation.ts'
+import type { EmbeddingsRequest } from './embeddings/embeddings-request.ts'
 import type { Endpoint } from './endpoint.ts'
 import { type ImageEditsOffer, imageEditEndpoint } from './image-edits/image-edit-endpoint.ts'
+import type { ImageEditRequest } from './image-edits/image-edit-request.ts'
 import type { ImagesOffer } from './images/image-operation.ts'
 import { imagesEndpoint } from './images/images-endpoint.ts'
+import type { InteractionRequest } from './images/interactions/interaction-request.ts'
+import type { MultimodalImageRequest } from './images/multimodal/multimodal-image-request.ts'
+import type { OpenAIImageRequest } from './images/openai/openai-image-request.ts'
 import { countTokensEndpoint, messagesEndpoint } from './messages/messages-endpoint.ts'
 import type { MessagesOffer } from './messages/messages-operation.ts'
+import type { MessagesRequest } from './messages/messages-request.ts'
 import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
 import type { ResponsesOffer } from './responses/responses-operation.ts'
+import type { ResponsesRequest } from './responses/responses-request.ts'
 import { speechEndpoint } from './speech/speech-endpoint.ts'
 import type { SpeechOffer } from './speech/speech-operation.ts'
+import type { SpeechRequest } from './speech/speech-request.ts'
 import { videoEndpoint } from './videos/video-endpoint.ts'
 import type { VideosOffer } from './videos/video-operation.ts'
+import type { VideoRequest } from './videos/video-request.ts'
 
 /** The endpoints of the gateway that call models, one line each. The first one's errors are read where no endpoint is near. */
 export const ENDPOINTS: readonly Endpoint[] = [
@@ -27,6 +37,18 @@ export const ENDPOINTS: readonly Endpoint[] = [
   videoEndpoint,
   speechEndpoint,
 ]
+
+/** Requests of the gateway's own endpoints, by the id of the endpoint. */
+export interface EndpointRequests {
+  chat: ChatRequest
+  messages: MessagesRequest
+  responses: ResponsesRequest
+  embeddings: EmbeddingsRequest
+  images: OpenAIImageRequest | MultimodalImageRequest | InteractionRequest
+  image_edits: ImageEditRequest
+  videos: VideoRequest
+  speech: SpeechRequest
+}
 
 /** What vendors can offer, by endpoint. Messages and token counts include chat. */
 export interface VendorOffers

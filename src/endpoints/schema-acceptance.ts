@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 
 /** Does a schema accept a value? Changes nothing. */
 export type Acceptance = (value: unknown) => boolean

@@ -23,9 +23,13 @@ export interface VendorFailure {
   readonly code?: string | undefined
   readonly type?: string | undefined
   readonly param?: string | undefined
+  /** What clients of the vendor's dialect act on by themselves. Shown to callers only for `caller`, after redaction. */
+  readonly details?: Readonly<Record<string, unknown>> | undefined
   /** The vendor's own id of the request. */
   readonly requestId?: string | undefined
   readonly retryAfterSeconds?: number | undefined
+  /** How far the vendor's clock is ahead of this machine's, where it refuses a signature for its time; milliseconds. */
+  readonly clockOffsetMs?: number | undefined
 }
 
 /**

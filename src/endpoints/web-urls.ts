@@ -15,7 +15,7 @@ export function isWebUrl(value: unknown): value is string {
 /** How deep parts of a message are searched. */
 const MAX_DEPTH = 4
 
-/** Adds the web addresses in a part of a message, but for those in its own text: whoever reads the text fetches nothing. */
+/** Adds the web addresses in a part of a message, but for those in its own text: vendors do not fetch addresses in a text. */
 export function addWebUrls(part: Readonly<Record<string, unknown>>, path: string, urls: CallerUrl[]): void {
   for (const name in part) if (name !== 'text' && name !== 'type') addFrom(part[name], `${path}.${name}`, urls, 1)
 }

@@ -31,17 +31,17 @@ describe('a list of nothing but faults is left at the first of them, so that fau
   const messages = { model: 'm', max_tokens: 1, messages: user('x') }
 
   test.each([
-    ['messages', messagesSchema, { ...messages, messages: zeros }],
-    ['blocks of a message', messagesSchema, { ...messages, messages: user(zeros) }],
-    ['blocks of a system prompt', messagesSchema, { ...messages, system: zeros }],
-    ['tools', messagesSchema, { ...messages, tools: zeros }],
-    ['stop sequences', messagesSchema, { ...messages, stop_sequences: zeros }],
-    ['messages to be counted', countTokensSchema, { model: 'm', messages: zeros }],
-    ['multimodal messages', multimodalImageSchema, { model: 'm', input: { messages: zeros } }],
-    ['multimodal blocks', multimodalImageSchema, { model: 'm', input: { messages: user(zeros) } }],
-    ['blocks of an interaction', interactionSchema, { model: 'm', input: zeros }],
-    ['tools of an interaction', interactionSchema, { model: 'm', input: 'x', tools: zeros }],
-    ['pictures of an edit', imageReferencesSchema, { images: zeros }],
+    ['messages', messagesSchema(), { ...messages, messages: zeros }],
+    ['blocks of a message', messagesSchema(), { ...messages, messages: user(zeros) }],
+    ['blocks of a system prompt', messagesSchema(), { ...messages, system: zeros }],
+    ['tools', messagesSchema(), { ...messages, tools: zeros }],
+    ['stop sequences', messagesSchema(), { ...messages, stop_sequences: zeros }],
+    ['messages to be counted', countTokensSchema(), { model: 'm', messages: zeros }],
+    ['multimodal messages', multimodalImageSchema(), { model: 'm', input: { messages: zeros } }],
+    ['multimodal blocks', multimodalImageSchema(), { model: 'm', input: { messages: user(zeros) } }],
+    ['blocks of an interaction', interactionSchema(), { model: 'm', input: zeros }],
+    ['tools of an interaction', interactionSchema(), { model: 'm', input: 'x', tools: zeros }],
+    ['pictures of an edit', imageReferencesSchema(), { images: zeros }],
   ])('%s', (_name, schema, body) => {
     const issues = schema.safeParse(body).error?.issues ?? []
 

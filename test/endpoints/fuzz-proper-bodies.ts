@@ -110,6 +110,54 @@ export const messageBodies: Bodies = [
   })),
 ]
 
+/** For a model that is asked by Responses. */
+export const chatBodies: Bodies = [
+  {
+    model: 'chat-pro',
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'look' },
+          { type: 'image_url', image_url: { url: PNG_URL } },
+        ],
+      },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [
+          {
+            id: 'call_1',
+            type: 'function',
+            function: { name: 'look', arguments: '{}' },
+            extra_content: { responses: { origin: 'x.y', reasoning: [{ id: 'rs_1', encrypted_content: 'z' }] } },
+          },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'call_1', content: 'seen' },
+    ],
+    max_completion_tokens: 500,
+    reasoning_effort: 'low',
+    tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
+    tool_choice: { type: 'function', function: { name: 'look' } },
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object', properties: {} } } },
+    logprobs: true,
+    top_logprobs: 1,
+    metadata: { a: 'b' },
+  },
+  {
+    model: 'chat-pro',
+    messages: [{ role: 'user', content: 'hi' }],
+    stream: true,
+    stream_options: { include_usage: true },
+    tools: [{ type: 'function', function: { name: 'f' } }],
+    tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [] } },
+    verbosity: 'low',
+    user: 'u',
+  },
+]
+
 export const speechBodies: Bodies = [
   { model: 'qw3-tts-flash', input: 'Good morning.', voice: 'Cherry', response_format: 'wav', speed: 1 },
   { model: 'qw3-tts-instruct-flash', input: '早上好。', voice: 'alloy', instructions: 'softly', stream_format: 'sse' },

@@ -64,17 +64,17 @@ const embeddingBodies = [
 type Bodies = readonly Readonly<Record<string, unknown>>[]
 
 const SCHEMAS: readonly (readonly [string, z.ZodType, Bodies])[] = [
-  ['chat', chatSchema, chatBodies],
-  ['embeddings', embeddingsSchema, embeddingBodies],
-  ['messages', messagesSchema, messageBodies],
-  ['count_tokens', countTokensSchema, countBodies],
-  ['multimodal images', multimodalImageSchema, multimodalBodies],
-  ['interactions', interactionSchema, interactionBodies],
-  ['generations', pictureSchema, generationBodies],
-  ['edits', pictureSchema, editBodies],
-  ['pictures of edits', imageReferencesSchema, editBodies],
-  ['speech', speechSchema, speechBodies],
-  ['videos', videoSchema, videoBodies],
+  ['chat', chatSchema(), chatBodies],
+  ['embeddings', embeddingsSchema(), embeddingBodies],
+  ['messages', messagesSchema(), messageBodies],
+  ['count_tokens', countTokensSchema(), countBodies],
+  ['multimodal images', multimodalImageSchema(), multimodalBodies],
+  ['interactions', interactionSchema(), interactionBodies],
+  ['generations', pictureSchema(), generationBodies],
+  ['edits', pictureSchema(), editBodies],
+  ['pictures of edits', imageReferencesSchema(), editBodies],
+  ['speech', speechSchema(), speechBodies],
+  ['videos', videoSchema(), videoBodies],
 ]
 
 /** What a schema says of a value; a schema that throws accepts nothing. */

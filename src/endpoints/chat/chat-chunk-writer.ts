@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Usage } from '../../core/usage.ts'
 import { SSE_DONE } from '../../wire/sse.ts'
 import type { VendorCall } from '../operation.ts'
-import { chatUsage, type FinishReason } from './chat-completion.ts'
+import { type ChatAnnotation, chatUsage, type FinishReason } from './chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
 import { TranslatedStream } from './translated-stream.ts'
@@ -46,8 +46,12 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#open(0)
   }
 
-  text(text: string, choice = 0): void {
-    if (text !== '') this.#content(choice, text, `{"content":${JSON.stringify(text)}}`)
+  text(text: string, choice = 0, logprobs?: readonly unknown[]): void {
+    if (text !== '') this.#content(choice, text, `{"content":${JSON.stringify(text)}}`, logprobs)
+  }
+
+  annotations(annotations: readonly ChatAnnotation[], choice = 0): void {
+    this.#delta(choice, JSON.stringify({ annotations }))
   }
 
   refusal(text: string, choice = 0): void {
@@ -100,15 +104,16 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#text += SSE_DONE
   }
 
-  #content(choice: number, text: string, deltaJson: string): void {
+  #content(choice: number, text: string, deltaJson: string, logprobs?: readonly unknown[]): void {
     this.hasContent = true
     this.outputBytesSeen += Buffer.byteLength(text)
-    this.#delta(choice, deltaJson)
+    this.#delta(choice, deltaJson, logprobs)
   }
 
-  #delta(choice: number, deltaJson: string): void {
+  #delta(choice: number, deltaJson: string, logprobs?: readonly unknown[]): void {
     if (!this.#openChoices.has(choice)) this.#open(choice)
-    this.#text += `${this.#head}${choice},"delta":${deltaJson},"logprobs":null,"finish_reason":null}]}\n\n`
+    const logprobsJson = logprobs === undefined ? 'null' : JSON.stringify({ content: logprobs, refusal: null })
+    this.#text += `${this.#head}${choice},"delta":${deltaJson},"logprobs":${logprobsJson},"finish_reason":null}]}\n\n`
   }
 
   /** The first chunk of every choice carries the role; SDKs refuse a stream without it. */

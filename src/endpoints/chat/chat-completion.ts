@@ -15,6 +15,13 @@ export interface ChatAnswerMessage {
   /** Reasoning to send back unchanged on the next turn. */
   thinking_blocks?: ThinkingBlock[]
   extra_content?: ExtraContent
+  annotations?: ChatAnnotation[]
+}
+
+/** A source of the answer; the indexes are those of the characters in `content` that it is about. */
+export interface ChatAnnotation {
+  type: 'url_citation'
+  url_citation: { start_index: number; end_index: number; url: string; title: string }
 }
 
 /** Usage as chat callers read it. */

@@ -1,12 +1,16 @@
+import { withoutFields } from '../billing-fields.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
+import { cachedChats } from './cached-chats.ts'
 import { chatMedia } from './chat-media.ts'
 import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
-import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSurcharges } from './chat-surcharges.ts'
+import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSearches, chatSurcharges } from './chat-surcharges.ts'
+import { chatTexts } from './chat-texts.ts'
 import { chatUrls, remoteImages } from './remote-images.ts'
 
 /** `POST /v1/chat/completions` (API specification, "Chat completion request"). */
@@ -18,13 +22,19 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   errors: openaiErrors,
   canHedge: true,
   isSticky: true,
-  parse: (body) => checkRequest<ChatRequest>(chatSchema, body),
+  parse: (body) => checkRequest<ChatRequest>(chatSchema(), body),
+  requestSchema: () => jsonSchemaOf(chatSchema(), 'input'),
   isStream: (request) => request.stream === true,
   media: chatMedia,
-  estimate(request, inputTokens, { limits }) {
+  estimate(request, inputTokens, { limits, protocol }) {
     const perChoice =
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
-    return { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
+    const webSearches = chatSearches(request, protocol)
+    return {
+      inputTokens,
+      outputTokens: perChoice * (request.n ?? 1),
+      ...(webSearches === undefined ? {} : { webSearches }),
+    }
   },
   outputBound: {
     of: (request) => request.max_completion_tokens ?? request.max_tokens ?? undefined,
@@ -37,15 +47,11 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   // A translation has no words for them.
   extraFeatures: (request, { chat }) => (chat?.passThrough === undefined ? [] : chatExtras(request)),
   extraFields: ['server_tool'],
-  priceFieldsAt(fields, { chat }) {
-    const leftOut = chat?.leavesOut
-    if (leftOut === undefined) return fields
-    const names = Object.keys(fields)
-    if (!names.some((name) => leftOut.has(name))) return fields
-    return Object.fromEntries(Object.entries(fields).filter(([name]) => !leftOut.has(name)))
-  },
+  priceFieldsAt: (fields, { chat }) => withoutFields(fields, chat?.leavesOut),
   createOperation: ({ chat }, call) => (chat === undefined ? undefined : createChatOperation(chat, call)),
   callerUrls: chatUrls,
+  cached: cachedChats,
+  texts: chatTexts,
   remoteMedia: (request, { chat }, model) =>
     chat?.takesImageUrls?.(model) === false ? remoteImages(request) : undefined,
 })

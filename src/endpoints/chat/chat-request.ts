@@ -19,6 +19,14 @@ export type ThinkingBlock =
 /** Vendor state that rides on a message or tool call, in the layout of Google's own OpenAI-compatible API. */
 export interface ExtraContent {
   google?: { thought_signature?: string }
+  /** Encrypted reasoning, and a mark of the key and model that can read it. */
+  responses?: { origin?: string; reasoning?: EncryptedReasoning[] }
+}
+
+/** A reasoning item of the Responses API. Its content is bound to its id. */
+export interface EncryptedReasoning {
+  id: string
+  encrypted_content: string
 }
 
 /** A function call by the model. `arguments` is JSON text, which models may get wrong. */

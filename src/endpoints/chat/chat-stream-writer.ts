@@ -1,6 +1,6 @@
 import type { Usage } from '../../core/usage.ts'
 import type { VendorFailure } from '../stream-transform.ts'
-import type { FinishReason } from './chat-completion.ts'
+import type { ChatAnnotation, FinishReason } from './chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 
 /**
@@ -11,8 +11,10 @@ import type { ExtraContent, ThinkingBlock } from './chat-request.ts'
 export interface ChatStreamWriter {
   /** Opens the answer; `id` is the vendor's, kept for support. Called once, before everything else. */
   start(id: string): void
-  /** A chunk of visible text; empty ones are ignored. */
-  text(text: string, choice?: number): void
+  /** A chunk of visible text; empty ones are ignored. `logprobs` are those of its tokens, as `content` of a choice's logprobs. */
+  text(text: string, choice?: number, logprobs?: readonly unknown[]): void
+  /** Sources of the text so far, as `annotations` of a chat message. Absent where the dialect has no place for them. */
+  annotations?(annotations: readonly ChatAnnotation[], choice?: number): void
   /** A chunk of the model's refusal text. */
   refusal(text: string, choice?: number): void
   /** A chunk of reasoning text. */
@@ -31,6 +33,8 @@ export interface ChatStreamWriter {
 
 /** A vendor's stream decoder for chat: vendor bytes in, calls on a {@link ChatStreamWriter} out. Pure and synchronous. */
 export interface ChatStreamDecoder {
+  /** As of a stream's transform. */
+  readonly takes?: ((mediaType: string) => boolean) | undefined
   push(chunk: Uint8Array): void
   /** The vendor's body ended without a network fault. */
   end(): void

@@ -44,7 +44,7 @@ const SEARCH_TOOLS = [
 ] as const
 
 /** Where a chat asks for searches; undefined: it does not. */
-function searchParam(request: Readonly<Record<string, unknown>>): string | undefined {
+export function searchParam(request: Readonly<Record<string, unknown>>): string | undefined {
   for (let index = 0; index < SEARCH_FIELDS.length; index++) {
     const field = SEARCH_FIELDS[index]!
     if (isOn(request[field])) return field
@@ -72,6 +72,20 @@ const NO_TOOLS: readonly Readonly<Record<string, unknown>>[] = []
 
 function toolsOf({ tools }: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
   return Array.isArray(tools) ? tools.filter(isJsonObject) : NO_TOOLS
+}
+
+/** Searches that a chat is held for where its answer tells how many were made. */
+const UNBOUNDED_SEARCHES = 10
+
+/**
+ * How many searches a chat is held for; undefined: it asks for none, or is charged for one whatever the answer. Only models that
+ * are reached by Responses report searches.
+ */
+export function chatSearches(
+  request: Readonly<Record<string, unknown>>,
+  protocol: string | undefined,
+): number | undefined {
+  return protocol === 'responses' && searchParam(request) !== undefined ? UNBOUNDED_SEARCHES : undefined
 }
 
 /** Where a chat sets a price field; undefined: in the member of the same name. */

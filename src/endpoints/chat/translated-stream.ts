@@ -43,6 +43,10 @@ export abstract class TranslatedStream implements StreamTransform {
     return (text ?? '') + this.take()
   }
 
+  get takes(): ((mediaType: string) => boolean) | undefined {
+    return this.decoder.takes
+  }
+
   get hasContent(): boolean {
     return this.#writer.hasContent
   }

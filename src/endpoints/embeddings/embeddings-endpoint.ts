@@ -1,6 +1,8 @@
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
+import { textsIn } from '../texts.ts'
 import { createEmbeddingsOperation, type EmbeddingsOffer } from './embeddings-operation.ts'
 import { type EmbeddingsRequest, embeddingsSchema } from './embeddings-request.ts'
 
@@ -12,9 +14,12 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   servesUnlisted: ({ embeddings }) => embeddings !== undefined,
   errors: openaiErrors,
   canHedge: true,
-  parse: (body) => checkRequest<EmbeddingsRequest>(embeddingsSchema, body),
+  parse: (body) => checkRequest<EmbeddingsRequest>(embeddingsSchema(), body),
+  requestSchema: () => jsonSchemaOf(embeddingsSchema(), 'input'),
   isStream: () => false,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
+  texts: { request: ({ input }) => textsIn(input, ['input'], { kindOf: () => 'text', index: 0, role: 'user' }) },
   createOperation: ({ embeddings }, call) =>
     embeddings === undefined ? undefined : createEmbeddingsOperation(embeddings, call),
+  cached: { leftOut: new Set(['user']), isDeterministic: () => true, isExcluded: () => false, refusals: [] },
 })

@@ -20,8 +20,8 @@ import { shapeVector } from './vector-encoding.ts'
 
 /** Embeddings at one vendor. All functions are pure. */
 export interface EmbeddingsOperation {
-  /** Most inputs of one call; longer lists are split. */
-  readonly maxInputs: number
+  /** Most inputs of one call, for all models or by the vendor's id of one; longer lists are split. */
+  readonly maxInputs: number | ((upstream: string) => number)
   /** True when inputs may be token ids. */
   readonly takesTokens: boolean
   toWire(call: VendorCall<EmbeddingsRequest>): WireRequest
@@ -54,7 +54,8 @@ export function createEmbeddingsOperation(
     })
   }
   const plan = planDimensions(call.model, request.dimensions ?? undefined)
-  const batches = splitInput(request.input, operation.maxInputs)
+  const { maxInputs } = operation
+  const batches = splitInput(request.input, typeof maxInputs === 'number' ? maxInputs : maxInputs(call.model.upstream))
   const isWhole =
     batches.length === 1 && plan.truncateTo === undefined && plan.ask === (request.dimensions ?? undefined)
   if (isWhole && operation.passThrough?.applies(call) === true)

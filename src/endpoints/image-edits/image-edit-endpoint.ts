@@ -10,13 +10,15 @@ import {
   pictureEstimate,
 } from '../images/openai/openai-image-request.ts'
 import { pictureSchema } from '../images/openai/openai-image-schema.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
 import { type PassThroughOperation, passThrough } from '../operation.ts'
 import { checkRequest } from '../request-field.ts'
+import { textsIn } from '../texts.ts'
 import { checkPictures, isDataUrl } from './edited-pictures.ts'
 import { ImageEditForm, type ImageEditRequest, imageReference, imageReferencesSchema } from './image-edit-request.ts'
 
 type EditFields = Omit<ImageEditRequest, 'images' | 'mask' | 'form'>
-type References = ReturnType<typeof imageReferencesSchema.parse>
+type References = ReturnType<ReturnType<typeof imageReferencesSchema>['parse']>
 
 /** What of a vendor carries out edits of pictures. */
 export interface ImageEditsOffer {
@@ -39,6 +41,7 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
     checkPictures(request, image)
     return request
   },
+  requestSchema: () => jsonSchemaOf(pictureSchema().extend(imageReferencesSchema().shape), 'input'),
   isStream: (request) => request.stream === true,
   textBytes: (request) => Buffer.byteLength(request.prompt),
   estimate(request, textTokens, model) {
@@ -48,11 +51,15 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
   priceFields: pictureBillingFields,
   priceFieldNames: ['size', 'quality'],
   callerUrls,
+  texts: {
+    request: ({ prompt }) => textsIn(prompt, ['prompt'], { kindOf: () => 'text', index: 0, role: 'user' }),
+    replace: withPrompt,
+  },
   createOperation: ({ imageEdits }, call) => imageEdits && passThrough(imageEdits.toWire(call), imageEdits, call),
 })
 
 function formRequest(body: ImageEditForm): ImageEditRequest {
-  const fields = checkRequest<EditFields>(pictureSchema, body.fields)
+  const fields = checkRequest<EditFields>(pictureSchema(), body.fields)
   if (body.images.length === 0) {
     throw new GatewayError('invalid_request', { message: 'image: is required, as a file', param: 'image' })
   }
@@ -60,12 +67,12 @@ function formRequest(body: ImageEditForm): ImageEditRequest {
 }
 
 function jsonRequest(body: unknown): ImageEditRequest {
-  const fields = checkRequest<EditFields>(pictureSchema, body)
+  const fields = checkRequest<EditFields>(pictureSchema(), body)
   if (isJsonObject(body) && body['images'] === undefined) {
     const message = 'images: is required: a list of { image_url } or { file_id }; or send a form with the file image'
     throw new GatewayError('invalid_request', { message, param: 'images' })
   }
-  const { images, mask } = checkRequest<References>(imageReferencesSchema, body)
+  const { images, mask } = checkRequest<References>(imageReferencesSchema(), body)
   // A member called `form` is the caller's own and no form.
   return {
     ...fields,
@@ -73,6 +80,15 @@ function jsonRequest(body: unknown): ImageEditRequest {
     mask: mask === undefined || mask === null ? undefined : imageReference(mask),
     form: undefined,
   }
+}
+
+/** A form goes to the vendor as it came, so its own field is replaced too. */
+function withPrompt(request: ImageEditRequest, texts: ReadonlyMap<string, string>): ImageEditRequest {
+  const prompt = texts.get('prompt') ?? request.prompt
+  const form = request.form?.map((part) =>
+    part.kind === 'field' && part.name === 'prompt' ? { ...part, value: prompt } : part,
+  )
+  return { ...checkRequest<ImageEditRequest>(pictureSchema(), { ...request, prompt }), form }
 }
 
 /** Addresses of pictures in a JSON body, which the vendor fetches. */

@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import * as z from 'zod'
+import { onDemand } from '../../core/on-demand.ts'
 import type { Form, FormFile, FormPart } from '../../wire/multipart.ts'
 import { invalidField } from '../field-errors.ts'
 import type { PictureOptions } from '../images/openai/openai-image-request.ts'
@@ -23,18 +24,22 @@ export interface ImageEditRequest extends PictureOptions {
   readonly form?: Form | undefined
 }
 
-const reference = z
-  .looseObject({ image_url: z.string().min(1).nullish(), file_id: z.string().min(1).nullish() })
-  .refine(({ image_url, file_id }) => isGiven(image_url) !== isGiven(file_id), 'needs either image_url or file_id')
+const reference = onDemand(() =>
+  z
+    .looseObject({ image_url: z.string().min(1).nullish(), file_id: z.string().min(1).nullish() })
+    .refine(({ image_url, file_id }) => isGiven(image_url) !== isGiven(file_id), 'needs either image_url or file_id'),
+)
 
 /** Pictures of a JSON body (OpenAI API reference, "Create image edit"). */
-export const imageReferencesSchema = z.looseObject({
-  images: listOf(reference).min(1),
-  mask: reference.nullish(),
-})
+export const imageReferencesSchema = onDemand(() =>
+  z.looseObject({
+    images: listOf(reference()).min(1),
+    mask: reference().nullish(),
+  }),
+)
 
 /** A picture in a checked JSON body, reduced to what names it. */
-export function imageReference(entry: z.infer<typeof reference>): ImageReference {
+export function imageReference(entry: z.infer<ReturnType<typeof reference>>): ImageReference {
   const { image_url, file_id } = entry
   return isGiven(image_url) ? { image_url } : { file_id: file_id ?? '' }
 }

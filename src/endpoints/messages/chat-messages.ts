@@ -13,8 +13,8 @@ import type { ContentBlock, MessageParam, MessagesRequest } from './messages-req
 export function chatMessages(request: MessagesRequest, report: Report): ChatMessage[] {
   // Other vendors do not continue an assistant turn at the end: they take it for a finished one.
   if (request.messages.at(-1)?.role === 'assistant') report('messages.prefill')
-  const system = systemText(request.system, report)
-  const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }]
+  const system = systemContent(request.system, report)
+  const messages: ChatMessage[] = system.length === 0 ? [] : [{ role: 'system', content: system }]
   // One by one, here and below: a call has no room for as many arguments as a body may hold blocks.
   request.messages.forEach((message, index) => {
     for (const one of turnMessages(message, `messages[${index}]`, report)) messages.push(one)
@@ -33,8 +33,8 @@ function turnMessages(message: MessageParam, path: string, report: Report): Chat
       return answer === undefined ? [] : [answer]
     }
     case 'system': {
-      const text = instructionText(blocks, report)
-      return text === '' ? [] : [{ role: 'system', content: text }]
+      const content = instructions(blocks, report)
+      return content.length === 0 ? [] : [{ role: 'system', content }]
     }
     default:
       throw invalidField(`${path}.role`, 'must be user, assistant or system')
@@ -56,27 +56,40 @@ function userMessages(blocks: readonly ContentBlock[], path: string, report: Rep
   })
   if (parts.length === 0) return results
   const [only] = parts
-  const content = parts.length === 1 && only?.type === 'text' ? only.text : parts
+  const content = parts.length === 1 && only?.type === 'text' && !isCached(only) ? only.text : parts
   return [...results, { role: 'user', content }]
+}
+
+function isCached(part: ChatContentPart): boolean {
+  return 'cache_control' in part
 }
 
 /** Some clients put a line about themselves first; the dialect's own vendor removes it, because it is no instruction. */
 const CLIENT_LINE = /^x-[a-z]+-billing-header:/
 
-function systemText(system: MessagesRequest['system'], report: Report): string {
+function systemContent(system: MessagesRequest['system'], report: Report): string | ChatContentPart[] {
   const blocks = blocksOf(system)
   const first = blocks[0]?.['text']
-  if (typeof first !== 'string' || !CLIENT_LINE.test(first)) return instructionText(blocks, report)
+  if (typeof first !== 'string' || !CLIENT_LINE.test(first)) return instructions(blocks, report)
   report('system[0]')
-  return instructionText(blocks.slice(1), report)
+  return instructions(blocks.slice(1), report)
 }
 
-function instructionText(blocks: readonly ContentBlock[], report: Report): string {
+/** The text of blocks; in parts where a part is to be cached. */
+function instructions(blocks: readonly ContentBlock[], report: Report): string | ChatContentPart[] {
+  const parts: ChatContentPart[] = []
   for (const block of blocks) {
-    if (isJsonObject(block['cache_control'])) report('cache_control')
-    if (block.type !== 'text') report(`messages.${block.type}`)
+    const cached = keptCacheControl(block, report)
+    if (block.type === 'text') for (const part of textPart(block['text'])) parts.push({ ...part, ...cached })
+    else report(`messages.${block.type}`)
   }
-  return textOf(blocks.filter((block) => block.type === 'text'))
+  return textOrParts(parts)
+}
+
+/** Parts of text as one text, unless one of them is to be cached. */
+function textOrParts(parts: ChatContentPart[]): string | ChatContentPart[] {
+  if (parts.some(isCached)) return parts
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
 }
 
 /**
@@ -84,15 +97,17 @@ function instructionText(blocks: readonly ContentBlock[], report: Report): strin
  * signature returns to the following call. Another vendor's signature is dropped, because only that vendor can read it.
  */
 function assistantMessage(blocks: readonly ContentBlock[], report: Report): ChatMessage | undefined {
-  const texts: string[] = []
+  const texts: ChatContentPart[] = []
   const thoughts: string[] = []
   const calls: ChatToolCall[] = []
   let carried: ExtraContent | undefined
   for (const block of blocks) {
-    if (isJsonObject(block['cache_control'])) report('cache_control')
+    const cached = keptCacheControl(block, report)
     if (block.type === 'text') {
-      if (typeof block['text'] === 'string' && block['text'] !== '') texts.push(block['text'])
+      for (const part of textPart(block['text'])) texts.push({ ...part, ...cached })
     } else if (block.type === 'tool_use') {
+      // A call of chat has no place for it.
+      if (cached.cache_control !== undefined) report('cache_control')
       calls.push(toolCall(block, carried))
       carried = undefined
     } else if (block.type === 'thinking') {
@@ -100,11 +115,11 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
       carried = readCarriedState(block['signature'])
     } else report(`messages.${block.type}`)
   }
-  const content = texts.join('\n')
-  if (content === '' && calls.length === 0) return undefined
+  const content = textOrParts(texts)
+  if (content.length === 0 && calls.length === 0) return undefined
   return {
     role: 'assistant',
-    content: content === '' ? null : content,
+    content: content.length === 0 ? null : content,
     ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   }
@@ -121,7 +136,23 @@ function toolCall(block: ContentBlock, extra: ExtraContent | undefined): ChatToo
 }
 
 /** Names a dropped field of the request. */
-export type Report = (field: string) => void
+export interface Report {
+  (field: string): void
+  /** Does `cache_control` stay? Absent: it is reported. */
+  readonly keepsCacheControl?: boolean
+}
+
+/** The `cache_control` of a block or tool, where it stays; else it is reported. */
+export function keptCacheControl(
+  block: Readonly<Record<string, unknown>>,
+  report: Report,
+): { cache_control?: unknown } {
+  const control = block['cache_control']
+  if (!isJsonObject(control)) return {}
+  if (report.keepsCacheControl === true) return { cache_control: control }
+  report('cache_control')
+  return {}
+}
 
 /** The blocks of a content; plain text is one block. Members that are not blocks are skipped. */
 function blocksOf(content: unknown): ContentBlock[] {
@@ -135,7 +166,14 @@ function blocksOf(content: unknown): ContentBlock[] {
  * @throws GatewayError `unsupported_parameter` for a picture or file that only the dialect's own vendor could read.
  */
 function userParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
-  if (isJsonObject(block['cache_control'])) report('cache_control')
+  const cached = keptCacheControl(block, report)
+  const parts = plainParts(block, path, report)
+  return cached.cache_control === undefined
+    ? parts
+    : parts.map((part, index) => (index === parts.length - 1 ? { ...part, ...cached } : part))
+}
+
+function plainParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
   switch (block.type) {
     case 'text':
       return textPart(block['text'])
@@ -205,15 +243,17 @@ interface ToolResult {
  * @throws GatewayError `unsupported_parameter` for an unsupported picture or file.
  */
 function toolResult(block: ContentBlock, path: string, report: Report): ToolResult {
-  if (isJsonObject(block['cache_control'])) report('cache_control')
+  const cached = keptCacheControl(block, report)
   const callId = typeof block['tool_use_id'] === 'string' ? block['tool_use_id'] : ''
   const parts = blocksOf(block['content']).flatMap((inner) => userParts(inner, `${path}.content`, report))
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
   const media = parts.filter((part) => part.type !== 'text')
   if (media.length > 0 && texts.length === 0) texts.push('(The result follows in the next message.)')
   if (block['is_error'] === true) texts.unshift('The tool failed.')
+  const text = texts.join('\n')
+  const content = cached.cache_control === undefined ? text : [{ type: 'text' as const, text, ...cached }]
   return {
-    message: { role: 'tool', tool_call_id: callId, content: texts.join('\n') },
+    message: { role: 'tool', tool_call_id: callId, content },
     rest: media.length === 0 ? [] : [{ type: 'text', text: `Result of tool call ${callId}:` }, ...media],
   }
 }

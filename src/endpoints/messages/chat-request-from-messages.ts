@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { DetailedError } from '../../core/detailed-error.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type {
   ChatRequest,
@@ -8,7 +9,7 @@ import type {
   ReasoningEffort,
 } from '../chat/chat-request.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
-import { chatMessages, type Report } from './chat-messages.ts'
+import { chatMessages, keptCacheControl, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
 
 /** Fields with an equivalent in chat. All others are dropped and reported. */
@@ -40,11 +41,17 @@ export interface TranslatedRequest {
 /**
  * Translates a Messages request into a chat request.
  * @param maxOutputTokens The model's output limit; a higher bound is lowered to it, and reported.
+ * @param keepsCacheControl Does `cache_control` stay, on parts of messages and on tools? Else it is reported.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
  */
-export function chatRequestFromMessages(messages: MessagesRequest, maxOutputTokens?: number): TranslatedRequest {
+export function chatRequestFromMessages(
+  messages: MessagesRequest,
+  maxOutputTokens?: number,
+  keepsCacheControl = false,
+): TranslatedRequest {
+  if (isSet(messages.thread)) throw threadUnsupported()
   const dropped = new Set<string>()
-  const report: Report = (field) => void dropped.add(headerName(field))
+  const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), { keepsCacheControl })
   for (const field of Object.keys(messages)) if (!MAPPED_FIELDS.has(field) && isSet(messages[field])) report(field)
   const { temperature, top_p: topP, stop_sequences: stop } = messages
   const maxTokens = maxTokensOf(messages, maxOutputTokens, report)
@@ -66,6 +73,18 @@ export function chatRequestFromMessages(messages: MessagesRequest, maxOutputToke
     ...(messages.stream === true ? { stream: true } : {}),
   }
   return { request, dropped: [...dropped] }
+}
+
+/**
+ * Only the dialect's own vendor holds conversations, and without the earlier turns an answer would be wrong. By these details
+ * its clients send the whole conversation without a thread (Anthropic SDK, "Message threads").
+ */
+function threadUnsupported(): DetailedError {
+  return new DetailedError(
+    'unsupported_parameter',
+    { message: 'thread: this model holds no conversation; send all messages, without a thread', param: 'thread' },
+    { error_code: 'thread_unsupported_request', unsupported: [] },
+  )
 }
 
 function maxTokensOf(
@@ -169,9 +188,10 @@ function chatTool(tool: Record<string, unknown>, report: Report): ChatTool[] {
     return []
   }
   for (const field of Object.keys(tool))
-    if (!TOOL_FIELDS.has(field)) report(field === 'cache_control' ? field : `tools.${field}`)
+    if (!TOOL_FIELDS.has(field) && field !== 'cache_control') report(`tools.${field}`)
   return [
     {
+      ...keptCacheControl(tool, report),
       type: 'function',
       function: {
         name,

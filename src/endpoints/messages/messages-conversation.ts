@@ -8,6 +8,7 @@ export class MessagesConversation {
   readonly model: string
   /** The caller's original body. */
   readonly request: MessagesRequest
+  #messages: readonly ChatMessage[] | undefined
 
   constructor(request: MessagesRequest) {
     this.model = request.model
@@ -19,6 +20,11 @@ export class MessagesConversation {
    * reports the reason.
    */
   get messages(): readonly ChatMessage[] {
+    this.#messages ??= this.#translated()
+    return this.#messages
+  }
+
+  #translated(): readonly ChatMessage[] {
     try {
       return chatMessages(this.request, () => undefined)
     } catch (error) {

@@ -1,5 +1,8 @@
+import { withoutFields } from '../billing-fields.ts'
 import { defineEndpoint, type Endpoint } from '../endpoint.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
+import { cachedMessages } from './cached-messages.ts'
 import { advisorsOf } from './inner-samplings.ts'
 import { MessagesConversation } from './messages-conversation.ts'
 import { anthropicErrors } from './messages-errors.ts'
@@ -8,6 +11,7 @@ import { messagesMedia } from './messages-media.ts'
 import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
 import { countTokensSchema, type MessagesRequest, messagesSchema } from './messages-request.ts'
 import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
+import { messagesTexts } from './messages-texts.ts'
 import { messagesUrls, remotePictures } from './remote-pictures.ts'
 
 /** What both endpoints of the dialect share. */
@@ -19,10 +23,13 @@ const common = {
   takesXApiKey: true,
   passesHeaders: true,
   callerUrls: messagesUrls,
-  // A vendor of this dialect gets the request unchanged, and fetches pictures itself.
-  remoteMedia: (request, { messages, chat }, model) =>
-    messages === undefined && chat?.takesImageUrls?.(model) === false ? remotePictures(request) : undefined,
+  // A vendor of this dialect gets the request unchanged, and fetches pictures itself where it can.
+  remoteMedia(request, { messages, chat }, model) {
+    const takesUrls = messages === undefined ? chat?.takesImageUrls?.(model) : messages.takesImageUrls
+    return takesUrls === false ? remotePictures(request) : undefined
+  },
   conversation: (request) => new MessagesConversation(request),
+  texts: messagesTexts,
 } as const satisfies Partial<Endpoint<MessagesRequest, MessagesOffer>>
 
 /** `POST /v1/messages` (API specification, "Endpoints"; Anthropic, Messages reference). */
@@ -30,7 +37,8 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   ...common,
   path: '/v1/messages',
   canHedge: true,
-  parse: (body) => checkRequest<MessagesRequest>(messagesSchema, body),
+  parse: (body) => checkRequest<MessagesRequest>(messagesSchema(), body),
+  requestSchema: () => jsonSchemaOf(messagesSchema(), 'input'),
   isStream: (request) => request.stream === true,
   media: messagesMedia,
   estimate: messagesEstimate,
@@ -43,8 +51,9 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   extraFields: ['server_tool', 'beta', 'fallbacks'],
   innerModels: (request, { messages }) => (messages === undefined ? [] : advisorsOf(request)),
   // A translation into chat loses all of them.
-  priceFieldsAt: (fields, { messages }) => (messages === undefined ? {} : fields),
+  priceFieldsAt: (fields, { messages }) => (messages === undefined ? {} : withoutFields(fields, messages.leavesOut)),
   createOperation: createMessagesOperation,
+  cached: cachedMessages,
 })
 
 /**
@@ -56,7 +65,8 @@ export const countTokensEndpoint = defineEndpoint<MessagesRequest, MessagesOffer
   path: '/v1/messages/count_tokens',
   isFree: true,
   canHedge: true,
-  parse: (body) => checkRequest<MessagesRequest>(countTokensSchema, body),
+  parse: (body) => checkRequest<MessagesRequest>(countTokensSchema(), body),
+  requestSchema: () => jsonSchemaOf(countTokensSchema(), 'input'),
   isStream: () => false,
   estimate: () => ({ inputTokens: 0, outputTokens: 0 }),
   createOperation: createTokenCountOperation,

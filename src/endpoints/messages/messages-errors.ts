@@ -1,3 +1,4 @@
+import { DetailedError } from '../../core/detailed-error.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { ErrorDialect } from '../error-dialect.ts'
@@ -35,7 +36,11 @@ function anthropicError(error: GatewayError, requestId?: string): Record<string,
   const isPrecise = error.code === 'upstream_rejected' && PRECISE_ANTHROPIC_TYPES.has(error.type)
   return {
     type: 'error',
-    error: { type: isPrecise ? error.type : byStatus, message: anthropicMessage(error) },
+    error: {
+      type: isPrecise ? error.type : byStatus,
+      message: anthropicMessage(error),
+      ...(error instanceof DetailedError ? { details: error.facts } : {}),
+    },
     ...(requestId === undefined ? {} : { request_id: requestId }),
   }
 }

@@ -1,8 +1,10 @@
+import { GatewayError } from '../../core/errors.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import type { ExtraFeature } from '../endpoint.ts'
+import { renamedError } from '../field-errors.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -26,6 +28,12 @@ import { MessagesStreamWriter, TranslatedMessagesStream } from './messages-strea
 export interface MessagesOperation extends PassThroughOperation<MessagesRequest> {
   /** What a request asks of the vendor beyond what is known to cost tokens only. Absent: nothing. */
   extraFeatures?(request: MessagesRequest, header: (name: string) => string | undefined): readonly ExtraFeature[]
+  /** Price fields that never reach the vendor, because it lacks the features. Absent: all reach it. */
+  readonly leavesOut?: ReadonlySet<string>
+  /** False when pictures given as URLs must be fetched by the gateway. Absent: the vendor fetches them. */
+  readonly takesImageUrls?: boolean
+  /** Headers of callers that decide the answer. Absent: none. */
+  readonly answerHeaders?: readonly string[]
   /** The same for the count of a request's tokens. */
   readonly tokenCount: PassThroughOperation<MessagesRequest>
 }
@@ -79,7 +87,7 @@ export function createTokenCountOperation(
     const estimate = { input_tokens: estimateMessageTokens(call.request), estimated: true }
     return { requests: [], whole: () => jsonBody(estimate), stream: neverStreams }
   }
-  const { chatCall, dropped } = translatedCall(call)
+  const { chatCall, dropped } = translatedCall(call, chat)
   const wire = tokenCount.toWire(chatCall)
   return {
     requests: [{ ...wire, dropped: droppedByTranslation(dropped, wire.dropped) }],
@@ -106,8 +114,8 @@ class TranslatedMessages implements Operation {
   readonly #facts: MessageFacts
 
   constructor(chat: ChatOperation, call: VendorCall<MessagesRequest>) {
-    const { chatCall, dropped } = translatedCall(call)
-    const wire = chat.toWire(chatCall)
+    const { chatCall, dropped } = translatedCall(call, chat)
+    const wire = withCallerNames(() => chat.toWire(chatCall))
     this.requests = [{ ...wire, dropped: droppedByTranslation(dropped, wire.dropped) }]
     this.#chat = chat
     this.#chatCall = chatCall
@@ -139,8 +147,12 @@ interface TranslatedCall {
   readonly dropped: readonly string[]
 }
 
-function translatedCall(call: VendorCall<MessagesRequest>): TranslatedCall {
-  const { request, dropped } = chatRequestFromMessages(call.request, call.model.limits.maxOutputTokens)
+function translatedCall(call: VendorCall<MessagesRequest>, { takesCacheControl }: ChatOperation): TranslatedCall {
+  const { request, dropped } = chatRequestFromMessages(
+    call.request,
+    call.model.limits.maxOutputTokens,
+    takesCacheControl === true,
+  )
   // Bytes and headers are in the caller's dialect, which this vendor does not accept.
   return { chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined }, dropped }
 }
@@ -155,6 +167,16 @@ const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
   ['response_format', 'output_config.format'],
   ['messages.reasoning_content', 'messages.thinking'],
 ])
+
+/** Calls a vendor's translator; its errors name the fields of this dialect. */
+function withCallerNames<Value>(translate: () => Value): Value {
+  try {
+    return translate()
+  } catch (cause) {
+    if (!GatewayError.isInstance(cause) || cause.param === undefined) throw cause
+    throw renamedError(cause, CALLER_NAMES.get(cause.param) ?? cause.param)
+  }
+}
 
 /** All dropped fields, under the caller's names. */
 function droppedByTranslation(translation: readonly string[], vendor: readonly string[]): readonly string[] {

@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import * as z from 'zod'
+import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../list-of.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 
@@ -23,7 +24,7 @@ export interface MessageParam {
 /** A request for a message, or for the count of its tokens. */
 export interface MessagesRequest {
   model: string
-  /** At least one. */
+  /** At least one, unless a thread is continued. */
   messages: MessageParam[]
   /** Upper bound of generated tokens, reasoning included; absent where tokens are only counted. */
   max_tokens?: number
@@ -37,20 +38,24 @@ export interface MessagesRequest {
   thinking?: { type: string; [field: string]: unknown } | null
   output_config?: Record<string, unknown> | null
   metadata?: Record<string, unknown> | null
+  /** A conversation that the vendor holds, of which `messages` are the newest turns. */
+  thread?: { type: string; [field: string]: unknown } | null
   [field: string]: unknown
 }
 
-const blocks = listOf(z.looseObject({ type: z.string() }))
+const blocks = onDemand(() => listOf(z.looseObject({ type: z.string() })))
 
-const message = z.looseObject({
-  role: z.string().min(1),
-  content: z.union([z.string(), blocks]),
-})
+const message = onDemand(() =>
+  z.looseObject({
+    role: z.string().min(1),
+    content: z.union([z.string(), blocks()]),
+  }),
+)
 
-const fields = {
+const fields = onDemand(() => ({
   model: z.string().min(1),
-  messages: listOf(message).min(1),
-  system: z.union([z.string(), blocks]).nullish(),
+  messages: listOf(message()),
+  system: z.union([z.string(), blocks()]).nullish(),
   stream: z.boolean().nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
@@ -60,6 +65,16 @@ const fields = {
   thinking: z.looseObject({ type: z.string() }).nullish(),
   output_config: z.looseObject({}).nullish(),
   metadata: z.looseObject({}).nullish(),
+  thread: z.looseObject({ type: z.string() }).nullish(),
+}))
+
+/** A thread that stopped in mid-turn goes on without a new message (Anthropic, "Message threads"). */
+const hasTurn: z.core.CheckFn<{ messages: unknown[]; thread?: { type: string } | null | undefined }> = ({
+  value,
+  issues,
+}) => {
+  if (value.messages.length > 0 || value.thread?.type === 'continue') return
+  issues.push({ code: 'custom', path: ['messages'], message: 'needs at least one message', input: value.messages })
 }
 
 /**
@@ -67,7 +82,9 @@ const fields = {
  * dialect grows with every release of its clients, and the vendor checks the rest. `max_tokens` of 0 fills a cache and
  * generates nothing.
  */
-export const messagesSchema = z.looseObject({ ...fields, max_tokens: z.int().min(0).max(LARGEST_TOKEN_BOUND) })
+export const messagesSchema = onDemand(() =>
+  z.looseObject({ ...fields(), max_tokens: z.int().min(0).max(LARGEST_TOKEN_BOUND) }).check(hasTurn),
+)
 
 /** Rules of a request to count tokens: the same without a bound (Anthropic, "Token counting"). */
-export const countTokensSchema = z.looseObject(fields)
+export const countTokensSchema = onDemand(() => z.looseObject(fields()).check(hasTurn))

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatResponseFormat } from '../chat/chat-request.ts'
-import { invalidField, unsupportedField } from '../field-errors.ts'
+import { invalidField, renamedError, unsupportedField } from '../field-errors.ts'
 import { chatMessagesFromItems } from './chat-messages-from-items.ts'
 import { chatTools, type Report } from './chat-tools.ts'
 import type { EnvelopeOwner } from './reasoning-envelope.ts'
@@ -185,10 +185,7 @@ export function callerField(field: string, paths: readonly string[]): string {
 /** An error of a vendor's translator, under the names of this dialect. */
 export function asCallerError(cause: unknown, paths: readonly string[]): unknown {
   if (!GatewayError.isInstance(cause) || cause.param === undefined) return cause
-  const param = callerField(cause.param, paths)
-  if (param === cause.param) return cause
-  const message = cause.message.replaceAll(cause.param, param)
-  return new GatewayError(cause.code, { ...cause, message, param, cause: cause.cause })
+  return renamedError(cause, callerField(cause.param, paths))
 }
 
 function isSet<Value>(value: Value | null | undefined): value is Value {

@@ -9,6 +9,12 @@ import type { CallableTool } from './tool-names.ts'
 /** Receives the events in order: their type without its prefix `response.`, and the members of their data besides. */
 export type EmitEvent = (type: string, members: Record<string, unknown>) => void
 
+/**
+ * Receives an event that is one of many: its type without `response.` and `.delta`, the JSON of its members before the text, the text,
+ * and the JSON after it.
+ */
+export type EmitDelta = (type: string, place: string, delta: string, rest: string) => void
+
 /** What a sequence needs to know besides its content. */
 export interface SequenceFacts {
   /** The id of the response; its items have ids made of it. */
@@ -56,6 +62,7 @@ export class OutputSequence {
   /** The finished items. */
   readonly items: OutputItem[] = []
   readonly #emit: EmitEvent
+  readonly #emitDelta: EmitDelta
   readonly #facts: SequenceFacts
   readonly #waiting: Draft[] = []
   readonly #calls = new Map<number, CallDraft>()
@@ -64,9 +71,10 @@ export class OutputSequence {
   /** How many parts of the open item were written, and how much of the last one. */
   #partsWritten = 0
 
-  constructor(facts: SequenceFacts, emit: EmitEvent) {
+  constructor(facts: SequenceFacts, emit: EmitEvent, emitDelta: EmitDelta) {
     this.#facts = facts
     this.#emit = emit
+    this.#emitDelta = emitDelta
   }
 
   text(text: string, type: 'output_text' | 'refusal' = 'output_text'): void {
@@ -239,17 +247,22 @@ export class OutputSequence {
     return { item_id: this.#openId, output_index: this.items.length }
   }
 
+  /** The same as JSON. Ids need no escapes. */
+  get #placeJson(): string {
+    return `"item_id":"${this.#openId}","output_index":${this.items.length}`
+  }
+
   #openSummary(): void {
     const part = { type: 'summary_text', text: '' }
     this.#emit('reasoning_summary_part.added', { ...this.#place, summary_index: 0, part })
   }
 
   #summaryDelta(delta: string): void {
-    this.#emit('reasoning_summary_text.delta', { ...this.#place, summary_index: 0, delta })
+    this.#emitDelta('reasoning_summary_text', `${this.#placeJson},"summary_index":0`, delta, '')
   }
 
   #argumentsDelta(delta: string): void {
-    this.#emit('function_call_arguments.delta', { ...this.#place, delta })
+    this.#emitDelta('function_call_arguments', this.#placeJson, delta, '')
   }
 
   #openPart({ type, text }: MessageDraft['parts'][number]): void {
@@ -259,9 +272,9 @@ export class OutputSequence {
   }
 
   #textDelta(type: 'output_text' | 'refusal', delta: string): void {
-    const place = { ...this.#place, content_index: this.#partsWritten }
-    if (type === 'refusal') this.#emit('refusal.delta', { ...place, delta })
-    else this.#emit('output_text.delta', { ...place, delta, logprobs: [] })
+    const place = `${this.#placeJson},"content_index":${this.#partsWritten}`
+    if (type === 'refusal') this.#emitDelta('refusal', place, delta, '')
+    else this.#emitDelta('output_text', place, delta, ',"logprobs":[]')
   }
 
   #closePart(part: MessageDraft['parts'][number]): void {

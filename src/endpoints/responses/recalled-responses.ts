@@ -3,7 +3,15 @@ import type { GatewayError } from '../../core/errors.ts'
 import { outputOf, type StoredItem, type StoredResponse } from '../../stores/response-store.ts'
 import type { AnswerAccess, BoundAnswer, RecalledRequest } from '../endpoint.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
-import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
+import { type ContinuedConversation, conversationItem, readConversation } from './conversations.ts'
+import {
+  inputItems,
+  isItemId,
+  itemType,
+  OWN_ITEM,
+  type ResponsesItem,
+  type ResponsesRequest,
+} from './responses-request.ts'
 
 /**
  * Puts the turns and items that a request refers to in their place: all of the conversation so far, and the item for each
@@ -19,19 +27,61 @@ export async function recallResponses(
   const hasReferences = items.some((item) => itemType(item) === 'item_reference')
   if (!access.keeps) return { request: notKept(request, hasReferences), ...NOTHING }
   const isKept = request.store !== false
-  if (typeof previousId !== 'string' && !hasReferences)
+  const conversationId = conversationIdOf(request)
+  if (typeof previousId !== 'string' && !hasReferences && conversationId === undefined)
     return { ...NOTHING, request, turn: isKept ? turnOf(undefined, items) : undefined }
   const turns = typeof previousId === 'string' ? await conversationOf(previousId, access) : []
-  const { own, holders } = hasReferences ? await resolved(items, access) : { own: items, holders: [] }
-  const history = turns.flatMap((turn) => [...turn.input, ...outputOf(turn)])
-  const { previous_response_id: _previous, ...rest } = request
+  const conversation = conversationId === undefined ? undefined : await readConversation(conversationId, items, access)
+  const before = conversation?.items ?? (await itemsBefore(turns, access))
+  if (before === undefined) throw previousNotFound(previousId ?? '')
+  const { own, holders } = hasReferences ? await resolved(items, before, access) : { own: items, holders: [] }
+  const history = [...before, ...turns.flatMap((turn) => [...turn.input, ...outputOf(turn)])]
+  const { previous_response_id: _previous, conversation: _conversation, ...rest } = request
   const last = turns.at(-1)
   return {
-    request: { ...rest, input: [...history, ...own] },
+    request: { ...rest, input: [...history, ...own].map(asSent) },
     original: request,
-    bound: boundTo(last === undefined ? holders : [last, ...holders]),
-    turn: isKept ? turnOf(last?.id, own) : undefined,
+    bound:
+      conversation === undefined ? boundTo(last === undefined ? holders : [last, ...holders]) : preferred(conversation),
+    turn: !isKept ? undefined : conversation === undefined ? turnOf(last?.id, own) : turnIn(conversation, own, access),
   }
+}
+
+/** The conversation that a request names. */
+export function conversationIdOf({ conversation }: ResponsesRequest): string | undefined {
+  return typeof conversation === 'string' ? conversation : (conversation?.id ?? undefined)
+}
+
+/** What a conversation held before the first of the turns, as far as it is still there; undefined if it is gone. */
+export async function itemsBefore(
+  [first]: readonly StoredResponse[],
+  { conversations, accountId, nowMs }: AnswerAccess,
+): Promise<readonly StoredItem[] | undefined> {
+  if (first?.conversation === undefined) return []
+  const { id, position } = first.conversation
+  return (await conversations.history(accountId, id, nowMs, position))?.items
+}
+
+/** Vendors refuse ids that are not of the form of their own, and ids of outputs have none that all of them take. */
+function asSent(item: ResponsesItem): ResponsesItem {
+  if (item.id?.startsWith(`${OWN_ITEM}_`) !== true) return item
+  const { id: _id, ...sent } = item
+  return sent
+}
+
+function preferred({ credentialId }: ContinuedConversation): BoundAnswer | undefined {
+  if (credentialId === undefined) return undefined
+  return { vendor: credentialId.slice(0, credentialId.lastIndexOf(':')), credentialId, upstreamId: undefined }
+}
+
+function turnIn(
+  { id, position, items }: ContinuedConversation,
+  own: readonly ResponsesItem[],
+  access: AnswerAccess,
+): RecalledRequest<ResponsesRequest>['turn'] {
+  const known = new Set(items.map((item) => item.id))
+  const input = own.map((item) => conversationItem(known.has(item.id ?? '') ? { ...item, id: null } : item, access))
+  return { previousId: undefined, conversation: { id, position }, input }
 }
 
 const NOTHING = { original: undefined, bound: undefined, turn: undefined } as const
@@ -43,6 +93,8 @@ const NOTHING = { original: undefined, bound: undefined, turn: undefined } as co
 function notKept(request: ResponsesRequest, hasReferences: boolean): ResponsesRequest {
   if (typeof request.previous_response_id === 'string')
     throw unsupportedField('previous_response_id', 'answers are not kept here; send the whole conversation')
+  if (conversationIdOf(request) !== undefined)
+    throw unsupportedField('conversation', 'conversations are not kept here; send the whole conversation')
   if (hasReferences) throw unsupportedField('input', 'items are not kept here; send the whole conversation')
   return request.store === false ? request : { ...request, store: false }
 }
@@ -52,9 +104,12 @@ async function conversationOf(
   { store, accountId, nowMs }: AnswerAccess,
 ): Promise<readonly StoredResponse[]> {
   const turns = await store.conversation(accountId, previousId, nowMs)
-  if (turns === undefined) throw previousNotFound(previousId)
+  // What failed or was cancelled said nothing that could be continued.
+  if (turns === undefined || UNMADE.has(turns.at(-1)?.response['status'])) throw previousNotFound(previousId)
   return turns
 }
+
+const UNMADE: ReadonlySet<unknown> = new Set(['failed', 'cancelled'])
 
 const LONGEST_ID_SHOWN = 200
 
@@ -73,11 +128,12 @@ interface ResolvedItems {
 
 async function resolved(
   items: readonly ResponsesItem[],
+  before: readonly StoredItem[],
   { store, accountId, nowMs }: AnswerAccess,
 ): Promise<ResolvedItems> {
   const ids = items.filter((item) => itemType(item) === 'item_reference').map(({ id }) => id ?? '')
   const holders = await store.findByItems(accountId, [...new Set(ids)], nowMs)
-  const found = new Map<string, StoredItem>()
+  const found = new Map(before.map((item) => [item.id, item]))
   // The newest turn comes first, and what it holds counts.
   for (const turn of holders)
     for (const item of [...turn.input, ...outputOf(turn)]) if (!found.has(item.id)) found.set(item.id, item)
@@ -101,17 +157,14 @@ function boundTo(turns: readonly StoredResponse[]): BoundAnswer | undefined {
   return isOne ? { vendor, credentialId, upstreamId } : undefined
 }
 
-/** Ids that may be looked up later; others are replaced. */
-const ITEM_ID = /^[A-Za-z0-9_-]{1,128}$/
-
 /** The items of a turn, each with an id. */
-function turnOf(
+export function turnOf(
   previousId: string | undefined,
   items: readonly ResponsesItem[],
-): RecalledRequest<ResponsesRequest>['turn'] {
+): Pick<StoredResponse, 'previousId' | 'input'> {
   const input = items.map((item, index): StoredItem => {
     const { id } = item
-    if (typeof id === 'string' && ITEM_ID.test(id)) return item as StoredItem
+    if (isItemId(id)) return item as StoredItem
     return { ...item, id: freshItemId(item, index) }
   })
   return { previousId, input }
@@ -122,5 +175,5 @@ function freshItemId(item: ResponsesItem, index: number): string {
   const hash = createHash('sha256')
     .update(`${index} ${JSON.stringify(item)}`)
     .digest('hex')
-  return `${itemType(item) === 'message' ? 'msg' : 'item'}_${hash.slice(0, 40)}`
+  return `${itemType(item) === 'message' ? 'msg' : OWN_ITEM}_${hash.slice(0, 40)}`
 }

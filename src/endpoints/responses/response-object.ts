@@ -1,8 +1,9 @@
 import type { Usage } from '../../core/usage.ts'
+import type { VendorCall } from '../operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 
 /** How a response stands. */
-export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
+export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
 /** Why an answer is not whole. */
 export type IncompleteReason = 'max_output_tokens' | 'content_filter'
@@ -65,6 +66,7 @@ export interface ResponseEnding {
 export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Record<string, unknown> {
   const { request, nowMs } = facts
   const createdAt = Math.floor(nowMs / 1000)
+  const conversation = conversationMember(request)
   return {
     id: facts.id,
     object: 'response',
@@ -98,7 +100,29 @@ export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Re
     truncation: request['truncation'] ?? 'disabled',
     user: request.user ?? null,
     usage: ending.usage,
+    ...conversation,
   }
+}
+
+/** The member that names the conversation of an answer, if the request named one. */
+export function conversationMember({ conversation }: ResponsesRequest): { conversation?: { id: string } } {
+  const id = typeof conversation === 'string' ? conversation : conversation?.id
+  return id === undefined ? {} : { conversation: { id } }
+}
+
+/**
+ * Members of a vendor's answer that name what the gateway keeps: the conversation, which the vendor does not know, and the answer
+ * before it where the vendor has another id for it.
+ */
+export function ownMembersOf({ conversation: call }: Pick<VendorCall<ResponsesRequest>, 'conversation'>): {
+  readonly conversation?: { readonly id: string }
+  readonly previous_response_id?: string
+} {
+  if (call?.original === undefined) return {}
+  const request = call.original.request as ResponsesRequest
+  const { previous_response_id: previous } = request
+  const isOther = typeof previous === 'string' && previous !== call.previousUpstreamId
+  return { ...conversationMember(request), ...(isOther ? { previous_response_id: previous } : {}) }
 }
 
 /** Is reasoning shown? Only to callers who asked for a summary. */

@@ -1,12 +1,16 @@
-import { defineEndpoint, type Endpoint } from '../endpoint.ts'
+import { type CarriedState, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
+import { backgroundResponses } from './background-responses.ts'
+import { cachedResponses } from './cached-responses.ts'
+import { isEnvelope } from './reasoning-envelope.ts'
 import { remotePictures } from './remote-pictures.ts'
 import { ResponsesConversation } from './responses-conversation.ts'
 import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
-import type { ResponsesRequest } from './responses-request.ts'
+import { inputItems, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { inputTokensSchema, responsesSchema } from './responses-schema.ts'
 import {
   RESPONSES_SURCHARGES,
@@ -15,7 +19,25 @@ import {
   responsesSearches,
   responsesSurcharges,
 } from './responses-surcharges.ts'
+import { responsesTexts } from './responses-texts.ts'
 import { keptResponses } from './stored-responses.ts'
+
+/** Content that a vendor encrypted for the organisation of a key (OpenAI, "Reasoning models", encrypted reasoning items). */
+const encryptedState: CarriedState<ResponsesRequest> = {
+  // All of a conversation is of one key, so the newest tells.
+  inRequest: (request) => inputItems(request).findLast(isEncrypted)?.['encrypted_content'] as string | undefined,
+  inAnswer: ({ output }) =>
+    Array.isArray(output)
+      ? output.filter(isEncrypted).map((item: ResponsesItem) => item['encrypted_content'] as string)
+      : [],
+}
+
+function isEncrypted(item: ResponsesItem): boolean {
+  const content: unknown = (item as ResponsesItem | null)?.['encrypted_content']
+  return typeof content === 'string' && content !== '' && !isEnvelope(content)
+}
+
+const { objects: _served, ...withoutObjects } = keptResponses
 
 /** What both endpoints of the dialect share. */
 const common = {
@@ -24,19 +46,24 @@ const common = {
   errors: openaiErrors,
   canHedge: true,
   isSticky: true,
+  carried: encryptedState,
   kept: keptResponses,
   media: responsesMedia,
-  // A vendor of this dialect gets the request unchanged, and fetches pictures itself.
+  // A vendor of this dialect gets the request unchanged, and most fetch pictures themselves.
   remoteMedia: (request, { responses, chat }, model) =>
-    responses === undefined && chat?.takesImageUrls?.(model) === false ? remotePictures(request) : undefined,
+    (responses === undefined ? chat?.takesImageUrls?.(model) : responses.takesImageUrls) === false
+      ? remotePictures(request)
+      : undefined,
   conversation: (request) => new ResponsesConversation(request),
+  texts: responsesTexts,
 } as const satisfies Partial<Endpoint<ResponsesRequest, ResponsesOffer>>
 
 /** `POST /v1/responses` (OpenAI API reference, "Create a model response"). */
 export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer>({
   ...common,
   path: '/v1/responses',
-  parse: (body) => checkRequest<ResponsesRequest>(responsesSchema, body),
+  parse: (body) => checkRequest<ResponsesRequest>(responsesSchema(), body),
+  requestSchema: () => jsonSchemaOf(responsesSchema(), 'input'),
   isStream: (request) => request.stream === true,
   estimate(request, inputTokens, { limits }) {
     const outputTokens = request.max_output_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
@@ -55,7 +82,11 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
     const { service_tier } = fields
     return service_tier === undefined || chat?.leavesOut?.has('service_tier') === true ? {} : { service_tier }
   },
+  callerUrls: ({ webhook_url: url }) =>
+    typeof url === 'string' ? [{ url, param: 'webhook_url', isCalledHere: true }] : undefined,
   createOperation: createResponsesOperation,
+  cached: cachedResponses,
+  deferral: backgroundResponses,
 })
 
 /**
@@ -65,10 +96,11 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
 export const inputTokensEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer>({
   ...common,
   path: '/v1/responses/input_tokens',
-  kept: { ...keptResponses, actions: {} },
+  kept: { ...withoutObjects, actions: {} },
   isFree: true,
   // Nothing is answered that could be kept.
-  parse: (body) => ({ ...checkRequest<ResponsesRequest>(inputTokensSchema, body), store: false }),
+  parse: (body) => ({ ...checkRequest<ResponsesRequest>(inputTokensSchema(), body), store: false }),
+  requestSchema: () => jsonSchemaOf(inputTokensSchema(), 'input'),
   isStream: () => false,
   estimate: () => ({ inputTokens: 0, outputTokens: 0 }),
   createOperation: createInputTokensOperation,

@@ -29,10 +29,15 @@ import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-st
 
 /** Responses at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
 export interface ResponsesPassThroughOperation extends PassThroughOperation<ResponsesRequest> {
-  /** The same for the count of a request's tokens. */
-  readonly inputTokens: PassThroughOperation<ResponsesRequest>
-  /** The call that deletes an answer which the vendor keeps. */
-  deletion(upstreamId: string, apiKey: string): Omit<WireRequest, 'body' | 'dropped'>
+  /** The same for the count of a request's tokens. Absent: the vendor has no such operation, and they are estimated. */
+  readonly inputTokens?: PassThroughOperation<ResponsesRequest>
+  /**
+   * The call that deletes an answer which the vendor keeps. Absent: it keeps none, so that follow-ups are sent with their whole
+   * history.
+   */
+  readonly deletion?: (upstreamId: string, apiKey: string) => Omit<WireRequest, 'body' | 'dropped'>
+  /** False for a vendor that takes pictures as bytes only: the gateway fetches those that are given by URL. */
+  readonly takesImageUrls?: boolean
 }
 
 /** What of a vendor carries out Responses. */
@@ -64,7 +69,8 @@ export function createInputTokensOperation(
   { responses, chat, tokenCount }: ResponsesOffer,
   call: VendorCall<ResponsesRequest>,
 ): Operation | undefined {
-  if (responses !== undefined) return passThrough(responses.inputTokens.toWire(call), responses.inputTokens, call)
+  const counted = responses?.inputTokens
+  if (counted !== undefined) return passThrough(counted.toWire(call), counted, call)
   if (chat === undefined) return undefined
   const object = 'response.input_tokens'
   if (tokenCount === undefined) {

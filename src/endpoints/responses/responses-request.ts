@@ -45,7 +45,10 @@ export interface ResponsesRequest {
   /** Id of the answer that is continued. */
   previous_response_id?: string | null
   conversation?: string | { id: string; [field: string]: unknown } | null
+  /** Is the answer made after the request has ended? It is then read by its id. */
   background?: boolean | null
+  /** Told when an answer in the background has ended; an extension of this gateway. */
+  webhook_url?: string | null
   /** At most 16 pairs. */
   metadata?: Record<string, string> | null
   user?: string | null
@@ -61,4 +64,15 @@ export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly
 export function itemType(item: ResponsesItem): string {
   if (typeof item.type === 'string') return item.type
   return typeof item['role'] === 'string' ? 'message' : 'item_reference'
+}
+
+/** Ids that may be looked up later; others are replaced. */
+const ITEM_ID = /^[A-Za-z0-9_-]{1,128}$/
+
+/** Prefix of ids that the gateway gives to items that are no message. */
+export const OWN_ITEM = 'item'
+
+/** Can an item be looked up by this id? */
+export function isItemId(id: unknown): id is string {
+  return typeof id === 'string' && ITEM_ID.test(id)
 }

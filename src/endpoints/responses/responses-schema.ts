@@ -1,5 +1,6 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { isJsonObject } from '../../core/json.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../list-of.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 import { itemType, type ResponsesItem } from './responses-request.ts'
@@ -7,6 +8,7 @@ import { itemType, type ResponsesItem } from './responses-request.ts'
 /** Least bound of output that the API takes. */
 const LEAST_OUTPUT_TOKENS = 16
 const MAX_METADATA_PAIRS = 16
+const MAX_URL_LENGTH = 2048
 
 /** Members that must be text, by the type of their item. Other types belong to vendors that know them. */
 const TEXT_MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -21,11 +23,14 @@ const ROLES: ReadonlySet<unknown> = new Set(['user', 'system', 'developer', 'ass
 
 type Fault = readonly [member: string, problem: string]
 
-const item = z.looseObject({ type: z.string().nullish(), id: z.string().nullish() }).check((context) => {
-  const fault = faultOf(context.value)
-  if (fault === undefined) return
-  context.issues.push({ code: 'custom', path: [fault[0]], message: fault[1], input: context.value })
-})
+/** Rules of an item: a message, a call, the output of one, … */
+export const responsesItem = onDemand(() =>
+  z.looseObject({ type: z.string().nullish(), id: z.string().nullish() }).check((context) => {
+    const fault = faultOf(context.value)
+    if (fault === undefined) return
+    context.issues.push({ code: 'custom', path: [fault[0]], message: fault[1], input: context.value })
+  }),
+)
 
 function faultOf(value: ResponsesItem): Fault | undefined {
   const type = itemType(value)
@@ -50,9 +55,16 @@ function isPart(value: unknown): boolean {
   return isJsonObject(value) && typeof value['type'] === 'string'
 }
 
-const fields = {
+/** Rules of metadata. */
+export const metadataSchema = onDemand(() =>
+  z
+    .record(z.string().max(64), z.string().max(512))
+    .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA_PAIRS, `at most ${MAX_METADATA_PAIRS} pairs`),
+)
+
+const fields = onDemand(() => ({
   model: z.string().min(1),
-  input: z.union([z.string(), listOf(item)]),
+  input: z.union([z.string(), listOf(responsesItem())]),
   instructions: z.string().nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
@@ -74,42 +86,61 @@ const fields = {
   previous_response_id: z.string().min(1).nullish(),
   conversation: z.union([z.string().min(1), z.looseObject({ id: z.string().min(1) })]).nullish(),
   truncation: z.enum(['auto', 'disabled']).nullish(),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA_PAIRS, `at most ${MAX_METADATA_PAIRS} pairs`)
-    .nullish(),
+  metadata: metadataSchema().nullish(),
   user: z.string().nullish(),
   safety_identifier: z.string().nullish(),
   prompt_cache_key: z.string().nullish(),
   service_tier: z.string().nullish(),
-}
+}))
 
 /**
  * Rules of a request for a response (OpenAI API reference, "Create a model response"). Only fields that the gateway reads are
  * checked: the API grows with every release of its clients.
  */
-export const responsesSchema = z
-  .looseObject({
-    ...fields,
-    max_output_tokens: z.int().min(LEAST_OUTPUT_TOKENS).max(LARGEST_TOKEN_BOUND).nullish(),
-    stream: z.boolean().nullish(),
-    stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
-    store: z.boolean().nullish(),
-    background: z.boolean().nullish(),
-  })
-  .check((context) => {
-    const { previous_response_id: previous, conversation } = context.value
-    if (isSet(previous) && isSet(conversation))
-      context.issues.push({
-        code: 'custom',
-        path: ['previous_response_id'],
-        message: 'cannot be used together with conversation',
-        input: context.value,
-      })
-  })
+export const responsesSchema = onDemand(() =>
+  z
+    .looseObject({
+      ...fields(),
+      max_output_tokens: z.int().min(LEAST_OUTPUT_TOKENS).max(LARGEST_TOKEN_BOUND).nullish(),
+      stream: z.boolean().nullish(),
+      stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
+      store: z.boolean().nullish(),
+      background: z.boolean().nullish(),
+      webhook_url: z
+        .string()
+        .max(MAX_URL_LENGTH)
+        .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), 'must be an http(s) URL')
+        .nullish(),
+    })
+    .check((context) => {
+      const { previous_response_id: previous, conversation } = context.value
+      if (isSet(previous) && isSet(conversation))
+        context.issues.push({
+          code: 'custom',
+          path: ['previous_response_id'],
+          message: 'cannot be used together with conversation',
+          input: context.value,
+        })
+      const { background, store, webhook_url: url } = context.value
+      if (background === true && store === false)
+        context.issues.push({
+          code: 'custom',
+          path: ['store'],
+          message: 'must not be false with background: the answer is read by its id',
+          input: context.value,
+        })
+      if (background !== true && isSet(url))
+        context.issues.push({
+          code: 'custom',
+          path: ['webhook_url'],
+          message: 'needs background: true',
+          input: context.value,
+        })
+    }),
+)
 
 /** Rules of a request to count tokens: the same without what only an answer has. */
-export const inputTokensSchema = z.looseObject(fields)
+export const inputTokensSchema = onDemand(() => z.looseObject(fields()))
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null

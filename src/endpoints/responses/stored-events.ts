@@ -22,8 +22,13 @@ export function storedEvents(response: Readonly<Members>, startingAfter: number)
   output.forEach((item, index) => {
     writeItem(item, index, write)
   })
+  const { status, error } = response
+  const isFailed = status === 'failed' || status === 'cancelled'
   number = Math.max(number, startingAfter + 1)
-  write(`response.${String(response['status'])}`, { response })
+  // Some clients read only the first of the two events, and some only the second.
+  if (isJsonObject(error))
+    write('error', { ...error, param: null, error: { type: 'server_error', ...error, param: null } })
+  write(isFailed ? 'response.failed' : `response.${String(status)}`, { response })
   return text
 }
 

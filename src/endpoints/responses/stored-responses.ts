@@ -2,7 +2,9 @@ import { GatewayError } from '../../core/errors.ts'
 import { outputOf, type StoredItem, type StoredResponse } from '../../stores/response-store.ts'
 import type { AnswerAccess, KeptAnswers, StoredQuery, StoredReply } from '../endpoint.ts'
 import { invalidField } from '../field-errors.ts'
-import { previousNotFound, recallResponses } from './recalled-responses.ts'
+import { conversations } from './conversations.ts'
+import { itemList, pageOf } from './item-page.ts'
+import { itemsBefore, previousNotFound, recallResponses } from './recalled-responses.ts'
 import type { ResponsesOffer } from './responses-operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { storedEvents } from './stored-events.ts'
@@ -11,10 +13,12 @@ import { storedEvents } from './stored-events.ts'
 export const keptResponses: KeptAnswers<ResponsesRequest, ResponsesOffer> = {
   idPrefix: 'resp',
   actions: { '': ['GET', 'HEAD', 'DELETE'], cancel: ['POST'], input_items: ['GET', 'HEAD'] },
+  reserved: new Set(['compact']),
   recall: recallResponses,
   notFound: ({ previous_response_id: id }) => previousNotFound(id ?? ''),
-  isKeptAtVendor: (request, { responses }) => responses !== undefined && request.store !== false,
-  deletion: ({ responses }, upstreamId, apiKey) => responses?.deletion(upstreamId, apiKey),
+  objects: conversations,
+  isKeptAtVendor: (request, { responses }) => responses?.deletion !== undefined && request.store !== false,
+  deletion: ({ responses }, upstreamId, apiKey) => responses?.deletion?.(upstreamId, apiKey),
   read: readStored,
 }
 
@@ -24,17 +28,33 @@ async function readStored({ id, action, parameters }: StoredQuery, access: Answe
   if (turn === undefined) throw new GatewayError('response_not_found')
   if (action === 'input_items') {
     const turns = (await store.conversation(accountId, id, nowMs)) ?? [turn]
-    return { json: itemList(inputOf(turns), parameters) }
+    return { json: inputPage(await inputOf(turns, access), parameters) }
   }
+  // Cancelling again gives the answer as it ended (OpenAI API reference, "Cancel a response").
+  if (action === 'cancel' && turn.response['background'] === true) return { json: turn.response }
   if (action === 'cancel')
     throw new GatewayError('invalid_request', { message: 'Cannot cancel a response that was not made in background.' })
   if (parameters.get('stream') !== 'true') return { json: turn.response }
   return { events: storedEvents(turn.response, startOf(parameters)) }
 }
 
-/** Everything that the model read for the last of the turns. */
-function inputOf(turns: readonly StoredResponse[]): StoredItem[] {
-  return turns.flatMap((turn, index) => (index === turns.length - 1 ? turn.input : [...turn.input, ...outputOf(turn)]))
+/** Everything that the model read for the last of the turns, as far as it is still kept. */
+async function inputOf(turns: readonly StoredResponse[], access: AnswerAccess): Promise<StoredItem[]> {
+  const before = (await itemsBefore(turns, access)) ?? []
+  const own = turns.flatMap((turn, index) =>
+    index === turns.length - 1 ? turn.input : [...turn.input, ...outputOf(turn)],
+  )
+  return [...before, ...own]
+}
+
+/** A page of items that are all here. */
+function inputPage(items: readonly StoredItem[], parameters: URLSearchParams): object {
+  const { limit, order, after } = pageOf(parameters)
+  const ordered = order === 'asc' ? items : [...items].reverse()
+  const position = after === undefined ? -1 : ordered.findIndex(({ id }) => id === after)
+  if (after !== undefined && position === -1) throw invalidField('after', 'is no item of this response')
+  const end = position + 1 + limit
+  return itemList({ items: ordered.slice(position + 1, end), hasMore: end < ordered.length })
 }
 
 function startOf(parameters: URLSearchParams): number {
@@ -42,33 +62,4 @@ function startOf(parameters: URLSearchParams): number {
   if (after === null) return -1
   if (/^\d{1,9}$/.test(after)) return Number(after)
   throw invalidField('starting_after', 'must be a sequence number')
-}
-
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 100
-
-/** A page of items, the newest first unless `order` is `asc`. */
-function itemList(items: readonly StoredItem[], parameters: URLSearchParams): object {
-  const limit = limitOf(parameters.get('limit'))
-  const order = parameters.get('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc') throw invalidField('order', 'must be asc or desc')
-  const ordered = order === 'asc' ? items : [...items].reverse()
-  const after = parameters.get('after')
-  const position = after === null ? -1 : ordered.findIndex(({ id }) => id === after)
-  if (after !== null && position === -1) throw invalidField('after', 'is no item of this response')
-  const data = ordered.slice(position + 1, position + 1 + limit)
-  return {
-    object: 'list',
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: position + 1 + limit < ordered.length,
-  }
-}
-
-function limitOf(text: string | null): number {
-  if (text === null) return DEFAULT_LIMIT
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw invalidField('limit', `must be 1 to ${MAX_LIMIT}`)
 }

@@ -2,7 +2,9 @@ import { loadMp3Encoder } from '../../wire/mp3-encoder.ts'
 import { countCharacters } from '../character-count.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
+import { textsIn } from '../texts.ts'
 import { checkSpeechAbilities, type SpeechOptions, speechFormat } from './check-speech-abilities.ts'
 import { createSpeechOperation, type SpeechOffer } from './speech-operation.ts'
 import { type SpeechFormat, type SpeechRequest, speechSchema } from './speech-request.ts'
@@ -20,13 +22,20 @@ export const speechEndpoint = defineEndpoint<SpeechRequest, SpeechOffer>({
   unknownModel: { status: 400, code: 'endpoint_model_mismatch' },
   isPaidJob: true,
   parse(body, model) {
-    const options = checkRequest<Omit<SpeechRequest, 'response_format'> & SpeechOptions>(speechSchema, body)
+    const options = checkRequest<Omit<SpeechRequest, 'response_format'> & SpeechOptions>(speechSchema(), body)
     checkSpeechAbilities(options, model)
     return { ...options, response_format: speechFormat(options.response_format, model) } as SpeechRequest
   },
+  requestSchema: () => jsonSchemaOf(speechSchema(), 'input'),
   prepare: (request) => (request.response_format === 'mp3' ? loadMp3Encoder() : undefined),
   isStream: () => true,
   streamType: (request) => (request.stream_format === 'sse' ? EVENT_STREAM : CONTENT_TYPES[request.response_format]),
   estimate: (request) => ({ characters: countCharacters(request.input) }),
+  texts: {
+    request: ({ input, instructions }) => [
+      ...textsIn(input, ['input'], { kindOf: () => 'text', index: 0, role: 'user' }),
+      ...textsIn(instructions, ['instructions'], { kindOf: () => 'text', index: 0, role: 'system' }),
+    ],
+  },
   createOperation: ({ speech }, call) => speech && createSpeechOperation(speech, call),
 })

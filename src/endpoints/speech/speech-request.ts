@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import * as z from 'zod'
+import { onDemand } from '../../core/on-demand.ts'
 import { hasAtMost } from '../character-count.ts'
 
 /** How the sound is wrapped. */
@@ -30,22 +31,24 @@ export const MAX_SPEECH_CHARACTERS = 10_000
 export const MAX_INSTRUCTION_CHARACTERS = 8_000
 
 /** Rules that hold for every model; voice, format and instructions are checked by the model's abilities. Unknown fields pass. */
-export const speechSchema = z.looseObject({
-  model: z.string().min(1),
-  input: z
-    .string()
-    .refine((text) => text.trim() !== '', 'must not be empty')
-    .refine((text) => hasAtMost(text, MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`)
-    .describe(`the text to speak, 1 to ${MAX_SPEECH_CHARACTERS} characters`),
-  voice: z.unknown().optional().describe('name of a voice of the model'),
-  response_format: z.string().nullish().describe('mp3 or wav, where the model gives it'),
-  instructions: z
-    .string()
-    .refine((text) => hasAtMost(text, MAX_INSTRUCTION_CHARACTERS), `at most ${MAX_INSTRUCTION_CHARACTERS} characters`)
-    .nullish(),
-  speed: z.number().min(0.25).max(4).nullish(),
-  stream_format: z.enum(['audio', 'sse']).nullish(),
-})
+export const speechSchema = onDemand(() =>
+  z.looseObject({
+    model: z.string().min(1),
+    input: z
+      .string()
+      .refine((text) => text.trim() !== '', 'must not be empty')
+      .refine((text) => hasAtMost(text, MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`)
+      .describe(`the text to speak, 1 to ${MAX_SPEECH_CHARACTERS} characters`),
+    voice: z.unknown().optional().describe('name of a voice of the model'),
+    response_format: z.string().nullish().describe('mp3 or wav, where the model gives it'),
+    instructions: z
+      .string()
+      .refine((text) => hasAtMost(text, MAX_INSTRUCTION_CHARACTERS), `at most ${MAX_INSTRUCTION_CHARACTERS} characters`)
+      .nullish(),
+    speed: z.number().min(0.25).max(4).nullish(),
+    stream_format: z.enum(['audio', 'sse']).nullish(),
+  }),
+)
 
 /** Fields that the gateway reads. `speed` is accepted for compatibility and has no effect. */
 const USED_FIELDS: ReadonlySet<string> = new Set([

@@ -1,5 +1,6 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ModelFacts } from '../../catalog/model-facts.ts'
+import { onDemand } from '../../core/on-demand.ts'
 import { checkRequest } from '../request-field.ts'
 import type { VideoProtocol } from './video-protocol.ts'
 import { VIDEO_PROTOCOLS } from './video-protocols.ts'
@@ -12,21 +13,23 @@ const MAX_VIDEO_SECONDS = 3600
 /** Longest aspect ratio in characters, in any field. */
 const MAX_ASPECT_RATIO_LENGTH = 20
 
-const members = z.record(z.string(), z.unknown())
+const members = onDemand(() => z.record(z.string(), z.unknown()))
 
 /** Types of the top-level fields of a video request; unknown fields pass, and null means that the field is absent. */
-export const videoSchema = z.looseObject({
-  model: z.string().min(1),
-  duration: z.int().min(1).max(MAX_VIDEO_SECONDS).nullish(),
-  resolution: z.string().min(1).max(20).nullish(),
-  aspect_ratio: z.string().min(1).max(MAX_ASPECT_RATIO_LENGTH).nullish(),
-  input: members,
-  parameters: members.nullish(),
-  webhook_url: z.string().min(1).max(2048).nullish(),
-})
+export const videoSchema = onDemand(() =>
+  z.looseObject({
+    model: z.string().min(1),
+    duration: z.int().min(1).max(MAX_VIDEO_SECONDS).nullish(),
+    resolution: z.string().min(1).max(20).nullish(),
+    aspect_ratio: z.string().min(1).max(MAX_ASPECT_RATIO_LENGTH).nullish(),
+    input: members(),
+    parameters: members().nullish(),
+    webhook_url: z.string().min(1).max(2048).nullish(),
+  }),
+)
 
 /** A request that the schema has passed, before defaults are filled in. */
-type VideoBody = z.infer<typeof videoSchema>
+type VideoBody = z.infer<ReturnType<typeof videoSchema>>
 
 const DEFAULT_DURATION_SECONDS = 5
 const DEFAULT_RESOLUTION = '720p'
@@ -40,7 +43,7 @@ const DEFAULT_ASPECT_RATIO = '16:9'
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function parseVideoRequest(value: unknown, model: ModelFacts): VideoRequest {
-  const body = checkRequest<VideoBody>(videoSchema, value)
+  const body = checkRequest<VideoBody>(videoSchema(), value)
   const parts: VideoParts = { input: body.input, parameters: body.parameters ?? {} }
   const protocol = VIDEO_PROTOCOLS.get(model.protocol ?? '')
   mediaAddresses(body.input)
@@ -63,7 +66,7 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
   if (webhookUrl !== undefined && webhookUrl !== null) request.webhook_url = webUrl(webhookUrl)
   // Refuses a ratio that no size can be chosen for before money is held.
   protocol?.fillIn(request, model)
-  if (Object.keys(body).every((name) => READ_FIELDS.has(name))) return request
+  if (Object.keys(body).every((name) => readFields().has(name))) return request
   // Unknown fields are kept, so that they can be reported as dropped.
   const { parameters: _parameters, webhook_url: _webhookUrl, ...fields } = body
   return { ...fields, ...request }
@@ -71,7 +74,7 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
 
 type VideoRequestDraft = { -readonly [Field in keyof VideoRequest]: VideoRequest[Field] }
 
-const READ_FIELDS: ReadonlySet<string> = new Set(Object.keys(videoSchema.shape))
+const readFields = onDemand((): ReadonlySet<string> => new Set(Object.keys(videoSchema().shape)))
 
 function checkParts(parts: VideoParts, model: ModelFacts, protocol: VideoProtocol): void {
   const misplaced = protocol.misplacedField(parts, model)

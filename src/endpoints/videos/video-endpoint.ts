@@ -1,8 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
+import { type KindOf, textsIn } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
-import { parseVideoRequest } from './parse-video-request.ts'
+import { parseVideoRequest, videoSchema } from './parse-video-request.ts'
 import { createVideoOperation, type VideosOffer } from './video-operation.ts'
 import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
 import { videoTask } from './video-task.ts'
@@ -24,6 +26,7 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   errors: openaiErrors,
   isPaidJob: true,
   parse: parseVideoRequest,
+  requestSchema: () => jsonSchemaOf(videoSchema(), 'input'),
   isStream: () => false,
   textBytes: ({ input }) => textBytes(input['prompt']) + textBytes(input['negative_prompt']),
   estimate: (request) => ({ videoSeconds: request.duration }),
@@ -34,9 +37,12 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   }),
   priceFieldNames: ['resolution', 'aspect_ratio', 'audio'],
   callerUrls,
+  texts: { request: ({ input }) => textsIn(input, ['input'], { kindOf: promptKind, index: 0, role: 'user' }) },
   createOperation: ({ videos }, call) => videos && createVideoOperation(videos, call),
   task: videoTask,
 })
+
+const promptKind: KindOf = (name) => (/prompt$/.test(name) ? 'text' : undefined)
 
 function isSilent({ input, parameters }: VideoRequest): boolean {
   return parameters?.['audio'] === false && !isGiven(input['audio_url'])

@@ -1,8 +1,10 @@
 import { Buffer } from 'node:buffer'
 import type { Tier } from '../../../stores/principal.ts'
 import { type CallerUrl, defineEndpoint } from '../../endpoint.ts'
+import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
+import { type KindOf, textsIn } from '../../texts.ts'
 import { interactionErrors } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
 import {
@@ -26,10 +28,11 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
   errors: interactionErrors,
   isPaidJob: true,
   parse(body, model) {
-    const request = checkRequest<InteractionRequest>(interactionSchema, body)
+    const request = checkRequest<InteractionRequest>(interactionSchema(), body)
     checkInteractionAbilities(request, model)
     return request
   },
+  requestSchema: () => jsonSchemaOf(interactionSchema(), 'input'),
   isStream: (request) => request.stream === true,
   // The history that the vendor keeps is read again. Pictures of the request are in the estimate.
   media: ({ previous_interaction_id: previous }) => (previous === undefined ? [] : [{ kind: 'conversation' }]),
@@ -51,11 +54,21 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
     retentionMs: INTERACTION_RETENTION_MS,
     store: ({ interactions }) => interactions,
   },
+  texts: {
+    request: ({ input, system_instruction: instruction }) => [
+      ...textsIn(input, ['input'], { kindOf, index: 0, role: 'user' }),
+      ...textsIn(instruction, ['system_instruction'], { kindOf, index: 0, role: 'system' }),
+    ],
+  },
   createOperation({ images }, call) {
     const operation = images?.interactions
     return operation && passThrough(operation.toWire(call), operation, call)
   },
 })
+
+const TEXT_MEMBERS: ReadonlySet<string> = new Set(['input', 'text', 'system_instruction'])
+
+const kindOf: KindOf = (name) => (TEXT_MEMBERS.has(name) ? 'text' : undefined)
 
 /** Bytes of everything that the model reads as text: prompt, instruction, declarations of functions. */
 function textBytes({ input, system_instruction, tools }: InteractionRequest): number {

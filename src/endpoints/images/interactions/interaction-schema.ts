@@ -1,61 +1,68 @@
-import { z } from 'zod'
+import * as z from 'zod'
+import { onDemand } from '../../../core/on-demand.ts'
 import { listOf } from '../../list-of.ts'
 
 const HTTP_URL = /^https?:\/\/./i
 const IMAGE_TYPE = /^image\/[\w.+-]+$/i
 
-const block = z
-  .looseObject({
-    type: z.enum(['text', 'image']),
-    text: z.string().min(1).optional(),
-    mime_type: z.string().optional(),
-    data: z.string().optional(),
-    uri: z.string().optional(),
-  })
-  .check((context) => {
-    const { type, text, mime_type, data, uri } = context.value
-    if (type === 'text') {
-      if (text === undefined) issue(context, ['text'], 'is required in a text block')
-      return
-    }
-    if (data === undefined && uri === undefined) issue(context, ['data'], 'is required in an image block')
-    else if (data !== undefined && uri !== undefined) issue(context, ['uri'], 'cannot be combined with data')
-    const dataFault = data === undefined ? undefined : base64Fault(data)
-    if (dataFault !== undefined) issue(context, ['data'], dataFault)
-    if (uri !== undefined && !HTTP_URL.test(uri)) issue(context, ['uri'], 'must be an http or https URL')
-    if (mime_type === undefined) issue(context, ['mime_type'], 'is required in an image block')
-    else if (!IMAGE_TYPE.test(mime_type)) issue(context, ['mime_type'], 'must be an image MIME type')
-  })
+const block = onDemand(() =>
+  z
+    .looseObject({
+      type: z.enum(['text', 'image']),
+      text: z.string().min(1).optional(),
+      mime_type: z.string().optional(),
+      data: z.string().optional(),
+      uri: z.string().optional(),
+    })
+    .check((context) => {
+      const { type, text, mime_type, data, uri } = context.value
+      if (type === 'text') {
+        if (text === undefined) issue(context, ['text'], 'is required in a text block')
+        return
+      }
+      if (data === undefined && uri === undefined) issue(context, ['data'], 'is required in an image block')
+      else if (data !== undefined && uri !== undefined) issue(context, ['uri'], 'cannot be combined with data')
+      const dataFault = data === undefined ? undefined : base64Fault(data)
+      if (dataFault !== undefined) issue(context, ['data'], dataFault)
+      if (uri !== undefined && !HTTP_URL.test(uri)) issue(context, ['uri'], 'must be an http or https URL')
+      if (mime_type === undefined) issue(context, ['mime_type'], 'is required in an image block')
+      else if (!IMAGE_TYPE.test(mime_type)) issue(context, ['mime_type'], 'must be an image MIME type')
+    }),
+)
 
 const RESPONSE_FORMAT_FIELDS = ['type', 'mime_type', 'image_size', 'aspect_ratio', 'delivery'] as const
 
-const responseFormat = z
-  .looseObject({
-    type: z.literal('image'),
-    mime_type: z.string().optional(),
-    image_size: z.string().optional(),
-    aspect_ratio: z.string().optional(),
-  })
-  .check((context) => {
-    refuseOtherSpellings(context, RESPONSE_FORMAT_FIELDS)
-    if (context.value.image_size === '512') issue(context, ['image_size'], 'must be written 512px')
-  })
+const responseFormat = onDemand(() =>
+  z
+    .looseObject({
+      type: z.literal('image'),
+      mime_type: z.string().optional(),
+      image_size: z.string().optional(),
+      aspect_ratio: z.string().optional(),
+    })
+    .check((context) => {
+      refuseOtherSpellings(context, RESPONSE_FORMAT_FIELDS)
+      if (context.value.image_size === '512') issue(context, ['image_size'], 'must be written 512px')
+    }),
+)
 
 const CONFIG_FIELDS = ['thinking_level', 'temperature', 'image_config', 'candidate_count'] as const
 
-const generationConfig = z
-  .looseObject({
-    thinking_level: z.string().optional(),
-    temperature: z.number().min(0).max(2).optional(),
-  })
-  .check((context) => {
-    refuseOtherSpellings(context, CONFIG_FIELDS)
-    const { image_config, candidate_count } = context.value
-    // The vendor's other API knows it: each candidate is a separate picture, and only one is held for.
-    if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
-    // The vendor's older place of the size, which would be drawn without being billed.
-    if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
-  })
+const generationConfig = onDemand(() =>
+  z
+    .looseObject({
+      thinking_level: z.string().optional(),
+      temperature: z.number().min(0).max(2).optional(),
+    })
+    .check((context) => {
+      refuseOtherSpellings(context, CONFIG_FIELDS)
+      const { image_config, candidate_count } = context.value
+      // The vendor's other API knows it: each candidate is a separate picture, and only one is held for.
+      if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
+      // The vendor's older place of the size, which would be drawn without being billed.
+      if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
+    }),
+)
 
 const REQUEST_FIELDS = [
   'model',
@@ -84,28 +91,30 @@ const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhoo
  * answer instead of the billed model; contents and tokens stored at the vendor, which may be another caller's; and
  * `webhook_config`, which would make the vendor call unchecked addresses.
  */
-export const interactionSchema = z
-  .looseObject({
-    model: z.string().min(1),
-    input: z.union([z.string().min(1), listOf(block).min(1)]),
-    system_instruction: z.string().optional(),
-    response_format: responseFormat.optional(),
-    generation_config: generationConfig.optional(),
-    previous_interaction_id: z.string().min(1).optional(),
-    tools: listOf(z.looseObject({ type: z.string().optional() })).optional(),
-    store: z.boolean().optional(),
-    stream: z.boolean().optional(),
-    background: z.boolean().optional(),
-  })
-  .check((context) => {
-    refuseOtherSpellings(context, REQUEST_FIELDS)
-    const { background, previous_interaction_id, store } = context.value
-    if (background === true) issue(context, ['background'], 'is not supported')
-    for (const name of REFUSED_FIELDS) if (isSet(context.value[name])) issue(context, [name], 'is not supported')
-    // Gemini API, "Interactions": without storing there is no continuing.
-    if (store === false && previous_interaction_id !== undefined)
-      issue(context, ['previous_interaction_id'], 'cannot be combined with store false')
-  })
+export const interactionSchema = onDemand(() =>
+  z
+    .looseObject({
+      model: z.string().min(1),
+      input: z.union([z.string().min(1), listOf(block()).min(1)]),
+      system_instruction: z.string().optional(),
+      response_format: responseFormat().optional(),
+      generation_config: generationConfig().optional(),
+      previous_interaction_id: z.string().min(1).optional(),
+      tools: listOf(z.looseObject({ type: z.string().optional() })).optional(),
+      store: z.boolean().optional(),
+      stream: z.boolean().optional(),
+      background: z.boolean().optional(),
+    })
+    .check((context) => {
+      refuseOtherSpellings(context, REQUEST_FIELDS)
+      const { background, previous_interaction_id, store } = context.value
+      if (background === true) issue(context, ['background'], 'is not supported')
+      for (const name of REFUSED_FIELDS) if (isSet(context.value[name])) issue(context, [name], 'is not supported')
+      // Gemini API, "Interactions": without storing there is no continuing.
+      if (store === false && previous_interaction_id !== undefined)
+        issue(context, ['previous_interaction_id'], 'cannot be combined with store false')
+    }),
+)
 
 interface Checked {
   readonly value: Record<string, unknown>

@@ -1,7 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { defineEndpoint } from '../../endpoint.ts'
+import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
+import { type KindOf, textsIn } from '../../texts.ts'
 import { multimodalErrors } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
 import {
@@ -22,12 +24,13 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
   errors: multimodalErrors,
   isPaidJob: true,
   parse(body, model) {
-    const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema, body))
+    const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema(), body))
     // A caller that requests events could not read the picture that it pays for.
     if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
     if (model.image !== undefined) checkAbilities(request, model.image)
     return request
   },
+  requestSchema: () => jsonSchemaOf(multimodalImageSchema(), 'input'),
   isStream: () => false,
   textBytes: (request) => textOf(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0),
   // The vendor counts only pictures, and a request makes exactly one.
@@ -42,11 +45,19 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
       url,
       param: `input.messages[0].content[${position}].image`,
     })),
+  texts: {
+    request: ({ input, parameters }) => [
+      ...textsIn(input, ['input'], { kindOf, index: 0, role: 'user' }),
+      ...textsIn(parameters, ['parameters'], { kindOf, index: 0, role: 'user' }),
+    ],
+  },
   createOperation({ images }, call) {
     const operation = images?.multimodal
     return operation && passThrough(operation.toWire(call), operation, call)
   },
 })
+
+const kindOf: KindOf = (name) => (name === 'text' || name === 'negative_prompt' ? 'text' : undefined)
 
 function isStreamWanted(body: unknown): boolean {
   return (body as { readonly stream?: unknown }).stream === true

@@ -1,8 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { defineEndpoint } from '../../endpoint.ts'
 import { openaiErrors } from '../../error-dialect.ts'
+import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
+import { textsIn } from '../../texts.ts'
 import type { ImagesOffer } from '../image-operation.ts'
 import {
   checkFreeSize,
@@ -21,16 +23,18 @@ export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffe
   errors: openaiErrors,
   isPaidJob: true,
   parse(body, { image }) {
-    const request = checkRequest<OpenAIImageRequest>(pictureSchema, body)
+    const request = checkRequest<OpenAIImageRequest>(pictureSchema(), body)
     checkFreeSize(request.size, image)
     checkPictureOptions(request, image)
     return request
   },
+  requestSchema: () => jsonSchemaOf(pictureSchema(), 'input'),
   isStream: (request) => request.stream === true,
   textBytes: (request) => Buffer.byteLength(request.prompt),
   estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
   priceFields: pictureBillingFields,
   priceFieldNames: ['size', 'quality'],
+  texts: { request: ({ prompt }) => textsIn(prompt, ['prompt'], { kindOf: () => 'text', index: 0, role: 'user' }) },
   createOperation({ images }, call) {
     const operation = images?.generations
     return operation && passThrough(operation.toWire(call), operation, call)

@@ -1,0 +1,13 @@
+import * as z from 'zod'
+
+/** A JSON Schema of draft 2020-12, without `$schema`. */
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/**
+ * Converts a schema to JSON Schema (draft 2020-12, the default of MCP and of OpenAPI 3.1, so `$schema` is left out). Rules that
+ * JSON Schema cannot express, such as comparisons of fields, are left out; the gateway still checks them.
+ */
+export function jsonSchemaOf(schema: z.ZodType, side: 'input' | 'output'): Record<string, unknown> {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: side, unrepresentable: 'any' })
+  return rest
+}

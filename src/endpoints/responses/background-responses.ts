@@ -1,0 +1,48 @@
+import { isJsonObject } from '../../core/json.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import type { Deferral } from '../deferral.ts'
+import { KEEP_ALIVE } from './broken-stream.ts'
+import { turnOf } from './recalled-responses.ts'
+import { responseObject } from './response-object.ts'
+import { inputItems, itemType, type ResponsesRequest } from './responses-request.ts'
+
+type Json = Record<string, unknown>
+
+/** Responses that are made in the background (OpenAI API reference, "Create a model response", `background`). */
+export const backgroundResponses: Deferral<ResponsesRequest> = {
+  applies: ({ background }) => background === true,
+  webhookUrl: ({ webhook_url: url }) => (typeof url === 'string' ? url : undefined),
+  runnable({ background: _background, stream: _stream, stream_options: _options, webhook_url: _url, ...request }) {
+    return request
+  },
+  begun: (request, facts) => responseObject({ ...facts, request }, { status: 'queued', output: [], usage: null }),
+  record: recordOf,
+  made: (answer, task) => ({ ...answer, id: task.id, background: true, created_at: recordOf(task)['created_at'] }),
+  unmade(task, { state }) {
+    const { deferred, error } = task.details
+    const request = (deferred === undefined ? {} : JSON.parse(deferred.body)) as Partial<ResponsesRequest>
+    const own = inputItems({ input: request.input ?? [] }).filter((item) => itemType(item) !== 'item_reference')
+    const { previousId, input } = turnOf(request.previous_response_id ?? undefined, own)
+    const failure =
+      state === 'cancelled' ? null : { code: error?.code ?? 'server_error', message: error?.message ?? '' }
+    return { previousId, input, response: { ...recordOf(task), status: state, error: failure } }
+  },
+  eventType(state, { details }) {
+    return `response.${state === 'completed' ? String(details.facts['status'] ?? state) : state}`
+  },
+  eventData: ({ id }) => ({ id }),
+  firstEvents(record, startingAfter) {
+    const begun = ['response.created', 'response.in_progress'].map((type, number): string =>
+      number > startingAfter ? sseEvent(type, JSON.stringify({ type, sequence_number: number, response: record })) : '',
+    )
+    return { text: begun.join(''), lastNumber: begun.length - 1 }
+  },
+  keepAlive: KEEP_ALIVE,
+}
+
+/** A submission whose outcome is being written down reads as queued. */
+function recordOf({ state, details }: Parameters<Deferral['record']>[0]): Json {
+  const begun = details.deferred?.begun
+  const status = state === 'in_progress' ? 'in_progress' : 'queued'
+  return { ...(isJsonObject(begun) ? begun : {}), background: true, status }
+}

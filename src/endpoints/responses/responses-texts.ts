@@ -1,0 +1,210 @@
+import { isJsonObject } from '../../core/json.ts'
+import { sseEvent } from '../../wire/sse.ts'
+import { fieldPath } from '../request-field.ts'
+import {
+  type AnswerObject,
+  type EndpointTexts,
+  type KindOf,
+  type TextKind,
+  type TextPart,
+  type TextRole,
+  type TextStep,
+  type TextStreamReader,
+  textsIn,
+} from '../texts.ts'
+import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
+
+const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
+  ['content', 'text'],
+  ['text', 'text'],
+  ['refusal', 'text'],
+  ['output', 'text'],
+  ['query', 'text'],
+  ['queries', 'text'],
+  ['logs', 'text'],
+  ['description', 'text'],
+  ['transcript', 'transcript'],
+  ['arguments', 'tool_arguments'],
+  ['input', 'tool_arguments'],
+  ['code', 'tool_arguments'],
+])
+
+const kindOf: KindOf = (name) => KINDS.get(name)
+
+/** Inside an item of reasoning every text is reasoning. */
+const reasoningKind: KindOf = (name) => (KINDS.has(name) ? 'reasoning' : undefined)
+
+/** Where texts of the Responses dialect are. */
+export const responsesTexts: EndpointTexts<ResponsesRequest> = {
+  request(request) {
+    const { instructions, input, tools } = request
+    const texts: TextPart[] = []
+    if (typeof instructions === 'string')
+      texts.push(...textsIn(instructions, ['instructions'], { kindOf: () => 'text', index: 0, role: 'system' }))
+    if (typeof input === 'string')
+      texts.push(...textsIn(input, ['input'], { kindOf: () => 'text', index: 0, role: 'user' }))
+    else
+      for (const [index, item] of inputItems(request).entries())
+        texts.push(...itemTexts(item, ['input', index], index, roleOf(item)))
+    for (const [index, tool] of (tools ?? []).entries())
+      texts.push(...textsIn(tool['description'], ['tools', index, 'description'], { kindOf, index, role: 'system' }))
+    return texts
+  },
+  answer: {
+    whole: ({ output }) => outputTexts(output, ['output']),
+    replaced: withoutProbabilities,
+    refusal: (answer, message) => ({
+      ...answer,
+      status: 'incomplete',
+      incomplete_details: { reason: 'content_filter' },
+      output: [refusalItem(message)],
+    }),
+    stream: () => new ResponsesTextReader(),
+  },
+}
+
+function roleOf(item: ResponsesItem): TextRole | undefined {
+  const { role } = item
+  if (typeof role === 'string') return role === 'developer' ? 'system' : (role as TextRole)
+  return itemType(item).endsWith('_output') ? 'tool' : 'assistant'
+}
+
+function itemTexts(
+  item: unknown,
+  path: readonly (string | number)[],
+  index: number,
+  role?: TextRole | undefined,
+): TextPart[] {
+  const isReasoning = isJsonObject(item) && item['type'] === 'reasoning'
+  return textsIn(item, path, { kindOf: isReasoning ? reasoningKind : kindOf, index, role })
+}
+
+function outputTexts(output: unknown, path: readonly (string | number)[]): TextPart[] {
+  return Array.isArray(output) ? output.flatMap((item, index) => itemTexts(item, [...path, index], index)) : []
+}
+
+/** Probabilities name the tokens of a text. */
+function withoutProbabilities(value: unknown): void {
+  if (Array.isArray(value)) for (const entry of value) withoutProbabilities(entry)
+  else if (isJsonObject(value)) {
+    for (const name of Object.keys(value)) {
+      if (name === 'logprobs' && Array.isArray(value[name])) value[name] = []
+      else withoutProbabilities(value[name])
+    }
+  }
+}
+
+function refusalItem(message: string): AnswerObject {
+  const content = [{ type: 'refusal', refusal: message }]
+  return { id: 'msg_refused', type: 'message', status: 'completed', role: 'assistant', content }
+}
+
+/** Where an event's text is in the answer, by the type of the event without `response.` and its last step. */
+const PLACES: Readonly<Record<string, (event: AnswerObject) => readonly [(string | number)[], TextKind]>> = {
+  output_text: (event) => [['content', numberAt(event, 'content_index'), 'text'], 'text'],
+  refusal: (event) => [['content', numberAt(event, 'content_index'), 'refusal'], 'text'],
+  reasoning_text: (event) => [['content', numberAt(event, 'content_index'), 'text'], 'reasoning'],
+  reasoning_summary_text: (event) => [['summary', numberAt(event, 'summary_index'), 'text'], 'reasoning'],
+  function_call_arguments: () => [['arguments'], 'tool_arguments'],
+  mcp_call_arguments: () => [['arguments'], 'tool_arguments'],
+  custom_tool_call_input: () => [['input'], 'tool_arguments'],
+  code_interpreter_call_code: () => [['code'], 'tool_arguments'],
+}
+
+/** Members that hold the whole of a text in the event that closes it. */
+const WHOLE_MEMBERS = ['text', 'refusal', 'arguments', 'input', 'code', 'transcript'] as const
+
+function numberAt(event: AnswerObject, name: string): number {
+  const value = event[name]
+  return typeof value === 'number' ? value : 0
+}
+
+class ResponsesTextReader implements TextStreamReader {
+  readonly repeats = true
+  #response: AnswerObject = { id: 'resp_refused', object: 'response', output: [] }
+  #created: AnswerObject | undefined
+  #hasBegun = false
+  #sent = 0
+
+  read(event: AnswerObject): TextStep {
+    const type = String(event['type'])
+    const output = numberAt(event, 'output_index')
+    const { response, item, part } = event
+    if (isJsonObject(response)) {
+      this.#response = response
+      if (type === 'response.created') this.#created = event
+      const isOver = !/\.(?:created|in_progress|queued)$/.test(type)
+      const repeated = outputTexts(response['output'], ['response', 'output']).map((text) => fromBehind(text, 1))
+      return { added: [], repeated, ended: isOver ? [''] : [], isBare: false }
+    }
+    if (isJsonObject(item)) {
+      const repeated = itemTexts(item, ['item'], output).map((text) => inOutput(text, output, []))
+      return { added: [], repeated, ended: type.endsWith('.done') ? [`output[${output}].`] : [], isBare: false }
+    }
+    if (isJsonObject(part)) {
+      const isSummary = type.includes('summary')
+      const at = isSummary
+        ? ['summary', numberAt(event, 'summary_index')]
+        : ['content', numberAt(event, 'content_index')]
+      const ofPart = isSummary || part['type'] === 'reasoning_text' ? reasoningKind : kindOf
+      const parts = textsIn(part, ['part'], { kindOf: ofPart, index: output })
+      const repeated = parts.map((text) => inOutput(text, output, at))
+      return { added: [], repeated, ended: type.endsWith('.done') ? repeated.map(({ id }) => id) : [], isBare: false }
+    }
+    return textStep(event, type, output)
+  }
+
+  more(event: AnswerObject, _part: TextPart, text: string): AnswerObject {
+    return { ...event, delta: text }
+  }
+
+  replaced = withoutProbabilities
+
+  sent({ type }: AnswerObject): void {
+    if (type === 'response.created') this.#hasBegun = true
+  }
+
+  numbered(event: AnswerObject): boolean {
+    const number = this.#sent++
+    if (typeof event['sequence_number'] !== 'number' || event['sequence_number'] === number) return false
+    event['sequence_number'] = number
+    return true
+  }
+
+  refusal(message: string): string {
+    const { usage = null } = this.#response
+    const refused = { status: 'incomplete', incomplete_details: { reason: 'content_filter' }, usage }
+    const response = { ...this.#response, ...refused, output: [refusalItem(message)] }
+    const type = 'response.incomplete'
+    let text = ''
+    if (!this.#hasBegun && this.#created !== undefined)
+      text += sseEvent('response.created', JSON.stringify({ ...this.#created, sequence_number: this.#sent++ }))
+    return text + sseEvent(type, JSON.stringify({ type, sequence_number: this.#sent, response }))
+  }
+}
+
+function textStep(event: AnswerObject, type: string, output: number): TextStep {
+  const name = type.replace(/^response\./, '').replace(/\.[a-z]+$/, '')
+  const [place, kind] = PLACES[name]?.(event) ?? [[name], name.includes('transcript') ? 'transcript' : 'text']
+  const id = fieldPath(['output', output, ...place])
+  const { delta } = event
+  if (typeof delta === 'string' && type.endsWith('.delta')) {
+    const isEmpty = delta === ''
+    const added = isEmpty ? [] : [{ id, kind, index: output, text: delta, path: ['delta'] }]
+    return { added, repeated: [], ended: [], isBare: !isEmpty }
+  }
+  const member = WHOLE_MEMBERS.find((candidate) => typeof event[candidate] === 'string')
+  if (member === undefined || !type.endsWith('.done')) return { added: [], repeated: [], ended: [], isBare: false }
+  const text = String(event[member])
+  const repeated = text === '' ? [] : [{ id, kind, index: output, text, path: [member] }]
+  return { added: [], repeated, ended: [id], isBare: false }
+}
+
+/** A text of an item or part, with its id in the whole answer. */
+function inOutput(part: TextPart, output: number, at: readonly (string | number)[]): TextPart {
+  return { ...part, id: fieldPath(['output', output, ...at, ...part.path.slice(1)]) }
+}
+
+function fromBehind(part: TextPart, count: number): TextPart {
+  return { ...part, id: fieldPath(part.path.slice(count)) }
+}
