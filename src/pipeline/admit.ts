@@ -93,9 +93,11 @@ const NO_LEASES: readonly WantedLease[] = []
 
 function wantedLeases(
   { clock, timeouts, disconnects }: PipelineContext,
-  { requestId: leaseId }: Parsed,
+  parsed: Parsed,
   limited: readonly Limited[],
 ): readonly WantedLease[] {
+  if (isDeferred(parsed)) return NO_LEASES
+  const { requestId: leaseId } = parsed
   // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.
   const expiresAtMs = clock.now() + timeouts.totalMs + disconnects.drainMs + 60_000
   let wanted = NO_LEASES
@@ -117,7 +119,7 @@ interface Taken {
 
 function takeRates(context: PipelineContext, parsed: Parsed, counted: Counted): MaybePromise<Admitted> {
   const { estimate, leases } = counted
-  const taken = takenFor(counted)
+  const taken = takenFor(counted, { request: parsed.answerId === undefined, tokens: !isDeferred(parsed) })
   const { takes } = taken
   if (takes.length === 0)
     return parsed.admitted({ estimate, leases, tokenTakes: takes, requestBucket: undefined, tokenBucket: undefined })
@@ -139,13 +141,22 @@ interface Counted {
   readonly leases: readonly Lease[]
 }
 
-function takenFor({ estimate, limited, leases }: Counted): Taken {
+/** Is the request only accepted now, and run later? It then takes its tokens and its place. */
+function isDeferred({ endpoint, body, answerId }: Parsed): boolean {
+  return endpoint.deferral !== undefined && answerId === undefined && endpoint.deferral.applies(body)
+}
+
+/** @param counts What counts: the request of a deferred answer when it is accepted, and its tokens when it is run. */
+function takenFor(
+  { estimate, limited, leases }: Counted,
+  counts: { readonly request: boolean; readonly tokens: boolean },
+): Taken {
   let requestCount = 0
   let tokenCount = 0
   for (let index = 0; index < limited.length; index++) {
     const { requestsPerMinute, tokensPerMinute } = limited[index]!.limits
-    if (requestsPerMinute !== undefined) requestCount += 1
-    if (tokensPerMinute !== undefined) tokenCount += 1
+    if (requestsPerMinute !== undefined && counts.request) requestCount += 1
+    if (tokensPerMinute !== undefined && counts.tokens) tokenCount += 1
   }
   const takes = new Array<RateTake>(requestCount + tokenCount)
   const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
@@ -154,10 +165,10 @@ function takenFor({ estimate, limited, leases }: Counted): Taken {
   for (let index = 0; index < limited.length; index++) {
     const { limits, names } = limited[index]!
     const { requestsPerMinute, tokensPerMinute } = limits
-    if (requestsPerMinute !== undefined)
+    if (requestsPerMinute !== undefined && counts.request)
       takes[request++] = { bucket: names.requests, amount: 1, perMinute: requestsPerMinute }
     // More than the whole bucket cannot be taken, so more must not be given back later either.
-    if (tokensPerMinute !== undefined) {
+    if (tokensPerMinute !== undefined && counts.tokens) {
       const amount = Math.min(estimated, tokensPerMinute)
       takes[token++] = { bucket: names.tokens, amount, perMinute: tokensPerMinute }
     }

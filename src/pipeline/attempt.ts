@@ -1,7 +1,7 @@
 import type { Credential } from '../core/credential.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
 import type { CredentialCache } from '../routing/credential-cache.ts'
-import type { TransportRequest } from '../transport/transport.ts'
+import type { Transport, TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
@@ -38,6 +38,8 @@ export interface AttemptOptions {
   readonly scope: AbortScope
   /** Undefined: the operation's requests hold their credential. */
   readonly credentials: CredentialCache | undefined
+  /** How its requests are sent. */
+  readonly transport: Transport
 }
 
 /** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
@@ -47,14 +49,17 @@ export function attempt(
   operation: Operation,
   options: AttemptOptions,
 ): Promise<AttemptOutcome> {
-  const { isStream, scope, credentials } = options
-  if (!isStream)
-    return fetchWhole({ context, vendor, credentials, firstByteMs: firstByteMsOf(context, options) }, operation, scope)
-  if (credentials === undefined) return openStream(context, vendor, operation, scope)
+  const { isStream, scope, credentials, transport } = options
+  if (!isStream) {
+    const firstByteMs = firstByteMsOf(context, options)
+    return fetchWhole({ context, vendor, credentials, transport, firstByteMs }, operation, scope)
+  }
+  const callee = { context, vendor, transport }
+  if (credentials === undefined) return openStream(callee, operation, scope)
   return sendWithCredential<AttemptOutcome>({
     credentials,
     scope,
-    send: (credential) => openStream(context, vendor, operation, scope, { credentials, credential }),
+    send: (credential) => openStream(callee, operation, scope, { credentials, credential }),
     failureOf: (outcome) => (outcome.kind === 'failed' ? outcome.failure : undefined),
     unsent: (failure) => ({ kind: 'failed', failure }),
   })
@@ -68,10 +73,15 @@ function firstByteMsOf({ routing, timeouts }: PipelineContext, { isTask }: Attem
   return isTask || routing.retryAfterTimeout ? timeouts.firstByteMs : timeouts.totalMs
 }
 
-/** Whom to call for whole answers, and how long to wait. */
-interface WholeCalls {
+/** Whom to call, and how. */
+interface Callee {
   readonly context: PipelineContext
   readonly vendor: Vendor
+  readonly transport: Transport
+}
+
+/** The same for whole answers, and how long to wait. */
+interface WholeCalls extends Callee {
   readonly credentials: CredentialCache | undefined
   readonly firstByteMs: number
 }
@@ -119,7 +129,7 @@ function collect<Result>(
   read: (collected: Collected) => Result,
   credential?: Credential,
 ): Promise<Result> {
-  const { context, vendor, firstByteMs } = calls
+  const { context, vendor, transport, firstByteMs } = calls
   const call: BufferedCall<Result> = new BufferedCall((outcome) => {
     scope.delete(call)
     const problem = problemOf(context, vendor, outcome, credential)
@@ -128,7 +138,8 @@ function collect<Result>(
     return read(answerBytes === undefined ? problem : { ...problem, answerBytes })
   })
   if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
-  call.begin(context.transport, withCredential(transportRequest(context, vendor, wire, firstByteMs), credential))
+  const request = transportRequest(context, vendor, wire, firstByteMs)
+  call.begin(transport, withCredential(request, credential, context.clock.now()))
   return call.result
 }
 
@@ -187,21 +198,35 @@ function answeredFailure(
   credential?: Credential,
 ): AttemptFailure {
   if (answer.status >= 300 && answer.status < 400)
-    return unusableResponse('the vendor answered with a redirect, which is never followed', answer.status)
+    return withRequestId(
+      unusableResponse('the vendor answered with a redirect, which is never followed', answer.status),
+      answer,
+    )
   const failure = vendor.errorFrom(
     { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
     context.clock.now(),
   )
-  return failureOfVendor(withoutToken(failure, credential))
+  return withRequestId(failureOfVendor(withoutToken(failure, credential)), answer)
+}
+
+/** Adds the id in the response headers for the operator, where the body tells none. Callers do not read it. */
+function withRequestId(failure: AttemptFailure, { headers }: Pick<ChunkedAnswer, 'headers'>): AttemptFailure {
+  const { report } = failure
+  return { ...failure, report: { ...report, vendorRequestId: report.vendorRequestId ?? requestIdOf(headers) } }
 }
 
 /** An error in a 2xx: some vendors send errors with a success status. */
 function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
   for (const { status, headers, chunks } of answers) {
     const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
-    if (failure.kind !== 'invalid_response') return failureOfVendor(failure)
+    if (failure.kind !== 'invalid_response') return withRequestId(failureOfVendor(failure), { headers })
   }
-  return unusableResponse('the answer is not what the vendor promises', answers[0]?.status)
+  const [first] = answers
+  const unusable = unusableResponse('the answer is not what the vendor promises', first?.status)
+  if (first === undefined) return unusable
+  let answerBytes = 0
+  for (const { chunks } of answers) for (const chunk of chunks) answerBytes += chunk.byteLength
+  return { ...withRequestId(unusable, first), answerBytes }
 }
 
 /** What the calls of one stream prove themselves with. */
@@ -212,12 +237,12 @@ interface StreamCredentials {
 }
 
 async function openStream(
-  context: PipelineContext,
-  vendor: Vendor,
+  callee: Callee,
   operation: Operation,
   scope: AbortScope,
   proof?: StreamCredentials,
 ): Promise<AttemptOutcome> {
+  const { context, vendor, transport } = callee
   const { requests } = operation
   const wire = requests[0]
   if (wire === undefined) throw new TypeError('a stream needs a request')
@@ -225,22 +250,27 @@ async function openStream(
   if (stream.ready !== undefined) await stream.ready
   const call = new StreamCall(
     stream,
-    requests.length === 1 ? undefined : followingCalls(context, vendor, requests, proof?.credentials),
+    requests.length === 1 ? undefined : followingCalls(callee, requests, proof?.credentials),
   )
   if (!scope.add(call)) return { kind: 'failed', failure: ABORTED }
-  const request = withCredential(transportRequest(context, vendor, wire), proof?.credential)
-  call.begin(context.transport, request, context.clock)
+  const request = withCredential(transportRequest(context, vendor, wire), proof?.credential, context.clock.now())
+  call.begin(transport, request, context.clock)
   const opening = await call.opening
   if (opening.kind === 'open') return { kind: 'stream', call }
   call.abort()
   scope.delete(call)
-  const failure = openingFailure(context, vendor, opening, proof?.credential)
+  const failed = openingFailure(context, vendor, opening, proof?.credential)
+  const failure = call.hasHead && hasBroken(opening) ? { ...failed, answerBytes: 0 } : failed
   return { kind: 'failed', failure: stream.usage === undefined ? failure : { ...failure, billedUsage: stream.usage } }
 }
 
+/** Did a stream break without a word of the vendor? */
+function hasBroken({ kind }: Awaited<StreamCall['opening']>): boolean {
+  return kind === 'transport-failure' || kind === 'empty'
+}
+
 function followingCalls(
-  context: PipelineContext,
-  vendor: Vendor,
+  { context, vendor, transport }: Callee,
   requests: readonly WireRequest[],
   credentials: CredentialCache | undefined,
 ): FollowingCalls {
@@ -252,7 +282,11 @@ function followingCalls(
       // The stream goes on at once: it cannot wait for a refresh, which has begun ahead of the end.
       const credential = wire && credentials?.now()
       return (
-        wire && context.transport.send(withCredential(transportRequest(context, vendor, wire), credential), handler)
+        wire &&
+        transport.send(
+          withCredential(transportRequest(context, vendor, wire), credential, context.clock.now()),
+          handler,
+        )
       )
     },
     refusal(answer) {

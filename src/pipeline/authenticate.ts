@@ -7,7 +7,8 @@ import type { PipelineContext } from './pipeline-context.ts'
 
 /**
  * Identifies the caller from headers alone: without a valid key the body is not read.
- * @throws GatewayError `invalid_api_key`, or `permission_denied` when the key may not use the endpoint.
+ * @throws GatewayError `invalid_api_key`, `invalid_principal`, `permission_denied` when the key may not use the endpoint, or
+ *   `invalid_request` for two different `authorization` headers.
  */
 export function authenticate(context: PipelineContext, received: Received): MaybePromise<Authenticated> {
   const { vouchedPrincipal, request, called } = received
@@ -15,8 +16,8 @@ export function authenticate(context: PipelineContext, received: Received): Mayb
   return isPending(found) ? found.then((principal) => authorize(received, principal)) : authorize(received, found)
 }
 
-function authorize(received: Received, principal: Principal | undefined): Authenticated {
-  if (principal === undefined) throw new GatewayError('invalid_api_key')
+function authorize(received: Received, principal: Principal | null | undefined): Authenticated {
+  if (principal == null) throw new GatewayError('invalid_api_key')
   const endpoints = principal.scopes?.endpoints
   if (endpoints !== undefined && !endpoints.includes(received.called.id)) throw new GatewayError('permission_denied')
   return received.authenticated(principal)
@@ -24,7 +25,7 @@ function authorize(received: Received, principal: Principal | undefined): Authen
 
 /**
  * Checks the credentials of a request.
- * @throws GatewayError `invalid_api_key`.
+ * @throws GatewayError `invalid_api_key`, `invalid_principal`, or `invalid_request` for two different `authorization` headers.
  */
 export async function identify(
   context: PipelineContext,
@@ -32,7 +33,7 @@ export async function identify(
   takesXApiKey: boolean,
 ): Promise<Principal> {
   const principal = await findPrincipal(context, request, takesXApiKey)
-  if (principal === undefined) throw new GatewayError('invalid_api_key')
+  if (principal == null) throw new GatewayError('invalid_api_key')
   return principal
 }
 
@@ -40,11 +41,31 @@ function findPrincipal(
   context: PipelineContext,
   request: GatewayRequest,
   takesXApiKey: boolean,
-): MaybePromise<Principal | undefined> {
-  const apiKey =
-    bearerToken(request.header('authorization')) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
-  return context.authenticate({ apiKey, header: (name) => request.header(name) })
+): MaybePromise<Principal | null | undefined> {
+  const authorization = oneCredential(request.header('authorization'))
+  const apiKey = bearerToken(authorization) ?? (takesXApiKey ? request.header('x-api-key') : undefined)
+  return context.authenticate({ apiKey, header: (name) => request.header(name), request: request.hostRequest })
 }
+
+/**
+ * The value of an `authorization` header, once when it was repeated.
+ * @throws GatewayError `invalid_request` for two different ones: a proxy in front may have judged the other.
+ */
+function oneCredential(authorization: string | undefined): string | undefined {
+  if (authorization === undefined || !authorization.includes(',')) return authorization
+  const values = authorization.split(/\s*,\s*/)
+  // Parameters of one credential, such as those of a signature, are separated by commas too.
+  if (!values.every((value) => CREDENTIAL.test(value))) return authorization
+  if (values.some((value) => value !== values[0]))
+    throw new GatewayError('invalid_request', {
+      message: 'The request has two different Authorization headers. Send one.',
+      param: 'Authorization',
+    })
+  return values[0]
+}
+
+/** A scheme and a token (RFC 9110, section 11.4). */
+const CREDENTIAL = /^[\w-]+ +[\w\-.~+/]+=*$/
 
 const BEARER = /^bearer +\S+$/i
 

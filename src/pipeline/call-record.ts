@@ -10,8 +10,12 @@ import type { RouteOverride } from '../routing/routing-options.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { BucketState, Lease, RateTake } from '../stores/rate-limiter.ts'
+import { type AttemptRecord, MAX_ATTEMPTS_IN_RECORD } from '../usage/usage-record.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { AbortScope, DisconnectSignal } from './abort-scope.ts'
+import type { CachePlan } from './cache/cache-plan.ts'
+import type { CallObservation } from './call-observation.ts'
+import type { ModelHabits } from './token-sizes.ts'
 
 /**
  * A request in progress. Each stage takes the record of the previous one and returns a longer one, so types check the order
@@ -31,8 +35,12 @@ export interface Received {
   readonly vouchedPrincipal: Principal | undefined
   /** The host's own routing choice; set only for requests within the process, never for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
+  /** Set where a request is run that was accepted before: the id that its answer gets. Its request is counted already. */
+  readonly answerId: string | undefined
   /** True once the event `request-started` was emitted, or a task was accepted. An earlier error emits `request-refused`. */
   readonly isAnnounced: boolean
+  /** Undefined: nobody observes requests. */
+  readonly observation: CallObservation | undefined
   announced(): void
   authenticated(principal: Principal): Authenticated
 }
@@ -108,6 +116,9 @@ export interface Admission {
 export interface Admitted extends Parsed, Admission {
   /** Bound of one answer, in tokens, that the caller's balance decided; undefined: the request is sent as it came. */
   readonly fittedOutputTokens: number | undefined
+  /** What is to be done with its answer by the cache; undefined: the gateway has none, or not for this endpoint. */
+  readonly cachePlan: CachePlan | undefined
+  planned(plan: CachePlan): void
   /** The request with a bound that the balance pays. */
   fitted(fit: OutputFit): Admitted
   /** @param chain The models that may answer, where they are fewer than were asked for. */
@@ -142,7 +153,13 @@ export interface Reserved extends Admitted {
   readonly hold: Hold | undefined
   /** Bytes of generated text that count as one token where no usage is reported; the same until the call is settled. */
   readonly bytesPerToken: number
-  measuredBy(bytesPerToken: number): void
+  /** Tokens of reasoning that such a call usually has; undefined: not known. The same until the call is settled. */
+  readonly usualReasoningTokens: number | undefined
+  measuredBy(habits: ModelHabits): void
+  /** Notes a call to a vendor that begins. */
+  tries(attempt: Attempt): void
+  /** The calls to vendors for the record of usage; undefined: there was at most one, and it did not fail. */
+  attemptsUntil(nowMs: number): readonly AttemptRecord[] | undefined
   /**
    * Releases body and bytes. Once a stream is open no other vendor is called, and a prompt with pictures may hold megabytes
    * for as long as the stream lasts. Only the body's `model` is kept.
@@ -150,11 +167,18 @@ export interface Reserved extends Admitted {
   releaseBody(): void
 }
 
+/** A call to a vendor, in progress or over. */
+export interface Attempt {
+  readonly hasFailed: boolean
+  recordUntil(nowMs: number): AttemptRecord
+}
+
 /** The first fields of a record. */
 export type CallBeginning = Pick<
   Received,
   'request' | 'sink' | 'requestId' | 'startedAtMs' | 'called' | 'vouchedPrincipal' | 'routeOverride'
->
+> &
+  Partial<Pick<Received, 'answerId'>>
 
 const NO_MEDIA: readonly MediaFacts[] = []
 const NO_LEASES: readonly Lease[] = []
@@ -178,7 +202,9 @@ export class CallRecord implements Reserved {
   readonly calls = new AbortScope()
   readonly vouchedPrincipal: Principal | undefined
   readonly routeOverride: RouteOverride | undefined
+  readonly answerId: string | undefined
   isAnnounced = false
+  observation: CallObservation | undefined = undefined
   principal!: Principal
   endpoint!: Endpoint
   body!: { readonly model: string }
@@ -192,12 +218,17 @@ export class CallRecord implements Reserved {
   continued: ContinuedRequest | undefined
   estimate!: Usage
   fittedOutputTokens: number | undefined
+  cachePlan: CachePlan | undefined = undefined
   leases = NO_LEASES
   tokenTakes = NO_TAKES
   requestBucket: BucketState | undefined
   tokenBucket: BucketState | undefined
   hold: Hold | undefined
   bytesPerToken = GENERATED_BYTES_PER_TOKEN
+  usualReasoningTokens: number | undefined = undefined
+  #firstAttempt: Attempt | undefined = undefined
+  /** Undefined for most requests: one list less. */
+  #furtherAttempts: Attempt[] | undefined = undefined
 
   constructor(beginning: CallBeginning) {
     this.request = beginning.request
@@ -208,6 +239,7 @@ export class CallRecord implements Reserved {
     this.caller = new DisconnectSignal(beginning.sink)
     this.vouchedPrincipal = beginning.vouchedPrincipal
     this.routeOverride = beginning.routeOverride
+    this.answerId = beginning.answerId
   }
 
   announced(): void {
@@ -258,6 +290,10 @@ export class CallRecord implements Reserved {
     return this
   }
 
+  planned(plan: CachePlan): void {
+    this.cachePlan = plan
+  }
+
   fitted({ body, bytes, estimate, outputTokens }: OutputFit): Admitted {
     this.body = body
     this.bytes = bytes
@@ -272,8 +308,22 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  measuredBy(bytesPerToken: number): void {
+  measuredBy({ bytesPerToken, reasoningTokens }: ModelHabits): void {
     this.bytesPerToken = bytesPerToken
+    this.usualReasoningTokens = reasoningTokens
+  }
+
+  tries(attempt: Attempt): void {
+    if (this.#firstAttempt === undefined) this.#firstAttempt = attempt
+    else if (this.#furtherAttempts === undefined) this.#furtherAttempts = [attempt]
+    else if (this.#furtherAttempts.length < MAX_ATTEMPTS_IN_RECORD - 1) this.#furtherAttempts.push(attempt)
+    else this.#furtherAttempts[MAX_ATTEMPTS_IN_RECORD - 2] = attempt
+  }
+
+  attemptsUntil(nowMs: number): readonly AttemptRecord[] | undefined {
+    const first = this.#firstAttempt
+    if (first === undefined || (this.#furtherAttempts === undefined && !first.hasFailed)) return undefined
+    return [first, ...(this.#furtherAttempts ?? [])].map((attempt) => attempt.recordUntil(nowMs))
   }
 
   releaseBody(): void {

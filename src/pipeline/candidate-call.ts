@@ -1,5 +1,9 @@
 import type { CircuitState } from '../routing/circuit-breaker.ts'
 import type { CallOutcome, RouteCandidate } from '../routing/route-candidate.ts'
+import type { Transport } from '../transport/transport.ts'
+import type { AttemptRecord } from '../usage/usage-record.ts'
+import type { AttemptObservation } from './call-observation.ts'
+import type { Attempt, Reserved } from './call-record.ts'
 import type { AttemptFailure } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 
@@ -7,16 +11,48 @@ import { emit, type PipelineContext } from './pipeline-context.ts'
  * One call at a candidate, from its start to its outcome. Updates its circuits, load and latencies, and emits events for
  * changes. Exactly one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
  */
-export class CandidateCall {
+export class CandidateCall implements Attempt {
   readonly candidate: RouteCandidate
   readonly #context: PipelineContext
   readonly #startedAtMs: number
+  readonly #requestedAtMs: number
+  readonly #observation: AttemptObservation | undefined
+  #endedAtMs: number | undefined = undefined
+  #outcome: AttemptRecord['outcome'] = 'abandoned'
+  #failure: AttemptFailure | undefined = undefined
 
-  constructor(context: PipelineContext, candidate: RouteCandidate) {
+  constructor(context: PipelineContext, candidate: RouteCandidate, call: Reserved) {
     this.candidate = candidate
     this.#context = context
     this.#startedAtMs = context.clock.now()
     candidate.begin(this.#startedAtMs, context.routes.nextTurn())
+    this.#requestedAtMs = call.startedAtMs
+    this.#observation = call.observation?.attempt(candidate, call)
+    call.tries(this)
+  }
+
+  /** How its requests are sent. */
+  get transport(): Transport {
+    return this.#observation?.transport ?? this.#context.transport
+  }
+
+  get hasFailed(): boolean {
+    return this.#outcome === 'failed'
+  }
+
+  /** One that goes on is given up: the request has been answered by another. */
+  recordUntil(nowMs: number): AttemptRecord {
+    const { key, model } = this.candidate
+    return {
+      vendor: key.vendorId,
+      credentialId: key.credentialId,
+      model: model.id,
+      outcome: this.#outcome,
+      reason: this.#failure?.reason,
+      status: this.#failure?.status,
+      startMs: Math.max(0, this.#startedAtMs - this.#requestedAtMs),
+      durationMs: Math.max(0, (this.#endedAtMs ?? nowMs) - this.#startedAtMs),
+    }
   }
 
   /** A JSON response arrived. */
@@ -24,7 +60,9 @@ export class CandidateCall {
     const nowMs = this.#context.clock.now()
     this.candidate.answered(Math.max(0, nowMs - this.#startedAtMs), nowMs)
     this.#succeed(nowMs)
+    this.#end('answered', nowMs)
     this.candidate.release()
+    this.#observation?.ended('ok')
   }
 
   /**
@@ -35,32 +73,47 @@ export class CandidateCall {
     const { candidate } = this
     const nowMs = this.#context.clock.now()
     candidate.opened(Math.max(0, nowMs - this.#startedAtMs), nowMs)
+    this.#observation?.opened()
     if (candidate.key.circuit.isProbing || candidate.circuit.isProbing) this.#succeed(nowMs)
   }
 
   /** A stream completed. */
   completed(): void {
-    this.#succeed(this.#context.clock.now())
+    const nowMs = this.#context.clock.now()
+    this.#succeed(nowMs)
+    this.#end('answered', nowMs)
     this.candidate.release()
+    this.#observation?.ended('ok')
   }
 
   /** The vendor failed or refused; emits an event. */
   failed(requestId: string, failure: AttemptFailure): void {
     this.#fail(failure.outcome, failure.retryAfterMs)
+    this.#failure = failure
     this.candidate.release()
+    this.#observation?.ended(failure.reason, failure.status, failure.error.code)
     report(this.#context, requestId, this.candidate, failure)
   }
 
-  /** A started stream was cut or failed. */
-  broken(): void {
+  /** A started stream was cut or failed; emits an event. */
+  broken(requestId: string, failure: AttemptFailure): void {
     this.#fail('failing', undefined)
+    this.#failure = failure
     this.candidate.release()
+    report(this.#context, requestId, this.candidate, failure)
+    this.#observation?.ended('broken', undefined, 'upstream_unavailable')
   }
 
   /** The call ended on our side, which does not count for or against the vendor. */
   ignored(): void {
     this.#fail('ignored', undefined)
     this.candidate.release()
+    this.#observation?.ended('aborted')
+  }
+
+  #end(outcome: AttemptRecord['outcome'], nowMs: number): void {
+    this.#outcome = outcome
+    this.#endedAtMs = nowMs
   }
 
   #succeed(nowMs: number): void {
@@ -77,7 +130,9 @@ export class CandidateCall {
     const { candidate } = this
     const { key, circuit: ofModel } = candidate
     const ofKey = key.circuit
-    candidate.failed(outcome, retryAfterMs, this.#context.clock.now())
+    const nowMs = this.#context.clock.now()
+    candidate.failed(outcome, retryAfterMs, nowMs)
+    this.#end(outcome === 'ignored' ? 'abandoned' : 'failed', nowMs)
     this.#emitOpened(undefined, ofKey, key.circuit)
     this.#emitOpened(candidate.model.id, ofModel, candidate.circuit)
   }
@@ -87,33 +142,41 @@ export class CandidateCall {
     if (untilMs === before.openUntilMs || reason === undefined) return
     const { vendorId: vendor, credentialId } = this.candidate.key
     emit(this.#context, { type: 'circuit-opened', vendor, credentialId, model, reason, untilMs })
+    const until = new Date(untilMs).toISOString()
+    this.#context.logger.warn('a circuit opened', { vendor, credentialId, model, reason, until })
   }
 
   #emitClosed(model: string | undefined, before: CircuitState, after: CircuitState): void {
     if (before.openUntilMs === 0 || after.openUntilMs !== 0) return
     const { vendorId: vendor, credentialId } = this.candidate.key
     emit(this.#context, { type: 'circuit-closed', vendor, credentialId, model })
+    this.#context.logger.info('a circuit closed', { vendor, credentialId, model })
   }
 }
 
+/** One event and one line, and one more event where the operator must act. */
 function report(context: PipelineContext, requestId: string, candidate: RouteCandidate, failure: AttemptFailure): void {
-  const vendor = candidate.vendor.id
+  const { vendorId: vendor, credentialId } = candidate.key
+  const model = candidate.model.id
+  const { reason, status, operatorProblem } = failure
+  const { code, message, vendorRequestId } = failure.report
   emit(context, {
     type: 'attempt-failed',
     requestId,
     vendor,
-    model: candidate.model.id,
-    reason: failure.reason,
-    status: failure.status,
-  })
-  const problem = failure.operatorProblem
-  if (problem === undefined) return
-  const { status, code, message } = problem
-  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
-  context.logger.error("a vendor refused the operator's account, key, quota or model id", {
-    requestId,
-    vendor,
+    credentialId,
+    model,
+    reason,
     status,
     code,
+    message,
+    vendorRequestId,
   })
+  if (operatorProblem !== undefined) {
+    const problem = { status: operatorProblem.status, code: operatorProblem.code, message: operatorProblem.message }
+    emit(context, { type: 'vendor-account-problem', requestId, vendor, ...problem })
+  }
+  const level = operatorProblem !== undefined ? 'error' : failure.outcome === 'caller-error' ? 'info' : 'warn'
+  const said = { vendorCode: code, vendorMessage: message, vendorRequestId }
+  context.logger[level]('a vendor call failed', { requestId, vendor, credentialId, model, reason, status, ...said })
 }

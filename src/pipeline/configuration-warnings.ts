@@ -9,16 +9,21 @@ export class ConfigurationWarnings {
   readonly #logger: Logger
   readonly #onEvent: EventListener | undefined
   // Messages name rows of the configuration and never what callers sent, so there is an end to them.
-  readonly #told = new Set<string>()
+  readonly #told = new Map<string, ConfigurationWarning>()
 
   constructor(logger: Logger, onEvent: EventListener | undefined) {
     this.#logger = logger
     this.#onEvent = onEvent
   }
 
+  /** What was told so far, in its order. */
+  list(): readonly ConfigurationWarning[] {
+    return [...this.#told.values()]
+  }
+
   warn({ code, message }: ConfigurationWarning): void {
     if (this.#told.has(message)) return
-    this.#told.add(message)
+    this.#told.set(message, { code, message })
     this.#logger.warn(message, { code })
     try {
       this.#onEvent?.({ type: 'configuration-warning', code, message })

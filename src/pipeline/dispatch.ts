@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import type { Usage } from '../core/usage.ts'
 import type { Operation } from '../endpoints/operation.ts'
 import type { RouteCandidate } from '../routing/route-candidate.ts'
 import { Selection } from '../routing/selection.ts'
@@ -12,7 +13,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
 import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
-import { emitEstimatedUnbilledUsage, emitUnbilledUsage } from './unbilled-usage.ts'
+import { emitUnbilledUsage, unreportedUsage } from './unbilled-usage.ts'
 import { cutUsage, estimatedUsage, generatesTokens } from './usage-estimate.ts'
 import { type CallEnding, failedResponse, StreamResponse, type VendorResponse } from './vendor-response.ts'
 
@@ -31,6 +32,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   const { call, candidates } = routed
   const scope = call.calls
   const isPaidWhole = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
+  const chargesBroken = context.chargeBrokenAnswers && call.hold !== undefined
   let isOverdue = false
   // Of the call under way: what it uses is told by its report only, or by its end.
   let reasonsUnseen = false
@@ -68,12 +70,13 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
       if (selection !== undefined && mayHedge(context, call)) {
         ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, selection))
       } else {
-        asking = new CandidateCall(context, candidate)
+        asking = new CandidateCall(context, candidate, call)
         const tried = await attempt(context, candidate.vendor, operation, {
           isStream: call.isStream,
           isTask: call.endpoint.task !== undefined,
           scope,
           credentials: candidate.key.credentials,
+          transport: asking.transport,
         })
         const asked = asking
         asking = undefined
@@ -93,20 +96,20 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
         return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending, vendorRequestId }
       }
       const { failure } = outcome
-      last = { failure, candidate }
-      emitEstimatedUnbilledUsage(context, call, candidate, failure, reasonsUnseen)
+      last = { failure, candidate, unreported: unreportedUsage(call, failure, { reasonsUnseen, isMaking }) }
       // Nothing is tried again for a caller who has left.
       if (call.caller.isDisconnected && call.endpoint.task === undefined) break
       if (scope.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) break
       if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) break
+      // It is charged, and another answer would be too.
+      if (chargesBroken && failure.answerBytes !== undefined && (last.unreported ?? failure.billedUsage)) break
       if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
       else {
         attempts = 1
         candidate = candidateAfter(context, last, selection)
       }
-      // What is asked for again is told here; of the last attempt the settlement decides.
-      if (candidate !== undefined && failure.billedUsage !== undefined)
-        emitUnbilledUsage(context, call, last.candidate, failure.billedUsage)
+      // What is asked for again is told here; of the last attempt the end decides.
+      if (candidate !== undefined) last = told(context, call, last)
     }
   } catch (error) {
     deadline.cancel()
@@ -118,20 +121,30 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
   }
   deadline.cancel()
-  return failed(call, last, {
-    isOverdue,
-    isUnseen: reasonsUnseen || isMaking,
-    chargesParts: context.chargePartialBatches,
-  })
+  return failed(context, call, last, { isOverdue, isUnseen: reasonsUnseen || isMaking, chargesBroken })
+}
+
+/** Tells of an attempt that nobody is charged for what its vendor may bill. */
+function told(context: PipelineContext, call: Reserved, last: LastFailure): LastFailure {
+  const { failure, candidate, unreported } = last
+  const { billedUsage } = failure
+  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, billedUsage)
+  else if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
+  return { ...last, isTold: true }
 }
 
 /** The caller has left: ends the calls, or reads them on where only their end tells what the vendor bills. */
 function abandon(
   { disconnects, clock }: PipelineContext,
-  { calls, endpoint }: Reserved,
+  { calls, endpoint, cachePlan }: Reserved,
   { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
 ): void {
   const left = { endpointId: endpoint.id, isUnseen: reasonsUnseen }
+  if (cachePlan?.flight?.isAwaited === true) {
+    // Others wait for the answer.
+    if (!calls.awaitUsage(disconnects, disconnects.drainMs, clock)) calls.abort()
+    return
+  }
   if (!isMaking || disconnects.drains(left)) calls.abandon(disconnects, left, clock)
   else if (!calls.awaitUsage(disconnects, Math.min(WHOLE_ANSWER_WAIT_MS, disconnects.drainMs), clock)) calls.abort()
 }
@@ -168,6 +181,10 @@ function mayCostTwice(failure: AttemptFailure): boolean {
 interface LastFailure {
   readonly failure: AttemptFailure
   readonly candidate: RouteCandidate
+  /** What the vendor may bill for it, though it reported nothing; undefined: nothing. */
+  readonly unreported: Usage | undefined
+  /** Has an event told what the vendor may bill? Then it is not charged. */
+  readonly isTold?: boolean
 }
 
 /**
@@ -234,7 +251,7 @@ type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
 interface FailureFacts {
   readonly isOverdue: boolean
   readonly isUnseen: boolean
-  readonly chargesParts: boolean
+  readonly chargesBroken: boolean
 }
 
 /** The same failure as the vendor's: the whole time of the request was over before it answered. */
@@ -242,13 +259,15 @@ function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
   if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
   const error = new Error('the whole time of the request is over')
   const failure = failureOfTransport({ phase: 'sent', kind: 'timeout', error })
-  return { kind: 'failed', failure: { ...failure, billedUsage: outcome.failure.billedUsage } }
+  const { billedUsage, answerBytes } = outcome.failure
+  return { kind: 'failed', failure: { ...failure, billedUsage, ...(answerBytes === undefined ? {} : { answerBytes }) } }
 }
 
 function failed(
+  context: PipelineContext,
   call: Reserved,
   last: LastFailure | undefined,
-  { isOverdue, isUnseen, chargesParts }: FailureFacts,
+  { isOverdue, isUnseen, chargesBroken }: FailureFacts,
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
@@ -263,13 +282,34 @@ function failed(
   // If the gateway may not retry, the caller's client must not retry either.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
-  const billed = last?.failure.billedUsage
-  const isCharged = chargesParts && last?.failure.isPartDone === true
-  const usage = isCharged ? billed : undefined
-  const unbilledUsage = isCharged ? undefined : billed
-  const ending: CallEnding = { kind: 'failed', usage, estimatedUsage: undefined, unbilledUsage, error }
+  const ending: CallEnding = { kind: 'failed', ...failedUsage(context, call, last, chargesBroken), error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
 }
+
+/** What a caller pays for whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */
+function failedUsage(
+  context: PipelineContext,
+  call: Reserved,
+  last: LastFailure | undefined,
+  chargesBroken: boolean,
+): Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage'> {
+  if (last === undefined || last.isTold === true) return NOTHING_CHARGED
+  const { failure, unreported, candidate } = last
+  const { billedUsage, isPartDone, answerBytes } = failure
+  if (billedUsage !== undefined) {
+    const isCharged = isPartDone === true ? context.chargePartialBatches : chargesBroken
+    return isCharged
+      ? { usage: billedUsage, estimatedUsage: undefined }
+      : { ...NOTHING_CHARGED, unbilledUsage: billedUsage }
+  }
+  if (unreported === undefined) return NOTHING_CHARGED
+  if (chargesBroken && (answerBytes !== undefined || mayStillRun(failure)))
+    return { usage: undefined, estimatedUsage: unreported }
+  emitUnbilledUsage(context, call, candidate, unreported, true)
+  return NOTHING_CHARGED
+}
+
+const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
 
 /**
  * What a caller pays who has left: nothing where the vendor had refused the call, the prompt where it failed, and what it was
@@ -283,7 +323,7 @@ function abandonedUsage(
   if (last?.failure.mayHaveBegun !== true) return { usage: undefined, estimatedUsage: undefined }
   const { billedUsage, outcome, error } = last.failure
   const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
-  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped })
+  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped, isStopped: true })
   return { usage: billedUsage && cutUsage(billedUsage, estimated), estimatedUsage: estimated }
 }
 

@@ -37,6 +37,11 @@ export class EndpointTable {
     return this.#withTasks.get(id)
   }
 
+  /** The endpoint with deferred answers of this id. */
+  deferring(id: string): Endpoint | undefined {
+    return this.all.find((endpoint) => endpoint.id === id && endpoint.deferral !== undefined)
+  }
+
   /** The error dialect for a path without an endpoint: that of the endpoint above it. */
   errorsAt(path: string): ErrorDialect {
     let nearest = this.#byPath.get(path)

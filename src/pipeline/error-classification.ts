@@ -1,4 +1,5 @@
-import { GatewayError } from '../core/errors.ts'
+import { DetailedError } from '../core/detailed-error.ts'
+import { GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { CallOutcome } from '../routing/route-candidate.ts'
@@ -12,6 +13,8 @@ export interface AttemptFailure {
   readonly reason: string
   /** The vendor's status; undefined when it sent none. */
   readonly status: number | undefined
+  /** What the vendor or the network said, for the operator. */
+  readonly report: FailureReport
   /** May another candidate answer instead? */
   readonly mayFallBack: boolean
   /** May the same candidate be retried? */
@@ -26,13 +29,32 @@ export interface AttemptFailure {
   readonly outcome: CallOutcome
   /** How long the vendor asks us to wait; undefined: it does not say. */
   readonly retryAfterMs: number | undefined
-  /** Bytes of answer that a 2xx response announced or sent before it failed; absent: none came. */
+  /**
+   * Set where an answer had begun and broke, or cannot be read: bytes that a 2xx response announced or sent. 0 for a stream without
+   * content. Absent: there was no 2xx response, or the vendor says in it that it failed.
+   */
   readonly answerBytes?: number
   /** What the vendor has reported, and so bills, all the same. */
   readonly billedUsage?: Usage | undefined
   /** True where `billedUsage` is that of some calls that were answered, and another one of the same answer failed. */
   readonly isPartDone?: boolean
 }
+
+/** What is told to the operator about a failed attempt. */
+export interface FailureReport {
+  /** The vendor's code, or its type where it has none; of the network: `ECONNREFUSED`. */
+  readonly code: string | undefined
+  /**
+   * The vendor's text without credentials, or the network's, cut after {@link MAX_REPORTED_CHARACTERS}. Undefined when the vendor
+   * blames the request: such texts quote prompts, and the caller reads them.
+   */
+  readonly message: string | undefined
+  /** The vendor's own id of the request. */
+  readonly vendorRequestId: string | undefined
+}
+
+/** Longest text of a vendor in an event or a log line. */
+const MAX_REPORTED_CHARACTERS = 500
 
 /** May a call that was given up after some time still be under way, and be billed, at its vendor? */
 export function mayStillRun({ error, mayHaveBegun }: AttemptFailure): boolean {
@@ -44,6 +66,7 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   const base = {
     reason: failure.kind,
     status: failure.status === 0 ? undefined : failure.status,
+    report: reportOfVendor(failure),
     wasSent: true,
     mayHaveBegun: leavesOpen(failure),
     operatorProblem: undefined,
@@ -83,6 +106,14 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
       }
     case 'invalid_response':
       return { ...base, error: new GatewayError('upstream_invalid_response'), mayFallBack: true, mayRetry: false }
+  }
+}
+
+function reportOfVendor({ kind, message, code, type, requestId }: VendorFailure): FailureReport {
+  return {
+    code: code ?? type,
+    message: kind === 'caller' ? undefined : message.slice(0, MAX_REPORTED_CHARACTERS),
+    vendorRequestId: requestId,
   }
 }
 
@@ -129,14 +160,17 @@ function outcomeOf({
 const CALLER_STATUSES = new Set([400, 404, 413, 422])
 
 function rejected(failure: VendorFailure): GatewayError {
-  return new GatewayError('upstream_rejected', {
+  const details = {
     message: failure.message,
     status: CALLER_STATUSES.has(failure.status) ? failure.status : 400,
     publicCode: failure.code,
     type: failure.type,
     param: failure.param,
     upstreamRequestId: failure.requestId,
-  })
+  }
+  return failure.details === undefined
+    ? new GatewayError('upstream_rejected', details)
+    : new DetailedError('upstream_rejected', details, failure.details)
 }
 
 /** Classifies a network fault. */
@@ -147,26 +181,38 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
       : failure.kind === 'protocol'
         ? 'upstream_invalid_response'
         : 'upstream_unavailable'
+  const operatorProblem = egressProblem(failure)
   return {
     error: new GatewayError(code, { cause: failure.error }),
     reason: `${failure.phase} ${failure.kind}`,
     status: undefined,
+    report: {
+      code: (failure.error as NodeJS.ErrnoException).code,
+      message: (operatorProblem?.message ?? textOfError(failure.error)).slice(0, MAX_REPORTED_CHARACTERS),
+      vendorRequestId: undefined,
+    },
     mayFallBack: true,
     // Before a byte was sent, a retry is free; after a timeout the caller has already waited.
     mayRetry: failure.kind === 'reset' || (failure.phase === 'connect' && failure.kind !== 'timeout'),
     wasSent: failure.phase !== 'connect',
     mayHaveBegun: failure.phase !== 'connect',
-    operatorProblem: egressProblem(failure),
+    operatorProblem,
     outcome: failure.kind === 'aborted' ? 'ignored' : 'failing',
     retryAfterMs: undefined,
   }
 }
 
-/** What the operator must mend where a connection is refused by what stands between: a certificate, or a proxy. */
+const UNKNOWN_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN'])
+
+/** What the operator must mend where there is no way to the vendor: a name of a host, a certificate, or a proxy. */
 function egressProblem({ kind, error }: TransportFailure): VendorFailure | undefined {
   if (kind === 'proxy') return { kind: 'operator', status: 0, code: 'proxy', message: error.message }
-  if (kind !== 'tls') return undefined
   const code = String((error as NodeJS.ErrnoException).code)
+  if (UNKNOWN_HOST.has(code)) {
+    const message = `the host of the vendor is not found (${error.message}): check its address, region or resource, and the DNS`
+    return { kind: 'operator', status: 0, code, message }
+  }
+  if (kind !== 'tls') return undefined
   const message = `TLS failed (${code}: ${error.message}): set tls.ca of the vendor to the authority of its server, or NODE_EXTRA_CA_CERTS; for a client certificate tls.cert and tls.key`
   return { kind: 'operator', status: 0, code, message }
 }

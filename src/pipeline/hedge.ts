@@ -5,8 +5,11 @@ import { AbortScope } from './abort-scope.ts'
 import { attempt, type UnstreamedOutcome } from './attempt.ts'
 import type { Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
+import type { AttemptFailure } from './error-classification.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { prepareIfAble } from './prepare-operation.ts'
+import { emitUnbilledUsage, unreportedUsage } from './unbilled-usage.ts'
+import { estimatedUsage, generatesTokens } from './usage-estimate.ts'
 
 /** A candidate and its prepared request. */
 export interface PreparedCall {
@@ -26,7 +29,8 @@ export function mayHedge(context: PipelineContext, { endpoint, isStream }: Reser
 
 /**
  * Calls a candidate. If it is slow, also calls another one of the same model, once, within the retry budget. The first
- * answer wins and the other call is aborted. It fails if both have failed, or if there was no second call.
+ * answer wins and the other call is aborted; an event tells what its vendor may bill. It fails if both have failed, or if there was
+ * no second call.
  */
 export function hedge(
   context: PipelineContext,
@@ -36,8 +40,8 @@ export function hedge(
 ): Promise<HedgeResult> {
   const afterMs = context.routing.hedge?.afterMs ?? 0
   return new Promise((resolve, reject) => {
+    const running = new Map<AbortScope, PreparedCall>()
     const scopes: AbortScope[] = []
-    let underWay = 0
     let isOver = false
     const end = (): void => {
       isOver = true
@@ -47,19 +51,21 @@ export function hedge(
     const start = (prepared: PreparedCall): void => {
       const own = new AbortScope()
       scopes.push(own)
-      underWay += 1
+      running.set(own, prepared)
       // An aborted scope takes no calls; the calls of its members then end at once.
       if (!call.calls.add(own)) own.abort()
       run(context, call, prepared, own).then(
         (outcome) => {
-          underWay -= 1
-          if (isOver || (outcome.kind === 'failed' && underWay > 0)) return
+          running.delete(own)
+          if (isOver) return
+          if (outcome.kind === 'failed' && running.size > 0) return tellFailed(context, call, prepared, outcome.failure)
           end()
+          for (const loser of running.values()) tellStopped(context, call, loser)
           for (const other of scopes) if (other !== own) other.abort()
           resolve({ ...prepared, outcome })
         },
         (fault) => {
-          underWay -= 1
+          running.delete(own)
           if (isOver) return reportFault(context, call.requestId, 'hedge', fault)
           end()
           for (const other of scopes) other.abort()
@@ -82,6 +88,27 @@ export function hedge(
   })
 }
 
+/** One of two calls has failed, and the other one decides. */
+function tellFailed(
+  context: PipelineContext,
+  call: Reserved,
+  { candidate, operation }: PreparedCall,
+  failure: AttemptFailure,
+): void {
+  const reasonsUnseen = operation.reasonsUnseen === true
+  const { billedUsage } = failure
+  const isMaking = generatesTokens(call.estimate)
+  const unreported = unreportedUsage(call, failure, { reasonsUnseen, isMaking })
+  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, billedUsage)
+  else if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
+}
+
+/** The other call was faster. Vendors go on with a whole answer that nobody awaits. */
+function tellStopped(context: PipelineContext, call: Reserved, { candidate }: PreparedCall): void {
+  const usage = estimatedUsage(call, { outputBytes: 0, isUnseen: true, isStopped: true })
+  emitUnbilledUsage(context, call, candidate, usage, true)
+}
+
 async function prepareSecond(
   context: PipelineContext,
   call: Reserved,
@@ -102,7 +129,7 @@ async function run(
   { candidate, operation }: PreparedCall,
   scope: AbortScope,
 ): Promise<UnstreamedOutcome> {
-  const candidateCall = new CandidateCall(context, candidate)
+  const candidateCall = new CandidateCall(context, candidate, call)
   let outcome: Awaited<ReturnType<typeof attempt>>
   try {
     const { credentials } = candidate.key
@@ -111,6 +138,7 @@ async function run(
       isTask: false,
       scope,
       credentials,
+      transport: candidateCall.transport,
     })
     if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
   } catch (fault) {

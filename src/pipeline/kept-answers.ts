@@ -2,14 +2,17 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { AnswerAccess } from '../endpoints/endpoint.ts'
 import type { Principal } from '../stores/principal.ts'
+import type { StoredResponse } from '../stores/response-store.ts'
 import type { Candidate, Parsed, Reserved } from './call-record.ts'
 import { measureInput } from './media-estimate.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /** Where an account's answers are kept. */
 export function answerAccess(context: PipelineContext, { accountId }: Principal): AnswerAccess {
-  const { keeps } = context.keptAnswers
-  return { store: context.store.responses, accountId, nowMs: context.clock.now(), keeps }
+  const { keeps, retentionMs } = context.keptAnswers
+  const { responses: store, conversations } = context.store
+  const newId = (prefix: string): string => context.ids.next(prefix)
+  return { store, conversations, accountId, nowMs: context.clock.now(), keeps, retentionMs, newId }
 }
 
 /**
@@ -21,7 +24,7 @@ export async function recall(context: PipelineContext, parsed: Parsed): Promise<
   const { kept } = parsed.endpoint
   if (kept === undefined) return
   const { body, bytes, principal } = parsed
-  const freshId = context.ids.next(kept.idPrefix)
+  const freshId = parsed.answerId ?? context.ids.next(kept.idPrefix)
   let recalled: Awaited<ReturnType<typeof kept.recall>>
   try {
     recalled = await kept.recall(body, answerAccess(context, principal))
@@ -47,25 +50,37 @@ export async function keepAnswer(
   candidate: Candidate,
   response: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const { endpoint, continued, principal, requestId, body } = reserved
+  const turn = keptTurn(context, reserved, candidate, response)
+  if (turn === undefined) return
+  try {
+    await context.store.responses.save(turn)
+  } catch (error) {
+    reportFault(context, reserved.requestId, 'responses', error)
+  }
+}
+
+/** An answer as it is kept; undefined: it is not. */
+export function keptTurn(
+  context: PipelineContext,
+  reserved: Reserved,
+  candidate: Candidate,
+  response: Readonly<Record<string, unknown>>,
+): StoredResponse | undefined {
+  const { endpoint, continued, principal, body } = reserved
   const turn = continued?.recalled?.turn
   const { id } = response
-  if (endpoint.kept === undefined || turn === undefined || typeof id !== 'string') return
+  if (endpoint.kept === undefined || turn === undefined || typeof id !== 'string') return undefined
   const nowMs = context.clock.now()
-  try {
-    await context.store.responses.save({
-      ...turn,
-      id,
-      accountId: principal.accountId,
-      vendor: candidate.vendor.id,
-      credentialId: candidate.credentialId,
-      upstreamId: endpoint.kept.isKeptAtVendor(body, candidate.vendor) ? id : undefined,
-      model: candidate.model.id,
-      response,
-      createdAtMs: nowMs,
-      expiresAtMs: nowMs + context.keptAnswers.retentionMs,
-    })
-  } catch (error) {
-    reportFault(context, requestId, 'responses', error)
+  return {
+    ...turn,
+    id,
+    accountId: principal.accountId,
+    vendor: candidate.vendor.id,
+    credentialId: candidate.credentialId,
+    upstreamId: endpoint.kept.isKeptAtVendor(body, candidate.vendor) ? id : undefined,
+    model: candidate.model.id,
+    response,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + context.keptAnswers.retentionMs,
   }
 }

@@ -1,9 +1,10 @@
+import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { BodyFailure, GatewayRequest } from '../core/exchange.ts'
-import { readCallerJson } from '../core/json.ts'
+import { bodyError, type GatewayRequest } from '../core/exchange.ts'
+import { type CallerJson, readCallerJson } from '../core/json.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
@@ -12,7 +13,7 @@ import { mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import type { Form } from '../wire/multipart.ts'
 import { readForm } from '../wire/read-form.ts'
-import type { Authenticated, Parsed, Shaped } from './call-record.ts'
+import type { Authenticated, Parsed, ParsedRequest, Shaped } from './call-record.ts'
 import { measureInput } from './media-estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
@@ -25,8 +26,13 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
   const { request } = authenticated
   const { bodyLimitBytes } = context
   const read = bodyReader(authenticated)
+  const { observation } = authenticated
   return new Promise((resolve, reject) => {
+    let isRead = false
+    let isAwaited = false
     request.readBody(bodyLimitBytes, (failure, chunks) => {
+      isRead = true
+      if (isAwaited) observation?.goesOn()
       if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
       try {
         const received = read(chunks)
@@ -36,6 +42,10 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
         reject(error)
       }
     })
+    // A body that was there already has kept nobody waiting.
+    if (observation === undefined || isRead) return
+    isAwaited = true
+    observation.waits()
   })
 }
 
@@ -63,6 +73,38 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
   })
 }
 
+/** What a hook puts in the place of a request: a JSON body, or a form that its endpoint has changed. */
+export type Replacement = { readonly value: unknown } | { readonly form: Parsed['body'] }
+
+/**
+ * Checks another request in the place of one, by the same rules. Its endpoint, the way of its answer and its Idempotency-Key stay.
+ * @throws GatewayError as {@link parse} does; TypeError for a body that is no JSON, or would be answered in another way.
+ */
+export function reparse(context: PipelineContext, parsed: Parsed, replacement: Replacement): ParsedRequest {
+  const { called, endpoint, claim } = parsed
+  const { value, bytes } =
+    'form' in replacement ? { value: replacement.form, bytes: undefined } : sentJson(context, replacement.value)
+  const model = requestedModel(context, called, value)
+  const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
+  if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
+  const body = 'form' in replacement ? replacement.form : endpoint.parse(value, model)
+  const chain = modelChain(context, parsed, { model, isShaped: called.shapes !== undefined })
+  checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
+  const isStream = endpoint.isStream(body)
+  if (isStream !== parsed.isStream) throw new TypeError('a request cannot be made to stream, or not to stream')
+  const billingFields = endpoint.priceFields?.(body, model) ?? NO_FIELDS
+  return { body, bytes, ...measureInput(endpoint, { body, bytes }), isStream, chain, billingFields, claim }
+}
+
+/** A value as if it had been sent. */
+function sentJson({ bodyLimitBytes }: PipelineContext, value: unknown): CallerJson {
+  const text = JSON.stringify(value) as string | undefined
+  if (text === undefined) throw new TypeError('the body is no JSON')
+  const bytes = Buffer.from(text)
+  if (bytes.byteLength > bodyLimitBytes) throw bodyError('too_large', bodyLimitBytes)
+  return readCallerJson(bytes)
+}
+
 const NO_FIELDS = {}
 
 /** A received body: the bytes of a JSON text, or the parts of a form. */
@@ -87,13 +129,6 @@ function bodyReader({ request, called }: Authenticated): (chunks: readonly Uint8
     return (chunks) => readForm(contentType, chunks)
   const types = takesForms ? 'multipart/form-data or application/json' : 'application/json'
   throw new GatewayError('unsupported_media_type', { message: `Send the body as Content-Type: ${types}.` })
-}
-
-function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
-  if (failure === 'too_large') {
-    return new GatewayError('body_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
-  }
-  return new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request')
 }
 
 /**
@@ -209,7 +244,11 @@ function notConfigured(context: PipelineContext, model: CatalogModel): GatewayEr
 
 const MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
-function claimOf(
+/**
+ * The claim of a request with an Idempotency-Key.
+ * @throws GatewayError `invalid_request` for a key that is too long.
+ */
+export function claimOf(
   context: PipelineContext,
   request: GatewayRequest,
   accountId: string,

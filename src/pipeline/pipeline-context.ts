@@ -4,9 +4,11 @@ import type { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
+import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
+import type { HookTable } from '../hooks/hook-table.ts'
 import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
@@ -20,11 +22,15 @@ import type { UsageRecorder } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Disconnects } from './abort-scope.ts'
 import type { AccountPlans } from './account-plans.ts'
+import type { AnswerCache } from './cache/answer-cache.ts'
+import type { Observers } from './call-observation.ts'
 import type { ConfigurationWarnings } from './configuration-warnings.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
 import type { LimitSet } from './limit-set.ts'
+import type { PrincipalFaults } from './principal-faults.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
+import type { StateMakers } from './state-makers.ts'
 import type { TokenSizes } from './token-sizes.ts'
 
 /** Longest waits for a vendor, in milliseconds. */
@@ -38,6 +44,13 @@ export interface Timeouts {
   /** For one request as a whole, retries included. */
   readonly totalMs: number
 }
+
+export const TIMEOUTS_MEMBERS = {
+  connectMs: true,
+  firstByteMs: true,
+  idleMs: true,
+  totalMs: true,
+} satisfies MemberNames<Timeouts>
 
 /** How requests find a vendor, with the defaults filled in. */
 export interface RoutingSettings {
@@ -80,8 +93,12 @@ export interface PipelineContext {
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined
   readonly authenticate: Authenticate
+  /** Tells why callers cannot be served as the host has named them. */
+  readonly principalFaults: PrincipalFaults
   /** Are the parts of a split batch charged for that were answered before another one failed? */
   readonly chargePartialBatches: boolean
+  /** Is what a vendor may bill charged for where the answer broke off or did not come in time? */
+  readonly chargeBrokenAnswers: boolean
   /** Undefined: billing is off. */
   readonly prices: Prices | undefined
   /** Names of what passes without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */
@@ -116,6 +133,9 @@ export interface PipelineContext {
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
   readonly keptAnswers: KeptAnswerSettings
+  readonly stateMakers: StateMakers
+  /** Undefined: no answer is given twice. */
+  readonly cache: AnswerCache | undefined
   readonly settlementRetries: SettlementRetries
   /** At which shares of caps, balance and credit limit the operator is told. */
   readonly spendingThresholds: SpendingThresholds
@@ -129,16 +149,21 @@ export interface PipelineContext {
   readonly taskPollIntervalMs: number | undefined
   /** Task calls outside of submissions: polls and downloads. */
   readonly taskCalls: CallsUnderWay
+  /** Undefined: the host has none. */
+  readonly hooks: HookTable | undefined
   readonly clock: Clock
   readonly ids: Ids
   readonly logger: Logger
   readonly warnings: ConfigurationWarnings
   readonly onEvent: EventListener | undefined
+  /** Undefined: nobody observes requests. */
+  readonly observers: Observers | undefined
 }
 
 /** Emits an event; an error in a listener never reaches a request. */
 export function emit(context: PipelineContext, event: GatewayEvent): void {
   emitTo(context.onEvent, context.logger, event)
+  context.observers?.event(event)
 }
 
 /** The same before there is a context. */

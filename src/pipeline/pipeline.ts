@@ -1,18 +1,26 @@
 import { Buffer } from 'node:buffer'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'
 import { admit, release } from './admit.ts'
+import { announce } from './announce.ts'
+import { runAnswerHooks } from './answer-hooks.ts'
 import { authenticate } from './authenticate.ts'
-import type { Admitted, Parsed, Received, Reserved } from './call-record.ts'
+import { keepInCache } from './cache/keep-answer.ts'
+import { serveStale, staleFor } from './cache/serve-cached.ts'
+import { throughCache } from './cache/through-cache.ts'
+import type { Admitted, Parsed, ParsedRequest, Received, Reserved } from './call-record.ts'
 import { findContinued, saveContinuation } from './continuation.ts'
 import { dispatch } from './dispatch.ts'
 import { keepAnswer, recall } from './kept-answers.ts'
 import { parse } from './parse.ts'
-import { emit, type PipelineContext } from './pipeline-context.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { runRequestHooks, type WrittenRequest } from './request-hooks.ts'
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
 import { respondReplay, respondWhole, wholeHead } from './respond.ts'
 import { route } from './route.ts'
 import { type SettlementResult, settle } from './settle.ts'
 import { pumpStream } from './stream-pump.ts'
+import { estimateFor } from './usage-estimate.ts'
 import {
   type FailedResponse,
   failedResponse,
@@ -21,11 +29,13 @@ import {
   type VendorResponse,
 } from './vendor-response.ts'
 
-/** How a request is reserved and ended: at once, or as a task. Made for one call where it has state. */
+/** How a request is reserved and ended: at once, later, or as a task. Made for one call where it has state. */
 export interface Completion {
   /** Refuses what could not be ended, before anything is held. */
   check?(context: PipelineContext, parsed: Parsed): Promise<void>
   reserve(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome>
+  /** Ends what was admitted and held without asking a vendor, and answers the caller. Absent: a vendor is asked. */
+  accept?(context: PipelineContext, reserved: Reserved): Promise<void>
   /**
    * Ends what was admitted and held, once, and answers the caller.
    * @throws GatewayError if the caller gets an error.
@@ -41,61 +51,121 @@ export function readRequest(context: PipelineContext, received: Received): Promi
     : parse(context, authenticated)
 }
 
+/** Another ending than on the request's own connection; undefined: none. */
+type CompletionOf = (parsed: Parsed) => Completion | undefined
+
 /**
- * The stages of every request: authenticate → parse → admit → reserve → route → dispatch ⇄ vendor → settle → respond. A
- * JSON response is settled before it is sent; a stream when it has ended, failed or been abandoned; a task by the worker.
- * Each admission is released once, and each hold ends once.
+ * The stages of every request: authenticate → parse → admit → request hooks → cache → reserve → route → dispatch ⇄ vendor → answer
+ * hooks → settle → respond. A JSON response is settled before it is sent; a stream when it has ended, failed or been abandoned; a
+ * task by the worker. Each admission is released once, and each hold ends once.
  * @throws GatewayError when the request ends before a vendor was asked, or when none answered.
  */
-export async function pipeline(context: PipelineContext, received: Received, tasks: () => Completion): Promise<void> {
+export async function pipeline(
+  context: PipelineContext,
+  received: Received,
+  completionOf: CompletionOf,
+): Promise<void> {
   const parsed = await readRequest(context, received)
+  let completion = completionOf(parsed) ?? immediate
+  const hooked = context.hooks === undefined ? undefined : hookedRequest(context.hooks, parsed)
+  const lookedUp = lookUp(context, parsed, completion)
+  if (lookedUp !== undefined) await lookedUp
+  const admission = admit(context, parsed)
+  const admitted = isPending(admission) ? await admission : admission
+  if (hooked !== undefined) completion = await askRequestHooks(context, admitted, hooked, { completion, completionOf })
+  // Not awaited here: an answer can take minutes, and what this function has read would be kept for as long.
+  if (context.cache === undefined) return answer(context, admitted, completion)
+  return throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
+}
+
+/** Finds what a request refers to, and loads what its answer needs; undefined: nothing. */
+function lookUp(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> | undefined {
+  const { continuation, kept, prepare } = parsed.endpoint
+  const isNeeded =
+    continuation !== undefined || kept !== undefined || completion.check !== undefined || prepare !== undefined
+  return isNeeded ? lookUpAll(context, parsed, completion) : undefined
+}
+
+async function lookUpAll(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> {
   const { endpoint } = parsed
-  const completion = endpoint.task === undefined ? immediate : tasks()
   if (endpoint.continuation !== undefined) await findContinued(context, parsed)
   if (endpoint.kept !== undefined) await recall(context, parsed)
   if (completion.check !== undefined) await completion.check(context, parsed)
   if (endpoint.prepare !== undefined) await endpoint.prepare(parsed.body)
-  const admission = admit(context, parsed)
-  const admitted = isPending(admission) ? await admission : admission
-  let outcome: ReserveOutcome
+}
+
+/** A request as its caller wrote it, and the hooks that are asked about it. */
+interface HookedRequest {
+  readonly written: WrittenRequest
+  readonly hooks: readonly CompiledHook[]
+}
+
+/** Undefined: no hook is asked. */
+function hookedRequest(table: HookTable, { endpoint, answerId, body, bytes }: Parsed): HookedRequest | undefined {
+  // An accepted request that is run later was asked about when it was accepted.
+  const hooks = answerId === undefined ? table.of(endpoint)?.request : undefined
+  return hooks && { written: { body, bytes }, hooks }
+}
+
+/** Asks the hooks about an admitted request, which may be another one afterwards, with another ending. */
+async function askRequestHooks(
+  context: PipelineContext,
+  admitted: Admitted,
+  { written, hooks }: HookedRequest,
+  { completion, completionOf }: { readonly completion: Completion; readonly completionOf: CompletionOf },
+): Promise<Completion> {
   try {
-    const reserving = completion.reserve(context, admitted)
-    outcome = isPending(reserving) ? await reserving : reserving
+    const rewritten = await runRequestHooks(context, admitted, written, hooks)
+    return rewritten === undefined ? completion : await readmit(context, admitted, rewritten, completionOf)
   } catch (error) {
     await release(context, admitted, 0)
     throw error
   }
-  if (outcome instanceof StoredReplay) {
-    await release(context, admitted, 0)
-    return respondReplay(received.sink, outcome.answer, received.requestId)
-  }
-  // Not awaited here: an answer can take minutes, and what this function has read would be kept for as long.
-  return answer(context, outcome, completion)
 }
 
-async function answer(context: PipelineContext, reserved: Reserved, completion: Completion): Promise<void> {
-  if (reserved.endpoint.task === undefined && context.onEvent !== undefined) announce(context, reserved)
-  reserved.measuredBy(context.tokenSizes.bytesPerToken(reserved.chain))
+/** Another request stands in the place of an admitted one: it is looked up and estimated anew. */
+async function readmit(
+  context: PipelineContext,
+  admitted: Admitted,
+  rewritten: ParsedRequest,
+  completionOf: CompletionOf,
+): Promise<Completion> {
+  const { leases, tokenTakes, requestBucket, tokenBucket } = admitted
+  const parsed = admitted.parsed(rewritten)
+  const completion = completionOf(parsed) ?? immediate
+  await lookUp(context, parsed, completion)
+  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
+  parsed.admitted({ estimate, leases, tokenTakes, requestBucket, tokenBucket })
+  return completion
+}
+
+/** Holds what an admitted request may cost, asks a vendor, and ends both. */
+async function answer(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<void> {
+  let reserved: ReserveOutcome
+  try {
+    const reserving = completion.reserve(context, admitted)
+    reserved = isPending(reserving) ? await reserving : reserving
+  } catch (error) {
+    await release(context, admitted, 0)
+    throw error
+  }
+  if (reserved instanceof StoredReplay) {
+    await release(context, admitted, 0)
+    return respondReplay(admitted.sink, reserved.answer, admitted.requestId)
+  }
+  if (completion.accept !== undefined) return completion.accept(context, reserved)
+  if (reserved.endpoint.task === undefined) announce(context, reserved)
+  reserved.measuredBy(context.tokenSizes.habitsOf(reserved.chain))
   let response: VendorResponse
   try {
     response = await dispatch(context, route(context, reserved))
+    if (context.hooks !== undefined) response = await runAnswerHooks(context, reserved, response)
   } catch (cause) {
+    if (context.hooks !== undefined) reserved.calls.abort()
     response = failedResponse(cause)
   }
   const ending = completion.end(context, reserved, response)
   if (isPending(ending)) await ending
-}
-
-function announce(context: PipelineContext, reserved: Reserved): void {
-  reserved.announced()
-  emit(context, {
-    type: 'request-started',
-    requestId: reserved.requestId,
-    endpoint: reserved.endpoint.id,
-    accountId: reserved.principal.accountId,
-    keyId: reserved.principal.keyId,
-    model: reserved.chain[0]?.id ?? reserved.body.model,
-  })
 }
 
 /** Requests that are answered on their own connection. */
@@ -126,7 +196,10 @@ async function keepWhole(
   reserved: Reserved,
   { body: { answerIds, keptAnswer }, candidate }: JsonResponse,
 ): Promise<void> {
-  if (keptAnswer !== undefined) await keepAnswer(context, reserved, candidate, keptAnswer)
+  if (keptAnswer !== undefined) {
+    context.stateMakers.note(reserved, candidate, keptAnswer)
+    await keepAnswer(context, reserved, candidate, keptAnswer)
+  }
   if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
 }
 
@@ -136,16 +209,27 @@ function settleWhole(context: PipelineContext, reserved: Reserved, response: Jso
   const firstByteMs = context.clock.now() - reserved.startedAtMs
   const settlement = settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
   return isPending(settlement)
-    ? settlement.then((settled) => sendWhole(reserved, response, settled))
-    : sendWhole(reserved, response, settlement)
+    ? settlement.then((settled) => sendWhole(context, reserved, response, settled))
+    : sendWhole(context, reserved, response, settlement)
 }
 
-function sendWhole(reserved: Reserved, response: JsonResponse, { costNanoDollars }: SettlementResult): void {
+function sendWhole(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: JsonResponse,
+  settlement: SettlementResult,
+): void {
   const { chunks } = response.body
   let byteLength = 0
   for (let index = 0; index < chunks.length; index++) byteLength += chunks[index]!.byteLength
-  const headers = wholeHead(reserved, response, { byteLength, costNanoDollars })
+  const headers = wholeHead(reserved, response, byteLength, settlement)
   respondWhole(reserved.sink, { status: 200, headers }, chunks)
+  if (reserved.cachePlan === undefined) return
+  const { candidate, dropped, body, ending } = response
+  const usage = settlement.usage ?? ending.unbilledUsage
+  const isRefusal = body.isRefusal === true
+  const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
+  keepInCache(context, reserved, { candidate, usage, contentType: JSON_TYPE, given })
 }
 
 async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
@@ -161,9 +245,19 @@ async function endStream(context: PipelineContext, reserved: Reserved, response:
     keeper(context, reserved, response),
   )
   const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
-  const answer = recorded && { status: 200, headers, body: recorded }
+  const answer = reserved.claim && recorded && { status: 200, headers, body: recorded }
   const vendorRequestId = context.usage && response.call.vendorRequestId
-  await settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
+  const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
+  const settlement = settle(context, reserved, input)
+  const { usage } = isPending(settlement) ? await settlement : settlement
+  const { cachePlan } = reserved
+  if (cachePlan !== undefined && ending.kind === 'completed') {
+    const chunks = cachePlan.recording === undefined ? recorded && [recorded] : cachePlan.recording.chunks
+    const isRefusal = response.call.transform.isRefusal === true
+    const { dropped } = response
+    if (chunks !== undefined)
+      keepInCache(context, reserved, { candidate, usage, contentType, given: { dropped, chunks, isRefusal } })
+  }
   if (sinkFault !== undefined) throw sinkFault
 }
 
@@ -173,17 +267,32 @@ function keeper(
   reserved: Reserved,
   { call, candidate }: StreamResponse,
 ): (() => Promise<void>) | undefined {
-  if (reserved.continued?.recalled?.turn === undefined) return undefined
+  const { stateMakers } = context
+  const isKept = reserved.continued?.recalled?.turn !== undefined
+  if (!isKept && !stateMakers.isNeeded(reserved.endpoint, candidate.vendor)) return undefined
   return async () => {
     const { keptAnswer } = call.transform
-    if (keptAnswer !== undefined) await keepAnswer(context, reserved, candidate, keptAnswer)
+    if (keptAnswer === undefined) return
+    stateMakers.note(reserved, candidate, keptAnswer)
+    await keepAnswer(context, reserved, candidate, keptAnswer)
   }
 }
 
-async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<never> {
+async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<void> {
   const { ending, candidate, error } = response
-  await settle(context, reserved, { ending, candidate, status: error.status, answer: undefined })
-  throw error
+  const { cachePlan } = reserved
+  const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
+  const status = stale === undefined ? error.status : 200
+  const cached = stale && { usage: stale.answer.usage, nanoDollars: undefined }
+  const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, cached })
+  // A hook has withheld the answer of a vendor: those who wait for it have hooks of their own, which are asked again.
+  if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
+    const usage = settlement.usage ?? ending.unbilledUsage
+    keepInCache(context, reserved, { candidate, usage, contentType: JSON_TYPE, given: cachePlan.unscreened })
+  }
+  if (stale === undefined) throw error
+  serveStale(context, reserved, stale)
 }
 
-const JSON_HEADERS = ['content-type', 'application/json']
+const JSON_TYPE = 'application/json'
+const JSON_HEADERS = ['content-type', JSON_TYPE]

@@ -6,6 +6,7 @@ import type { Candidate, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
 import { withRemoteMedia } from './remote-media.ts'
+import { withWireHooks } from './wire-hooks.ts'
 
 /**
  * Prepares a request for a candidate.
@@ -52,7 +53,8 @@ function createOperation(
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
   if (operation !== undefined) {
     vendorCall.operation.reasonsUnseen = operation.reasonsUnseen === true
-    return operation
+    const hooks = context.hooks?.of(endpoint)?.wire
+    return hooks === undefined ? operation : withWireHooks(context, call, candidate, operation, hooks)
   }
   throw new GatewayError('endpoint_model_mismatch', {
     message: `The vendor of the model ${JSON.stringify(candidate.model.id)} does not serve ${endpoint.path}.`,
@@ -69,6 +71,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly apiKey: string
   readonly stream: boolean
   readonly nowMs: number
+  readonly isBilled: boolean
   readonly costOf: ((usage: Usage) => string | undefined) | undefined
   readonly billedUsage: NonNullable<VendorCall<Reserved['body']>['billedUsage']>
   readonly header: ((name: string) => string | undefined) | undefined
@@ -88,6 +91,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.apiKey = candidate.apiKey
     this.stream = call.isStream
     this.nowMs = context.clock.now()
+    this.isBilled = call.hold !== undefined
     this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
     // Not these facts themselves: a stream keeps the function as long as it is open, and must not keep the prompt.
     const operation = { reasonsUnseen: false }

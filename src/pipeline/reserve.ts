@@ -33,7 +33,7 @@ export interface TaskPlan {
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
- *   `spending_cap_reached`, `idempotency_in_flight`, `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
+ *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): MaybePromise<ReserveOutcome> {
   const priced = priceRequest(context, admitted, admitted.estimate)
@@ -42,6 +42,22 @@ export function reserve(context: PipelineContext, admitted: Admitted, plan?: Tas
   return isPending(result)
     ? result.then((decided) => outcomeOrFit(context, admitted, attempt, decided))
     : outcomeOrFit(context, admitted, attempt, result)
+}
+
+/**
+ * Holds an amount that is known already, or nothing, and claims the caller's Idempotency-Key in the same step.
+ * @throws GatewayError as {@link reserve} does.
+ */
+export function reservePriced(
+  context: PipelineContext,
+  admitted: Admitted,
+  priced: PricedRequest | undefined,
+): MaybePromise<ReserveOutcome> {
+  const attempt = { id: admitted.requestId, priced, plan: undefined }
+  const result = reserveOnce(context, admitted, attempt)
+  return isPending(result)
+    ? result.then((decided) => outcomeOf(context, admitted, attempt, decided))
+    : outcomeOf(context, admitted, attempt, result)
 }
 
 function outcomeOrFit(
@@ -53,10 +69,10 @@ function outcomeOrFit(
   const { priced, plan } = attempt
   return LACKS_MONEY.has(result.status) && priced !== undefined
     ? reserveFitted(context, admitted, { priced, plan, status: result.status })
-    : outcomeOf(admitted, attempt, result)
+    : outcomeOf(context, admitted, attempt, result)
 }
 
-/** A reservation that was refused for want of money. */
+/** A reservation that was refused because the balance does not cover it. */
 interface ShortReserve {
   readonly priced: PricedRequest
   readonly plan: TaskPlan | undefined
@@ -70,13 +86,14 @@ async function reserveFitted(
   { priced, plan, status }: ShortReserve,
 ): Promise<ReserveOutcome> {
   const available = await availableOf(context, admitted)
-  const fitted = fitToBalance(context, admitted, priced, available)
+  // What is written down for later is run as it was asked for.
+  const fitted = plan === undefined ? fitToBalance(context, admitted, priced, available) : undefined
   if (fitted !== undefined && 'fit' in fitted) {
     const bounded = admitted.fitted(fitted.fit)
     // A store gives the same outcome to the same id, and this is another reservation.
-    const again = { id: `${admitted.requestId}_fitted`, priced: fitted.priced, plan }
+    const again = { id: `${admitted.requestId}_fitted`, priced: fitted.priced, plan: undefined }
     const second = await reserveOnce(context, bounded, again)
-    if (!LACKS_MONEY.has(second.status)) return outcomeOf(bounded, again, second)
+    if (!LACKS_MONEY.has(second.status)) return outcomeOf(context, bounded, again, second)
   }
   const needed =
     fitted === undefined ? priced.amount : 'fit' in fitted ? fitted.priced.amount : fitted.neededNanoDollars
@@ -98,7 +115,11 @@ function reserveOnce(
   attempt: ReserveAttempt,
 ): MaybePromise<ReserveResult | ClaimResult> {
   try {
-    const claimed = claim(context, admitted, attempt)
+    const { observation } = admitted
+    const claimed =
+      observation === undefined
+        ? claim(context, admitted, attempt)
+        : observation.timed('reserve', () => claim(context, admitted, attempt))
     return isPending(claimed)
       ? claimed.then(undefined, (cause: unknown) => storeFailed(context, admitted, attempt, cause))
       : claimed
@@ -136,6 +157,7 @@ function availableMoney({ balance, owed, creditHeld, creditLimit }: Account, bil
 }
 
 function outcomeOf(
+  { principalFaults }: PipelineContext,
   admitted: Admitted,
   { id, priced }: ReserveAttempt,
   result: ReserveResult | ClaimResult,
@@ -151,11 +173,11 @@ function outcomeOf(
     case 'credit_limit':
       throw new GatewayError('credit_limit_reached')
     case 'in_arrears':
-      throw new GatewayError('account_in_arrears')
+      throw new GatewayError('account_in_arrears', { message: IN_ARREARS })
     case 'insufficient_balance':
       throw new GatewayError('insufficient_balance')
     case 'unknown_account':
-      throw new GatewayError('insufficient_balance', { message: 'This account has no balance.' })
+      throw principalFaults.unknownAccount(admitted.principal.accountId)
     case 'spending_limit':
       throw new GatewayError('spending_cap_reached')
     case 'in_flight':
@@ -200,6 +222,8 @@ function undoLater(context: PipelineContext, admitted: Admitted, attempt: Reserv
   const unsettled = { requestId, holdId: attempt.id, taskId: undefined, accountId, keyId, amountNanoDollars: 0n }
   settleLater(context, unsettled, { run, untilMs: context.clock.now() + context.holdTtlMs, error: cause })
 }
+
+const IN_ARREARS = 'The account owes money for earlier requests. Add credit: what is owed is paid from it first.'
 
 const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
 

@@ -59,13 +59,19 @@ export function respondReplay(sink: ByteSink, answer: StoredAnswer, requestId: s
   sink.end(answer.body)
 }
 
-/** Sends a small JSON answer of the gateway's own. */
-export function respondJson(sink: ByteSink, requestId: string, value: unknown): void {
+/** Sends a small JSON answer of the gateway's own, with further headers. */
+export function respondJson(
+  sink: ByteSink,
+  requestId: string,
+  value: unknown,
+  furtherHeaders: readonly string[] = [],
+  status = 200,
+): void {
   const body = Buffer.from(JSON.stringify(value))
   respondWhole(
     sink,
     {
-      status: 200,
+      status,
       headers: [
         'content-type',
         'application/json',
@@ -73,6 +79,7 @@ export function respondJson(sink: ByteSink, requestId: string, value: unknown): 
         String(body.byteLength),
         'x-request-id',
         requestId,
+        ...furtherHeaders,
       ],
     },
     [body],
@@ -83,6 +90,12 @@ export function respondJson(sink: ByteSink, requestId: string, value: unknown): 
 interface AnswerFacts {
   readonly candidate: Candidate
   readonly dropped: readonly string[]
+}
+
+/** What was charged for a whole answer, undefined where nothing was or the store could not be told; and what it costs. */
+interface WholeCost {
+  readonly costNanoDollars: bigint | undefined
+  readonly dueNanoDollars: bigint
 }
 
 /** Content type of server-sent events. */
@@ -105,15 +118,42 @@ export function streamHead(admitted: Admitted, facts: AnswerFacts, contentType: 
   )
 }
 
-/** Headers of a whole JSON answer; what it cost stands in them, because it is settled before it is sent. */
+/**
+ * Headers of a whole JSON answer. It is settled before it is sent, so that they say what was charged for it, and what it costs
+ * where that is more.
+ */
 export function wholeHead(
   admitted: Admitted,
   facts: AnswerFacts,
-  whole: { readonly byteLength: number; readonly costNanoDollars: bigint | undefined },
+  byteLength: number,
+  { costNanoDollars, dueNanoDollars }: WholeCost,
 ): string[] {
-  const headers = ['content-type', 'application/json', 'content-length', String(whole.byteLength)]
-  if (whole.costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(whole.costNanoDollars))
+  const headers = ['content-type', 'application/json', 'content-length', String(byteLength)]
+  if (costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(costNanoDollars))
+  if (dueNanoDollars !== (costNanoDollars ?? 0n)) headers.push('x-signalbox-cost-due', formatDollars(dueNanoDollars))
   return answerHeaders(headers, admitted, facts)
+}
+
+/** What is said of an answer from the cache. */
+interface CachedFacts {
+  readonly contentType: string
+  readonly isStream: boolean
+  readonly dropped: readonly string[]
+  /** Undefined: it is a stream. */
+  readonly byteLength: number | undefined
+  readonly ageSeconds: number
+  /** Undefined: billing is off. */
+  readonly costNanoDollars: bigint | undefined
+}
+
+/** Headers of an answer from the cache, which no vendor was asked for. */
+export function cachedHead(admitted: Admitted, facts: CachedFacts): string[] {
+  const headers = ['content-type', facts.contentType]
+  if (facts.isStream) headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
+  if (facts.byteLength !== undefined) headers.push('content-length', String(facts.byteLength))
+  headers.push('age', String(facts.ageSeconds))
+  if (facts.costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(facts.costNanoDollars))
+  return pushAnswer(headers, admitted, undefined, facts.dropped)
 }
 
 /** Headers of the receipt of a task. */
@@ -129,8 +169,15 @@ function answerHeaders(headers: string[], admitted: Admitted, facts: AnswerFacts
   return pushAnswer(headers, admitted, facts.candidate.vendor.id, facts.dropped)
 }
 
-function pushAnswer(headers: string[], admitted: Admitted, vendorId: string, dropped: readonly string[]): string[] {
-  headers.push('x-request-id', admitted.requestId, 'x-signalbox-vendor', vendorId)
+function pushAnswer(
+  headers: string[],
+  admitted: Admitted,
+  vendorId: string | undefined,
+  dropped: readonly string[],
+): string[] {
+  headers.push('x-request-id', admitted.requestId)
+  if (vendorId !== undefined) headers.push('x-signalbox-vendor', vendorId)
+  if (admitted.cachePlan !== undefined) headers.push('x-signalbox-cache', admitted.cachePlan.status)
   if (dropped.length > 0) headers.push('x-signalbox-dropped', headerText(dropped.join(', ')))
   if (admitted.fittedOutputTokens !== undefined)
     headers.push('x-signalbox-max-output-tokens', String(admitted.fittedOutputTokens))

@@ -16,8 +16,8 @@ export interface Routed {
 }
 
 /**
- * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. A conversation continues
- * only with the credential that started it.
+ * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. A conversation whose history
+ * a vendor has continues only with the credential that started it, and state that callers carry returns to the one that made it.
  * @throws GatewayError `interaction_not_found` if that credential is no longer configured; `model_not_configured` if no
  *   route of the model accepts this request.
  */
@@ -28,9 +28,11 @@ export function route(context: PipelineContext, call: Reserved): Routed {
     chain.length === 1 && asked !== undefined
       ? candidatesOf(context, call, asked)
       : chain.flatMap((model) => candidatesOf(context, call, model))
+  candidates = context.stateMakers.able(call, candidates)
   if (continued?.previous !== undefined) {
-    candidates = candidates.filter((candidate) => canContinue(call, candidate))
-    if (candidates.length === 0) throw notFound(call)
+    const able = candidates.filter((candidate) => canContinue(call, candidate))
+    if (able.length === 0 && continued.previous.upstreamId !== undefined) throw notFound(call)
+    if (able.length > 0) candidates = able
   }
   if (routeOverride?.vendor !== undefined)
     candidates = candidates.filter(({ vendor }) => vendor.id === routeOverride.vendor)

@@ -3,11 +3,11 @@ import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
-import type { Resolution } from '../stores/ledger.ts'
+import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
 import type { Hold, Reserved } from './call-record.ts'
-import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
+import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
@@ -20,6 +20,16 @@ import type { CallEnding } from './vendor-response.ts'
 export interface SettlementInput extends EndedCall {
   /** Kept under the caller's Idempotency-Key when the call was charged, or completed with billing off. */
   readonly answer: StoredAnswer | undefined
+  /** Set for an answer from the cache. */
+  readonly cached?: CachedUse | undefined
+}
+
+/** An answer from the cache. */
+export interface CachedUse {
+  /** What the call used that made it. */
+  readonly usage: Usage
+  /** What is charged for giving it again; undefined: what is charged for the call that failed before. */
+  readonly nanoDollars: bigint | undefined
 }
 
 /** A call that is over, with what it used and what is recorded of it. */
@@ -35,6 +45,8 @@ interface SettledCall {
 export interface SettlementResult {
   /** Nano-dollars; undefined when billing is off, or when the store could not be told yet. */
   readonly costNanoDollars: bigint | undefined
+  /** What the call costs: more than was charged where the balance lacked it or the store could not be told. 0: nothing. */
+  readonly dueNanoDollars: bigint
   readonly usage: Usage | undefined
 }
 
@@ -54,7 +66,11 @@ export function settle(
   const call: SettledCall = { input, usage, record }
   let resolution: MaybePromise<Resolution | undefined>
   try {
-    resolution = resolveHold(context, reserved, call)
+    const { observation } = reserved
+    resolution =
+      observation === undefined
+        ? resolveHold(context, reserved, call)
+        : observation.timed('settle', () => resolveHold(context, reserved, call))
   } catch (error) {
     return unresolved(context, reserved, call, error)
   }
@@ -82,7 +98,8 @@ function resolved(
   resolution: Resolution | undefined,
 ): MaybePromise<SettlementResult> {
   noteResolution(context, reserved, call, resolution)
-  return releaseSettled(context, reserved, call, resolution?.charged)
+  const due = resolution?.resolved === true ? resolution.charged + resolution.shortfall : dueOf(reserved, call)
+  return releaseSettled(context, reserved, call, { costNanoDollars: resolution?.charged, dueNanoDollars: due })
 }
 
 function unresolved(
@@ -93,7 +110,7 @@ function unresolved(
 ): MaybePromise<SettlementResult> {
   reportFault(context, reserved.requestId, 'settle', error)
   resolveLater(context, reserved, call, error)
-  return releaseSettled(context, reserved, call, undefined)
+  return releaseSettled(context, reserved, call, { costNanoDollars: undefined, dueNanoDollars: dueOf(reserved, call) })
 }
 
 /** The hold has ended, or will: frees the rest, and tells the host. */
@@ -101,7 +118,7 @@ function releaseSettled(
   context: PipelineContext,
   reserved: Reserved,
   call: SettledCall,
-  costNanoDollars: bigint | undefined,
+  { costNanoDollars, dueNanoDollars }: Pick<SettlementResult, 'costNanoDollars' | 'dueNanoDollars'>,
 ): MaybePromise<SettlementResult> {
   const { input, usage, record } = call
   if (record !== undefined) noteRecord(context, reserved, call, record)
@@ -109,7 +126,7 @@ function releaseSettled(
   if (unbilledUsage !== undefined && input.candidate !== undefined)
     emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
   const used = usage ?? unbilledUsage
-  const result = { usage, costNanoDollars }
+  const result = { usage, costNanoDollars, dueNanoDollars }
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   return isPending(released)
     ? released.then(() => ended(context, reserved, input, result))
@@ -122,7 +139,15 @@ function ended(
   input: SettlementInput,
   result: SettlementResult,
 ): SettlementResult {
-  if (context.onEvent !== undefined) emitEnded(context, reserved, input, result.usage, result.costNanoDollars ?? 0n)
+  if (context.onEvent !== undefined) emitEnded(context, reserved, input, result)
+  reserved.observation?.settled(reserved, {
+    ending: input.ending,
+    candidate: input.candidate,
+    status: input.status,
+    usage: result.usage,
+    costNanoDollars: result.costNanoDollars,
+    firstByteMs: input.firstByteMs,
+  })
   return result
 }
 
@@ -175,17 +200,24 @@ function addFreeRecord(context: PipelineContext, record: UsageDraft, dueNanoDoll
 function unsettled(reserved: Reserved, input: SettlementInput, usage: Usage | undefined): UnsettledHold {
   const { requestId, hold, principal } = reserved
   const { accountId, keyId } = principal
-  const amountNanoDollars = hold === undefined ? 0n : (amountOf(reserved, hold, input, usage) ?? 0n)
+  const amountNanoDollars = dueOf(reserved, { input, usage })
   return { requestId, holdId: hold?.id, taskId: undefined, accountId, keyId, amountNanoDollars }
+}
+
+/** What a call costs, nano-dollars. */
+function dueOf(reserved: Reserved, { input, usage }: Pick<SettledCall, 'input' | 'usage'>): bigint {
+  const { hold } = reserved
+  return hold === undefined ? 0n : (amountOf(reserved, hold, input, usage) ?? 0n)
 }
 
 /** What is charged; undefined: nothing, the hold is voided. */
 function amountOf(
   reserved: Reserved,
   hold: Hold,
-  { candidate }: SettlementInput,
+  { candidate, cached }: SettlementInput,
   usage: Usage | undefined,
 ): bigint | undefined {
+  if (cached?.nanoDollars !== undefined) return cached.nanoDollars
   if (usage === undefined || candidate === undefined) return undefined
   // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
   return chargeFor(reserved, candidate, usage) ?? hold.amount
@@ -194,12 +226,10 @@ function amountOf(
 function emitEnded(
   context: PipelineContext,
   reserved: Reserved,
-  input: SettlementInput,
-  usage: Usage | undefined,
-  costNanoDollars: bigint,
+  { candidate, ending, status, cached }: SettlementInput,
+  { usage, costNanoDollars = 0n, dueNanoDollars }: SettlementResult,
 ): void {
-  const { candidate, ending, status } = input
-  emit(context, {
+  emitTo(context.onEvent, context.logger, {
     type: 'request-ended',
     requestId: reserved.requestId,
     endpoint: reserved.endpoint.id,
@@ -211,14 +241,15 @@ function emitEnded(
     status,
     code: ending.error?.code,
     usage,
+    cachedUsage: cached?.usage,
     costNanoDollars,
-    dueNanoDollars: reserved.hold === undefined ? 0n : (amountOf(reserved, reserved.hold, input, usage) ?? 0n),
+    dueNanoDollars,
     durationMs: context.clock.now() - reserved.startedAtMs,
   })
 }
 
 /** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
-function settledUsage(
+export function settledUsage(
   context: PipelineContext,
   reserved: Reserved,
   { ending, candidate }: SettlementInput,
@@ -236,12 +267,11 @@ function settledUsage(
   const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? {} }
   const { usage, replaced } = chargeableUsage(reported, bounds)
   if (replaced.length > 0) emit(context, { type: 'usage-implausible', ...told, fields: replaced })
-  else if (ending.kind === 'completed' && ending.textBytes !== undefined)
-    context.tokenSizes.note(
-      candidate.model.id,
-      ending.textBytes,
-      (usage.outputTokens ?? 0) - (usage.reasoningTokens ?? 0),
-    )
+  else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
+    const { outputTokens = 0, reasoningTokens = 0 } = usage
+    context.tokenSizes.note(candidate.model.id, ending.textBytes, outputTokens - reasoningTokens)
+    context.tokenSizes.noteReasoning(candidate.model.id, reasoningTokens)
+  }
   return usage
 }
 
@@ -252,25 +282,30 @@ function resolveHold(
   { input, usage, record }: SettledCall,
 ): MaybePromise<Resolution | undefined> {
   const { hold, claim } = reserved
-  const { candidate, answer, ending } = input
+  const { candidate, answer, ending, cached } = input
   if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
   const amount = amountOf(reserved, hold, input, usage)
-  if (amount === undefined || candidate === undefined) return context.store.ledger.void(hold.id, nowMs)
-  const description = `${reserved.endpoint.id} ${candidate.model.id}`
+  if (amount === undefined || (candidate === undefined && cached === undefined))
+    return context.store.ledger.void(hold.id, nowMs)
+  const model = candidate?.model.id ?? reserved.chain[0]?.id ?? reserved.body.model
+  const description = `${reserved.endpoint.id} ${model}`
   const { endpoint, principal } = reserved
   const details = {
     keyId: principal.keyId,
     endpoint: endpoint.id,
-    model: candidate.model.id,
-    vendor: candidate.vendor.id,
-    usage: usage ?? {},
+    model,
+    vendor: candidate?.vendor.id ?? FROM_CACHE,
+    usage: usage ?? cached?.usage ?? {},
   }
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
   const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds }
   return context.store.ledger.settle(settlement, nowMs)
 }
+
+/** Stands in the journal where a vendor's id stands otherwise. */
+const FROM_CACHE = 'cache'
 
 async function resolveClaim(
   context: PipelineContext,

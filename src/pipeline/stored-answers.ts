@@ -29,7 +29,12 @@ export interface StoredAnswerRequest {
   readonly endpoint: Endpoint
   readonly id: string
   readonly action: string
+  /** Answers requests about an answer that is not made yet; absent: there are none. */
+  readonly pending?: (context: PipelineContext, asked: StoredAnswerRequest) => Promise<PendingOutcome>
 }
+
+/** What is known of an answer that is not kept: `ended`, it is kept now. */
+export type PendingOutcome = 'served' | 'ended' | 'none'
 
 /**
  * Answers a request about a stored answer. An account sees its own only; foreign, unknown, expired and malformed ids get the
@@ -43,11 +48,22 @@ export async function serveStoredAnswer(context: PipelineContext, asked: StoredA
   if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
   await countReading(context, principal)
   if (kept === undefined || !ANSWER_ID.test(id)) throw new GatewayError('response_not_found')
+  const serve = (): Promise<void> =>
+    request.method === 'DELETE' ? remove(context, asked, kept) : read(context, asked, kept)
   try {
-    await (request.method === 'DELETE' ? remove(context, asked, kept) : read(context, asked, kept))
+    await serve().catch(async (cause: unknown) => {
+      if (asked.pending === undefined || !isNotFound(cause)) throw cause
+      const outcome = await asked.pending(context, asked)
+      if (outcome === 'none') throw cause
+      if (outcome === 'ended') await serve()
+    })
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
+}
+
+function isNotFound(cause: unknown): boolean {
+  return GatewayError.isInstance(cause) && cause.code === 'response_not_found'
 }
 
 async function read(
@@ -103,7 +119,7 @@ async function removeAtVendor(
     firstByteTimeoutMs: Math.min(DELETION_TIMEOUT_MS, context.timeouts.firstByteMs),
     idleTimeoutMs: Math.min(DELETION_TIMEOUT_MS, context.timeouts.idleMs),
   }
-  call.begin(context.transport, withCredential(request, credential))
+  call.begin(context.transport, withCredential(request, credential, context.clock.now()))
   context.taskCalls.add(call)
   const deadline = context.clock.schedule(DELETION_TIMEOUT_MS, () => call.abort())
   const outcome = await call.result

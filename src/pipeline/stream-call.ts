@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts'
+import type { GatewayError } from '../core/errors.ts'
 import type { ChunkedAnswer } from '../endpoints/operation.ts'
 import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import type {
@@ -21,7 +22,7 @@ const MAX_ERROR_BYTES = 1024 * 1024
 /** Microtasks by a resolved promise: Node's `queueMicrotask` creates an async resource with each call. */
 const END_OF_TURN = Promise.resolve()
 
-const ABORTED: StreamEnd = {
+const ABORTED: VendorStreamEnd = {
   kind: 'transport-failure',
   failure: { phase: 'body', kind: 'aborted', error: new Error('aborted when a body had ended') },
 }
@@ -39,9 +40,14 @@ export type StreamOpening =
   | { readonly kind: 'empty'; readonly isComplete: boolean }
 
 /** How a stream ended on the vendor's side. */
-export type StreamEnd =
+export type VendorStreamEnd =
   | { readonly kind: 'ended' }
   | { readonly kind: 'transport-failure'; readonly failure: TransportFailure }
+
+/** How a stream ended: on the vendor's side, or by a hook. */
+export type StreamEnd =
+  | VendorStreamEnd
+  | { readonly kind: 'denied'; readonly error: GatewayError; readonly isCharged: boolean }
 
 /** Receives the caller's bytes of a stream once it is open. Must not throw. */
 export interface StreamReceiver {
@@ -88,7 +94,7 @@ export class StreamCall implements TransportHandler {
   // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
   readonly #reads: Uint8Array[] = []
   readonly #kept: (Uint8Array | string)[] = []
-  #end: StreamEnd | undefined
+  #end: VendorStreamEnd | undefined
   #flushScheduled = false
   readonly #flushTurn = (): void => this.#flush()
 
@@ -104,6 +110,11 @@ export class StreamCall implements TransportHandler {
   /** The vendor's id of its answer, once there are headers. */
   get vendorRequestId(): string | undefined {
     return requestIdOf(this.#headers)
+  }
+
+  /** Did the vendor answer with a stream? */
+  get hasHead(): boolean {
+    return this.#isStream
   }
 
   begin(transport: Transport, request: TransportRequest, clock: Clock): void {
@@ -189,7 +200,7 @@ export class StreamCall implements TransportHandler {
     this.#flush()
     // Not a byte of the call has left.
     if (failure.phase === 'connect') this.transform.withdrawCall?.()
-    const end: StreamEnd = { kind: 'transport-failure', failure }
+    const end: VendorStreamEnd = { kind: 'transport-failure', failure }
     if (this.#hasWork) this.#afterWork = () => this.#finish(end)
     else this.#finish(end)
   }
@@ -322,7 +333,7 @@ export class StreamCall implements TransportHandler {
     else this.#receiver.onBytes(bytes)
   }
 
-  #finish(end: StreamEnd): void {
+  #finish(end: VendorStreamEnd): void {
     if (this.#end !== undefined) return
     this.#end = end
     this.#open(this.#openingAtEnd(end))
@@ -332,7 +343,7 @@ export class StreamCall implements TransportHandler {
     receiver?.onStreamEnd(end)
   }
 
-  #openingAtEnd(end: StreamEnd): StreamOpening {
+  #openingAtEnd(end: VendorStreamEnd): StreamOpening {
     if (end.kind === 'transport-failure' && !this.transform.hasContent) return end
     if (this.transform.failure !== undefined && !this.transform.hasContent)
       return { kind: 'vendor-failure', failure: this.transform.failure }

@@ -1,14 +1,17 @@
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
+import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
 import type { Reserved } from './call-record.ts'
-import { failureOfTransport, failureOfVendor } from './error-classification.ts'
+import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
-import type { StreamEnd, StreamReceiver } from './stream-call.ts'
+import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
+import { StreamRecording } from './stream-recording.ts'
+import { emitUnbilledUsage } from './unbilled-usage.ts'
 import { abandonedPictures, cutUsage, estimatedUsage } from './usage-estimate.ts'
-import type { CallEnding, StreamResponse } from './vendor-response.ts'
+import { type CallEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
 const COMMENT_AFTER_MS = 15_000
@@ -24,7 +27,7 @@ const MAX_USAGE_BYTES = 64 * 1024
 export interface PumpedStream {
   readonly ending: CallEnding
   readonly contentType: string
-  /** The caller's bytes, for replay; undefined when nobody asked to keep them or they grew too large. */
+  /** The caller's bytes, for replay or the cache; undefined when nobody asked to keep them or they grew too large. */
   readonly recorded: Uint8Array | undefined
   /** Set when the caller's side failed by a fault of its own, and not because the caller left. */
   readonly sinkFault: GatewayError | undefined
@@ -52,9 +55,8 @@ class StreamPump implements StreamReceiver {
   readonly #response: StreamResponse
   readonly #resolve: (pumped: PumpedStream) => void
   readonly #beforeEnd: (() => Promise<void>) | undefined
-  #recorded: Buffer[] | undefined
+  readonly #recording: StreamRecording | undefined
   readonly #type: string
-  #recordedByteLength = 0
   #lastWriteMs = 0
   #silenceTimer: Timer | undefined
   #hasHead = false
@@ -77,7 +79,7 @@ class StreamPump implements StreamReceiver {
     this.#response = response
     this.#resolve = ending.resolve
     this.#beforeEnd = ending.beforeEnd
-    this.#recorded = reserved.claim === undefined ? undefined : []
+    this.#recording = isRecorded(reserved) ? new StreamRecording(MAX_REPLAY_BYTES) : undefined
     this.#type = streamTypeOf(reserved)
   }
 
@@ -94,7 +96,7 @@ class StreamPump implements StreamReceiver {
   }
 
   onBytes(bytes: Uint8Array | string): void {
-    this.#record(bytes)
+    this.#recording?.add(bytes)
     const { caller, sink } = this.#reserved
     if (caller.isDisconnected) {
       // Another text has begun, for which nobody waits.
@@ -116,10 +118,11 @@ class StreamPump implements StreamReceiver {
     this.#hasBegun = true
     this.#silenceTimer?.cancel()
     const ending = this.#endingOf(end)
-    const { sink, endpoint, calls, caller } = this.#reserved
+    const { sink, endpoint, calls, caller, requestId } = this.#reserved
     const { transform } = this.#response.call
     if (transform.isComplete && transform.failure === undefined) this.#response.end('completed')
-    else this.#response.end(calls.isAborted || caller.isDisconnected ? 'aborted' : 'broken')
+    else if (end.kind === 'denied' || calls.isAborted || caller.isDisconnected) this.#response.end('aborted')
+    else this.#response.end({ requestId, failure: failureOf(transform, end) })
     const { error } = ending
     if (error === undefined && this.#beforeEnd !== undefined) {
       // Never rejects: an answer is not withheld because it cannot be kept.
@@ -136,14 +139,14 @@ class StreamPump implements StreamReceiver {
 
   #end(ending: CallEnding, send: () => void): void {
     this.#toCaller(send)
-    const recorded =
-      ending.kind === 'completed' && this.#recorded !== undefined ? Buffer.concat(this.#recorded) : undefined
+    const chunks = ending.kind === 'completed' ? this.#recording?.chunks : undefined
+    const recorded = chunks && Buffer.concat(chunks)
     this.#resolve({ ending, contentType: this.#type, recorded, sinkFault: this.#sinkFault })
   }
 
   #closing(): Uint8Array | string | undefined {
     const { closing } = this.#response.call.transform
-    if (closing !== undefined) this.#record(closing)
+    if (closing !== undefined) this.#recording?.add(closing)
     return closing
   }
 
@@ -167,6 +170,7 @@ class StreamPump implements StreamReceiver {
   }
 
   #endingOf(end: StreamEnd): CallEnding {
+    if (end.kind === 'denied') return deniedEnding(this.#reserved, this.#response, end)
     const { transform } = this.#response.call
     const { usage: reported } = transform
     const seen = this.#seen(this.#isUnseen)
@@ -180,12 +184,16 @@ class StreamPump implements StreamReceiver {
     const made = { usage: reported && cutUsage(reported, seen), estimatedUsage: seen }
     // Paid job failed before any content: do not charge.
     const isBare = this.#reserved.endpoint.isPaidJob === true && !transform.hasContent
-    const came = isBare ? { ...NOTHING_CAME, unbilledUsage: reported } : made
+    const nothing = { ...NOTHING_CAME, unbilledUsage: reported }
     if (transform.failure !== undefined) {
-      return { kind: 'failed', ...came, error: failureOfVendor(transform.failure).error }
+      return { kind: 'failed', ...(isBare ? nothing : made), error: failureOfVendor(transform.failure).error }
     }
     if (this.#reserved.caller.isDisconnected) return this.#abandonedEnding()
     if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
+    const isFree = isBare && !this.#context.chargeBrokenAnswers
+    if (isFree && reported === undefined)
+      emitUnbilledUsage(this.#context, this.#reserved, this.#response.candidate, seen, true)
+    const came = isFree ? nothing : made
     const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
     return { kind: 'failed', ...came, error }
   }
@@ -193,7 +201,7 @@ class StreamPump implements StreamReceiver {
   #abandonedEnding(): CallEnding {
     const { estimate } = this.#reserved
     const { usage: reported } = this.#response.call.transform
-    const seen = this.#seen(this.#isUnseen)
+    const seen = this.#seen(this.#isUnseen, true)
     const error = new GatewayError('client_closed_request')
     if (reported === undefined) return { kind: 'abandoned', usage: undefined, estimatedUsage: seen, error }
     const usage = estimate.images === undefined ? cutUsage(reported, seen) : abandonedPictures(estimate, reported)
@@ -201,9 +209,9 @@ class StreamPump implements StreamReceiver {
   }
 
   /** What is charged for without a report. */
-  #seen(isUnseen: boolean): Usage {
+  #seen(isUnseen: boolean, isStopped = false): Usage {
     const outputBytes = this.#response.call.transform.outputBytesSeen
-    return estimatedUsage(this.#reserved, { outputBytes, isUnseen })
+    return estimatedUsage(this.#reserved, { outputBytes, isUnseen, isStopped })
   }
 
   /** Undefined where a report counts reasoning that is not in the text, and does not say how much. */
@@ -241,20 +249,11 @@ class StreamPump implements StreamReceiver {
     this.#response.call.resume()
   }
 
-  #record(bytes: Uint8Array | string): void {
-    if (this.#recorded === undefined) return
-    const buffer =
-      typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    this.#recordedByteLength += buffer.byteLength
-    if (this.#recordedByteLength > MAX_REPLAY_BYTES) this.#recorded = undefined
-    else this.#recorded.push(buffer)
-  }
-
   #comment(): void {
     const { transform } = this.#response.call
     this.#toCaller(() => {
       const bytes = transform.keepAlive?.()
-      if (bytes !== undefined) this.#record(bytes)
+      if (bytes !== undefined) this.#recording?.add(bytes)
       this.#reserved.sink.write(bytes ?? SSE_COMMENT)
     })
     this.#lastWriteMs = this.#context.clock.now()
@@ -269,6 +268,31 @@ class StreamPump implements StreamReceiver {
       this.#watchSilence(Math.max(1_000, COMMENT_AFTER_MS - (this.#context.clock.now() - this.#lastWriteMs)))
     })
   }
+}
+
+/** Are the caller's bytes kept? The cache keeps those before hooks. */
+function isRecorded({ claim, cachePlan }: Reserved): boolean {
+  return claim !== undefined || (cachePlan?.key !== undefined && cachePlan.recording === undefined)
+}
+
+/** What is charged for a stream that a hook has ended: all of it where the vendor has told, else what came. */
+export function deniedEnding(
+  reserved: Reserved,
+  { call: { transform }, reasonsUnseen }: StreamResponse,
+  { error, isCharged }: Pick<Extract<StreamEnd, { kind: 'denied' }>, 'error' | 'isCharged'>,
+): CallEnding {
+  const { usage: reported, hasRunningUsage, isComplete, outputBytesSeen: outputBytes } = transform
+  const isUnseen = reasonsUnseen && !((hasRunningUsage === true || isComplete) && reported !== undefined)
+  const seen = estimatedUsage(reserved, { outputBytes, isUnseen })
+  const usage = isComplete ? reported : reported && cutUsage(reported, seen)
+  const ending: CallEnding = { kind: 'failed', usage, estimatedUsage: seen, error }
+  return isCharged ? ending : uncharged(ending)
+}
+
+/** Why a stream that had begun is not whole. */
+function failureOf({ failure }: StreamTransform, end: VendorStreamEnd): AttemptFailure {
+  if (failure !== undefined) return failureOfVendor(failure)
+  return end.kind === 'ended' ? unusableResponse(CUT, undefined) : failureOfTransport(end.failure)
 }
 
 const NOTHING_CAME = { usage: undefined, estimatedUsage: undefined }

@@ -9,27 +9,73 @@ const TOKENS_TO_BELIEVE = 1_000
 /** Beyond so many tokens the older half of what is known counts half. */
 const TOKENS_KEPT = 200_000
 
+/** So many reports must have told how much a model reasons unseen. */
+const REPORTS_TO_BELIEVE = 20
+
+/** Beyond so many reports the older half of them counts half. */
+const REPORTS_KEPT = 1_000
+
+/** Of what a model reasons on average so much more is charged, because single calls lie on both sides of it. */
+const REASONING_MARGIN = 1.2
+
 interface Counted {
   bytes: number
   tokens: number
 }
 
+interface Reasoned {
+  reports: number
+  tokens: number
+}
+
+/** What is known of the models that may answer a call. */
+export interface ModelHabits {
+  /** Bytes of generated text for one token of the densest of them; 4 while nothing is known. */
+  readonly bytesPerToken: number
+  /** A fifth more than the one that reasons most spends on it on average; undefined while too few reports have told. */
+  readonly reasoningTokens: number | undefined
+}
+
 /**
- * How many bytes of generated text each model has for a token, as its vendor's reports have told. What nobody reports is charged
- * by it where the model has fewer bytes than the rule; never more than the rule, so that the operator does not lose by it.
+ * How many bytes of generated text each model has for a token, and how much it reasons unseen, as its vendor's reports have told.
+ * What nobody reports is charged by it: by the bytes only where the model has fewer than the rule, so that the operator does not
+ * lose by it.
  */
 export class TokenSizes {
   readonly #counted = new Map<string, Counted>()
+  readonly #reasoned = new Map<string, Reasoned>()
 
-  /** Bytes for one token of the densest of these models; 4 while nothing is known. */
-  bytesPerToken(models: readonly { readonly id: string }[]): number {
-    let fewest = GENERATED_BYTES_PER_TOKEN
+  habitsOf(models: readonly { readonly id: string }[]): ModelHabits {
+    let bytesPerToken = GENERATED_BYTES_PER_TOKEN
+    let reasoningTokens: number | undefined
     for (let index = 0; index < models.length; index++) {
-      const counted = this.#counted.get(models[index]!.id)
-      if (counted === undefined || counted.tokens < TOKENS_TO_BELIEVE) continue
-      fewest = Math.min(fewest, Math.max(FEWEST_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
+      const { id } = models[index]!
+      const counted = this.#counted.get(id)
+      if (counted !== undefined && counted.tokens >= TOKENS_TO_BELIEVE)
+        bytesPerToken = Math.min(bytesPerToken, Math.max(FEWEST_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
+      const reasoned = this.#reasoned.get(id)
+      if (reasoned !== undefined && reasoned.reports >= REPORTS_TO_BELIEVE)
+        reasoningTokens = Math.max(
+          reasoningTokens ?? 0,
+          Math.ceil((REASONING_MARGIN * reasoned.tokens) / reasoned.reports),
+        )
     }
-    return fewest
+    return { bytesPerToken, reasoningTokens }
+  }
+
+  /** A vendor has reported so many tokens of reasoning for a call; none says nothing: it may not have been asked to reason. */
+  noteReasoning(model: string, tokens: number): void {
+    if (tokens <= 0) return
+    const reasoned = this.#reasoned.get(model)
+    if (reasoned === undefined) {
+      this.#reasoned.set(model, { reports: 1, tokens })
+      return
+    }
+    reasoned.reports += 1
+    reasoned.tokens += tokens
+    if (reasoned.reports <= REPORTS_KEPT) return
+    reasoned.reports /= 2
+    reasoned.tokens /= 2
   }
 
   /** A vendor has reported so many tokens for a text of so many bytes. */

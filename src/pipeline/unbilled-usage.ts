@@ -1,6 +1,6 @@
 import type { Usage } from '../core/usage.ts'
 import type { Candidate, Reserved } from './call-record.ts'
-import type { AttemptFailure } from './error-classification.ts'
+import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { estimatedUsage } from './usage-estimate.ts'
 
@@ -24,21 +24,31 @@ export function emitUnbilledUsage(
   })
 }
 
+/** Bytes of a whole answer that are no text: JSON around it has at least so many. */
+const ENVELOPE_BYTES = 200
+
+/** What is known of the operation of an attempt. */
+export interface FailedOperation {
+  readonly reasonsUnseen: boolean
+  /** Is it a whole answer of tokens, which is made before any of it comes? */
+  readonly isMaking: boolean
+}
+
 /**
- * The same of an attempt that failed at a vendor without a report, where the vendor may have made the answer all the same: it did
- * not refuse, and it was not stopped.
+ * What a vendor may bill for an attempt that failed without a report: it did not refuse, and it was not stopped. A whole answer that
+ * took too long may still be made, so that its output counts as held. Undefined: nothing.
  */
-export function emitEstimatedUnbilledUsage(
-  context: PipelineContext,
+export function unreportedUsage(
   call: Reserved,
-  candidate: Candidate,
-  { mayHaveBegun, outcome, billedUsage, answerBytes = 0 }: AttemptFailure,
-  isUnseen: boolean,
-): void {
+  failure: AttemptFailure,
+  { reasonsUnseen, isMaking }: FailedOperation,
+): Usage | undefined {
+  const { mayHaveBegun, outcome, billedUsage, answerBytes } = failure
   const { endpoint, caller } = call
-  if (context.onEvent === undefined || !mayHaveBegun || outcome === 'ignored' || billedUsage !== undefined) return
+  if (!mayHaveBegun || outcome === 'ignored' || billedUsage !== undefined) return undefined
   // A task is followed, and who has left pays.
-  if (endpoint.task !== undefined || endpoint.isFree === true || caller.isDisconnected) return
-  const usage = estimatedUsage(call, { outputBytes: answerBytes, isUnseen })
-  emitUnbilledUsage(context, call, candidate, usage, true)
+  if (endpoint.task !== undefined || endpoint.isFree === true || caller.isDisconnected) return undefined
+  const isStopped = isMaking && answerBytes === undefined && mayStillRun(failure)
+  const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
+  return estimatedUsage(call, { outputBytes, isUnseen: reasonsUnseen || isStopped, isStopped })
 }

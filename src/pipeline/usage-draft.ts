@@ -31,6 +31,7 @@ export function usageDraft(
 ): UsageDraft {
   const { principal, body, chain } = reserved
   const attribution = attributionOf(reserved)
+  const nowMs = context.clock.now()
   return {
     id: reserved.requestId,
     accountId: principal.accountId,
@@ -49,8 +50,9 @@ export function usageDraft(
     isStream: reserved.isStream,
     usage: usage ?? ending.unbilledUsage ?? NO_USAGE,
     isEstimated: ending.usage === undefined && usage !== undefined,
-    durationMs: context.clock.now() - reserved.startedAtMs,
+    durationMs: nowMs - reserved.startedAtMs,
     firstByteMs,
+    attempts: reserved.attemptsUntil(nowMs),
   }
 }
 

@@ -49,28 +49,35 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
   return { body, bytes: editMembers(text, new Map([[endpoint.outputBound.member, String(tokens)]]))?.apply(text) }
 }
 
+type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens'>
+
 /** What is known of an answer whose usage nobody reported. */
 export interface UnreportedOutput {
   /** Bytes of text that the vendor generated. */
   readonly outputBytes: number
   /** Did the model use output tokens that its text does not show? */
   readonly isUnseen: boolean
+  /** Did the caller, or the time that a whole answer may take, end it? Absent: no. */
+  readonly isStopped?: boolean
 }
 
 /**
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
  * rule for whole answers, streams, and streams that were cut or left. Output that nobody has seen and nobody reported is charged
- * as it was held for, since the vendor bills it. Pictures and speech are charged as they were held for: the vendor makes them
- * whether anybody waits or not.
+ * as the model usually reasons. It is charged as it was held for while that is not known, and where our side ended the call: a caller
+ * who could choose the moment would choose one after more reasoning than usual. Pictures and speech are charged as they were held for:
+ * the vendor makes them whether anybody waits or not.
  */
 export function estimatedUsage(
-  { estimate, bytesPerToken }: Pick<Reserved, 'estimate' | 'bytesPerToken'>,
-  { outputBytes, isUnseen }: UnreportedOutput,
+  { estimate, bytesPerToken, usualReasoningTokens }: Measured,
+  { outputBytes, isUnseen, isStopped = false }: UnreportedOutput,
 ): Usage {
   if (isMedia(estimate)) return estimate
   const { inputTokens = 0, inputAudioTokens, inputImageTokens, outputTokens: heldFor } = estimate
-  const generated = isUnseen && heldFor !== undefined ? heldFor : estimateGeneratedTokens(outputBytes, bytesPerToken)
-  const outputTokens = Math.min(generated, heldFor ?? generated)
+  const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
+  const unseenTokens = isStopped ? undefined : usualReasoningTokens
+  const generated = isUnseen ? (unseenTokens === undefined ? heldFor : textTokens + unseenTokens) : textTokens
+  const outputTokens = Math.min(generated ?? textTokens, heldFor ?? textTokens)
   if (inputImageTokens === undefined && inputAudioTokens === undefined) return { inputTokens, outputTokens }
   return {
     inputTokens,

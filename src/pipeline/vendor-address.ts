@@ -15,10 +15,19 @@ export function headersAt({ headers: own }: Vendor, headers: readonly string[]):
   return [...kept, ...own]
 }
 
-/** The request with a credential that may expire; without one it holds its own. */
-export function withCredential(request: TransportRequest, credential: Credential | undefined): TransportRequest {
+/** The request, whole but for its proof, with a credential that may expire; without one it holds its own. */
+export function withCredential(
+  request: TransportRequest,
+  credential: Credential | undefined,
+  nowMs: number,
+): TransportRequest {
   if (credential === undefined) return request
-  const { header, token } = credential
+  const { header, token, sign, clockOffsetMs = 0 } = credential
+  if (sign !== undefined) {
+    const { method, origin, path, headers, body } = request
+    const proof = sign({ method, origin, path, headers, body, nowMs: nowMs + clockOffsetMs })
+    return { ...request, headers: [...headers, ...proof] }
+  }
   const added = header === undefined ? ['authorization', `Bearer ${token}`] : [header, token]
   return { ...request, headers: [...request.headers, ...added] }
 }

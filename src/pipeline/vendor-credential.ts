@@ -17,8 +17,9 @@ export interface CredentialedCall<Result> {
 }
 
 /**
- * Sends a call with a credential, and once more with another one when the vendor refuses the first as expired. Neither counts
- * for or against the vendor's health, because only the last result is returned.
+ * Sends a call with a credential, and once more when the vendor refuses it: with another one where it has expired, with the vendor's
+ * time where this machine's clock is wrong. Neither counts for or against the vendor's health, because only the last result is
+ * returned.
  */
 export async function sendWithCredential<Result>(call: CredentialedCall<Result>): Promise<Result> {
   const { credentials, scope } = call
@@ -26,6 +27,9 @@ export async function sendWithCredential<Result>(call: CredentialedCall<Result>)
   if ('error' in first) return call.unsent(first)
   const result = await call.send(first)
   const failure = call.failureOf(result)
+  const offsetMs = failure?.operatorProblem?.clockOffsetMs
+  const corrected = offsetMs === undefined ? undefined : credentials.correctClock(first, offsetMs)
+  if (corrected !== undefined) return call.send(corrected)
   if (failure === undefined || !refusesCredential(failure) || !credentials.invalidate(first)) return result
   const second = await obtain(credentials, scope)
   if ('error' in second) return scope.isAborted ? result : call.unsent(second)
@@ -86,6 +90,7 @@ function unobtainable(cause: unknown): AttemptFailure {
     error: new GatewayError('upstream_unavailable', { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1000)) }),
     reason: 'no credential',
     status: undefined,
+    report: { code: 'no_credential', message, vendorRequestId: undefined },
     mayFallBack: true,
     mayRetry: false,
     wasSent: false,

@@ -4,6 +4,7 @@ import type { Usage } from '../core/usage.ts'
 import type { AnswerBody } from '../endpoints/operation.ts'
 import type { Candidate } from './call-record.ts'
 import type { CandidateCall } from './candidate-call.ts'
+import type { AttemptFailure } from './error-classification.ts'
 import type { StreamCall } from './stream-call.ts'
 
 /** The usage of a call and whether it is charged. */
@@ -23,6 +24,12 @@ export interface CallEnding {
   readonly error: GatewayError | undefined
 }
 
+/** The same ending without a charge: what the vendor bills is the operator's loss. */
+export function uncharged(ending: CallEnding): CallEnding {
+  const { usage, estimatedUsage } = ending
+  return { ...ending, usage: undefined, estimatedUsage: undefined, unbilledUsage: usage ?? estimatedUsage }
+}
+
 /** A vendor's JSON response in the caller's dialect. */
 export interface JsonResponse {
   readonly kind: 'json'
@@ -33,10 +40,17 @@ export interface JsonResponse {
   readonly vendorRequestId: string | undefined
 }
 
+/** An open stream as it is sent to a caller. */
+export type OpenStream = Pick<
+  StreamCall,
+  'transform' | 'vendorRequestId' | 'attach' | 'pause' | 'resume' | 'readAtMost' | 'abort'
+>
+
 /** A stream whose first content has arrived; nothing was sent to the caller yet. */
 export class StreamResponse {
   readonly kind = 'stream'
-  readonly call: StreamCall
+  /** Replaced where hooks screen the stream. */
+  call: OpenStream
   readonly candidate: Candidate
   readonly dropped: readonly string[]
   /** See `Operation.reasonsUnseen`. */
@@ -46,7 +60,7 @@ export class StreamResponse {
   readonly #deadline: Timer
 
   constructor(
-    call: StreamCall,
+    call: OpenStream,
     candidateCall: CandidateCall,
     facts: { readonly dropped: readonly string[]; readonly reasonsUnseen: boolean },
     deadline: Timer,
@@ -59,12 +73,12 @@ export class StreamResponse {
     this.#deadline = deadline
   }
 
-  /** The stream is over. Called exactly once. `aborted`: it ended on our side. */
-  end(outcome: 'completed' | 'broken' | 'aborted'): void {
+  /** The stream is over: it completed, ended on our side, or failed at the vendor. Called exactly once. */
+  end(outcome: 'completed' | 'aborted' | { readonly requestId: string; readonly failure: AttemptFailure }): void {
     this.#deadline.cancel()
     if (outcome === 'completed') this.#candidateCall.completed()
-    else if (outcome === 'broken') this.#candidateCall.broken()
-    else this.#candidateCall.ignored()
+    else if (outcome === 'aborted') this.#candidateCall.ignored()
+    else this.#candidateCall.broken(outcome.requestId, outcome.failure)
   }
 }
 

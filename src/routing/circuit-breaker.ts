@@ -1,5 +1,8 @@
-/** Why a circuit is open: calls keep failing, the vendor is busy, or it refuses the operator's key or account. */
-export type OpenReason = 'failing' | 'busy' | 'refused'
+/**
+ * Why a circuit is open: calls keep failing, the vendor is busy, it refuses the operator's key or account, or the operator has
+ * opened it by hand.
+ */
+export type OpenReason = 'failing' | 'busy' | 'refused' | 'operator'
 
 /** The circuit breaker of a vendor key, or of a model behind such a key. Immutable. */
 export interface CircuitState {
@@ -86,6 +89,11 @@ export function afterModelRefusal(state: CircuitState, nowMs: number, retryAfter
 /** A call ended without information about the vendor, for example because its caller disconnected. */
 export function afterIgnored(state: CircuitState): CircuitState {
   return state.isProbing ? { ...state, isProbing: false } : state
+}
+
+/** The operator opens it by hand for this long, whatever it was before. */
+export function ejected(state: CircuitState, nowMs: number, forMs: number): CircuitState {
+  return { ...state, openUntilMs: nowMs + forMs, reason: 'operator', isProbing: false }
 }
 
 function opened(

@@ -18,6 +18,9 @@ const SAME_TOKEN_WAIT_MS = 60_000
 /** A credential as young as this is not replaced when a vendor refuses it: a new one would be refused too. */
 const YOUNGEST_REPLACED_MS = 5_000
 
+/** A clock is not corrected for less: what is left is the time of the call. */
+const LEAST_CORRECTION_MS = 60_000
+
 const SHORTEST_BACKOFF_MS = 1_000
 const LONGEST_BACKOFF_MS = 60_000
 
@@ -40,7 +43,7 @@ export class CredentialError extends Error {
 /** What a cache needs beside its provider. */
 export interface CredentialCacheOptions {
   readonly clock: Clock
-  /** A refresh failed. Until `retryAtMs` the provider is left alone. */
+  /** A refresh failed. The provider is not asked again before `retryAtMs`. */
   readonly onFailure?: ((failure: { readonly message: string; readonly retryAtMs: number }) => void) | undefined
   /** From 0 to 1; `Math.random` by default. */
   readonly random?: (() => number) | undefined
@@ -57,7 +60,7 @@ interface Kept {
 /**
  * The credential of one of a vendor's slots. A fresh one is given synchronously. Ahead of its end one refresh runs beside the
  * calls, which go on with the old one while it holds; only an expired one is waited for. There is never more than one refresh
- * at a time, and after a failed one the provider is left alone for 1 second, doubling up to 60. Uses no timers but the time
+ * at a time, and after a failed one the next comes after 1 second, doubling up to 60. Uses no timers but the time
  * limit of a refresh: without calls nothing is renewed.
  */
 export class CredentialCache {
@@ -72,6 +75,7 @@ export class CredentialCache {
   #failures = 0
   #error: CredentialError | undefined
   #retryAtMs = 0
+  #clockOffsetMs = 0
 
   constructor(provider: CredentialProvider, { clock, onFailure, random = Math.random }: CredentialCacheOptions) {
     this.#provider = provider
@@ -115,6 +119,19 @@ export class CredentialCache {
     return true
   }
 
+  /**
+   * The vendor's clock is so far ahead of this machine's: this credential and later ones sign by it. Undefined: that would change
+   * nothing.
+   */
+  correctClock(credential: Credential, offsetMs: number): Credential | undefined {
+    const { sign, clockOffsetMs = 0 } = credential
+    if (sign === undefined || Math.abs(offsetMs - clockOffsetMs) < LEAST_CORRECTION_MS) return undefined
+    this.#clockOffsetMs = offsetMs
+    const corrected = { ...credential, clockOffsetMs: offsetMs }
+    if (this.#kept?.credential === credential) this.#kept = { ...this.#kept, credential: corrected }
+    return corrected
+  }
+
   #refresh(nowMs: number): Promise<Credential> {
     if (this.#refreshing !== undefined) return this.#refreshing
     if (nowMs < this.#retryAtMs && this.#error !== undefined) {
@@ -124,8 +141,7 @@ export class CredentialCache {
     this.#refreshing = this.#ask(nowMs).then(
       (credential) => {
         this.#refreshing = undefined
-        this.#keep(credential)
-        return credential
+        return this.#keep(credential)
       },
       (cause: unknown) => {
         this.#refreshing = undefined
@@ -161,7 +177,8 @@ export class CredentialCache {
     })
   }
 
-  #keep(credential: Credential): void {
+  #keep(given: Credential): Credential {
+    const credential = this.#clockOffsetMs === 0 ? given : { ...given, clockOffsetMs: this.#clockOffsetMs }
     const obtainedAtMs = this.#clock.now()
     const expiresAtMs = credential.expiresAtMs ?? obtainedAtMs + UNKNOWN_LIFETIME_MS
     const lifetimeMs = expiresAtMs - obtainedAtMs
@@ -178,6 +195,7 @@ export class CredentialCache {
     this.#failures = 0
     this.#error = undefined
     this.#retryAtMs = 0
+    return credential
   }
 
   #failed(cause: unknown): CredentialError {

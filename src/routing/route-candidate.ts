@@ -150,6 +150,11 @@ export class RouteCandidate {
     key.circuit = afterIgnored(key.circuit)
   }
 
+  /** Closes the circuit of this model behind this key. */
+  restore(): void {
+    this.#circuit = CLOSED
+  }
+
   /** The call is over, its stream included. */
   release(): void {
     this.load.release()

@@ -20,7 +20,7 @@ export interface CredentialFailure {
   readonly credentialId: string
   /** The provider's message. */
   readonly message: string
-  /** Unix milliseconds until which the provider is left alone. */
+  /** Unix milliseconds of the next attempt to refresh. */
   readonly retryAtMs: number
 }
 

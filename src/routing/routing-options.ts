@@ -1,3 +1,5 @@
+import type { MemberNames } from '../core/known-members.ts'
+
 /**
  * How one of several healthy candidates of equal priority is chosen. `weighted`: by weight. `latency`: the faster one of
  * two that are drawn by weight, with its calls in progress considered. `cost`: the cheapest for the estimate of the
@@ -20,6 +22,10 @@ export interface HedgeOptions {
   readonly afterMs: number
 }
 
+export const HEDGE_OPTIONS = {
+  afterMs: true,
+} satisfies MemberNames<HedgeOptions>
+
 /** How requests find a vendor. */
 export interface RoutingOptions {
   /** Default `weighted`. */
@@ -39,6 +45,13 @@ export interface RoutingOptions {
   readonly retryAfterTimeout?: boolean
 }
 
+export const ROUTING_OPTIONS = {
+  strategy: true,
+  fallback: true,
+  hedge: true,
+  retryAfterTimeout: true,
+} satisfies MemberNames<RoutingOptions>
+
 /** Routing choices of a host for requests in its own process. Callers over HTTP have none. */
 export interface RouteOverride {
   /** Only candidates of this vendor. */
@@ -46,3 +59,9 @@ export interface RouteOverride {
   readonly strategy?: RoutingStrategy
   readonly fallback?: FallbackPolicy
 }
+
+export const ROUTE_OVERRIDE_MEMBERS = {
+  vendor: true,
+  strategy: true,
+  fallback: true,
+} satisfies MemberNames<RouteOverride>

@@ -34,7 +34,9 @@ export class Selection {
   readonly #options: SelectionOptions
   // A short list: cheaper than a set for each request.
   readonly #excluded: RouteCandidate[] = []
+  /** By credential. */
   #authors: Map<string, boolean> | undefined
+  #conversation: { readonly model: string } | undefined
   #lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
   #status = NOBODY_STATUS
   #isFirst = true
@@ -105,13 +107,14 @@ export class Selection {
     return fallback === 'on-failure'
   }
 
-  #ownsReasoning({ vendor }: RouteCandidate): boolean {
+  #ownsReasoning({ vendor, apiKey, credentialId }: RouteCandidate): boolean {
     if (vendor.ownsReasoning === undefined) return false
     this.#authors ??= new Map()
-    let isAuthor = this.#authors.get(vendor.id)
+    let isAuthor = this.#authors.get(credentialId)
     if (isAuthor === undefined) {
-      isAuthor = vendor.ownsReasoning(this.#options.conversation())
-      this.#authors.set(vendor.id, isAuthor)
+      this.#conversation ??= this.#options.conversation()
+      isAuthor = vendor.ownsReasoning(this.#conversation, apiKey)
+      this.#authors.set(credentialId, isAuthor)
     }
     return isAuthor
   }

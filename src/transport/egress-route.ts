@@ -1,4 +1,5 @@
-import type { EgressRoute, TlsMaterial } from './transport.ts'
+import { checkMembers } from '../core/known-members.ts'
+import { type EgressRoute, TLS_MEMBERS, type TlsMaterial } from './transport.ts'
 
 /** How the operator wants connections to be made. */
 export interface EgressOptions {
@@ -22,6 +23,7 @@ export function egressRoute({ tls, proxy }: EgressOptions): EgressRoute | undefi
 }
 
 function checkedTls(tls: TlsMaterial): TlsMaterial {
+  checkMembers(tls, TLS_MEMBERS, '', 'tls')
   if ((tls.cert === undefined) !== (tls.key === undefined))
     throw new TypeError('tls: a client certificate needs both cert and key')
   return tls

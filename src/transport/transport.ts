@@ -1,3 +1,4 @@
+import type { MemberNames } from '../core/known-members.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 
 /** Certificates of connections over TLS, each as PEM text or bytes. */
@@ -13,6 +14,14 @@ export interface TlsMaterial {
   /** Name that the server's certificate must be for; the host of the URL by default. */
   readonly servername?: string | undefined
 }
+
+export const TLS_MEMBERS = {
+  ca: true,
+  cert: true,
+  key: true,
+  passphrase: true,
+  servername: true,
+} satisfies MemberNames<TlsMaterial>
 
 /** How connections to an origin are made. Calls with the same object share connections. */
 export interface EgressRoute {

@@ -1,6 +1,10 @@
 import type { LookupFunction, Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
-import { buildConnector, Client, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
+import connect from 'undici/lib/api/api-connect.js'
+import buildConnector from 'undici/lib/core/connect.js'
+import Client from 'undici/lib/dispatcher/client.js'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type Connection, ConnectionList } from './connection-list.ts'
 import { RawHeaders } from './raw-headers.ts'
 import { payloadOf } from './request-payload.ts'
@@ -25,6 +29,12 @@ export interface UndiciTransportOptions {
   readonly lookup?: LookupFunction
 }
 
+const UNDICI_TRANSPORT_OPTIONS = {
+  connectTimeoutMs: true,
+  keepAliveTimeoutMs: true,
+  lookup: true,
+} satisfies MemberNames<UndiciTransportOptions>
+
 /**
  * Most origins whose connections are kept. Vendors are few, but callers choose origins too (webhooks, pictures). The oldest
  * without calls are closed first.
@@ -36,6 +46,7 @@ const MAX_ORIGINS = 256
  * here, because callers would queue behind open streams; the gateway's concurrency limits bound it, and answer 429.
  */
 export function undiciTransport(options: UndiciTransportOptions = {}): Transport {
+  checkMembers(options, UNDICI_TRANSPORT_OPTIONS, 'undiciTransport')
   const direct = new Map<string, Connections>()
   // Routes are those of the vendors, which live as long as the gateway.
   const routed = new Map<EgressRoute, Map<string, Connections>>()
@@ -118,7 +129,7 @@ function tunnel(proxy: EgressProxy, tls: TlsMaterial | undefined, connector: Con
       connect: buildConnector({ allowH2: false, timeout: timeoutMs, ...proxyTls }),
       headersTimeout: timeoutMs,
     })
-    client.connect({ path: target, headers: { ...headers, host: target } }).then(
+    connect.call(client, { path: target, headers: { ...headers, host: target } }).then(
       ({ socket, statusCode }) => {
         void client.close()
         if (statusCode < 200 || statusCode >= 300) {

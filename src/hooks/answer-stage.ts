@@ -1,0 +1,115 @@
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { TextPart, TextStreamReader } from '../endpoints/texts.ts'
+import type { CompiledHook } from './hook-table.ts'
+import {
+  MAX_HELD_CHARACTERS,
+  rewrite,
+  StreamDenial,
+  type StreamWork,
+  type TextEvent,
+  type TextStage,
+} from './text-events.ts'
+import type { WindowCall } from './window-stage.ts'
+
+/** What a stage needs of the call that it works for. */
+export interface AnswerCall extends WindowCall {
+  /** Gives other texts by their ids, or a denial. Undefined: everything stays as it is. */
+  answer(
+    hook: CompiledHook,
+    texts: readonly TextPart[],
+  ): MaybePromise<ReadonlyMap<string, string> | StreamDenial | undefined>
+}
+
+/** All of one text, and the event that it is sent with. */
+interface Gathered {
+  readonly part: TextPart
+  readonly event: TextEvent
+  text: string
+}
+
+/** Holds a stream back to its end, for a hook that reads whole answers. */
+export class AnswerStage implements TextStage {
+  readonly #hook: CompiledHook
+  readonly #call: AnswerCall
+  readonly #reader: TextStreamReader
+  #kept: TextEvent[] = []
+  #keptBytes = 0
+  readonly #texts = new Map<string, Gathered>()
+  readonly #sent = new Map<string, string>()
+  #isPassed = false
+  #isOver = false
+
+  constructor(hook: CompiledHook, call: AnswerCall, reader: TextStreamReader) {
+    this.#hook = hook
+    this.#call = call
+    this.#reader = reader
+  }
+
+  sentOf(id: string): string | undefined {
+    return this.#sent.get(id)
+  }
+
+  // biome-ignore lint/correctness/useYield: nothing is waited for before the end.
+  *push(events: readonly TextEvent[]): StreamWork<TextEvent[]> {
+    if (this.#isPassed) return [...events]
+    if (this.#isOver) {
+      // The end of the stream, which was decided on already. A text that nobody has looked at does not pass.
+      for (const event of events)
+        for (const part of [...event.added, ...event.repeated])
+          rewrite(event, part, this.#sent.get(part.id) ?? '', this.#reader)
+      return [...events]
+    }
+    for (const event of events) this.#keep(event)
+    if (this.#keptBytes <= MAX_HELD_CHARACTERS) return []
+    const error = new RangeError(`more than ${MAX_HELD_CHARACTERS} characters would be held back`)
+    const denial = this.#call.failed(this.#hook, 'too-large', error)
+    if (denial !== undefined) throw new StreamDenial(this.#hook, denial, true)
+    this.#isPassed = true
+    return this.#let(undefined)
+  }
+
+  *end(): StreamWork<TextEvent[]> {
+    if (this.#isPassed) return []
+    const parts = [...this.#texts.values()].map(({ part, text }) => ({ ...part, text }))
+    const answered = this.#call.answer(this.#hook, parts)
+    const texts = isPending(answered) ? ((yield answered) as Awaited<typeof answered>) : answered
+    if (texts instanceof StreamDenial) throw texts
+    this.#isOver = true
+    return this.#let(texts)
+  }
+
+  /** The parts of a text are gathered in its first event. */
+  #keep(event: TextEvent): void {
+    let isNeeded = !event.step.isBare
+    for (const part of event.added) {
+      const known = this.#texts.get(part.id)
+      this.#keptBytes += part.text.length
+      if (known === undefined) {
+        this.#texts.set(part.id, { part, event, text: part.text })
+        isNeeded = true
+      } else {
+        known.text += part.text
+        if (!event.step.isBare) rewrite(event, part, '', this.#reader)
+      }
+    }
+    for (const part of event.repeated)
+      if (!this.#texts.has(part.id)) this.#texts.set(part.id, { part, event, text: part.text })
+    if (!isNeeded) return
+    if (!event.step.isBare) this.#keptBytes += event.bytes?.byteLength ?? 0
+    this.#kept.push(event)
+  }
+
+  #let(texts: ReadonlyMap<string, string> | undefined): TextEvent[] {
+    for (const [id, { part, event, text }] of this.#texts) {
+      const sent = texts?.get(id) ?? text
+      this.#sent.set(id, sent)
+      if (event.added.includes(part)) rewrite(event, part, sent, this.#reader)
+    }
+    for (const event of this.#kept)
+      for (const part of event.repeated) rewrite(event, part, this.#sent.get(part.id) ?? part.text, this.#reader)
+    const kept = this.#kept
+    this.#kept = []
+    this.#texts.clear()
+    return kept.filter(({ step, added }) => !step.isBare || added.length > 0)
+  }
+}

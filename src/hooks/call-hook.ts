@@ -1,0 +1,67 @@
+import type { Clock } from '../core/clock.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+
+/** Why a hook has failed. */
+export type HookFault = 'threw' | 'timeout' | 'unusable-result' | 'too-large'
+
+/** What one call of a hook has given. */
+export type HookOutcome<Result> =
+  | { readonly kind: 'result'; readonly result: Result }
+  | { readonly kind: 'fault'; readonly fault: HookFault; readonly error: unknown }
+
+/** The time that one call of a hook has. The signal is made when the hook asks for it. */
+export class HookDeadline {
+  #controller: AbortController | undefined
+  #isOver = false
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#isOver) this.#controller.abort()
+    return this.#controller.signal
+  }
+
+  abort(): void {
+    this.#isOver = true
+    this.#controller?.abort()
+  }
+}
+
+/** Calls a point of a hook. A result that is there at once costs no promise and no timer. Never throws and never rejects. */
+export function callHook<Result>(
+  clock: Clock,
+  timeoutMs: number,
+  deadline: HookDeadline,
+  point: () => MaybePromise<Result>,
+): MaybePromise<HookOutcome<Result>> {
+  let result: MaybePromise<Result>
+  try {
+    result = point()
+  } catch (error) {
+    return { kind: 'fault', fault: 'threw', error }
+  }
+  return isPending(result) ? withinTime(clock, timeoutMs, deadline, result) : { kind: 'result', result }
+}
+
+function withinTime<Result>(
+  clock: Clock,
+  timeoutMs: number,
+  deadline: HookDeadline,
+  pending: PromiseLike<Result>,
+): Promise<HookOutcome<Result>> {
+  return new Promise((resolve) => {
+    const timer = clock.schedule(timeoutMs, () => {
+      resolve({ kind: 'fault', fault: 'timeout', error: new Error(`no result within ${timeoutMs} ms`) })
+      deadline.abort()
+    })
+    pending.then(
+      (result) => {
+        timer.cancel()
+        resolve({ kind: 'result', result })
+      },
+      (error: unknown) => {
+        timer.cancel()
+        resolve({ kind: 'fault', fault: 'threw', error })
+      },
+    )
+  })
+}

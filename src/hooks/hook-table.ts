@@ -1,0 +1,130 @@
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { AnyHook, Hook, TextHook } from './hook.ts'
+
+/** How long an asynchronous point of a hook may take, unless the hook says otherwise. */
+const DEFAULT_TIMEOUT_MS = 2_000
+
+/** A hook with its defaults filled in. */
+export interface CompiledHook {
+  readonly hook: Hook
+  readonly name: string
+  readonly timeoutMs: number
+  readonly isOpen: boolean
+  readonly chargesDenied: boolean
+}
+
+/** The hooks of one endpoint, by point; undefined where there is none. */
+export interface EndpointHooks {
+  readonly request: readonly CompiledHook[] | undefined
+  readonly wire: readonly CompiledHook[] | undefined
+  /** In reversed order, those with `text` only included. */
+  readonly answer: readonly CompiledHook[] | undefined
+  readonly failed: readonly CompiledHook[] | undefined
+  /** Names and versions of the hooks that decide what a vendor is sent, in order; '' without any. Part of the key of a cache. */
+  readonly fingerprint: string
+}
+
+const MEMBERS: readonly string[] = [
+  ...['name', 'endpoints', 'version', 'timeoutMs', 'onFailure', 'chargeDenied'],
+  ...['request', 'wire', 'answer', 'text', 'failed'],
+]
+
+const POINTS = ['request', 'wire', 'answer', 'failed'] as const
+
+/** The hooks of a gateway by endpoint, made once. */
+export class HookTable {
+  readonly #byEndpoint: ReadonlyMap<Endpoint, EndpointHooks>
+
+  /** @throws TypeError for a hook that cannot do what it says, naming it. */
+  constructor(hooks: readonly AnyHook[], endpoints: readonly Endpoint[]) {
+    const compiled = hooks.map((hook) => compile(hook, endpoints))
+    const names = new Set(hooks.map(({ name }) => name))
+    if (names.size < hooks.length) throw new TypeError('createGateway: two hooks have the same name')
+    const shapes = endpoints.flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
+    this.#byEndpoint = new Map(shapes.map((endpoint) => [endpoint, hooksOf(compiled, endpoint)]))
+  }
+
+  of(endpoint: Endpoint): EndpointHooks | undefined {
+    return this.#byEndpoint.get(endpoint)
+  }
+}
+
+function hooksOf(compiled: readonly CompiledHook[], endpoint: Endpoint): EndpointHooks {
+  const covering = compiled.filter(({ hook }) => hook.endpoints?.includes(endpoint.id as never) !== false)
+  const answering =
+    endpoint.texts?.answer === undefined
+      ? []
+      : covering.filter(({ hook }) => hook.answer !== undefined || hook.text !== undefined).reverse()
+  return {
+    request: some(covering.filter(({ hook }) => hook.request !== undefined)),
+    wire: some(covering.filter(({ hook }) => hook.wire !== undefined)),
+    answer: some(answering),
+    failed: some(covering.filter(({ hook }) => hook.failed !== undefined)),
+    fingerprint: fingerprintOf(covering.filter(({ hook }) => hook.request !== undefined || hook.wire !== undefined)),
+  }
+}
+
+function fingerprintOf(hooks: readonly CompiledHook[]): string {
+  return hooks.length === 0 ? '' : JSON.stringify(hooks.map(({ name, hook }) => [name, hook.version ?? null]))
+}
+
+function some<Item>(list: readonly Item[]): readonly Item[] | undefined {
+  return list.length === 0 ? undefined : list
+}
+
+function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
+  if (typeof hook !== 'object' || hook === null || typeof hook.name !== 'string' || hook.name === '')
+    throw new TypeError('createGateway: every hook needs a name')
+  const { name, timeoutMs = DEFAULT_TIMEOUT_MS, onFailure = 'deny', chargeDenied = true } = hook
+  const at = `createGateway: the hook ${JSON.stringify(name)}`
+  for (const member of Object.keys(hook))
+    if (!MEMBERS.includes(member)) throw new TypeError(`${at} has an unknown member ${JSON.stringify(member)}`)
+  if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) throw new TypeError(`${at}: timeoutMs must be a positive number`)
+  if (hook.version !== undefined && typeof hook.version !== 'string')
+    throw new TypeError(`${at}: version must be a text`)
+  if (onFailure !== 'deny' && onFailure !== 'allow') throw new TypeError(`${at}: onFailure must be deny or allow`)
+  if (typeof chargeDenied !== 'boolean') throw new TypeError(`${at}: chargeDenied must be true or false`)
+  for (const point of POINTS)
+    if (hook[point] !== undefined && typeof hook[point] !== 'function')
+      throw new TypeError(`${at}: ${point} must be a function`)
+  if (hook.text !== undefined) checkText(at, hook.text)
+  if (POINTS.every((point) => hook[point] === undefined) && hook.text === undefined)
+    throw new TypeError(`${at} has none of ${POINTS.join(', ')}, text`)
+  checkCoverage(at, hook, endpoints)
+  return { hook, name, timeoutMs, isOpen: onFailure === 'allow', chargesDenied: chargeDenied }
+}
+
+function checkText(at: string, text: TextHook): void {
+  const { holdBack, check } = text
+  if (typeof check !== 'function') throw new TypeError(`${at}: text.check must be a function`)
+  if (holdBack === 'all') return
+  if (!(Number.isSafeInteger(holdBack?.chars) && holdBack.chars >= 0))
+    throw new TypeError(`${at}: text.holdBack must be "all" or { chars } with a whole number from 0 on`)
+}
+
+/** A hook must never believe that it has seen what it could not read. */
+function checkCoverage(at: string, hook: AnyHook, endpoints: readonly Endpoint[]): void {
+  const { endpoints: ids } = hook as Hook
+  if (ids !== undefined && (!Array.isArray(ids) || ids.length === 0))
+    throw new TypeError(`${at}: endpoints must be a list of ids`)
+  const known = [...new Set(endpoints.map(({ id }) => id))]
+  for (const id of ids ?? [])
+    if (!known.includes(id))
+      throw new TypeError(`${at}: there is no endpoint ${JSON.stringify(id)}; there are ${known.join(', ')}`)
+  const readsAnswers = hook.answer !== undefined || hook.text !== undefined
+  if (hook.request === undefined && !readsAnswers) return
+  for (const endpoint of endpoints) {
+    if (ids?.includes(endpoint.id as never) === false) continue
+    const shapes = endpoint.shapes === undefined ? [endpoint] : [...endpoint.shapes.values()]
+    if (shapes.some(({ texts }) => texts === undefined))
+      throw new TypeError(
+        `${at} cannot read the endpoint ${JSON.stringify(endpoint.id)}, which does not say where its texts are: name other endpoints, or give that one \`texts\``,
+      )
+    const isOnlyAnswers = ids !== undefined && hook.request === undefined && readsAnswers
+    const isSilent = endpoints.every(({ id, texts }) => id !== endpoint.id || texts?.answer === undefined)
+    if (isOnlyAnswers && isSilent)
+      throw new TypeError(
+        `${at}: answers of the endpoint ${JSON.stringify(endpoint.id)} have no text that it could read`,
+      )
+  }
+}

@@ -1,0 +1,215 @@
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { TextKind, TextPart } from '../endpoints/texts.ts'
+import type { EndpointId, Hook, TextVerdict, TextWindow } from './hook.ts'
+import type { RedactionRule } from './redaction-rules.ts'
+
+/** Where and how texts are redacted. */
+export interface RedactionOptions<Id extends EndpointId = EndpointId> {
+  /** Said in events. Default `redact`. */
+  readonly name?: string
+  /** Default: all whose texts can be read. */
+  readonly endpoints?: readonly Id[]
+  /** Default: requests and answers. */
+  readonly on?: readonly ('request' | 'answer')[]
+  /** Default: all kinds. Reasoning that is changed can no longer be sent back to a vendor that signs it. */
+  readonly kinds?: readonly TextKind[]
+}
+
+const REDACTION_OPTIONS = {
+  name: true,
+  endpoints: true,
+  on: true,
+  kinds: true,
+} satisfies MemberNames<RedactionOptions>
+
+/** A rule, ready to search with. */
+interface CompiledRule {
+  readonly rule: RedactionRule
+  readonly pattern: RegExp
+  readonly mark: string
+  /** By character code below 128: may a match contain it? */
+  readonly within: Uint8Array | undefined
+}
+
+/** A match of a rule. */
+interface Found {
+  readonly start: number
+  readonly end: number
+  readonly mark: string
+}
+
+const ALL_POINTS = ['request', 'answer'] as const
+
+/**
+ * A hook that takes out what its rules find, in requests before a vendor reads them and in answers before their callers do. A value
+ * that a stream cuts into pieces is found too: the end of the text stays behind as long as a match may begin in it. Arguments of
+ * tool calls are read as the JSON that they are, when they are whole.
+ * @throws TypeError for a rule that cannot be used and an unknown member, naming it.
+ */
+export function redact<Id extends EndpointId = EndpointId>(
+  rules: readonly RedactionRule[],
+  options: RedactionOptions<Id> = {},
+): Hook<Id> {
+  checkMembers(options, REDACTION_OPTIONS, 'redact')
+  const { name = 'redact', endpoints, on = ALL_POINTS, kinds } = options
+  const redactor = new Redactor(rules)
+  const takes = (kind: TextKind): boolean => kinds?.includes(kind) !== false
+  const changed = (parts: readonly TextPart[]): { texts: ReadonlyMap<string, string> } | undefined => {
+    const texts = new Map<string, string>()
+    for (const { id, kind, text } of parts) {
+      const other = takes(kind) ? redactor.whole(text, kind) : text
+      if (other !== text) texts.set(id, other)
+    }
+    return texts.size === 0 ? undefined : { texts }
+  }
+  const hook: Hook = {
+    name,
+    ...(endpoints && { endpoints }),
+    version: rules.map((rule) => `${rule.name}=${rule.pattern.source}`).join('\n'),
+    ...(on.includes('request') && { request: (call) => changed(call.texts()) }),
+    ...(on.includes('answer') && {
+      answer: (answer) => changed(answer.texts()),
+      text: {
+        holdBack: { chars: redactor.maxLength },
+        // Nobody can use half of the arguments, and what an escape is depends on what comes before it.
+        holdAll: ['tool_arguments'],
+        check: (window: TextWindow) =>
+          takes(window.kind) ? redactor.window(window) : { replace: window.held + window.fresh },
+      },
+    }),
+  }
+  return hook as unknown as Hook<Id>
+}
+
+class Redactor {
+  readonly maxLength: number
+  readonly #rules: readonly CompiledRule[]
+
+  constructor(rules: readonly RedactionRule[]) {
+    if (!Array.isArray(rules) || rules.length === 0) throw new TypeError('redact: give at least one rule')
+    this.#rules = rules.map(compiled)
+    this.maxLength = Math.max(...rules.map(({ maxLength }) => maxLength))
+  }
+
+  /** A text without what the rules find. */
+  whole(text: string, kind: TextKind): string {
+    return kind === 'tool_arguments' ? this.#json(text) : this.#replaced(text, this.#find(text, 0), 0, text.length)
+  }
+
+  window({ kind, before, held, fresh, isLast }: TextWindow): TextVerdict {
+    const text = held + fresh
+    if (kind === 'tool_arguments') return { replace: this.#json(text) }
+    const all = before + text
+    const found = this.#find(all, before.length)
+    const end = isLast ? all.length : this.#safeEnd(all, before.length, found)
+    return { replace: this.#replaced(all, found, before.length, end), hold: all.slice(end) }
+  }
+
+  /** Where a match may begin that is not over yet. */
+  #safeEnd(text: string, from: number, found: readonly Found[]): number {
+    let end = text.length
+    for (const { rule, within } of this.#rules) {
+      const least = Math.max(from, text.length - rule.maxLength)
+      let start = text.length
+      if (within === undefined) start = least
+      else while (start > least && isWithin(rule, within, text.charCodeAt(start - 1))) start -= 1
+      if (start < end) end = start
+    }
+    for (let index = found.length - 1; index >= 0; index--) {
+      const match = found[index]!
+      if (match.start < end && match.end > end) end = match.start
+    }
+    return end
+  }
+
+  /** Matches that begin at `from` or later, in order, without overlaps: the earlier one counts, then the longer one. */
+  #find(text: string, from: number): readonly Found[] {
+    let found: Found[] | undefined
+    for (const { rule, pattern, mark } of this.#rules) {
+      if (rule.needs !== undefined && !text.includes(rule.needs)) continue
+      pattern.lastIndex = 0
+      for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+        const length = rule.accept === undefined ? match[0].length : rule.accept(match[0])
+        if (match[0] === '') pattern.lastIndex += 1
+        else if (length < match[0].length) pattern.lastIndex = match.index + Math.max(1, length)
+        if (length === 0 || match.index < from) continue
+        found ??= []
+        found.push({ start: match.index, end: match.index + length, mark })
+      }
+    }
+    if (found === undefined) return NOTHING
+    found.sort((one, other) => one.start - other.start || other.end - one.end)
+    let end = 0
+    return found.filter((match) => {
+      if (match.start < end) return false
+      end = match.end
+      return true
+    })
+  }
+
+  #replaced(text: string, found: readonly Found[], from: number, to: number): string {
+    if (found.length === 0) return text.slice(from, to)
+    let replaced = ''
+    let read = from
+    for (const { start, end, mark } of found) {
+      if (end > to) break
+      replaced += text.slice(read, start) + mark
+      read = end
+    }
+    return replaced + text.slice(read, to)
+  }
+
+  /** JSON stays JSON: its texts are redacted one by one, and a number that is one of a kind becomes a text. */
+  #json(text: string): string {
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      return this.#replaced(text, this.#find(text, 0), 0, text.length)
+    }
+    const redacted = this.#value(value)
+    return redacted === value ? text : JSON.stringify(redacted)
+  }
+
+  #value(value: unknown): unknown {
+    if (typeof value === 'string') return this.whole(value, 'text')
+    if (typeof value === 'number') {
+      const text = String(value)
+      const other = this.whole(text, 'text')
+      return other === text ? value : other
+    }
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) {
+      const list = value.map((entry) => this.#value(entry))
+      return list.every((entry, index) => entry === value[index]) ? value : list
+    }
+    const entries = Object.entries(value)
+    const changed = entries.map(([name, member]) => [this.whole(name, 'text'), this.#value(member)] as const)
+    const isSame = changed.every(
+      ([name, member], index) => name === entries[index]![0] && member === entries[index]![1],
+    )
+    return isSame ? value : Object.fromEntries(changed)
+  }
+}
+
+const NOTHING: readonly Found[] = []
+
+function isWithin({ within }: RedactionRule, table: Uint8Array, code: number): boolean {
+  if (code < 128) return table[code] === 1
+  // Half of a pair may belong to a letter.
+  return (code >= 0xd800 && code <= 0xdfff) || within?.test(String.fromCharCode(code)) === true
+}
+
+function compiled(rule: RedactionRule): CompiledRule {
+  const { name, pattern, maxLength, within } = rule
+  if (typeof name !== 'string' || name === '') throw new TypeError('redact: every rule needs a name')
+  if (!(pattern instanceof RegExp)) throw new TypeError(`redact: the rule ${name} needs a pattern`)
+  if (!(Number.isSafeInteger(maxLength) && maxLength > 0))
+    throw new TypeError(`redact: the rule ${name} needs maxLength, a whole number of characters`)
+  if (within !== undefined && (within.global || within.sticky))
+    throw new TypeError(`redact: within of the rule ${name} must not have the flags g and y`)
+  const flags = `${pattern.flags.replace(/[gy]/g, '')}g`
+  const table =
+    within && Uint8Array.from({ length: 128 }, (_, code) => (within.test(String.fromCharCode(code)) ? 1 : 0))
+  return { rule, pattern: new RegExp(pattern.source, flags), mark: `[${name.toUpperCase()}]`, within: table }
+}

@@ -1,0 +1,87 @@
+import { type AnswerObject, setText, type TextPart, type TextStep, type TextStreamReader } from '../endpoints/texts.ts'
+import type { CheckedDenial } from './denial.ts'
+import type { CompiledHook } from './hook-table.ts'
+
+/** One event of a streamed answer on its way through the hooks. */
+export interface TextEvent {
+  /** The event as it came; undefined where it was written here. */
+  readonly bytes: Uint8Array | undefined
+  readonly name: string | undefined
+  /** Undefined for what has no data of the dialect, such as an end mark. */
+  readonly value: AnswerObject | undefined
+  readonly step: TextStep
+  /** As in its step, with the texts that it has by now. */
+  added: readonly TextPart[]
+  repeated: readonly TextPart[]
+  isChanged: boolean
+}
+
+/** A step of work on a stream. It yields what it must wait for, so that nothing waits where nothing is pending. */
+export type StreamWork<Result> = Generator<PromiseLike<unknown>, Result, unknown>
+
+/** The events of a stream on their way through one hook. */
+export interface TextStage {
+  /** Takes the events of one network read; gives those that may go on. */
+  push(events: readonly TextEvent[]): StreamWork<TextEvent[]>
+  /** The stream has ended: gives what was held back. */
+  end(): StreamWork<TextEvent[]>
+  /** What went on of a text; undefined: nothing is known of it. Only where the dialect repeats texts. */
+  sentOf(id: string): string | undefined
+}
+
+/** A hook has denied the stream, or has failed on it. Ends the stream. */
+export class StreamDenial extends Error {
+  override readonly name = 'StreamDenial'
+  readonly hook: CompiledHook
+  readonly denial: CheckedDenial
+  /** True where the hook has failed and nothing was wrong with the answer. */
+  readonly isFault: boolean
+
+  constructor(hook: CompiledHook, denial: CheckedDenial, isFault: boolean) {
+    super('a hook has ended the stream')
+    this.hook = hook
+    this.denial = denial
+    this.isFault = isFault
+  }
+}
+
+/** Most characters of a stream that one hook holds back. */
+export const MAX_HELD_CHARACTERS = 1024 * 1024
+
+/** An event as it came. */
+export function textEvent(
+  bytes: Uint8Array,
+  name: string | undefined,
+  value: AnswerObject | undefined,
+  step: TextStep,
+): TextEvent {
+  return { bytes, name, value, step, added: step.added, repeated: step.repeated, isChanged: false }
+}
+
+/** Writes another text into an event, where it adds to a text or repeats one. */
+export function rewrite(event: TextEvent, part: TextPart, text: string, reader: TextStreamReader): void {
+  if (event.value === undefined || text === part.text) return
+  setText(event.value, part.path, text)
+  reader.replaced?.(event.value)
+  const other = (known: TextPart): TextPart => (known === part ? { ...part, text } : known)
+  event.added = event.added.map(other).filter((known) => known.text !== '')
+  event.repeated = event.repeated.map(other)
+  event.isChanged = true
+}
+
+/** An event that adds nothing but a text, where an earlier event has added to the same text. */
+export function moreOf(event: TextEvent, part: TextPart, text: string, reader: TextStreamReader): TextEvent {
+  const value = reader.more(event.value!, part, text)
+  reader.replaced?.(value)
+  const step = reader.read(value)
+  const { type } = value
+  const name = event.name === undefined || typeof type !== 'string' ? event.name : type
+  return { bytes: undefined, name, value, step, added: step.added, repeated: [], isChanged: true }
+}
+
+/** Does a text end with, or before, this event? */
+export function endsIn({ step }: TextEvent, id: string): boolean {
+  const { ended } = step
+  for (let index = 0; index < ended.length; index++) if (id.startsWith(ended[index]!)) return true
+  return false
+}

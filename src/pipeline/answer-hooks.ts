@@ -1,0 +1,173 @@
+import { Buffer } from 'node:buffer'
+import type { GatewayError } from '../core/errors.ts'
+import { isJsonObject, parseVendorJson } from '../core/json.ts'
+import { isPending } from '../core/maybe-promise.ts'
+import { type AnswerObject, type AnswerTexts, type TextPart, withTexts } from '../endpoints/texts.ts'
+import type { HookOutcome } from '../hooks/call-hook.ts'
+import type { AnswerResult } from '../hooks/hook.ts'
+import type { CompiledHook } from '../hooks/hook-table.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+import type { Reserved } from './call-record.ts'
+import { checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { denialOf } from './request-hooks.ts'
+import { screenStream } from './screened-stream.ts'
+import { type AnswerScreen, callAnswer, callWindow, type Screening } from './shown-answer.ts'
+import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from './vendor-response.ts'
+
+/**
+ * Asks the hooks about an answer before its caller sees a byte of it, in reversed order. A whole answer comes back screened; a stream
+ * is screened while it is sent. An answer that is denied as an error is a failure, which says what to charge.
+ */
+export function runAnswerHooks(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: VendorResponse,
+): VendorResponse | Promise<VendorResponse> {
+  const { endpoint } = reserved
+  const hooks = context.hooks?.of(endpoint)?.answer
+  const reader = endpoint.texts?.answer
+  if (hooks === undefined || reader === undefined) return response
+  if (response.kind === 'json') return screenWhole(context, reserved, response, { hooks, reader })
+  return response.kind === 'stream' ? screenStream(context, reserved, response, { hooks, reader }) : response
+}
+
+async function screenWhole(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: JsonResponse,
+  screening: Screening,
+): Promise<JsonResponse | FailedResponse> {
+  const { candidate, ending, body, dropped } = response
+  const { cachePlan } = reserved
+  if (cachePlan?.key !== undefined)
+    cachePlan.unscreened = { chunks: body.chunks, dropped, isRefusal: body.isRefusal === true }
+  const screen = { context, reserved, candidate, usage: ending.usage }
+  const { answer, error, isCharged } = await screenedWhole(screen, screening, body.chunks)
+  if (error !== undefined) return failedAnswer(response, error, isCharged)
+  if (answer === undefined) return response
+  const chunks = [Buffer.from(JSON.stringify(answer))]
+  const { outputBytes = byteLengthOf(body.chunks) } = body
+  const keptAnswer = body.keptAnswer === undefined ? undefined : answer
+  return {
+    ...response,
+    body: { ...body, chunks, outputBytes, keptAnswer },
+    ending: isCharged ? ending : uncharged(ending),
+  }
+}
+
+/** What hooks make of a whole answer. */
+export interface ScreenedWhole {
+  /** Another one; undefined: it stays as it is. */
+  readonly answer: AnswerObject | undefined
+  /** What the caller gets in its place; undefined: nothing. */
+  readonly error: GatewayError | undefined
+  readonly isCharged: boolean
+}
+
+const AS_IT_IS: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
+
+/** Asks the hooks about a whole answer, one after the other. */
+export async function screenedWhole(
+  screen: AnswerScreen,
+  { hooks, reader }: Screening,
+  chunks: readonly Uint8Array[],
+): Promise<ScreenedWhole> {
+  const parsed = parseVendorJson(Buffer.from(joinChunks(chunks)).toString('utf8'))
+  // A task or another receipt has no text.
+  if (!isJsonObject(parsed)) return AS_IT_IS
+  let answer: AnswerObject = parsed
+  let isCharged = true
+  for (const hook of hooks) {
+    const decision = await decided(screen, hook, reader, answer)
+    if (decision === undefined) continue
+    if (decision.kind === 'texts') {
+      answer = structuredClone(decision.answer)
+      reader.replaced?.(answer)
+      continue
+    }
+    isCharged = decision.isCharged
+    if (decision.refusal === undefined) return { answer: undefined, error: decision.error, isCharged }
+    answer = reader.refusal(answer, decision.refusal)
+    break
+  }
+  return answer === parsed ? AS_IT_IS : { answer, error: undefined, isCharged }
+}
+
+function byteLengthOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
+}
+
+type Decision =
+  | { readonly kind: 'texts'; readonly answer: AnswerObject }
+  | {
+      readonly kind: 'denied'
+      readonly error: GatewayError
+      /** What the refusal says; undefined: the caller gets the error. */
+      readonly refusal: string | undefined
+      readonly isCharged: boolean
+    }
+
+/** A hook that reads streams only is shown each text as one window. */
+async function decided(
+  screen: AnswerScreen,
+  hook: CompiledHook,
+  reader: AnswerTexts,
+  answer: AnswerObject,
+): Promise<Decision | undefined> {
+  const parts = reader.whole(answer)
+  const outcome =
+    hook.hook.answer === undefined
+      ? await windowsOf(screen, hook, parts)
+      : await callAnswer(screen, hook, { body: answer, parts })
+  const { context, reserved, candidate } = screen
+  const model = candidate.model.id
+  const fail = (failure: Parameters<typeof hookFailed>[3]): Decision | undefined => {
+    const error = hookFailed(context, reserved, model, failure)
+    return error && { kind: 'denied', error, refusal: undefined, isCharged: false }
+  }
+  if (outcome.kind === 'fault') return fail({ hook, point: 'answer', ...outcome })
+  const deny = denialOf(outcome.result)
+  if (deny !== undefined) {
+    const { error, isRefusal } = denied(context, reserved, model, { hook, point: 'answer', denial: deny.deny })
+    return { kind: 'denied', error, refusal: isRefusal ? error.message : undefined, isCharged: hook.chargesDenied }
+  }
+  try {
+    const { texts } = checkedResult<AnswerResult>(outcome.result, ['texts', 'deny']) ?? {}
+    if (texts === undefined) return undefined
+    return { kind: 'texts', answer: withTexts(answer, parts, checkedTexts(texts, parts)) }
+  } catch (error) {
+    return fail({ hook, point: 'answer', fault: 'unusable-result', error })
+  }
+}
+
+async function windowsOf(
+  screen: AnswerScreen,
+  hook: CompiledHook,
+  parts: readonly TextPart[],
+): Promise<HookOutcome<AnswerResult | undefined>> {
+  const texts = new Map<string, string>()
+  for (const { id, kind, index, text: fresh } of parts) {
+    const called = callWindow(screen, hook, { id, kind, index, before: '', held: '', fresh, isLast: true })
+    const outcome = isPending(called) ? await called : called
+    if (outcome.kind === 'fault') return outcome
+    const verdict: unknown = outcome.result
+    if (verdict === undefined) continue
+    if (denialOf(verdict) !== undefined) return { kind: 'result', result: verdict as AnswerResult }
+    const replace = isJsonObject(verdict) ? verdict['replace'] : undefined
+    if (typeof replace !== 'string')
+      return {
+        kind: 'fault',
+        fault: 'unusable-result',
+        error: new TypeError('text.check must return { replace } or { deny }'),
+      }
+    texts.set(id, replace)
+  }
+  return { kind: 'result', result: texts.size === 0 ? undefined : { texts } }
+}
+
+/** Nobody gets the answer. What the vendor charges for it is charged on, or the operator's loss. */
+function failedAnswer({ candidate, ending }: JsonResponse, error: GatewayError, isCharged: boolean): FailedResponse {
+  const told = isCharged ? ending : uncharged(ending)
+  return { kind: 'failed', error, candidate, mayHaveBegun: true, ending: { ...told, kind: 'failed', error } }
+}

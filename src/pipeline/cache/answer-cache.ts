@@ -1,0 +1,199 @@
+import { isPattern, starOf } from '../../catalog/id-pattern.ts'
+import type { CatalogModel } from '../../catalog/model.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { CachedAnswers } from '../../endpoints/cached-answers.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import type { ResponseCache } from '../../stores/response-cache.ts'
+import type { Vendor } from '../../vendors/vendor.ts'
+import type { Admitted } from '../call-record.ts'
+import { endUserOf } from '../end-user.ts'
+import { cacheKey, type KeyParts } from './cache-key.ts'
+import { Flight } from './flight.ts'
+
+/** Who shares an entry. */
+export type CachePartition = 'account' | 'key' | 'user'
+
+/** Which requests are answered from the cache. */
+export interface CacheRule {
+  /** Endpoint ids; default: all that can be cached. */
+  readonly endpoints?: readonly string[] | undefined
+  /** Public ids of models, with at most one `*` each; default: all. */
+  readonly models?: readonly string[] | undefined
+  /**
+   * `deterministic`, the default: requests that ask for the same answer each time: embeddings, and generated text with
+   * `temperature: 0`; one without a temperature does not. `any`: all.
+   */
+  readonly sampling?: 'deterministic' | 'any' | undefined
+  /** Default: that of the cache. `gateway`: all accounts share entries, so what they ask is public among them. */
+  readonly partition?: CachePartition | 'gateway' | undefined
+  /** How long an answer is fresh, in milliseconds. Default: that of the cache. */
+  readonly ttlMs?: number | undefined
+}
+
+/** The response cache of a gateway, with the defaults filled in. */
+export interface CacheSettings {
+  readonly store: ResponseCache
+  readonly rules: readonly CacheRule[]
+  /** May callers ask for it by header? */
+  readonly callers: 'may-ask' | 'ignored'
+  readonly partition: CachePartition
+  readonly ttlMs: number
+  readonly maxTtlMs: number
+  /** How long an answer may be given after that when no vendor answers; 0: never. */
+  readonly staleIfErrorMs: number
+  /** Do equal requests at the same time ask a vendor once? */
+  readonly collapse: boolean
+  /** Stands for the hooks of an endpoint that change requests, or what a vendor is sent for them. */
+  fingerprint(endpoint: Endpoint): string
+}
+
+/** What a request asks of the cache. */
+export interface CacheWish {
+  readonly rules: CachedAnswers<Admitted['body'], object>
+  /** What the caller said; undefined: nothing. */
+  readonly mode: 'use' | 'refresh' | 'only' | undefined
+  readonly ttlMs: number
+  readonly partition: readonly string[]
+  /** Is the entry of one account alone? */
+  readonly isOfAccount: boolean
+}
+
+/** What the cache has done in this process so far. */
+export interface CacheStats {
+  hits: number
+  misses: number
+  stale: number
+  writes: number
+  /** Writes that the store refused. */
+  failedWrites: number
+}
+
+const MODES: ReadonlySet<string> = new Set(['use', 'refresh', 'off', 'only'])
+const LONGEST_PARTITION = 200
+
+/** The response cache as the pipeline uses it. */
+export class AnswerCache {
+  readonly settings: CacheSettings
+  readonly stats: CacheStats = { hits: 0, misses: 0, stale: 0, writes: 0, failedWrites: 0 }
+  readonly #flights = new Map<string, Flight>()
+
+  constructor(settings: CacheSettings) {
+    this.settings = settings
+  }
+
+  /**
+   * What a request asks of the cache; undefined: it goes past it.
+   * @throws GatewayError `invalid_request` for a header that says nothing known.
+   */
+  wishOf(admitted: Admitted): CacheWish | undefined {
+    const { endpoint, body, bytes, request, principal, chain, routeOverride, answerId } = admitted
+    const { cached: rules } = endpoint
+    const model = chain[0]!
+    const mode = this.#modeOf(request.header('x-signalbox-cache'))
+    const askedMs = this.#ttlOf(request.header('x-signalbox-cache-ttl'))
+    const narrow = partitionOf(request.header('x-signalbox-cache-partition'))
+    if (rules === undefined || mode === 'off' || bytes === undefined) return undefined
+    // The host chose the vendor, or the answer is read later by its id.
+    if (routeOverride !== undefined || answerId !== undefined) return undefined
+    const { settings } = this
+    const rule = settings.rules.find((one) => applies(one, endpoint.id, model, () => rules.isDeterministic(body)))
+    if (rule === undefined && mode === undefined) return undefined
+    if (rules.isExcluded(body)) return undefined
+    const who = rule?.partition ?? settings.partition
+    const partition = [who, ...(narrow === undefined ? NOBODY : [narrow])]
+    if (who !== 'gateway') partition.push(principal.accountId)
+    if (who === 'key') partition.push(principal.keyId)
+    if (who === 'user') {
+      const user = endUserOf(principal, body)
+      // Users without a name would share what is theirs.
+      if (user === undefined) return undefined
+      partition.push(user)
+    }
+    const ttlMs = Math.min(askedMs ?? rule?.ttlMs ?? settings.ttlMs, settings.maxTtlMs)
+    return { rules, mode, ttlMs, partition, isOfAccount: who !== 'gateway' }
+  }
+
+  /** The key of a request in these generations; see {@link ResponseCache.generation}. */
+  keyOf(admitted: Admitted, wish: CacheWish, generations: readonly number[], vendors: Vendors): string | undefined {
+    const { endpoint, body, bytes, chain, request } = admitted
+    const { rules, partition } = wish
+    if (bytes === undefined) return undefined
+    const model = chain[0]!
+    const headers = rules.headers === undefined ? NO_HEADERS : headersOf(rules, model, vendors, request)
+    const form = rules.form?.(body) ?? ''
+    const fingerprint = this.settings.fingerprint(endpoint)
+    const parts: KeyParts = { generations, partition, path: endpoint.path, model, form, headers, fingerprint }
+    return cacheKey(parts, bytes, rules.leftOut)
+  }
+
+  /** The requests under way that have this key; undefined: there is none. */
+  flightOf(key: string): Flight | undefined {
+    return this.#flights.get(key)
+  }
+
+  takeOff(key: string): Flight {
+    const flight = new Flight(() => this.#flights.delete(key))
+    this.#flights.set(key, flight)
+    return flight
+  }
+
+  #modeOf(header: string | undefined): CacheWish['mode'] | 'off' {
+    if (header === undefined || this.settings.callers === 'ignored') return undefined
+    const mode = header.trim().toLowerCase()
+    if (!MODES.has(mode)) throw headerError('x-signalbox-cache', 'must be use, refresh, only or off')
+    return mode as CacheWish['mode'] | 'off'
+  }
+
+  #ttlOf(header: string | undefined): number | undefined {
+    if (header === undefined || this.settings.callers === 'ignored') return undefined
+    if (!/^[1-9]\d{0,8}$/.test(header)) throw headerError('x-signalbox-cache-ttl', 'must be a whole number of seconds')
+    return Number(header) * 1000
+  }
+}
+
+type Vendors = ReadonlyMap<string, Vendor>
+
+const NOBODY: readonly string[] = []
+const NO_HEADERS: readonly string[] = []
+
+/** Callers may keep entries apart from others of their own, whatever the operator allows beyond that. */
+function partitionOf(header: string | undefined): string | undefined {
+  if (header === undefined || header.length <= LONGEST_PARTITION) return header
+  throw headerError('x-signalbox-cache-partition', `must have at most ${LONGEST_PARTITION} characters`)
+}
+
+function headerError(param: string, problem: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${problem}`, param })
+}
+
+function applies(
+  { endpoints, models, sampling = 'deterministic' }: CacheRule,
+  endpointId: string,
+  model: CatalogModel,
+  isDeterministic: () => boolean,
+): boolean {
+  if (endpoints !== undefined && !endpoints.includes(endpointId)) return false
+  if (models !== undefined && !models.some((pattern) => isMatch(pattern, model.id))) return false
+  return sampling === 'any' || isDeterministic()
+}
+
+function isMatch(pattern: string, id: string): boolean {
+  return isPattern(pattern) ? starOf(pattern, id) !== undefined : pattern === id
+}
+
+/** Name and value of each header that decides the answer at one of the vendors of a model. */
+function headersOf(
+  rules: CacheWish['rules'],
+  { vendor, routes }: CatalogModel,
+  vendors: Vendors,
+  request: Admitted['request'],
+): readonly (string | undefined)[] {
+  const ids = routes?.map((route) => route.vendor) ?? [vendor]
+  const names = new Set(
+    ids.flatMap((id) => {
+      const offered = vendors.get(id)
+      return offered === undefined ? [] : (rules.headers?.(offered) ?? [])
+    }),
+  )
+  return [...names].flatMap((name) => [name, request.header(name)])
+}

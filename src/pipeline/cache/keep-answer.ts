@@ -1,0 +1,86 @@
+import { isPending } from '../../core/maybe-promise.ts'
+import type { Usage } from '../../core/usage.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { Candidate, Reserved } from '../call-record.ts'
+import { emit, type PipelineContext } from '../pipeline-context.ts'
+import type { AnswerCache } from './answer-cache.ts'
+import { type CachePlan, MAX_ENTRY_BYTES, type UnscreenedAnswer } from './cache-plan.ts'
+import { encodeAnswer } from './cached-answer.ts'
+
+/** A whole answer of a vendor. */
+export interface FinishedAnswer {
+  /** As it stands before hooks change it. */
+  readonly given: UnscreenedAnswer
+  readonly candidate: Candidate
+  /** What the call used. */
+  readonly usage: Usage | undefined
+  readonly contentType: string
+}
+
+/** The one place where an answer enters the cache. Never throws; writing is not awaited. */
+export function keepInCache(context: PipelineContext, reserved: Reserved, answer: FinishedAnswer): void {
+  const { cache } = context
+  const { cachePlan: plan } = reserved
+  if (cache === undefined || plan?.key === undefined || !mayKeep(reserved, answer)) return
+  plan.kept = write(context, cache, { plan, key: plan.key, requestId: reserved.requestId }, reserved, answer)
+}
+
+/** An answer is kept if it is the whole answer of the requested model to the request as it came, and no refusal. */
+function mayKeep(
+  { chain, endpoint, fittedOutputTokens, cachePlan }: Reserved,
+  { candidate, given: { chunks, isRefusal } }: FinishedAnswer,
+): boolean {
+  if (isRefusal || endpoint.cached === undefined) return false
+  // A bound that the balance decided is not of the request.
+  if (fittedOutputTokens !== undefined || cachePlan?.model !== candidate.model.id || chain[0] === undefined)
+    return false
+  let byteLength = 0
+  for (const chunk of chunks) byteLength += chunk.byteLength
+  return byteLength <= MAX_ENTRY_BYTES
+}
+
+interface EntryPlace {
+  readonly plan: CachePlan
+  readonly key: string
+  readonly requestId: string
+}
+
+/** Settles once those who wait for the answer have it; the store may take longer. Never rejects. */
+async function write(
+  context: PipelineContext,
+  cache: AnswerCache,
+  { plan, key, requestId }: EntryPlace,
+  { endpoint, isStream }: Reserved,
+  { candidate, usage = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
+): Promise<void> {
+  const rules = endpoint.cached!
+  const body = joinChunks(chunks)
+  if (rules.refusals.some((mark) => body.includes(mark))) return
+  const storedAtMs = context.clock.now()
+  const { flight, ttlMs } = plan
+  const vendor = candidate.vendor.id
+  const facts = { storedAtMs, staleFromMs: storedAtMs + ttlMs, isStream, contentType, vendor, usage, dropped }
+  try {
+    const encoded = encodeAnswer(facts, body, rules)
+    const entry = isPending(encoded) ? await encoded : encoded
+    flight?.answered(entry)
+    const keepMs = ttlMs + cache.settings.staleIfErrorMs
+    const written = cache.settings.store.set(key, entry, keepMs, context.clock.now())
+    if (isPending(written)) {
+      written.then(
+        () => {
+          cache.stats.writes += 1
+        },
+        (error: unknown) => writeFailed(context, cache, requestId, error),
+      )
+    } else cache.stats.writes += 1
+  } catch (error) {
+    writeFailed(context, cache, requestId, error)
+  }
+}
+
+function writeFailed(context: PipelineContext, cache: AnswerCache, requestId: string, error: unknown): void {
+  cache.stats.failedWrites += 1
+  context.logger.warn('an answer could not be kept in the cache', { requestId, error })
+  emit(context, { type: 'cache-write-failed', requestId, error })
+}

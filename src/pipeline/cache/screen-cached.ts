@@ -1,0 +1,120 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import type { Usage } from '../../core/usage.ts'
+import type { StreamTransform } from '../../endpoints/stream-transform.ts'
+import { screenedWhole } from '../answer-hooks.ts'
+import type { Reserved } from '../call-record.ts'
+import type { PipelineContext } from '../pipeline-context.ts'
+import { ScreenedStream } from '../screened-stream.ts'
+import type { AnswerScreen, Screening } from '../shown-answer.ts'
+import type { StreamEnd, StreamReceiver } from '../stream-call.ts'
+import type { OpenStream } from '../vendor-response.ts'
+import type { AnswerFacts } from './cached-answer.ts'
+
+/** An answer from the cache as hooks leave it. */
+export interface ScreenedHit {
+  readonly chunks: readonly Buffer[]
+  /** Is it charged for? */
+  readonly isCharged: boolean
+}
+
+/** What the caller gets in place of an answer from the cache. */
+export interface DeniedHit {
+  readonly error: GatewayError
+  readonly isCharged: boolean
+}
+
+/**
+ * Asks the answer hooks of today about an answer that was kept before they were asked. A stream is read to its end before any of it
+ * is sent, so a denial as an error has its own status. Never rejects.
+ */
+export async function screenCached(
+  context: PipelineContext,
+  reserved: Reserved,
+  { isStream, usage, vendor }: AnswerFacts,
+  chunks: readonly Buffer[],
+): Promise<ScreenedHit | DeniedHit> {
+  const hooks = context.hooks?.of(reserved.endpoint)?.answer
+  const reader = reserved.endpoint.texts?.answer
+  const model = reserved.chain[0]
+  if (hooks === undefined || reader === undefined || model === undefined) return { chunks, isCharged: true }
+  const screen = { context, reserved, candidate: { model, vendor: { id: vendor } }, usage }
+  try {
+    return await (isStream ? screenEvents : screenBody)(screen, { hooks, reader }, chunks)
+  } catch (cause) {
+    return { error: GatewayError.from(cause), isCharged: false }
+  }
+}
+
+async function screenBody(
+  screen: AnswerScreen,
+  screening: Screening,
+  chunks: readonly Buffer[],
+): Promise<ScreenedHit | DeniedHit> {
+  const { answer, error, isCharged } = await screenedWhole(screen, screening, chunks)
+  if (error !== undefined) return { error, isCharged }
+  return { chunks: answer === undefined ? chunks : [Buffer.from(JSON.stringify(answer))], isCharged }
+}
+
+async function screenEvents(
+  screen: AnswerScreen,
+  screening: Screening,
+  chunks: readonly Buffer[],
+): Promise<ScreenedHit | DeniedHit> {
+  const stream = new ScreenedStream(new KeptStream(chunks, screen.usage), screen, screening)
+  const sent: Buffer[] = []
+  const end = await new Promise<StreamEnd>((resolve) => {
+    stream.attach({ onBytes: (bytes) => sent.push(Buffer.from(bytes as Uint8Array)), onStreamEnd: resolve })
+  })
+  const { denial } = stream
+  const isCharged = denial === undefined || (!denial.isFault && denial.hook.chargesDenied)
+  if (end.kind !== 'denied') return { chunks: sent, isCharged }
+  if (denial?.denial.isRefusal !== true) return { error: end.error, isCharged: isCharged && end.isCharged }
+  sent.push(Buffer.from(stream.transform.failed?.(end.error) ?? ''))
+  return { chunks: sent, isCharged }
+}
+
+/** A stream that was kept, as one that has come at once. */
+class KeptStream implements OpenStream {
+  readonly transform: StreamTransform
+  readonly vendorRequestId = undefined
+  readonly #chunks: readonly Buffer[]
+
+  constructor(chunks: readonly Buffer[], usage: Usage | undefined) {
+    this.#chunks = chunks
+    this.transform = new KeptTransform(usage)
+  }
+
+  attach(receiver: StreamReceiver): void {
+    for (const bytes of this.#chunks) receiver.onBytes(bytes)
+    receiver.onStreamEnd({ kind: 'ended' })
+  }
+
+  // It is here as a whole, so there is nothing to hold up or to stop.
+  pause(): void {}
+  resume(): void {}
+  readAtMost(): void {}
+  abort(): void {}
+}
+
+/** What is known of a stream that was kept: it was whole. */
+class KeptTransform implements StreamTransform {
+  readonly hasContent = true
+  readonly isComplete = true
+  readonly atBoundary = true
+  readonly failure = undefined
+  readonly outputBytesSeen = 0
+  readonly usage: Usage | undefined
+
+  constructor(usage: Usage | undefined) {
+    this.usage = usage
+  }
+
+  push(): undefined {
+    return undefined
+  }
+
+  end(): undefined {
+    return undefined
+  }
+}

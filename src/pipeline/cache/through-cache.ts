@@ -1,0 +1,167 @@
+import { GatewayError } from '../../core/errors.ts'
+import { isPending } from '../../core/maybe-promise.ts'
+import { release } from '../admit.ts'
+import type { Admitted } from '../call-record.ts'
+import { type PipelineContext, reportFault } from '../pipeline-context.ts'
+import type { AnswerCache, CacheWish } from './answer-cache.ts'
+import { CachePlan } from './cache-plan.ts'
+import { type CachedAnswer, decodeAnswer } from './cached-answer.ts'
+import type { Flight, FlightOutcome } from './flight.ts'
+import { serveHit } from './serve-cached.ts'
+
+/** What follows where the cache has no answer: money is held, and a vendor is asked. */
+export interface NextStage<Completion> {
+  readonly completion: Completion
+  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<void>
+}
+
+/**
+ * The one place where a request meets the response cache: after its limits, before its money. It is answered from the cache, waits
+ * for an equal request, or proceeds, and its answer is then kept. The admission is released once on each way.
+ * @param isImmediate Is the request answered on its own connection? Others go past the cache.
+ * @throws GatewayError `cache_miss` where the caller wants nothing else, `invalid_request` for a header that says nothing known,
+ *   and everything that `proceed` throws.
+ */
+export async function throughCache<Completion>(
+  context: PipelineContext,
+  admitted: Admitted,
+  isImmediate: boolean,
+  { completion, proceed }: NextStage<Completion>,
+): Promise<void> {
+  const { cache } = context
+  const { cached: rules } = admitted.endpoint
+  if (cache === undefined || rules === undefined || !isImmediate) return proceed(context, admitted, completion)
+  const plan = new CachePlan()
+  admitted.planned(plan)
+  let outcome: CachedAnswer | 'proceed'
+  try {
+    outcome = await lookUp(context, cache, admitted, plan)
+  } catch (error) {
+    // A request that is refused here has used nothing.
+    await release(context, admitted, 0)
+    throw error
+  }
+  if (outcome !== 'proceed' && (await serveHit(context, cache, admitted, outcome))) return
+  const { flight } = plan
+  if (flight === undefined) return proceed(context, admitted, completion)
+  try {
+    await proceed(context, admitted, completion)
+  } finally {
+    if (plan.kept !== undefined) await plan.kept
+    flight.leaderOver()
+  }
+}
+
+/** Finds the answer to a request, or says what is to be done with the one that it will get. */
+async function lookUp(
+  context: PipelineContext,
+  cache: AnswerCache,
+  admitted: Admitted,
+  plan: CachePlan,
+): Promise<CachedAnswer | 'proceed'> {
+  const wish = cache.wishOf(admitted)
+  const key = wish && (await keyOf(context, cache, admitted, wish))
+  const isOnly = wish?.mode === 'only'
+  if (wish === undefined || key === undefined) {
+    if (isOnly) throw new GatewayError('cache_miss')
+    return 'proceed'
+  }
+  plan.key = key
+  plan.ttlMs = wish.ttlMs
+  plan.model = admitted.chain[0]!.id
+  plan.status = wish.mode === 'refresh' ? 'refresh' : 'miss'
+  if (wish.mode === 'refresh') return 'proceed'
+  const entry = await read(context, cache, admitted, key)
+  const answer = entry && decodeAnswer(entry)
+  if (answer !== undefined && answer.staleFromMs > context.clock.now()) return answer
+  if (answer !== undefined) plan.stale = entry
+  if (isOnly) throw new GatewayError('cache_miss')
+  cache.stats.misses += 1
+  return cache.settings.collapse && !admitted.isStream ? collapse(context, cache, admitted, plan, key) : 'proceed'
+}
+
+/** Undefined: it is not known at present which entries count. */
+async function keyOf(
+  context: PipelineContext,
+  cache: AnswerCache,
+  admitted: Admitted,
+  wish: CacheWish,
+): Promise<string | undefined> {
+  const { store } = cache.settings
+  const nowMs = context.clock.now()
+  try {
+    const ofAll = store.generation(ALL_ACCOUNTS, nowMs)
+    const ofAccount = wish.isOfAccount ? store.generation(admitted.principal.accountId, nowMs) : 0
+    const first = isPending(ofAll) ? await ofAll : ofAll
+    const second = isPending(ofAccount) ? await ofAccount : ofAccount
+    if (first === undefined || second === undefined) return undefined
+    return cache.keyOf(admitted, wish, [first, second], context.vendors)
+  } catch (error) {
+    reportFault(context, admitted.requestId, 'cache', error)
+    return undefined
+  }
+}
+
+/** The scope of everything. No account has this id. */
+export const ALL_ACCOUNTS = ''
+
+/** A cache that fails is one that has nothing. */
+async function read(
+  context: PipelineContext,
+  cache: AnswerCache,
+  { requestId }: Admitted,
+  key: string,
+): Promise<Uint8Array | undefined> {
+  try {
+    const entry = cache.settings.store.get(key, context.clock.now())
+    return isPending(entry) ? await entry : entry
+  } catch (error) {
+    reportFault(context, requestId, 'cache', error)
+    return undefined
+  }
+}
+
+/** Waits for an equal request that is under way, or becomes the one that others wait for. */
+async function collapse(
+  context: PipelineContext,
+  cache: AnswerCache,
+  admitted: Admitted,
+  plan: CachePlan,
+  key: string,
+): Promise<CachedAnswer | 'proceed'> {
+  const underWay = cache.flightOf(key)
+  if (underWay === undefined) {
+    plan.flight = cache.takeOff(key)
+    return 'proceed'
+  }
+  const outcome = await waitFor(context, admitted, underWay)
+  if (outcome === 'lead') plan.flight = underWay
+  return typeof outcome === 'string' ? 'proceed' : (decodeAnswer(outcome) ?? 'proceed')
+}
+
+/**
+ * Waits within the request's own time.
+ * @throws GatewayError `upstream_timeout`, `client_closed_request` when the caller leaves, `gateway_closing`.
+ */
+function waitFor(context: PipelineContext, { caller, calls }: Admitted, flight: Flight): Promise<FlightOutcome> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      leave()
+      deadline.cancel()
+      calls.delete(waiting)
+      caller.onDisconnect = undefined
+    }
+    const fail = (code: 'upstream_timeout' | 'client_closed_request' | 'gateway_closing'): void => {
+      end()
+      reject(new GatewayError(code))
+    }
+    const waiting = { abort: () => fail('gateway_closing') }
+    const leave = flight.join((outcome) => {
+      end()
+      resolve(outcome)
+    })
+    const deadline = context.deadlines.add(() => fail('upstream_timeout'))
+    if (!calls.add(waiting)) return fail('gateway_closing')
+    caller.onDisconnect = () => fail('client_closed_request')
+  })
+}

@@ -1,0 +1,83 @@
+import type { GatewayError } from '../core/errors.ts'
+import type { StreamTransform } from '../endpoints/stream-transform.ts'
+import type { AnswerObject } from '../endpoints/texts.ts'
+import { SSE_COMMENT } from '../wire/sse.ts'
+
+/** How the texts of a stream are screened where its transform tells them once more. */
+interface ScreenedTexts {
+  closing(): Uint8Array | undefined
+  failed(error: GatewayError): string
+  kept(answer: AnswerObject): AnswerObject
+}
+
+/** What a transform tells of a stream whose texts are screened. It is read only; nothing is pushed into it. */
+export class ScreenedTransform implements StreamTransform {
+  /** Whole events are sent only. */
+  readonly atBoundary = true
+  readonly keepAlive: StreamTransform['keepAlive'] & {}
+  readonly #inner: StreamTransform
+  readonly #texts: ScreenedTexts
+
+  constructor(inner: StreamTransform, texts: ScreenedTexts) {
+    this.#inner = inner
+    this.#texts = texts
+    this.keepAlive = () => inner.keepAlive?.() ?? SSE_COMMENT
+  }
+
+  push(): never {
+    throw new TypeError('a screened stream takes no bytes')
+  }
+
+  end(): never {
+    throw new TypeError('a screened stream takes no bytes')
+  }
+
+  get hasContent(): boolean {
+    return this.#inner.hasContent
+  }
+
+  get isComplete(): boolean {
+    return this.#inner.isComplete
+  }
+
+  get failure(): StreamTransform['failure'] {
+    return this.#inner.failure
+  }
+
+  get usage(): StreamTransform['usage'] {
+    return this.#inner.usage
+  }
+
+  get outputBytesSeen(): number {
+    return this.#inner.outputBytesSeen
+  }
+
+  get hasTextEnded(): boolean {
+    return this.#inner.hasTextEnded === true
+  }
+
+  get hasRunningUsage(): boolean {
+    return this.#inner.hasRunningUsage === true
+  }
+
+  get isRefusal(): boolean {
+    return this.#inner.isRefusal === true
+  }
+
+  get answerIds(): StreamTransform['answerIds'] {
+    return this.#inner.answerIds
+  }
+
+  get keptAnswer(): StreamTransform['keptAnswer'] {
+    const { keptAnswer } = this.#inner
+    return keptAnswer && this.#texts.kept({ ...keptAnswer })
+  }
+
+  get closing(): Uint8Array | undefined {
+    return this.#texts.closing()
+  }
+
+  failed(error: GatewayError): string {
+    return this.#texts.failed(error)
+  }
+}

@@ -1,0 +1,110 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { Usage } from '../core/usage.ts'
+import type { AnswerObject, AnswerTexts, TextPart } from '../endpoints/texts.ts'
+import { callHook, HookDeadline, type HookOutcome } from '../hooks/call-hook.ts'
+import type { AnswerResult, HookAnswer, TextVerdict, TextWindow } from '../hooks/hook.ts'
+import type { CompiledHook } from '../hooks/hook-table.ts'
+import type { WindowText } from '../hooks/window-stage.ts'
+import type { Reserved } from './call-record.ts'
+import { CallHookFacts, frozen } from './hook-facts.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/** What screening an answer needs besides. */
+export interface Screening {
+  readonly hooks: readonly CompiledHook[]
+  readonly reader: AnswerTexts
+}
+
+/** The model and the vendor that made an answer. */
+export interface AnswerOrigin {
+  readonly model: { readonly id: string }
+  readonly vendor: { readonly id: string }
+}
+
+/** What one call of an answer is about. */
+export interface AnswerScreen {
+  readonly context: PipelineContext
+  readonly reserved: Reserved
+  readonly candidate: AnswerOrigin
+  readonly usage: Usage | undefined
+}
+
+/** Asks the `answer` of a hook. */
+export function callAnswer(
+  { context, reserved, candidate, usage }: AnswerScreen,
+  hook: CompiledHook,
+  { body, parts }: { readonly body: AnswerObject | undefined; readonly parts: readonly TextPart[] },
+): MaybePromise<HookOutcome<AnswerResult | undefined>> {
+  const deadline = new HookDeadline()
+  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage }, deadline)
+  return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.answer?.(shown))
+}
+
+/** Asks the `text` of a hook. */
+export function callWindow(
+  { context, reserved, candidate }: AnswerScreen,
+  hook: CompiledHook,
+  window: WindowText,
+): MaybePromise<HookOutcome<TextVerdict>> {
+  const deadline = new HookDeadline()
+  const shown = new ShownWindow(reserved, candidate, window, deadline)
+  return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.text?.check(shown))
+}
+
+class ShownAnswer extends CallHookFacts implements HookAnswer {
+  readonly vendor: string
+  readonly usage: Usage | undefined
+  readonly isStream: boolean
+  readonly #body: AnswerObject | undefined
+  readonly #parts: readonly TextPart[]
+
+  constructor(
+    reserved: Reserved,
+    { model, vendor }: AnswerOrigin,
+    answer: {
+      readonly body: AnswerObject | undefined
+      readonly parts: readonly TextPart[]
+      readonly usage: Usage | undefined
+    },
+    deadline: HookDeadline,
+  ) {
+    super(reserved, model.id, deadline)
+    this.vendor = vendor.id
+    this.usage = answer.usage
+    this.isStream = answer.body === undefined
+    this.#body = answer.body
+    this.#parts = answer.parts
+  }
+
+  get body(): AnswerObject | undefined {
+    return frozen(this.#body)
+  }
+
+  texts(): readonly TextPart[] {
+    return this.#parts
+  }
+}
+
+/** A window of a text as a hook sees it. */
+class ShownWindow extends CallHookFacts implements TextWindow {
+  readonly vendor: string
+  readonly id: string
+  readonly kind: TextWindow['kind']
+  readonly index: number
+  readonly before: string
+  readonly held: string
+  readonly fresh: string
+  readonly isLast: boolean
+
+  constructor(reserved: Reserved, { model, vendor }: AnswerOrigin, window: WindowText, deadline: HookDeadline) {
+    super(reserved, model.id, deadline)
+    this.vendor = vendor.id
+    this.id = window.id
+    this.kind = window.kind
+    this.index = window.index
+    this.before = window.before
+    this.held = window.held
+    this.fresh = window.fresh
+    this.isLast = window.isLast
+  }
+}
