@@ -2,9 +2,8 @@ import { formatDollars } from '../core/money.ts'
 import type { AccountStatement } from '../gateway/account-books.ts'
 import { monthOf } from '../gateway/account-books.ts'
 import type { ChargeDetails, LedgerEntry } from '../stores/journal.ts'
-import type { Action } from './command-arguments.ts'
-import { commandArguments } from './command-arguments.ts'
-import { existingAccount, withStore } from './open-store.ts'
+import type { ActionDefinition, CommandArguments } from './command.ts'
+import { existingAccount, STORE_OPTIONS, withStore } from './open-store.ts'
 import {
   checkDollars,
   checkSignedDollars,
@@ -21,19 +20,55 @@ const DEFAULT_LINES = '100'
 
 /** The actions of `signalbox accounts` about the books of an account. Each throws a SettingError naming the argument. */
 export const bookActions = {
-  adjust: adjustAccount,
-  refund: refundCharge,
-  statement: showStatement,
-  journal: showJournal,
-} as const satisfies Readonly<Record<string, Action>>
-
-async function adjustAccount(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['reason', 'id', 'store'],
-    flags: ['json'],
-    positionals: ['the account’s id', 'the amount'],
+  adjust: {
+    summary: 'correct a balance; a negative amount takes money',
+    positionals: [
+      { name: 'ID', text: 'the account’s id' },
+      { name: 'AMOUNT', text: 'the amount' },
+    ],
+    options: {
+      reason: { value: 'TEXT', text: 'why; required' },
+      id: { value: 'ADJUSTMENT_ID', text: 'an adjustment with this id is made once only' },
+      ...STORE_OPTIONS,
+    },
     allowNegative: true,
-  })
+    run: adjustAccount,
+  },
+  refund: {
+    summary: 'give money of a charge back, by the id of its journal line',
+    positionals: [{ name: 'LINE', text: 'the id of the charge’s line' }],
+    options: {
+      reason: { value: 'TEXT', text: 'why; required' },
+      amount: { value: 'DOLLARS', text: 'how much (all that is left of the charge)' },
+      id: { value: 'REFUND_ID', text: 'a refund with this id is made once only' },
+      ...STORE_OPTIONS,
+    },
+    run: refundCharge,
+  },
+  statement: {
+    summary: 'a month’s opening balance, sums and closing balance',
+    positionals: [{ name: 'ID', text: 'the account’s id' }],
+    options: { month: { value: '2026-11', text: 'the month (this one)' }, ...STORE_OPTIONS },
+    run: showStatement,
+  },
+  journal: {
+    summary: 'journal lines with their ids and what was left after them',
+    positionals: [{ name: 'ID', text: 'the account’s id' }],
+    options: {
+      month: { value: '2026-11', text: 'lines of a month' },
+      from: { value: 'TIME', text: 'lines since a UTC day or time' },
+      until: { value: 'TIME', text: 'lines before a UTC day or time' },
+      'oldest-first': { text: 'begin with the oldest line' },
+      limit: { value: 'N', text: `lines at most (${DEFAULT_LINES})` },
+      cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
+      csv: { text: 'all lines as CSV' },
+      ...STORE_OPTIONS,
+    },
+    run: showJournal,
+  },
+} as const satisfies Readonly<Record<string, ActionDefinition>>
+
+async function adjustAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = '', text = ''] = given.positionals
   const amount = checkSignedDollars('the amount', text)
   const adjustmentId = parseGiven(given.option('id'), (value) => parseId('--id', value))
@@ -55,12 +90,7 @@ async function adjustAccount(words: readonly string[], terminal: Terminal): Prom
   else terminal.print(`${adjustmentId} was made before, so nothing was changed; ${left}`)
 }
 
-async function refundCharge(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['reason', 'amount', 'id', 'store'],
-    flags: ['json'],
-    positionals: ['the id of the charge’s line'],
-  })
+async function refundCharge(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [chargeId = ''] = given.positionals
   const amount = parseGiven(given.option('amount'), (value) => checkDollars('--amount', value))
   const refundId = parseGiven(given.option('id'), (value) => parseId('--id', value))
@@ -77,12 +107,7 @@ async function refundCharge(words: readonly string[], terminal: Terminal): Promi
   terminal.print(refund.isNew ? `refunded ${text}` : `${refundId} was made before, so nothing was changed: ${text}`)
 }
 
-async function showStatement(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['month', 'store'],
-    flags: ['json'],
-    positionals: ['the account’s id'],
-  })
+async function showStatement(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
   const month = parseMonth('--month', given.option('month') ?? new Date().toISOString().slice(0, 7))
   const statement = await withStore(terminal, { store: given.option('store') }, ({ accounts }) =>
@@ -104,12 +129,7 @@ async function showStatement(words: readonly string[], terminal: Terminal): Prom
   ])
 }
 
-async function showJournal(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['month', 'from', 'until', 'limit', 'cursor', 'store'],
-    flags: ['json', 'csv', 'oldest-first'],
-    positionals: ['the account’s id'],
-  })
+async function showJournal(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
   const month = parseGiven(given.option('month'), (text) => monthOf(parseMonth('--month', text)))
   const fromMs = parseGiven(given.option('from'), (text) => parseMoment('--from', text)) ?? month?.fromMs
@@ -130,12 +150,13 @@ async function showJournal(words: readonly string[], terminal: Terminal): Promis
       terminal.print(JSON.stringify({ object: 'list', data: entries.map(entryJson), next_cursor: next }))
       return
     }
-    printRows(terminal, entries.map(journalRow))
+    printRows(terminal, [['line', 'time', 'kind', 'amount', 'balance', 'text'], ...entries.map(journalRow)])
     printNext(terminal, nextCursor)
   })
 }
 
-function requiredReason(reason: string | undefined): string {
+/** @throws SettingError when there is none. */
+export function requiredReason(reason: string | undefined): string {
   if (reason === undefined || reason === '') throw new SettingError('--reason is missing; see signalbox --help')
   return reason
 }

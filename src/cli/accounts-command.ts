@@ -1,16 +1,18 @@
 import { formatDollars } from '../core/money.ts'
-import type { Account } from '../stores/ledger.ts'
-import { bookActions, entryJson, entryRow } from './account-books-command.ts'
-import { commandArguments, runAction } from './command-arguments.ts'
-import { existingAccount, withStore } from './open-store.ts'
+import type { AccountSpending, Spent } from '../gateway/account-spending.ts'
+import type { Accounts } from '../gateway/accounts.ts'
+import type { Account, AccountFreeze } from '../stores/ledger.ts'
+import { bookActions, entryJson, entryRow, requiredReason } from './account-books-command.ts'
+import { ACCOUNT_OPTIONS, changedAccountSettings, newAccountSettings } from './account-settings.ts'
+import type { CommandArguments, GroupDefinition } from './command.ts'
+import { existingAccount, STORE_OPTIONS, withStore } from './open-store.ts'
 import {
   checkDollars,
-  parseCap,
   parseCount,
   parseGiven,
   parseId,
+  parseLabel,
   parseMoment,
-  parseTier,
   SettingError,
 } from './setting-values.ts'
 import { capJson, capText, dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
@@ -18,28 +20,67 @@ import { capJson, capText, dollarsText, printNext, printRows, type Terminal } fr
 const DEFAULT_LEDGER_LINES = '20'
 const DEFAULT_ACCOUNTS = '100'
 
-/**
- * `signalbox accounts list|create|credit|adjust|refund|show|statement|journal|ledger`.
- * @throws SettingError naming the argument.
- */
-export async function accountsCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const actions = {
-    list: listAccounts,
-    create: createAccount,
-    credit: creditAccount,
+const ACCOUNT = { name: 'ID', text: 'the account’s id' }
+
+/** `signalbox accounts …`. The actions throw a SettingError naming the argument. */
+export const accountsCommand: GroupDefinition = {
+  summary: 'accounts, their money and their books',
+  actions: {
+    list: {
+      summary: 'accounts by id',
+      options: {
+        search: { value: 'TEXT', text: 'only those with this text in their id or name' },
+        limit: { value: 'N', text: `accounts at most (${DEFAULT_ACCOUNTS})` },
+        cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
+        ...STORE_OPTIONS,
+      },
+      run: listAccounts,
+    },
+    create: {
+      summary: 'make an account',
+      options: { id: { value: 'ID', text: 'its id (a random one)' }, ...ACCOUNT_OPTIONS, ...STORE_OPTIONS },
+      run: createAccount,
+    },
+    update: {
+      summary: 'change an account; none as a value takes it away',
+      positionals: [ACCOUNT],
+      options: { ...ACCOUNT_OPTIONS, ...STORE_OPTIONS },
+      run: updateAccount,
+    },
+    freeze: {
+      summary: 'refuse an account’s calls',
+      positionals: [ACCOUNT],
+      options: { reason: { value: 'TEXT', text: 'why; required' }, ...STORE_OPTIONS },
+      run: freezeAccount,
+    },
+    unfreeze: { summary: 'accept them again', positionals: [ACCOUNT], options: STORE_OPTIONS, run: unfreezeAccount },
+    credit: {
+      summary: 'add dollars; a credit id is credited once only',
+      positionals: [ACCOUNT, { name: 'AMOUNT', text: 'the amount' }],
+      options: {
+        id: { value: 'CREDIT_ID', text: 'a credit with this id is made once only' },
+        expires: { value: '2026-12-31', text: 'when what is left of it ends (never)' },
+        ...STORE_OPTIONS,
+      },
+      run: creditAccount,
+    },
     ...bookActions,
-    show: showAccount,
-    ledger: showLedger,
-  }
-  return runAction('accounts', actions, words, terminal)
+    show: {
+      summary: 'balance, held money, and what the account has',
+      positionals: [ACCOUNT],
+      options: STORE_OPTIONS,
+      run: showAccount,
+    },
+    ledger: {
+      summary: 'credits and charges, newest first',
+      positionals: [ACCOUNT],
+      options: { limit: { value: 'N', text: `lines at most (${DEFAULT_LEDGER_LINES})` }, ...STORE_OPTIONS },
+      run: showLedger,
+    },
+  },
 }
 
-async function listAccounts(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['search', 'limit', 'cursor', 'store'],
-    flags: ['json'],
-    positionals: [],
-  })
+async function listAccounts(given: CommandArguments, terminal: Terminal): Promise<void> {
   const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_ACCOUNTS)
   const page = await withStore(terminal, { store: given.option('store') }, ({ accounts }) =>
     accounts.list({ search: given.option('search'), cursor: given.option('cursor'), limit }),
@@ -56,29 +97,57 @@ async function listAccounts(words: readonly string[], terminal: Terminal): Promi
   printNext(terminal, page.nextCursor)
 }
 
-async function createAccount(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['id', 'tier', 'cap', 'store'],
-    flags: ['json'],
-    positionals: [],
-  })
+async function createAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
   const id = parseGiven(given.option('id'), (text) => parseId('--id', text))
-  const tier = parseGiven(given.option('tier'), (text) => parseTier('--tier', text))
-  const spendingCap = parseGiven(given.option('cap'), (text) => parseCap('--cap', text))
+  const settings = newAccountSettings(given)
   const account = await withStore(terminal, { store: given.option('store'), mayCreate: true }, async ({ accounts }) => {
     if (id !== undefined && (await accounts.get(id)) !== undefined)
       throw new SettingError(`--id: the account ${JSON.stringify(id)} exists already; nothing was changed`)
-    return accounts.create({ ...(id === undefined ? {} : { id }), tier, spendingCap })
+    return accounts.create({ ...(id === undefined ? {} : { id }), ...settings })
   })
   printAccount(account, terminal, given.flag('json'))
 }
 
-async function creditAccount(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['id', 'expires', 'store'],
-    flags: ['json'],
-    positionals: ['the account’s id', 'the amount'],
+async function updateAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const change = changedAccountSettings(given)
+  if (Object.values(change).every((value) => value === undefined))
+    throw new SettingError(`accounts update: say what to change: --${Object.keys(ACCOUNT_OPTIONS).join(', --')}`)
+  const store = given.option('store')
+  await printChanged(given.positionals, { store, asJson: given.flag('json') }, terminal, (accounts, id) =>
+    accounts.update(id, change),
+  )
+}
+
+async function freezeAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const reason = parseLabel('--reason', requiredReason(given.option('reason')))
+  const store = given.option('store')
+  await printChanged(given.positionals, { store, asJson: given.flag('json') }, terminal, (accounts, id) =>
+    accounts.freeze(id, { reason }),
+  )
+}
+
+async function unfreezeAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const store = given.option('store')
+  await printChanged(given.positionals, { store, asJson: given.flag('json') }, terminal, (accounts, id) =>
+    accounts.unfreeze(id),
+  )
+}
+
+/** Changes the account that the words name, and prints it as it is then. */
+async function printChanged(
+  [accountId = '']: readonly string[],
+  { store, asJson }: { readonly store: string | undefined; readonly asJson: boolean },
+  terminal: Terminal,
+  change: (accounts: Accounts, accountId: string) => Promise<Account | undefined>,
+): Promise<void> {
+  const account = await withStore(terminal, { store }, async (administration) => {
+    await existingAccount(administration, accountId)
+    return (await change(administration.accounts, accountId)) ?? existingAccount(administration, accountId)
   })
+  printAccount(account, terminal, asJson)
+}
+
+async function creditAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = '', text = ''] = given.positionals
   const amount = checkDollars('the amount', text)
   const creditId = parseGiven(given.option('id'), (value) => parseId('--id', value))
@@ -98,21 +167,16 @@ async function creditAccount(words: readonly string[], terminal: Terminal): Prom
   else terminal.print(`${creditId} was credited before, so nothing was changed; ${balance}`)
 }
 
-async function showAccount(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, { options: ['store'], flags: ['json'], positionals: ['the account’s id'] })
+async function showAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
-  const account = await withStore(terminal, { store: given.option('store') }, (administration) =>
-    existingAccount(administration, accountId),
-  )
-  printAccount(account, terminal, given.flag('json'))
+  const { account, spending } = await withStore(terminal, { store: given.option('store') }, async (administration) => {
+    const account = await existingAccount(administration, accountId)
+    return { account, spending: await administration.accounts.spending(accountId) }
+  })
+  printAccount(account, terminal, given.flag('json'), spending)
 }
 
-async function showLedger(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['limit', 'store'],
-    flags: ['json'],
-    positionals: ['the account’s id'],
-  })
+async function showLedger(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
   const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_LEDGER_LINES)
   const entries = await withStore(terminal, { store: given.option('store') }, async (administration) => {
@@ -120,12 +184,12 @@ async function showLedger(words: readonly string[], terminal: Terminal): Promise
     return administration.accounts.ledger(accountId, { limit })
   })
   if (given.flag('json')) terminal.print(JSON.stringify({ object: 'list', data: entries.map(entryJson) }))
-  else printRows(terminal, entries.map(entryRow))
+  else printRows(terminal, [['time', 'kind', 'amount', 'text'], ...entries.map(entryRow)])
 }
 
-function printAccount(account: Account, terminal: Terminal, asJson: boolean): void {
+function printAccount(account: Account, terminal: Terminal, asJson: boolean, spending?: AccountSpending): void {
   if (asJson) {
-    terminal.print(JSON.stringify(accountJson(account)))
+    terminal.print(JSON.stringify({ ...accountJson(account), ...(spending === undefined ? {} : spentJson(spending)) }))
     return
   }
   printRows(terminal, [
@@ -135,8 +199,32 @@ function printAccount(account: Account, terminal: Terminal, asJson: boolean): vo
     ['owed', dollarsText(account.owed)],
     ['tier', account.tier],
     ['cap', account.spendingCap === undefined ? 'none' : capText(account.spendingCap)],
+    ...(spending === undefined ? [] : [['spent', spentText(spending)]]),
     ['made', new Date(account.createdAtMs).toISOString()],
+    ...(account.name === undefined ? [] : [['name', account.name]]),
+    ...(account.plan === undefined ? [] : [['plan', account.plan]]),
+    ...(account.billing === undefined ? [] : [['billing', account.billing]]),
+    ...(account.creditLimit === undefined ? [] : [['limit', `${dollarsText(account.creditLimit)} of credit`]]),
+    ...(account.frozen === undefined ? [] : [['frozen', frozenText(account.frozen)]]),
   ])
+}
+
+function spentText({ day, month, left }: Spent): string {
+  const spent = `${dollarsText(day)} today, ${dollarsText(month)} this month`
+  return left === undefined ? spent : `${spent}; the cap allows ${dollarsText(left)} more`
+}
+
+/** Charges and open holds of the UTC day and month. */
+function spentJson({ day, month, left }: Spent) {
+  return {
+    spent_day: formatDollars(day),
+    spent_month: formatDollars(month),
+    cap_left: left === undefined ? null : formatDollars(left),
+  }
+}
+
+function frozenText({ reason, atMs }: AccountFreeze): string {
+  return `since ${new Date(atMs).toISOString()}: ${reason}`
 }
 
 /** The members of `GET /v1/account`, and those for the operator only. */
@@ -150,6 +238,14 @@ function accountJson(account: Account) {
     currency: 'USD',
     tier: account.tier,
     cap: capJson(account.spendingCap),
+    name: account.name ?? null,
+    plan: account.plan ?? null,
+    billing: account.billing ?? null,
+    credit_limit: account.creditLimit === undefined ? null : formatDollars(account.creditLimit),
+    frozen:
+      account.frozen === undefined
+        ? null
+        : { reason: account.frozen.reason, since: Math.floor(account.frozen.atMs / 1000) },
     created_at: Math.floor(account.createdAtMs / 1000),
   }
 }

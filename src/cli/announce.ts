@@ -1,6 +1,8 @@
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ConfiguredVendor } from './configured-clouds.ts'
-import { describeStore, describeUrl, type StoreSetting } from './open-store.ts'
+import { EXAMPLE_CALLS } from './example-run.ts'
+import { describeStore, describeUrl, ENGINE_COMMAND, type StoreSetting } from './open-store.ts'
+import type { ServedOperatorKey } from './serve-console.ts'
 import type { StartKeys } from './serve-keys.ts'
 import type { ServeSettings } from './serve-settings.ts'
 import { dollarsText } from './terminal.ts'
@@ -14,7 +16,13 @@ export interface Announcement {
   readonly gateway: Gateway
   readonly settings: ServeSettings
   readonly store: StoreSetting
+  /** Is the store memory because there is no engine for SQLite? */
+  readonly isUnasked: boolean
   readonly keys: StartKeys
+  /** Undefined: no console is served. */
+  readonly operator: ServedOperatorKey | undefined
+  /** Were calls made to look at? */
+  readonly hasExamples: boolean
 }
 
 /** Prints the address, what is configured and what is not, and an example call. */
@@ -23,14 +31,39 @@ export async function announce(announcement: Announcement): Promise<void> {
   print(`signalbox ${version} listening on ${url}`)
   print(`vendors   ${vendors.map(vendorText).join(', ')}`)
   print(`store     ${storeText(store)}`)
+  if (announcement.isUnasked) {
+    print('          NOTHING SURVIVES A RESTART: this Node has no SQLite engine that can be used')
+    print(`          to keep accounts, keys and usage: ${ENGINE_COMMAND}, then start again`)
+  }
   if (settings.redisUrl !== undefined) print(`limits    shared through ${describeUrl(settings.redisUrl)}`)
-  print(
-    settings.prices === undefined
-      ? 'billing   off: set SIGNALBOX_PRICES to a price file, or SIGNALBOX_LIST_PRICES=1, to charge for calls'
-      : `billing   on, by ${settings.prices.source} (SIGHUP reads it again)`,
-  )
+  print(`billing   ${billingText(settings)}`)
+  const { unpriced = 0, models = 0 } = announcement.gateway.unpricedModels() ?? {}
+  if (unpriced > 0)
+    print(`prices    ${unpriced} of ${models} models have no price, and are refused; name them in SIGNALBOX_PRICES`)
   await announceKeys(announcement)
+  if (settings.corsOrigins !== undefined) print(`cors      ${corsText(settings.corsOrigins)}`)
+  announceConsole(announcement)
   announceCall(announcement)
+}
+
+function corsText(origins: NonNullable<ServeSettings['corsOrigins']>): string {
+  return origins === '*' ? 'pages of every origin may call' : `pages of ${origins.join(', ')} may call`
+}
+
+function billingText({ prices, billing }: ServeSettings): string {
+  if (billing === 'off') return 'off, as SIGNALBOX_BILLING says'
+  if (prices === undefined)
+    return 'off: set SIGNALBOX_PRICES to a price file, or SIGNALBOX_LIST_PRICES=1, to charge for calls'
+  return `${billing === 'metered' ? 'metered' : 'on'}, by ${prices.source}${prices.isReloadable ? ' (SIGHUP reads it again)' : ''}`
+}
+
+/** A key that was given stays out of logs. */
+function announceConsole({ print, url, operator, hasExamples }: Announcement): void {
+  if (operator === undefined) return
+  const key = operator.isMade ? 'the operator key below' : 'SIGNALBOX_OPERATOR_KEY'
+  print(`console   ${url}/console/   open it in a browser, and enter ${key}`)
+  if (operator.isMade) print(`operator  ${operator.key}   (made for this run)`)
+  if (hasExamples) print(`examples  ${EXAMPLE_CALLS}`)
 }
 
 function vendorText({ vendor, state }: ConfiguredVendor): string {

@@ -10,33 +10,56 @@ import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-
 import { type Decimal, parseDecimal } from '../core/money.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
-import { commandArguments, runAction } from './command-arguments.ts'
+import type { ActionDefinition, CommandArguments, GroupDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
 import { configuredCatalog } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
 import { printRows, type Terminal } from './terminal.ts'
 
 const PUBLIC_CATALOG = 'https://models.dev/api.json'
+const MODELS_FILE = 'models.json'
+const PRICES_FILE = 'prices.json'
 const FETCH_TIMEOUT_MS = 30_000
 
 /** A price that moves by more than this factor, either way, waits for `--accept`: such a move is often a mistake of the list. */
 const LARGEST_MOVE = 3n
 
-/** `signalbox models [--all]`: id, kinds, vendor, and the vendor's own id. */
-export function modelsCommand(words: readonly string[], terminal: Terminal): void {
-  const given = commandArguments(words, { options: [], flags: ['all'], positionals: [] })
-  const models = given.flag('all')
-    ? configuredCatalog(terminal.environment).list()
-    : BUILT_IN_MODELS.map((row) => ({ ...row, kinds: [row.kind].flat() }))
-  printRows(
-    terminal,
-    models.map(({ id, kinds, vendor, upstream }) => [id, kinds.join('+'), vendor, upstream ?? id]),
-  )
+/** `signalbox models`: id, kinds, vendor, and the vendor's own id. */
+export const modelsCommand: ActionDefinition = {
+  summary: 'list the models of the built-in catalog',
+  options: { all: { text: 'every vendor’s too' }, json: { text: 'one line of JSON instead of text' } },
+  run: listModels,
 }
 
 /** `signalbox catalog update`. */
-export async function catalogCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  await runAction('catalog', { update }, words, terminal)
+export const catalogCommand: GroupDefinition = {
+  summary: 'models and prices of a newer public catalog',
+  actions: {
+    update: {
+      summary: 'write newer models and prices of the configured vendors; show what changed',
+      options: {
+        from: { value: 'FILE|URL', text: `the catalog (${PUBLIC_CATALOG})` },
+        models: { value: 'FILE', text: `where models are written (${MODELS_FILE})` },
+        prices: { value: 'FILE', text: `where prices are written (${PRICES_FILE})` },
+        markup: { value: 'FACTOR', text: 'prices are the list prices times this (1)' },
+        accept: { text: 'also takes prices that move by more than three times' },
+      },
+      run: update,
+    },
+  },
+}
+
+function listModels(given: CommandArguments, terminal: Terminal): void {
+  const models = given.flag('all')
+    ? configuredCatalog(terminal.environment, terminal.documents).list()
+    : BUILT_IN_MODELS.map((row) => ({ ...row, kinds: [row.kind].flat() }))
+  if (given.flag('json')) {
+    const data = models.map(({ id, kinds, vendor, upstream }) => ({ id, kinds, vendor, upstream: upstream ?? id }))
+    terminal.print(JSON.stringify({ object: 'list', data }))
+    return
+  }
+  const rows = models.map(({ id, kinds, vendor, upstream }) => [id, kinds.join('+'), vendor, upstream ?? id])
+  printRows(terminal, [['model', 'kind', 'vendor', 'id at the vendor'], ...rows])
 }
 
 /**
@@ -45,16 +68,13 @@ export async function catalogCommand(words: readonly string[], terminal: Termina
  * times, or to 0, keeps its old amount unless `--accept` is given.
  * @throws SettingError for a catalog that cannot be read, and for files that are none of this kind.
  */
-async function update(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['from', 'models', 'prices', 'markup'],
-    flags: ['accept'],
-    positionals: [],
-  })
-  const { print, environment } = terminal
+async function update(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const { print, environment, documents } = terminal
   const markup = naming('--markup', () => checkMarkup(given.option('markup') ?? '1'))
-  const [modelsPath, pricesPath] = [given.option('models') ?? 'models.json', given.option('prices') ?? 'prices.json']
-  const configured = configuredVendors(environment, undefined).filter(({ state }) => state === 'configured')
+  const [modelsPath, pricesPath] = [given.option('models') ?? MODELS_FILE, given.option('prices') ?? PRICES_FILE]
+  const configured = configuredVendors(environment, undefined, new Set(), documents).filter(
+    ({ state }) => state === 'configured',
+  )
   if (configured.length === 0)
     throw new SettingError('catalog update: no vendor has a key; set one, such as OPENAI_API_KEY')
   const vendors = configured.map(({ vendor }) => modelVendor(vendor, ENDPOINTS))
@@ -104,14 +124,16 @@ function freshRows(
     const ids = MODELS_DEV_PROVIDERS[vendor.id] ?? [vendor.id]
     const listed = ids.flatMap((id) => (providers[id] === undefined ? [] : modelsFromModelsDev(id, providers[id])))
     for (const known of listed) {
-      const row = definitionOf(known, vendor)
+      // Of a list that several vendors share, each has its part; the price holds for the first id.
+      const [priced] = vendor.catalogIds === undefined ? [known.id] : vendor.catalogIds(known.id)
+      const row = priced === undefined ? undefined : definitionOf(known, vendor)
       if (row === undefined) continue
       // A row of the built-in catalog knows more; its public id takes the price.
       const builtIn = BUILT_IN_MODELS.find((one) => one.vendor === vendor.id && one.upstream === known.id)
       const id = builtIn?.id ?? (taken.has(known.id) ? `${vendor.id}/${known.id}` : known.id)
       taken.add(id)
       if (builtIn === undefined) models.push({ ...row, id, upstream: known.id, aliases: [] })
-      prices.push(...listPriceRows({ id, kinds: [row.kind].flat() }, known, markup))
+      if (priced === known.id) prices.push(...listPriceRows({ id, kinds: [row.kind].flat() }, known, markup))
     }
   }
   return { models, prices }

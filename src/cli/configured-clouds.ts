@@ -28,7 +28,12 @@ const CLOUDS: readonly Cloud[] = [
     id: 'azure-openai',
     keyVariable: 'AZURE_OPENAI_API_KEY',
     endpointVariable: 'AZURE_OPENAI_ENDPOINT',
-    make: (resource, read) => azureOpenai({ ...resource, apiVersion: read('AZURE_OPENAI_API_VERSION') }),
+    make: (resource, read) =>
+      azureOpenai({
+        ...resource,
+        apiVersion: read('AZURE_OPENAI_API_VERSION'),
+        deployments: deploymentsOf(read('AZURE_OPENAI_DEPLOYMENTS')),
+      }),
   },
   {
     id: 'anthropic-foundry',
@@ -37,6 +42,18 @@ const CLOUDS: readonly Cloud[] = [
     make: (resource) => anthropicFoundry(resource),
   },
 ]
+
+/** `my-deployment=o4-mini,other=gpt-4o`: which of OpenAI's models stands behind a deployment. */
+function deploymentsOf(text: string | undefined): Readonly<Record<string, string>> {
+  const pairs = (text ?? '').split(',').flatMap((pair) => (pair.trim() === '' ? [] : [pair.split('=')]))
+  return Object.fromEntries(
+    pairs.map(([deployment = '', model = '', ...rest]) => {
+      if (deployment.trim() === '' || model.trim() === '' || rest.length > 0)
+        throw new SettingError('AZURE_OPENAI_DEPLOYMENTS: must be a list such as my-deployment=o4-mini,other=gpt-4o')
+      return [deployment.trim(), model.trim()]
+    }),
+  )
+}
 
 /** Has an address, although nothing is asked there. */
 const NOWHERE = 'https://not-set.invalid'
@@ -68,7 +85,8 @@ export function configuredClouds(
   })
 }
 
-function naming<Value>(name: string, run: () => Value): Value {
+/** Runs what may throw a TypeError about a setting, and names the setting. */
+export function naming<Value>(name: string, run: () => Value): Value {
   try {
     return run()
   } catch (error) {

@@ -1,4 +1,4 @@
-import { egressRoute } from '../transport/egress-route.ts'
+import { vendorConnection } from '../transport/vendor-connection.ts'
 import { anthropic } from '../vendors/anthropic/anthropic.ts'
 import { dashscope } from '../vendors/dashscope/dashscope.ts'
 import { gemini } from '../vendors/gemini/gemini.ts'
@@ -7,10 +7,14 @@ import { openaiCompatible } from '../vendors/openai-compatible/openai-compatible
 import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { voyage } from '../vendors/voyage/voyage.ts'
+import { configuredBedrock } from './configured-bedrock.ts'
 import { type ConfiguredVendor, configuredClouds } from './configured-clouds.ts'
+import { configuredVertex } from './configured-vertex.ts'
 import { environmentProxy } from './environment-proxy.ts'
+import { furtherVendor, keysOf, namingFile } from './further-vendors.ts'
 import { SettingError } from './setting-values.ts'
-import type { Environment } from './terminal.ts'
+import type { Documents, Environment } from './terminal.ts'
+import { type VendorSettings, vendorSettings } from './vendor-settings.ts'
 
 interface VendorOptions {
   readonly apiKey?: readonly string[] | string
@@ -36,29 +40,51 @@ export function configuredVendors(
   environment: Environment,
   standInOrigin: string | undefined,
   named: ReadonlySet<string> = new Set(),
+  documents?: Documents,
 ): ConfiguredVendor[] {
+  const settings = vendorSettings(environment, documents)
+  const hasStandIns = standInOrigin !== undefined
   const vendors = FACTORIES.map(([prefix, make]): ConfiguredVendor => {
-    const apiKeys = keysOf(environment[`${prefix}_API_KEY`])
+    const apiKeys = keysOf(settings.keyText(prefix.toLowerCase(), [`${prefix}_API_KEY`], hasStandIns))
     const baseURL = baseURLOf(environment, `${prefix}_BASE_URL`)
+    const options = settings.own(prefix.toLowerCase())
     if (apiKeys.length > 0) {
-      return { vendor: make({ apiKey: apiKeys, ...(baseURL === undefined ? {} : { baseURL }) }), state: 'configured' }
+      const given = { ...options, apiKey: apiKeys, ...(baseURL === undefined ? {} : { baseURL }) }
+      return { vendor: namingFile(prefix.toLowerCase(), () => make(given)), state: 'configured' }
     }
     if (standInOrigin === undefined) return { vendor: make({}), state: 'not configured' }
     return { vendor: make({ apiKey: 'stand-in', baseURL: standInOrigin }), state: 'stand-in' }
   })
   for (const preset of Object.values<Preset>(presets)) {
-    const configured = configuredPreset(preset, environment, standInOrigin, named.has(preset.id))
+    const isNamed = named.has(preset.id) || settings.ids.has(preset.id)
+    const configured = configuredPreset(preset, environment, standInOrigin, isNamed, settings)
     if (configured !== undefined) vendors.push(configured)
   }
+  for (const further of settings.further) vendors.push(furtherVendor(further, environment, standInOrigin))
   const read = (name: string): string | undefined => environment[name]?.trim() || undefined
-  const all = [...vendors, ...configuredClouds(read, keysOf, standInOrigin, named)]
-  return all.map((configured) => ({ ...configured, vendor: behindProxy(configured.vendor, environment) }))
+  const all = [
+    ...vendors,
+    ...configuredClouds(read, keysOf, standInOrigin, named),
+    ...configuredBedrock(read, keysOf, standInOrigin, named),
+    ...configuredVertex(environment, keysOf, standInOrigin, named),
+  ]
+  checkNamed(settings, all)
+  return all.map((configured) => ({ ...configured, vendor: connected(configured.vendor, environment, settings) }))
 }
 
-/** The vendor as it is called through the proxy of the environment, where there is one for its origin. */
-function behindProxy(vendor: Vendor, environment: Environment): Vendor {
-  const proxy = environmentProxy(vendor.origin, environment)
-  return proxy === undefined ? vendor : { ...vendor, egress: egressRoute({ proxy }) }
+/** The vendor as it is called by its settings, and through the proxy of the environment where there is one for its origin. */
+function connected(vendor: Vendor, environment: Environment, settings: VendorSettings): Vendor {
+  const own = settings.connection(vendor.id)
+  const proxy = own.proxy ?? environmentProxy(vendor.origin, environment)
+  const connection = namingFile(vendor.id, () => vendorConnection({ ...own, proxy }))
+  return { ...vendor, ...connection, ...settings.traits(vendor.id) }
+}
+
+/** A vendor of the file that is none is a slip of the pen. */
+function checkNamed({ ids }: VendorSettings, all: readonly ConfiguredVendor[]): void {
+  for (const id of ids)
+    if (!all.some(({ vendor }) => vendor.id === id))
+      throw new SettingError(`SIGNALBOX_VENDORS: ${id}: there is no such vendor; give it a type, or set its variables`)
 }
 
 /** The variables of a preset, the first key variable being the preferred one. */
@@ -85,27 +111,34 @@ function configuredPreset(
   environment: Environment,
   standInOrigin: string | undefined,
   isNamed: boolean,
+  settings: VendorSettings,
 ): ConfiguredVendor | undefined {
+  const { baseURL: givenBaseURL, account: givenAccount, ...options } = settings.own(preset.id)
   const variables = presetVariables(preset)
-  const apiKey = variables.keys.map((name) => keysOf(environment[name])).find((keys) => keys.length > 0) ?? []
-  const baseURL = baseURLOf(environment, variables.baseURL)
+  const apiKey = keysOf(settings.keyText(preset.id, variables.keys, standInOrigin !== undefined))
+  const baseURL = baseURLOf(environment, variables.baseURL) ?? (givenBaseURL as string | undefined)
   if (apiKey.length === 0 && baseURL === undefined && !isNamed) return undefined
   const isReachable = apiKey.length > 0 || (!preset.needsKey && (baseURL !== undefined || standInOrigin === undefined))
   if (!isReachable && standInOrigin !== undefined) {
     const standIn = { apiKey: 'stand-in', baseURL: `${standInOrigin}/presets/${preset.id}/v1` }
     return { vendor: openaiCompatible(preset, standIn), state: 'stand-in' }
   }
-  const account = variables.account === undefined ? undefined : (environment[variables.account]?.trim() ?? '')
+  const account =
+    variables.account === undefined
+      ? undefined
+      : environment[variables.account]?.trim() || ((givenAccount as string | undefined) ?? '')
   if (account === '' && baseURL === undefined && isReachable) {
     // Its key may be there for another tool of the same company.
     if (!isNamed) return undefined
     throw new SettingError(`${variables.account}: set it to the account that ${variables.keys[0]} belongs to`)
   }
-  const vendor = openaiCompatible(preset, {
+  const given = {
+    ...options,
     apiKey,
     ...(baseURL === undefined ? {} : { baseURL }),
     ...(account === undefined ? {} : { account: account === '' ? 'not-set' : account }),
-  })
+  }
+  const vendor = namingFile(preset.id, () => openaiCompatible(preset, given))
   return { vendor, state: isReachable ? 'configured' : 'not configured' }
 }
 
@@ -115,10 +148,4 @@ function baseURLOf(environment: Environment, name: string): string | undefined {
   if (!/^https?:\/\/\S+$/.test(baseURL) || !URL.canParse(baseURL))
     throw new SettingError(`${name}: ${JSON.stringify(baseURL)} is not an http or https URL`)
   return baseURL
-}
-
-/** Keys separated by commas, without duplicates. No vendor's keys contain commas. */
-function keysOf(text: string | undefined): readonly string[] {
-  const keys = (text ?? '').split(',').map((key) => key.trim())
-  return [...new Set(keys.filter((key) => key !== ''))]
 }

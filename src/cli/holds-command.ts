@@ -1,27 +1,45 @@
 import { formatDollars } from '../core/money.ts'
 import type { OpenHold } from '../stores/journal.ts'
-import type { Resolution } from '../stores/ledger.ts'
-import { commandArguments, runAction } from './command-arguments.ts'
-import { withStore } from './open-store.ts'
+import type { Resolution } from '../stores/resolution.ts'
+import type { CommandArguments, GroupDefinition } from './command.ts'
+import { STORE_OPTIONS, withStore } from './open-store.ts'
 import { checkDollars, parseCount, SettingError } from './setting-values.ts'
 import { dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_HOLDS = '100'
 
-/**
- * `signalbox holds list|settle|void`.
- * @throws SettingError naming the argument.
- */
-export async function holdsCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  return runAction('holds', { list: listHolds, settle: settleHold, void: voidHold }, words, terminal)
+const HOLD = { name: 'HOLD', text: 'the hold’s id' }
+
+/** `signalbox holds …`. The actions throw a SettingError naming the argument. */
+export const holdsCommand: GroupDefinition = {
+  summary: 'money held for calls in progress',
+  actions: {
+    list: {
+      summary: 'money held for calls in progress, oldest first',
+      options: {
+        account: { value: 'ID', text: 'only of this account' },
+        limit: { value: 'N', text: `holds at most (${DEFAULT_HOLDS})` },
+        cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
+        ...STORE_OPTIONS,
+      },
+      run: listHolds,
+    },
+    settle: {
+      summary: 'charge a hold by hand',
+      positionals: [HOLD, { name: 'AMOUNT', text: 'the amount' }],
+      options: { reason: { value: 'TEXT', text: 'what the journal says about it' }, ...STORE_OPTIONS },
+      run: settleHold,
+    },
+    void: {
+      summary: 'give a hold back without a charge',
+      positionals: [HOLD],
+      options: STORE_OPTIONS,
+      run: voidHold,
+    },
+  },
 }
 
-async function listHolds(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['account', 'limit', 'cursor', 'store'],
-    flags: ['json'],
-    positionals: [],
-  })
+async function listHolds(given: CommandArguments, terminal: Terminal): Promise<void> {
   const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_HOLDS)
   const options = { accountId: given.option('account'), cursor: given.option('cursor'), limit }
   const page = await withStore(terminal, { store: given.option('store') }, ({ holds }) => holds.list(options))
@@ -38,12 +56,7 @@ async function listHolds(words: readonly string[], terminal: Terminal): Promise<
   printNext(terminal, page.nextCursor)
 }
 
-async function settleHold(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['reason', 'store'],
-    flags: ['json'],
-    positionals: ['the hold’s id', 'the amount'],
-  })
+async function settleHold(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [holdId = '', text = ''] = given.positionals
   const amount = checkDollars('the amount', text)
   const resolution = await withStore(terminal, { store: given.option('store') }, ({ holds }) =>
@@ -52,8 +65,7 @@ async function settleHold(words: readonly string[], terminal: Terminal): Promise
   printEnd(terminal, given.flag('json'), holdId, resolution)
 }
 
-async function voidHold(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, { options: ['store'], flags: ['json'], positionals: ['the hold’s id'] })
+async function voidHold(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [holdId = ''] = given.positionals
   const resolution = await withStore(terminal, { store: given.option('store') }, ({ holds }) => holds.void(holdId))
   printEnd(terminal, given.flag('json'), holdId, resolution)

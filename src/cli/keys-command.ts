@@ -5,34 +5,64 @@ import type { NewKey } from '../gateway/keys.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes } from '../stores/principal.ts'
 import type { RateLimits } from '../stores/rate-limiter.ts'
-import { type CommandArguments, commandArguments, runAction } from './command-arguments.ts'
-import { withStore } from './open-store.ts'
+import type { CommandArguments, GroupDefinition } from './command.ts'
+import { STORE_OPTIONS, withStore } from './open-store.ts'
 import { configuredCatalog } from './serve-settings.ts'
 import { parseCap, parseCount, parseDuration, parseLabel, parseNames, SettingError } from './setting-values.ts'
 import { capJson, capText, printRows, type Terminal } from './terminal.ts'
 
-const CREATE_OPTIONS = [
-  ...['account', 'label', 'endpoints', 'models', 'expires'],
-  ...['rpm', 'tpm', 'concurrency', 'cap', 'store'],
-] as const
+const CREATE_OPTIONS = {
+  account: { value: 'ID', text: 'the account that pays; required' },
+  label: { value: 'TEXT', text: 'a name for people' },
+  endpoints: { value: 'chat,embeddings', text: 'only these endpoints (all)' },
+  models: { value: 'ID,ID', text: 'only these models: ids, patterns, groups (all)' },
+  expires: { value: '30d', text: 'when it ends (never)' },
+  rpm: { value: 'N', text: 'requests per minute (as the gateway says)' },
+  tpm: { value: 'N', text: 'tokens per minute' },
+  concurrency: { value: 'N', text: 'requests at the same time' },
+  cap: { value: '50/month|5/day', text: 'most dollars in a month or a day' },
+  tags: { value: 'team:a,beta', text: 'tags of its usage' },
+  'names-end-users': { text: 'its requests may name their end user' },
+} as const
 
-/**
- * `signalbox keys create|list|revoke|rotate`.
- * @throws SettingError naming the argument.
- */
-export async function keysCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  return runAction('keys', { create: createKey, list: listKeys, revoke: revokeKey, rotate: rotateKey }, words, terminal)
+const KEY = { name: 'KEY_ID', text: 'the key’s id' }
+
+/** `signalbox keys …`. The actions throw a SettingError naming the argument. */
+export const keysCommand: GroupDefinition = {
+  summary: 'keys of callers',
+  actions: {
+    create: {
+      summary: 'make a key; it is shown this once',
+      options: { ...CREATE_OPTIONS, ...STORE_OPTIONS },
+      run: createKey,
+    },
+    list: {
+      summary: 'keys by id, without the keys themselves',
+      options: { account: { value: 'ID', text: 'only of this account' }, ...STORE_OPTIONS },
+      run: listKeys,
+    },
+    revoke: {
+      summary: 'end a key; gateways refuse it within 5 seconds',
+      positionals: [KEY],
+      options: STORE_OPTIONS,
+      run: revokeKey,
+    },
+    rotate: {
+      summary: 'make a key like it; the old one ends after the overlap',
+      positionals: [KEY],
+      options: { overlap: { value: 'TIME', text: 'how long the old one is accepted still (1d)' }, ...STORE_OPTIONS },
+      run: rotateKey,
+    },
+  },
 }
 
-async function createKey(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, { options: CREATE_OPTIONS, flags: ['json'], positionals: [] })
+async function createKey(given: CommandArguments, terminal: Terminal): Promise<void> {
   const wanted = newKey(given, terminal)
   const made = await withStore(terminal, { store: given.option('store') }, ({ keys }) => keys.create(wanted))
   printNewKey(made, terminal, given.flag('json'))
 }
 
-async function listKeys(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, { options: ['account', 'store'], flags: ['json'], positionals: [] })
+async function listKeys(given: CommandArguments, terminal: Terminal): Promise<void> {
   const account = given.option('account')
   const records = await withStore(terminal, { store: given.option('store') }, ({ keys }) => keys.list(account))
   if (given.flag('json')) {
@@ -41,11 +71,10 @@ async function listKeys(words: readonly string[], terminal: Terminal): Promise<v
   }
   const nowMs = systemClock.now()
   const rows = records.map((record) => [record.id, record.accountId, keyState(record, nowMs), record.label])
-  printRows(terminal, rows)
+  printRows(terminal, [['key', 'account', 'state', 'label'], ...rows])
 }
 
-async function revokeKey(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, { options: ['store'], flags: ['json'], positionals: ['the key’s id'] })
+async function revokeKey(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [keyId = ''] = given.positionals
   const isKnown = await withStore(terminal, { store: given.option('store') }, ({ keys }) => keys.revoke(keyId))
   if (!isKnown) throw new SettingError(`there is no key ${JSON.stringify(keyId)}; see signalbox keys list`)
@@ -53,12 +82,7 @@ async function revokeKey(words: readonly string[], terminal: Terminal): Promise<
   else terminal.print(`revoked ${keyId}; every gateway refuses it within 5 seconds`)
 }
 
-async function rotateKey(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['overlap', 'store'],
-    flags: ['json'],
-    positionals: ['the key’s id'],
-  })
+async function rotateKey(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [keyId = ''] = given.positionals
   const overlap = given.option('overlap')
   const options = overlap === undefined ? {} : { overlapMs: parseDuration('--overlap', overlap) }
@@ -67,9 +91,9 @@ async function rotateKey(words: readonly string[], terminal: Terminal): Promise<
   if (!given.flag('json')) terminal.print(`${keyId} ends in ${overlap ?? '1d'} at the latest`)
 }
 
-function newKey(given: CommandArguments<(typeof CREATE_OPTIONS)[number], 'json'>, terminal: Terminal): NewKey {
+function newKey(given: CommandArguments, terminal: Terminal): NewKey {
   const read = <Value>(
-    name: (typeof CREATE_OPTIONS)[number],
+    name: keyof typeof CREATE_OPTIONS,
     parse: (option: string, text: string) => Value,
   ): Value | undefined => {
     const text = given.option(name)
@@ -92,6 +116,7 @@ function newKey(given: CommandArguments<(typeof CREATE_OPTIONS)[number], 'json'>
   const hasLimits = Object.values(limits).some((limit) => limit !== undefined)
   const lifeMs = read('expires', parseDuration)
   const spendingCap = read('cap', parseCap)
+  const tags = read('tags', parseNames)
   return {
     accountId,
     scopes,
@@ -99,6 +124,8 @@ function newKey(given: CommandArguments<(typeof CREATE_OPTIONS)[number], 'json'>
     ...(hasLimits ? { limits } : {}),
     ...(lifeMs === undefined ? {} : { expiresAtMs: systemClock.now() + lifeMs }),
     ...(spendingCap === undefined ? {} : { spendingCap }),
+    ...(tags === undefined ? {} : { tags }),
+    ...(given.flag('names-end-users') ? { namesEndUsers: true } : {}),
   }
 }
 
@@ -112,7 +139,7 @@ function parseEndpoints(option: string, text: string): string[] {
 
 /** Scopes hold public ids, so aliases are replaced by them. Patterns and groups hold for models to come too. */
 function parseModels(option: string, text: string, terminal: Terminal): string[] {
-  const catalog = configuredCatalog(terminal.environment)
+  const catalog = configuredCatalog(terminal.environment, terminal.documents)
   const ids = parseNames(option, text).map((name) => {
     if (isScopeRule(name)) return name
     const model = catalog.find(name)
@@ -153,6 +180,8 @@ function keyJson(record: KeyRecord) {
       concurrency: limits?.concurrency ?? null,
     },
     cap: capJson(record.spendingCap),
+    tags: record.tags ?? [],
+    names_end_users: record.namesEndUsers === true,
     created_at: seconds(record.createdAtMs),
     expires_at: seconds(record.expiresAtMs),
     revoked_at: seconds(record.revokedAtMs),
@@ -169,6 +198,8 @@ function keyRows(record: KeyRecord): string[][] {
     ['models', record.scopes.models?.join(', ') ?? 'all'],
     ['limits', limitsText(record.limits)],
     ['cap', record.spendingCap === undefined ? 'none' : capText(record.spendingCap)],
+    ...(record.tags === undefined ? [] : [['tags', record.tags.join(', ')]]),
+    ...(record.namesEndUsers === true ? [['end users', 'named by its requests']] : []),
     ['expires', record.expiresAtMs === undefined ? 'never' : new Date(record.expiresAtMs).toISOString()],
   ]
 }

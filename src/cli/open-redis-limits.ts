@@ -35,17 +35,8 @@ export async function openRedisLimits(
   expectedInstances: number | undefined,
   logger: Logger,
 ): Promise<SharedLimits> {
-  const loaded = await loadOptionalPackage('ioredis', 'REDIS_URL')
-  const Redis = (loaded['Redis'] ?? loaded['default']) as IoredisConstructor
-  const client = new Redis(url, {
-    // A command that waits for a connection would come too late.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: START_WAIT_MS,
-    retryStrategy: (attempt: number) => Math.min(attempt * 100, LONGEST_RETRY_MS),
-  })
-  // Without a listener an error would end the process. The limits log when they are shared and when not.
-  client.on('error', () => undefined)
+  // The limits log when they are shared and when not.
+  const client = await connectRedis(url, () => undefined)
   if (!(await isReadyInTime(client)))
     logger.warn('Redis does not answer; this process enforces limits by itself until it does', {
       url: describeUrl(url),
@@ -61,7 +52,27 @@ export async function openRedisLimits(
   }
 }
 
-function isReadyInTime(client: IoredisClient): Promise<boolean> {
+/**
+ * Begins to connect.
+ * @param onError told of each failed try; without a listener an error would end the process.
+ * @throws SettingError when the package `ioredis` is missing.
+ */
+export async function connectRedis(url: string, onError: (error: Error) => void): Promise<IoredisClient & RedisClient> {
+  const loaded = await loadOptionalPackage('ioredis', 'REDIS_URL')
+  const Redis = (loaded['Redis'] ?? loaded['default']) as IoredisConstructor
+  const client = new Redis(url, {
+    // A command that waits for a connection would come too late.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: START_WAIT_MS,
+    retryStrategy: (attempt: number) => Math.min(attempt * 100, LONGEST_RETRY_MS),
+  })
+  client.on('error', onError)
+  return client
+}
+
+/** Waits until the server has answered, for two seconds at most. */
+export function isReadyInTime(client: IoredisClient): Promise<boolean> {
   return new Promise((resolve) => {
     if (client.status === 'ready') return resolve(true)
     // Not the shared clock: its timers do not keep the process alive, and nothing else may at this point.

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { systemClock } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, textOfError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
-import { DEFAULT_HOUR_DAYS, type UsageReports, usageOf } from '../gateway/usage.ts'
+import { DEFAULT_HOUR_DAYS, DEFAULT_RECORD_DAYS, type UsageReports, usageOf } from '../gateway/usage.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
@@ -22,7 +22,17 @@ export type StoreSetting =
   | { readonly kind: 'postgres'; readonly url: string }
 
 /** In the working directory. */
-export const DEFAULT_STORE: StoreSetting = { kind: 'sqlite', path: 'signalbox.db' }
+export const DEFAULT_STORE = { kind: 'sqlite', path: 'signalbox.db' } as const satisfies StoreSetting
+
+/** The one command that brings an engine for SQLite where Node has none. */
+export const ENGINE_COMMAND = 'npm install @photostructure/sqlite'
+
+/** What an error says about a SQLite engine that is missing or too old; undefined: it is another error. */
+export function missingEngine(error: unknown): string | undefined {
+  const isMissing =
+    error instanceof SqliteStoreError && (error.fault === 'engine_missing' || error.fault === 'engine_too_old')
+  return isMissing ? error.message : undefined
+}
 
 /**
  * Reads `memory:`, `sqlite:PATH` or `postgres://…`.
@@ -50,6 +60,12 @@ export function describeUrl(text: string): string {
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
+/** The options of every command that works on a store. */
+export const STORE_OPTIONS = {
+  store: { value: 'STORE', text: 'the store to use instead of SIGNALBOX_STORE: sqlite:PATH or postgres://…' },
+  json: { text: 'one line of JSON instead of text' },
+} as const
+
 /** A store that is not started yet, and the connections opened for it. */
 interface OpenStore {
   readonly store: GatewayStore
@@ -62,7 +78,23 @@ interface EndablePool extends PostgresPool {
   end(): Promise<void>
 }
 
-type PoolConstructor = new (options: { readonly connectionString: string }) => EndablePool
+type PoolConstructor = new (options: PoolOptions & { readonly connectionString: string }) => EndablePool
+
+interface PoolOptions {
+  /** Default: it waits for ever. */
+  readonly connectionTimeoutMillis?: number
+}
+
+/**
+ * Makes a pool of connections to PostgreSQL.
+ * @param name of the setting, for the error.
+ * @throws SettingError when the package is missing.
+ */
+export async function openPool(name: string, url: string, options: PoolOptions = {}): Promise<EndablePool> {
+  const loaded = await loadOptionalPackage('pg', `${name}=postgres://…`)
+  const { Pool } = (loaded['default'] ?? loaded) as { readonly Pool: PoolConstructor }
+  return new Pool({ ...options, connectionString: url })
+}
 
 /**
  * Makes the store that a setting asks for.
@@ -73,25 +105,15 @@ export async function openStore(name: string, setting: StoreSetting): Promise<Op
   const nothing = async (): Promise<void> => undefined
   if (setting.kind === 'memory') return { store: memoryStore(), release: nothing }
   if (setting.kind === 'sqlite') return { store: sqliteStore({ path: setting.path }), release: nothing }
-  const loaded = await loadOptionalPackage('pg', `${name}=postgres://…`)
-  const { Pool } = (loaded['default'] ?? loaded) as { readonly Pool: PoolConstructor }
-  const pool = new Pool({ connectionString: setting.url })
+  const pool = await openPool(name, setting.url)
   return { store: postgresStore({ pool }), release: () => pool.end() }
 }
 
 /** The error for a store that could not be started. */
 export function storeError(name: string, setting: StoreSetting, cause: unknown): SettingError {
-  const text = cause instanceof Error ? messageOf(cause) : String(cause)
-  const error = new SettingError(`${name}: ${describeStore(setting)} cannot be used: ${text}`)
+  const error = new SettingError(`${name}: ${describeStore(setting)} cannot be used: ${textOfError(cause)}`)
   error.cause = cause
   return error
-}
-
-/** Node reports a refused connection to several addresses as one error without a message. */
-function messageOf(error: Error): string {
-  if (error.message !== '') return error.message
-  const [first] = error instanceof AggregateError ? error.errors : []
-  return first instanceof Error ? first.message : ((error as NodeJS.ErrnoException).code ?? error.name)
 }
 
 /** Administration of a store. */
@@ -106,12 +128,16 @@ interface Administration {
 /**
  * Runs a command on the store of `--store`, else of `SIGNALBOX_STORE`, else on `sqlite:signalbox.db`, and closes it.
  * @param wanted `mayCreate`: the command may create the SQLite database. Other commands, run in the wrong folder, would
- *   leave an empty one behind.
+ *   leave an empty one behind. `webhookSecret`: signs webhooks of accounts without their own.
  * @throws SettingError for a store that keeps nothing or cannot be used, and for input that the store refuses.
  */
 export async function withStore<Result>(
   terminal: Terminal,
-  wanted: { readonly store: string | undefined; readonly mayCreate?: boolean },
+  wanted: {
+    readonly store: string | undefined
+    readonly mayCreate?: boolean
+    readonly webhookSecret?: string | undefined
+  },
   run: (administration: Administration) => Promise<Result>,
 ): Promise<Result> {
   const name = wanted.store === undefined ? 'SIGNALBOX_STORE' : '--store'
@@ -137,8 +163,11 @@ export async function withStore<Result>(
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
-      webhooks: webhooksOf(store, systemClock, ready),
-      usage: usageOf({ store: store.usage, clock: systemClock, hourDays: DEFAULT_HOUR_DAYS }, ready),
+      webhooks: webhooksOf(store, systemClock, ready, wanted),
+      usage: usageOf(
+        { store: store.usage, clock: systemClock, hourDays: DEFAULT_HOUR_DAYS, recordDays: DEFAULT_RECORD_DAYS },
+        ready,
+      ),
     })
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { type CorsOptions, checkCors } from '../adapters/cors.ts'
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
@@ -8,13 +8,16 @@ import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices
 import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
+import type { GatewayOptions } from '../gateway/gateway-options.ts'
+import type { Plan } from '../gateway/limit-options.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
 import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
-import type { Tier } from '../stores/principal.ts'
-import type { RateLimits } from '../stores/rate-limiter.ts'
+import type { BillingMode, Tier } from '../stores/principal.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
+import { checkPlans, parseLimits, parseServeBilling, parseThresholds, type ServeLimits } from './billing-settings.ts'
 import { configuredVendors } from './configured-vendors.ts'
+import { readJson } from './json-file.ts'
 import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
   checkDollars,
@@ -23,11 +26,13 @@ import {
   parsePairs,
   parsePort,
   parseRetentionDays,
+  parseShare,
   parseSwitch,
   parseTier,
   SettingError,
 } from './setting-values.ts'
-import type { Environment } from './terminal.ts'
+import type { Documents, Environment } from './terminal.ts'
+import { type LogFormat, parseLogFormat } from './terminal-logger.ts'
 
 /** Settings of `signalbox serve`. The names of the variables are public interface. */
 export interface ServeSettings {
@@ -43,23 +48,37 @@ export interface ServeSettings {
   /** Undefined: billing is off. */
   readonly prices: ServePrices | undefined
   readonly models: readonly ModelDefinition[]
-  readonly limits: RateLimits
+  readonly limits: ServeLimits
+  /** By name. Empty: none. */
+  readonly plans: Readonly<Record<string, Plan>>
+  /** Of accounts that do not say so themselves; undefined: `prepaid`, or `off` without prices. */
+  readonly billing: BillingMode | 'off' | undefined
+  /** At which shares of caps and balances the operator is told; undefined: as the gateway does. */
+  readonly spendingThresholds: GatewayOptions['spendingThresholds']
   /** Undefined: accounts keep their tier, and new ones are `paid`. */
   readonly tier: Tier | undefined
   readonly timeouts: Partial<Timeouts>
   readonly holdTtlMs: number | undefined
-  /** Signs webhooks of accounts without their own secret; undefined: such accounts get no webhooks. */
+  /** Signs webhooks of accounts without their own secret; undefined: such accounts get one when they need it. */
   readonly webhookSecret: string | undefined
   readonly taskDeadlineMs: number | undefined
   readonly taskPollIntervalMs: number | undefined
   /** `Infinity`: forever. */
   readonly taskRetentionDays: number | undefined
-  /** Grants `GET /healthz?verbose`; undefined: the state of the vendors is not shown. */
+  /** Grants `GET /readyz?verbose`; undefined: the state of store and vendors is not shown. */
   readonly operatorKey: string | undefined
   /** Number of processes that share `redisUrl`; undefined: one. */
   readonly expectedInstances: number | undefined
   /** May URLs that callers give point to private addresses? Undefined: no. */
   readonly allowPrivateUrls: boolean | undefined
+  /** Undefined: text on a terminal, else JSON. */
+  readonly log: LogFormat | undefined
+  /** Share of the completed requests that have a line; undefined: requests are not logged. */
+  readonly accessLogShare: number | undefined
+  /** Origins of web pages that may call; undefined: none. */
+  readonly corsOrigins: CorsOptions['origins'] | undefined
+  /** How long requests are still taken after SIGTERM while `/readyz` answers 503, in milliseconds; 0: not at all. */
+  readonly shutdownDelayMs: number
 }
 
 /** The prices of a running gateway. */
@@ -67,6 +86,10 @@ export interface ServePrices {
   /** What they come from, for people. */
   readonly source: string
   readonly prices: Prices | CatalogPrices
+  /** True for prices that come from no file and no variable. */
+  readonly isExample?: boolean
+  /** Does SIGHUP read them again? Only those of a file of their own. */
+  readonly isReloadable: boolean
   /**
    * Reads the price file again.
    * @throws SettingError naming the bad row; the last good prices stay in force then.
@@ -78,7 +101,7 @@ export interface ServePrices {
  * Reads the variables that `signalbox --help` lists for `serve`, without those of the vendors.
  * @throws SettingError naming the variable.
  */
-export function readServeSettings(environment: Environment): ServeSettings {
+export function readServeSettings(environment: Environment, documents?: Documents): ServeSettings {
   const read = (name: string): string | undefined => {
     const value = environment[name]?.trim()
     return value === '' ? undefined : value
@@ -88,6 +111,14 @@ export function readServeSettings(environment: Environment): ServeSettings {
     return text === undefined ? undefined : namingSetting(name, () => parse(name, text))
   }
   const redisUrl = given('REDIS_URL', parseRedisUrl)
+  const prices = servePrices(
+    read('SIGNALBOX_PRICES'),
+    given('SIGNALBOX_LIST_PRICES', (_name, markup) => checkMarkup(markup)),
+    documents,
+  )
+  const billing = given('SIGNALBOX_BILLING', parseServeBilling)
+  if (prices === undefined && billing !== undefined && billing !== 'off')
+    throw new SettingError(`SIGNALBOX_BILLING: ${billing} needs prices: set SIGNALBOX_PRICES or SIGNALBOX_LIST_PRICES`)
   return {
     host: read('HOST') ?? '127.0.0.1',
     port: given('PORT', parsePort) ?? 8787,
@@ -95,12 +126,16 @@ export function readServeSettings(environment: Environment): ServeSettings {
     redisUrl,
     apiKeys: given('SIGNALBOX_API_KEYS', parseKeys) ?? [],
     credit: given('SIGNALBOX_CREDIT', checkDollars),
-    prices: servePrices(
-      read('SIGNALBOX_PRICES'),
-      given('SIGNALBOX_LIST_PRICES', (_name, markup) => checkMarkup(markup)),
-    ),
-    models: given('SIGNALBOX_MODELS', readModels) ?? [],
-    limits: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
+    prices,
+    models: given('SIGNALBOX_MODELS', readModels) ?? ownModels(documents),
+    limits: {
+      perKey: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
+      perAccount: given('SIGNALBOX_ACCOUNT_LIMITS', parseLimits) ?? {},
+      perEndUser: given('SIGNALBOX_END_USER_LIMITS', parseLimits) ?? {},
+    },
+    plans: given('SIGNALBOX_PLANS', (name, path) => checkPlans(readJson(name, path))) ?? ownPlans(documents),
+    billing,
+    spendingThresholds: given('SIGNALBOX_THRESHOLDS', parseThresholds),
     tier: given('SIGNALBOX_TIER', parseTier),
     timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
     holdTtlMs: given('SIGNALBOX_HOLD_TTL', parseDuration),
@@ -111,21 +146,39 @@ export function readServeSettings(environment: Environment): ServeSettings {
     operatorKey: given('SIGNALBOX_OPERATOR_KEY', parseOperatorKey),
     expectedInstances: given('SIGNALBOX_EXPECTED_INSTANCES', (name, text) => parseInstances(name, text, redisUrl)),
     allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', parseSwitch),
+    log: given('SIGNALBOX_LOG', parseLogFormat),
+    accessLogShare: given('SIGNALBOX_ACCESS_LOG', parseShare),
+    corsOrigins: given('SIGNALBOX_CORS_ORIGINS', parseCorsOrigins),
+    shutdownDelayMs: given('SIGNALBOX_SHUTDOWN_DELAY', parseDuration) ?? 0,
   }
 }
 
+/** Reads `*`, or origins separated by commas. */
+function parseCorsOrigins(_name: string, text: string): CorsOptions['origins'] {
+  const origins = text.split(',').map((origin) => origin.trim())
+  return checkCors({ origins: text === '*' ? '*' : origins.filter((origin) => origin !== '') }).origins
+}
+
 /** Prices of a file, list prices, or both; undefined: neither. */
-function servePrices(path: string | undefined, markup: string | undefined): ServePrices | undefined {
+function servePrices(
+  path: string | undefined,
+  markup: string | undefined,
+  documents: Documents | undefined,
+): ServePrices | undefined {
   const name = 'SIGNALBOX_PRICES'
-  const file = (): PriceFile | undefined => (path === undefined ? undefined : readPriceFile(name, path))
+  const own = documents?.prices as PriceFile | undefined
+  const file = (): PriceFile | undefined => (path === undefined ? own : readPriceFile(name, path))
+  const isReloadable = path !== undefined
+  const from = path ?? (own === undefined ? undefined : documents?.name)
   if (markup !== undefined) {
     const list = reloadableListPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
-    const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${path === undefined ? '' : ` and ${path}`}`
-    return { source, prices: list, reload: () => list.reload() }
+    const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${from === undefined ? '' : ` and ${from}`}`
+    return { source, prices: list, isReloadable, reload: () => list.reload() }
   }
-  if (path === undefined) return undefined
-  const prices = namingSetting(name, () => reloadablePrices(readPriceFile(name, path)))
-  return { source: path, prices, reload: () => namingSetting(name, () => prices.reload(readPriceFile(name, path))) }
+  const first = file()
+  if (first === undefined || from === undefined) return undefined
+  const prices = namingSetting(name, () => reloadablePrices(first))
+  return { source: from, prices, isReloadable, reload: () => namingSetting(name, () => prices.reload(file() ?? first)) }
 }
 
 /** List prices that are made again on request, for the catalog that they were first made for. */
@@ -154,16 +207,16 @@ function reloadableListPrices(make: () => CatalogPrices): CatalogPrices & { relo
  * The built-in models, those of the vendors, and those of `SIGNALBOX_MODELS`.
  * @throws SettingError naming the variable.
  */
-export function configuredCatalog(environment: Environment): Catalog {
+export function configuredCatalog(environment: Environment, documents?: Documents): Catalog {
   const name = 'SIGNALBOX_MODELS'
   const paths = environment[name]?.trim() ?? ''
-  const vendors = configuredVendors(environment, undefined).map(({ vendor }) => vendor)
+  const vendors = configuredVendors(environment, undefined, new Set(), documents).map(({ vendor }) => vendor)
   return namingSetting(name, () =>
     createCatalog(
       [
         ...BUILT_IN_MODELS,
         ...vendors.flatMap((vendor) => vendor.models),
-        ...(paths === '' ? [] : readModels(name, paths)),
+        ...(paths === '' ? ownModels(documents) : readModels(name, paths)),
       ],
       new VendorModels(vendors.map((vendor) => modelVendor(vendor, ENDPOINTS))),
     ),
@@ -188,15 +241,6 @@ function parseKeys(name: string, text: string): string[] {
       throw new SettingError(`${name}: every key must begin with sk- and hold no spaces; keys are separated by commas`)
   }
   return [...new Set(keys)]
-}
-
-function parseLimits(setting: string, text: string): RateLimits {
-  const pairs = parsePairs(setting, text, ['rpm', 'tpm', 'concurrency'])
-  const count = (name: 'rpm' | 'tpm' | 'concurrency'): number | undefined => {
-    const value = pairs.get(name)
-    return value === undefined ? undefined : parseCount(`${setting}: ${name}`, value)
-  }
-  return { requestsPerMinute: count('rpm'), tokensPerMinute: count('tpm'), concurrency: count('concurrency') }
 }
 
 const TIMEOUT_NAMES = {
@@ -241,23 +285,19 @@ function readModels(name: string, paths: string): readonly ModelDefinition[] {
   return paths.split(',').flatMap((path) => parseModelDefinitions(readJson(name, path.trim())))
 }
 
+/** Models of the configuration file itself. */
+function ownModels(documents: Documents | undefined): readonly ModelDefinition[] {
+  if (documents?.models === undefined) return []
+  return namingSetting('SIGNALBOX_MODELS', () => parseModelDefinitions(documents.models))
+}
+
+/** Plans of the configuration file itself. */
+function ownPlans(documents: Documents | undefined): Readonly<Record<string, Plan>> {
+  if (documents?.plans === undefined) return {}
+  return namingSetting('SIGNALBOX_PLANS', () => checkPlans(documents.plans))
+}
+
 /** The content is checked where it is used. */
 function readPriceFile(name: string, path: string): PriceFile {
   return readJson(name, path) as PriceFile
-}
-
-function readJson(name: string, path: string): unknown {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new SettingError(
-      `${name}: the file ${path} cannot be read (${(cause as NodeJS.ErrnoException).code ?? 'unknown reason'})`,
-    )
-  }
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    throw new SettingError(`${name}: the file ${path} does not hold valid JSON`)
-  }
 }

@@ -1,19 +1,38 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { withCors } from '../adapters/cors.ts'
 import { nodeHandler } from '../adapters/node.ts'
+import { systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { EventListener } from '../core/events.ts'
 import type { ExchangeHandler } from '../core/exchange.ts'
-import { createGateway, type Gateway } from '../gateway/gateway.ts'
-import { SqliteStoreError } from '../stores/sqlite/sqlite-store.ts'
+import type { Logger } from '../core/logger.ts'
+import { accessLog } from '../gateway/access-log.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { UnpricedModels } from '../gateway/unpriced-models.ts'
 import { sandboxVendors } from '../testing/index.ts'
 import { announce } from './announce.ts'
 import { configuredVendors } from './configured-vendors.ts'
+import { examplePrices, makeExampleCalls } from './example-run.ts'
+import type { FurtherOptions } from './further-options.ts'
+import { logMoneyEvents } from './log-money-events.ts'
+import { memoryInstead } from './memory-instead.ts'
 import { openRedisLimits } from './open-redis-limits.ts'
-import { DEFAULT_STORE, loadOptionalPackage, openStore, type StoreSetting, storeError } from './open-store.ts'
-import { fixedKeys, startKeys } from './serve-keys.ts'
+import {
+  DEFAULT_STORE,
+  loadOptionalPackage,
+  missingEngine,
+  openStore,
+  type StoreSetting,
+  storeError,
+} from './open-store.ts'
+import { consoleKey, withConsole } from './serve-console.ts'
+import { startKeys } from './serve-keys.ts'
 import { readServeSettings, type ServeSettings } from './serve-settings.ts'
+import { namedVendors, servedGateway } from './served-gateway.ts'
 import { SettingError } from './setting-values.ts'
-import { consoleLogger, type Terminal } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
+import { processLogger } from './terminal-logger.ts'
 
 /** Dollars on the account of a key that is made for one run with stand-ins. */
 const DEMONSTRATION_CREDIT = '10'
@@ -26,10 +45,11 @@ export interface RunningServer {
   /** `http://127.0.0.1:8787` */
   readonly url: string
   /**
-   * Reads the price file again; undefined when there is none.
+   * Reads the price file again, and counts the models without a price; undefined when there is none.
    * @throws SettingError naming the bad row; the last good prices stay in force then.
    */
-  readonly reloadPrices: (() => void) | undefined
+  readonly reloadPrices: (() => UnpricedModels | undefined) | undefined
+  readonly logger: Logger
   /** Refuses new connections, waits for requests in progress, and closes everything. */
   close(): Promise<void>
 }
@@ -38,7 +58,15 @@ export interface RunningServer {
 export interface ServeOptions extends Terminal {
   /** Offline stand-ins take the place of vendors without a key. */
   readonly useStandIns: boolean
+  /** Also serve the console and the admin API? Default false. */
+  readonly serveConsole?: boolean
+  /** Example prices where none are set, and some calls to look at? Needs stand-ins. Default false. */
+  readonly showExamples?: boolean
   readonly version: string
+  /** Options of the gateway that have no variable. */
+  readonly gateway?: FurtherOptions
+  /** Default: standard error, as `SIGNALBOX_LOG` says. */
+  readonly logger?: Logger
 }
 
 /**
@@ -46,7 +74,7 @@ export interface ServeOptions extends Terminal {
  * @throws SettingError for a setting that cannot be used.
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const settings = readServeSettings(options.environment)
+  const settings = withExamples(readServeSettings(options.environment, options.documents), options)
   const closers: (() => Promise<void>)[] = []
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => {
@@ -59,6 +87,15 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await close()
     throw error
   }
+}
+
+/** @throws SettingError for examples without stand-ins: real vendors would charge for them. */
+function withExamples(settings: ServeSettings, { useStandIns, showExamples = false }: ServeOptions): ServeSettings {
+  if (!showExamples) return settings
+  if (!useStandIns) throw new SettingError('--examples: has no effect without --sandbox')
+  return settings.prices === undefined && settings.billing !== 'off'
+    ? { ...settings, prices: examplePrices() }
+    : settings
 }
 
 /** Closes everything in reverse order, even when something fails. */
@@ -74,36 +111,33 @@ async function started(
   settings: ServeSettings,
   closers: (() => Promise<void>)[],
 ): Promise<Omit<RunningServer, 'close'>> {
+  const logger = options.logger ?? processLogger(settings.log)
   // A trial run with stand-ins leaves no files behind.
-  const storeSetting = settings.store ?? (options.useStandIns ? { kind: 'memory' } : DEFAULT_STORE)
+  const fallback = settings.store === undefined && !options.useStandIns ? await memoryInstead(settings) : undefined
+  if (fallback !== undefined) logger.warn(MEMORY_WARNING, { reason: fallback.reason })
+  const storeSetting =
+    settings.store ?? (options.useStandIns || fallback !== undefined ? { kind: 'memory' } : DEFAULT_STORE)
   const opened = await openStore('SIGNALBOX_STORE', storeSetting)
   closers.push(opened.release)
   const limits =
     settings.redisUrl === undefined
       ? undefined
-      : await openRedisLimits(settings.redisUrl, settings.expectedInstances, consoleLogger)
+      : await openRedisLimits(settings.redisUrl, settings.expectedInstances, logger)
   if (limits !== undefined) closers.push(limits.close)
   const standIns = options.useStandIns ? sandboxVendors() : undefined
   if (standIns !== undefined) closers.push(() => standIns.close())
-  const vendors = configuredVendors(options.environment, (await standIns?.listen(0))?.origin, namedVendors(settings))
+  const vendors = configuredVendors(
+    options.environment,
+    (await standIns?.listen(0))?.origin,
+    namedVendors(settings),
+    options.documents,
+  )
 
-  const gateway = createGateway({
-    vendors: vendors.map(({ vendor }) => vendor),
-    models: settings.models,
-    ...(settings.prices === undefined ? { billing: 'off' } : { prices: settings.prices.prices }),
+  const gateway = servedGateway(settings, vendors, options.gateway, {
     store: opened.store,
-    keys: fixedKeys(settings),
-    limits: settings.limits,
     ...(limits === undefined ? {} : { rateLimiter: limits.rateLimiter, concurrencyLimiter: limits.concurrencyLimiter }),
-    timeouts: settings.timeouts,
-    ...(settings.holdTtlMs === undefined ? {} : { holdTtlMs: settings.holdTtlMs }),
-    ...(settings.webhookSecret === undefined ? {} : { webhookSecret: settings.webhookSecret }),
-    ...(settings.taskDeadlineMs === undefined ? {} : { taskDeadlineMs: settings.taskDeadlineMs }),
-    ...(settings.taskPollIntervalMs === undefined ? {} : { taskPollIntervalMs: settings.taskPollIntervalMs }),
-    ...(settings.taskRetentionDays === undefined ? {} : { taskRetentionDays: settings.taskRetentionDays }),
-    ...(settings.operatorKey === undefined ? {} : { operatorKey: settings.operatorKey }),
-    ...(settings.allowPrivateUrls === undefined ? {} : { allowPrivateUrls: settings.allowPrivateUrls }),
-    logger: consoleLogger,
+    logger,
+    ...listenerOf(settings, logger),
   })
   closers.push(() => gateway.close({ drainMs: DRAIN_MS }))
   await startGateway(gateway, storeSetting)
@@ -114,19 +148,58 @@ async function started(
     settings.credit ?? (isDemonstration ? DEMONSTRATION_CREDIT : undefined),
   )
 
-  const server = createServer(nodeHandler(await withMcp(gateway, settings, closers)))
+  const isTrial = options.useStandIns && storeSetting.kind === 'memory'
+  const operator = options.serveConsole === true ? consoleKey(settings.operatorKey, isTrial) : undefined
+  // The console and the admin API beside it are for pages of this origin only.
+  const gatewayHandler = withCors(
+    await withMcp(gateway, { ...settings, logger }, closers),
+    settings.corsOrigins === undefined ? undefined : { origins: settings.corsOrigins },
+  )
+  const console = operator === undefined ? undefined : withConsole(gateway, gatewayHandler, { ...operator, logger })
+  const handle = nodeHandler(console ?? gatewayHandler)
+  let isClosing = false
+  const server = createServer((request, response) => {
+    // A balancer must not keep a connection on which the next request would meet a closed server.
+    if (isClosing) response.shouldKeepAlive = false
+    else if (settings.shutdownDelayMs > 0) {
+      response.once('finish', () => {
+        // Its head has said that the connection stays open.
+        if (isClosing) response.socket?.end()
+      })
+    }
+    handle(request, response)
+  })
   await listen(server, settings)
-  closers.push(() => closeServer(server, gateway))
+  closers.push(() => {
+    isClosing = true
+    return closeServer(server, gateway, settings.shutdownDelayMs)
+  })
   const url = urlOf(server, settings.host)
   const { print, version } = options
-  await announce({ print, version, url, vendors, gateway, settings, store: storeSetting, keys })
+  const hasExamples = options.showExamples === true
+  if (hasExamples) await makeExampleCalls(gateway)
+  const isUnasked = fallback !== undefined
+  const store = storeSetting
+  await announce({ print, version, url, vendors, gateway, settings, store, isUnasked, keys, operator, hasExamples })
   const { prices } = settings
-  return { url, reloadPrices: prices === undefined ? undefined : () => prices.reload() }
+  const reloadPrices = (): UnpricedModels | undefined => {
+    prices?.reload()
+    return gateway.unpricedModels()
+  }
+  return { url, logger, reloadPrices: prices === undefined ? undefined : reloadPrices }
 }
 
-/** Ids of the vendors that the operator's own models name. */
-function namedVendors({ models }: ServeSettings): ReadonlySet<string> {
-  return new Set(models.flatMap(({ vendor, routes = [] }) => [vendor, ...routes.map((route) => route.vendor)]))
+/** What is logged beside the gateway's own lines: money, and each request if asked for. */
+function listenerOf({ prices, billing, accessLogShare }: ServeSettings, logger: Logger): { onEvent?: EventListener } {
+  const listeners: EventListener[] = []
+  if (prices !== undefined && billing !== 'off') listeners.push(logMoneyEvents(logger))
+  if (accessLogShare !== undefined) listeners.push(accessLog(logger, { sample: accessLogShare }))
+  if (listeners.length === 0) return {}
+  return {
+    onEvent: (event) => {
+      for (const listener of listeners) listener(event)
+    },
+  }
 }
 
 /** The SDK of the Model Context Protocol, an optional peer dependency. */
@@ -135,20 +208,22 @@ const MCP_PACKAGE = '@modelcontextprotocol/server'
 /** The gateway with its MCP server at `/mcp`, or the gateway alone when the SDK is not installed. */
 async function withMcp(
   gateway: Gateway,
-  { host }: ServeSettings,
+  { host, corsOrigins, logger }: Pick<ServeSettings, 'host' | 'corsOrigins'> & { readonly logger: Logger },
   closers: (() => Promise<void>)[],
 ): Promise<ExchangeHandler> {
   try {
     await loadOptionalPackage(MCP_PACKAGE, '/mcp')
   } catch (error) {
     if (!(error instanceof SettingError)) throw error
-    consoleLogger.info(`${error.message}, and restart; everything else is served`)
+    logger.info(`${error.message}, and restart; everything else is served`)
     return gateway
   }
   const { gatewayWithMcp } = await import('../mcp/index.ts')
   // A server on all addresses is reached by unknown names; the key is required in any case.
   const allowedHosts = LOOPBACK_HOSTS.includes(host) ? [] : ('any' as const)
-  const handler = gatewayWithMcp(gateway, { allowedHosts, logger: consoleLogger })
+  const allowedOrigins =
+    corsOrigins === '*' ? ('any' as const) : (corsOrigins ?? []).filter((origin) => origin.startsWith('http'))
+  const handler = gatewayWithMcp(gateway, { allowedHosts, allowedOrigins, logger })
   closers.push(() => handler.close())
   return handler
 }
@@ -156,11 +231,22 @@ async function withMcp(
 /** Addresses that only this machine can reach. */
 const LOOPBACK_HOSTS: readonly string[] = ['127.0.0.1', '::1', 'localhost']
 
-/** Refuses new connections, and closes the others once their requests have ended. */
-async function closeServer(server: Server, gateway: Gateway): Promise<void> {
+/** How long after the listener has closed a request is still taken, on a connection that was accepted before. */
+const LAST_REQUEST_MS = 500
+
+/**
+ * Is not ready from now on, and after the delay refuses new connections and closes the others once their requests have ended.
+ */
+async function closeServer(server: Server, gateway: Gateway, delayMs: number): Promise<void> {
+  const closing = gateway.close({ drainMs: DRAIN_MS, delayMs: delayMs === 0 ? 0 : delayMs + LAST_REQUEST_MS })
+  if (delayMs > 0) {
+    await new Promise<void>((resolve) => systemClock.schedule(delayMs, resolve))
+    // Just after waiting connections were accepted: the kernel resets those that wait when the listener closes.
+    await new Promise<void>((resolve) => setImmediate(resolve))
+  }
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  await gateway.close({ drainMs: DRAIN_MS })
+  await closing
   server.closeAllConnections()
   await closed
 }
@@ -171,15 +257,13 @@ async function startGateway(gateway: Gateway, store: StoreSetting): Promise<void
   } catch (error) {
     if (!GatewayError.isInstance(error) || error.code !== 'store_unavailable') throw error
     const fault = storeError('SIGNALBOX_STORE', store, error.cause)
-    if (!isEngineMissing(error.cause)) throw fault
+    if (missingEngine(error.cause) === undefined) throw fault
     throw new SettingError(`${fault.message}; or set SIGNALBOX_STORE=memory: to keep nothing`)
   }
 }
 
-/** Not a reason to continue in memory: money is kept there only on request. */
-function isEngineMissing(cause: unknown): boolean {
-  return cause instanceof SqliteStoreError && (cause.fault === 'engine_missing' || cause.fault === 'engine_too_old')
-}
+const MEMORY_WARNING =
+  'nothing survives a restart: there is no SQLite engine here, so accounts, keys and usage are in memory only'
 
 function listen(server: Server, { host, port }: ServeSettings): Promise<void> {
   return new Promise((resolve, reject) => {

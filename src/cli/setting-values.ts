@@ -1,5 +1,5 @@
 import { parseDollars } from '../core/money.ts'
-import type { SpendingCap, Tier } from '../stores/principal.ts'
+import type { BillingMode, SpendingCap, Tier } from '../stores/principal.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 
 /** A setting that cannot be used; the text names it and says what it takes. Printed without a stack. */
@@ -125,10 +125,23 @@ export function parseTier(name: string, text: string): Tier {
   return text
 }
 
+/** Reads `prepaid` or `metered`. */
+export function parseBillingMode(name: string, text: string): BillingMode {
+  if (text !== 'prepaid' && text !== 'metered') throw new SettingError(`${name}: must be prepaid or metered`)
+  return text
+}
+
 /** Reads `1` as true and `0` as false. */
 export function parseSwitch(name: string, text: string): boolean {
   if (text !== '1' && text !== '0') throw new SettingError(`${name}: must be 1 or 0`)
   return text === '1'
+}
+
+/** Reads a share from 0 to 1, such as `0.01`. */
+export function parseShare(name: string, text: string): number {
+  const share = /^\d(?:\.\d{1,9})?$/.test(text) ? Number(text) : Number.NaN
+  if (!(share <= 1)) throw new SettingError(`${name}: ${JSON.stringify(text)} is not a share from 0 to 1`)
+  return share
 }
 
 /** Reads a TCP port; 0 lets the system choose. */

@@ -1,15 +1,30 @@
-import type { Logger } from '../core/logger.ts'
 import { formatDollars } from '../core/money.ts'
 import type { SpendingCap } from '../stores/principal.ts'
 
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** What a configuration file holds itself where a variable would name a file; undefined: nothing. */
+export interface Documents {
+  /** Of the configuration file, for errors. */
+  readonly name: string
+  /** Folder of the configuration file, from which paths in it begin. Empty: the working directory. */
+  readonly folder: string
+  readonly models?: unknown
+  readonly vendors?: unknown
+  readonly prices?: unknown
+  readonly plans?: unknown
+}
+
 /** A command's settings and output. */
 export interface Terminal {
   readonly environment: Environment
+  /** Default: nothing. */
+  readonly documents?: Documents | undefined
   /** Writes one line to standard output. */
   print(line: string): void
+  /** Makes the process end with 1 once the command is over. Absent: the caller reads what was printed. */
+  fail?(): void
 }
 
 /** Prints rows with their cells in columns, two spaces apart. */
@@ -42,19 +57,4 @@ export function capText(cap: SpendingCap): string {
 /** A spending cap as JSON. */
 export function capJson(cap: SpendingCap | undefined): { amount: string; period: string } | null {
   return cap === undefined ? null : { amount: formatDollars(cap.amount), period: cap.period }
-}
-
-/** Logs to standard error, one line of JSON each, with errors as their text. */
-export const consoleLogger: Logger = {
-  debug: () => undefined,
-  info: (message, fields) => write('info', message, fields),
-  warn: (message, fields) => write('warn', message, fields),
-  error: (message, fields) => write('error', message, fields),
-}
-
-function write(level: string, message: string, fields: Record<string, unknown> | undefined): void {
-  const line = { time: new Date().toISOString(), level, message, ...fields }
-  process.stderr.write(
-    `${JSON.stringify(line, (_name, value: unknown) => (value instanceof Error ? { error: value.message, stack: value.stack } : value))}\n`,
-  )
 }

@@ -1,10 +1,10 @@
 import { formatDollars } from '../core/money.ts'
-import type { UsageDays, UsageReports } from '../gateway/usage.ts'
+import type { UsageDays, UsageReportRow, UsageReports } from '../gateway/usage.ts'
 import type { UsageQuery, UsageStep } from '../usage/usage-query.ts'
-import type { UsageRecord } from '../usage/usage-record.ts'
-import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension, type UsageRow } from '../usage/usage-store.ts'
-import { commandArguments, runAction } from './command-arguments.ts'
-import { withStore } from './open-store.ts'
+import type { AttemptRecord, UsageRecord } from '../usage/usage-record.ts'
+import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-store.ts'
+import type { CommandArguments, GroupDefinition } from './command.ts'
+import { STORE_OPTIONS, withStore } from './open-store.ts'
 import { parseCount, parseNames } from './setting-values.ts'
 import { dollarsText, printRows, type Terminal } from './terminal.ts'
 
@@ -13,31 +13,65 @@ const DEFAULT_RECORDS = '20'
 /** Days that are shown when nothing else is said. */
 const DEFAULT_DAYS = 30
 
-/**
- * `signalbox usage [show]|records|verify|rebuild`.
- * @throws SettingError naming the argument.
- */
-export async function usageCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const actions = { show: showUsage, records: showRecords, verify: verifyUsage, rebuild: rebuildUsage }
-  const isBare = words[0] === undefined || words[0].startsWith('-')
-  return runAction('usage', actions, isBare ? ['show', ...words] : words, terminal)
+const FROM = { value: 'DATE', text: 'first UTC day' }
+const TO = { value: 'DATE', text: 'UTC day after the last one (now)' }
+const DAYS = { from: FROM, to: TO, ...STORE_OPTIONS }
+
+/** `signalbox usage [show]|…`. The actions throw a SettingError naming the argument. */
+export const usageCommand: GroupDefinition = {
+  summary: 'what was used and charged',
+  actions: {
+    show: {
+      summary: 'what was used and charged, by UTC day and model; signalbox usage alone does it',
+      isDefault: true,
+      options: {
+        from: FROM,
+        to: TO,
+        by: {
+          value: 'day,model',
+          text: `hour, day or month, and ${USAGE_DIMENSIONS.map(nameOf).join(', ')} (${DEFAULT_GROUPS})`,
+        },
+        ...Object.fromEntries(
+          USAGE_DIMENSIONS.map((name) => [
+            nameOf(name),
+            { value: 'ID', text: `only of this ${name === 'endUser' ? 'end user' : name}` },
+          ]),
+        ),
+        limit: { value: 'N', text: 'rows at most (10000)' },
+        percentiles: { text: 'also how long calls took' },
+        ...STORE_OPTIONS,
+      },
+      run: showUsage,
+    },
+    records: {
+      summary: 'single calls, newest first',
+      options: {
+        account: { value: 'ID', text: 'only of this account' },
+        from: FROM,
+        to: TO,
+        limit: { value: 'N', text: `calls at most (${DEFAULT_RECORDS})` },
+        cursor: { value: 'NEXT', text: 'go on where the page before has ended' },
+        ...STORE_OPTIONS,
+      },
+      run: showRecords,
+    },
+    verify: { summary: 'compare records, sums and journal', options: DAYS, run: verifyUsage },
+    rebuild: { summary: 'make sums again from their records', options: DAYS, run: rebuildUsage },
+  },
 }
 
-async function showUsage(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['from', 'to', 'by', 'limit', 'store', ...USAGE_DIMENSIONS],
-    flags: ['json'],
-    positionals: [],
-  })
-  const groups = parseNames('--by', given.option('by') ?? DEFAULT_GROUPS)
+async function showUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const names = parseNames('--by', given.option('by') ?? DEFAULT_GROUPS)
+  const groups = names.map((name) => USAGE_DIMENSIONS.find((dimension) => nameOf(dimension) === name) ?? name)
   const limit = given.option('limit')
   const query: UsageQuery = {
     from: given.option('from') ?? Date.now() - (DEFAULT_DAYS - 1) * DAY_MS,
     to: given.option('to'),
     // Checked where the question is answered, which names what is wrong.
     groupBy: groups as readonly (UsageStep | UsageDimension)[],
+    percentiles: given.flag('percentiles'),
     limit: limit === undefined ? undefined : parseCount('--limit', limit),
-    ...Object.fromEntries(USAGE_DIMENSIONS.map((dimension) => [dimension, given.option(dimension)])),
+    ...Object.fromEntries(USAGE_DIMENSIONS.map((dimension) => [dimension, given.option(nameOf(dimension))])),
   }
   const report = await withUsage(terminal, given.option('store'), (usage) => usage.query(query))
   if (given.flag('json')) {
@@ -46,16 +80,17 @@ async function showUsage(words: readonly string[], terminal: Terminal): Promise<
     terminal.print(JSON.stringify({ object: 'list', ...range, data: rows.map(rowJson) }))
     return
   }
-  const head = [...groups, 'requests', 'failed', 'input tokens', 'output tokens', 'due', 'charged']
+  const latency = given.flag('percentiles') ? ['p50 ms', 'p95 ms', 'first byte p50 ms'] : []
+  const head = [...names, 'requests', 'failed', 'input tokens', 'output tokens', 'due', 'charged', ...latency]
   printRows(terminal, [head, ...report.rows.map((row) => rowText(row, groups))])
 }
 
-async function showRecords(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['from', 'to', 'account', 'limit', 'cursor', 'store'],
-    flags: ['json'],
-    positionals: [],
-  })
+/** A dimension on the command line. */
+function nameOf(dimension: UsageDimension): string {
+  return dimension === 'endUser' ? 'end-user' : dimension
+}
+
+async function showRecords(given: CommandArguments, terminal: Terminal): Promise<void> {
   const request = {
     account: given.option('account'),
     from: given.option('from'),
@@ -73,8 +108,8 @@ async function showRecords(words: readonly string[], terminal: Terminal): Promis
   if (page.next !== undefined) terminal.print(`more: --cursor ${page.next}`)
 }
 
-async function verifyUsage(words: readonly string[], terminal: Terminal): Promise<void> {
-  const { days, store, asJson } = daysOf(words)
+async function verifyUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const { days, store, asJson } = daysOf(given)
   const found = await withUsage(terminal, store, (usage) => usage.verify(days))
   const data = found.map(({ accountId, records, days: sums, journal }) => ({
     account: accountId,
@@ -91,14 +126,13 @@ async function verifyUsage(words: readonly string[], terminal: Terminal): Promis
     ])
 }
 
-async function rebuildUsage(words: readonly string[], terminal: Terminal): Promise<void> {
-  const { days, store, asJson } = daysOf(words)
+async function rebuildUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const { days, store, asJson } = daysOf(given)
   await withUsage(terminal, store, (usage) => usage.rebuild(days))
   terminal.print(asJson ? JSON.stringify({ rebuilt: true }) : 'the sums were made again from the records')
 }
 
-function daysOf(words: readonly string[]): { days: UsageDays; store: string | undefined; asJson: boolean } {
-  const given = commandArguments(words, { options: ['from', 'to', 'store'], flags: ['json'], positionals: [] })
+function daysOf(given: CommandArguments): { days: UsageDays; store: string | undefined; asJson: boolean } {
   const from = given.option('from') ?? Date.now() - DAY_MS
   return { days: { from, to: given.option('to') }, store: given.option('store'), asJson: given.flag('json') }
 }
@@ -111,8 +145,8 @@ function withUsage<Result>(
   return withStore(terminal, { store }, ({ usage }) => ask(usage))
 }
 
-function rowText(row: UsageRow, groups: readonly string[]): string[] {
-  const { usage } = row
+function rowText(row: UsageReportRow, groups: readonly string[]): string[] {
+  const { usage, percentiles } = row
   return [
     ...groups.map((group) => groupText(row, group)),
     String(row.requests),
@@ -121,22 +155,28 @@ function rowText(row: UsageRow, groups: readonly string[]): string[] {
     String(usage.outputTokens ?? 0),
     dollarsText(row.dueNanoDollars),
     dollarsText(row.chargedNanoDollars),
+    ...(percentiles === undefined
+      ? []
+      : [percentiles.duration?.p50Ms, percentiles.duration?.p95Ms, percentiles.firstByte?.p50Ms].map((ms) =>
+          String(ms ?? '-'),
+        )),
   ]
 }
 
 /** Characters of an ISO time that name a step. */
 const STEP_LENGTHS: Readonly<Record<string, number>> = { hour: 16, day: 10, month: 7 }
 
-function groupText(row: UsageRow, group: string): string {
+function groupText(row: UsageReportRow, group: string): string {
   const length = STEP_LENGTHS[group]
   if (length !== undefined) return isoText(row.atMs ?? 0).slice(0, length)
   const value = row[group as UsageDimension] ?? ''
   return value === '' ? '-' : value
 }
 
-function rowJson({ atMs, dueNanoDollars, chargedNanoDollars, durationMs, ...row }: UsageRow) {
+function rowJson({ atMs, endUser, dueNanoDollars, chargedNanoDollars, durationMs, ...row }: UsageReportRow) {
   return {
     ...(atMs === undefined ? {} : { at: isoText(atMs) }),
+    ...(endUser === undefined ? {} : { end_user: endUser }),
     ...row,
     duration_ms: durationMs,
     due: formatDollars(dueNanoDollars),
@@ -180,8 +220,22 @@ function recordJson(record: UsageRecord) {
     estimated: record.isEstimated,
     duration_ms: record.durationMs,
     first_byte_ms: record.firstByteMs ?? null,
+    attempts: record.attempts?.map(attemptJson) ?? null,
     due: formatDollars(record.dueNanoDollars),
     charged: formatDollars(record.chargedNanoDollars),
+  }
+}
+
+function attemptJson(attempt: AttemptRecord) {
+  return {
+    vendor: attempt.vendor,
+    credential: attempt.credentialId,
+    model: attempt.model,
+    outcome: attempt.outcome,
+    reason: attempt.reason ?? null,
+    status: attempt.status ?? null,
+    start_ms: attempt.startMs,
+    duration_ms: attempt.durationMs,
   }
 }
 

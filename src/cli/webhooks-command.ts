@@ -1,40 +1,56 @@
 import { systemClock } from '../core/clock.ts'
+import { textOfError } from '../core/errors.ts'
 import { DEFAULT_SECRET_OVERLAP_MS } from '../gateway/webhooks.ts'
 import type { DeliveryAttempt, WebhookDelivery } from '../stores/webhook-store.ts'
-import { commandArguments, runAction } from './command-arguments.ts'
-import { existingAccount, withStore } from './open-store.ts'
+import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
+import type { CommandArguments, GroupDefinition } from './command.ts'
+import { existingAccount, STORE_OPTIONS, withStore } from './open-store.ts'
 import { parseDuration, SettingError } from './setting-values.ts'
-import { printRows, type Terminal } from './terminal.ts'
+import { type Environment, printRows, type Terminal } from './terminal.ts'
 
-/**
- * `signalbox webhooks list|resend|rotate-secret`.
- * @throws SettingError naming the argument.
- */
-export async function webhooksCommand(words: readonly string[], terminal: Terminal): Promise<void> {
-  const actions = { list: listDeliveries, resend: resendDelivery, 'rotate-secret': rotateSecret }
-  return runAction('webhooks', actions, words, terminal)
+const ACCOUNT = { name: 'ACCOUNT', text: 'the account’s id' }
+
+/** `signalbox webhooks …`. The actions throw a SettingError naming the argument. */
+export const webhooksCommand: GroupDefinition = {
+  summary: 'messages to callers’ webhooks, and their secrets',
+  actions: {
+    list: {
+      summary: 'messages about a task, and how their attempts went',
+      positionals: [ACCOUNT, { name: 'TASK', text: 'the task’s id' }],
+      options: STORE_OPTIONS,
+      run: listDeliveries,
+    },
+    resend: {
+      summary: 'send a message again',
+      positionals: [ACCOUNT, { name: 'MESSAGE', text: 'the message’s id' }],
+      options: STORE_OPTIONS,
+      run: resendDelivery,
+    },
+    secret: {
+      summary: 'show the secret that signs the messages of an account; makes one if there is none',
+      positionals: [ACCOUNT],
+      options: STORE_OPTIONS,
+      run: showSecret,
+    },
+    'rotate-secret': {
+      summary: 'give an account a new secret; older ones sign beside it meanwhile',
+      positionals: [ACCOUNT],
+      options: { overlap: { value: 'TIME', text: 'how long older ones sign beside it (1d)' }, ...STORE_OPTIONS },
+      run: rotateSecret,
+    },
+  },
 }
 
-async function listDeliveries(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['store'],
-    flags: ['json'],
-    positionals: ['the account’s id', 'the task’s id'],
-  })
+async function listDeliveries(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = '', taskId = ''] = given.positionals
   const deliveries = await withStore(terminal, { store: given.option('store') }, ({ webhooks }) =>
     webhooks.deliveries(accountId, taskId),
   )
   if (given.flag('json')) terminal.print(JSON.stringify({ object: 'list', data: deliveries.map(deliveryJson) }))
-  else printRows(terminal, deliveries.map(deliveryRow))
+  else printRows(terminal, [['message', 'made', 'state', 'attempts', 'last', 'next'], ...deliveries.map(deliveryRow)])
 }
 
-async function resendDelivery(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['store'],
-    flags: ['json'],
-    positionals: ['the account’s id', 'the message’s id'],
-  })
+async function resendDelivery(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = '', deliveryId = ''] = given.positionals
   const isKnown = await withStore(terminal, { store: given.option('store') }, ({ webhooks }) =>
     webhooks.resend(accountId, deliveryId),
@@ -48,12 +64,30 @@ async function resendDelivery(words: readonly string[], terminal: Terminal): Pro
   else terminal.print(`${deliveryId} is due now; a running gateway sends it within 5 seconds`)
 }
 
-async function rotateSecret(words: readonly string[], terminal: Terminal): Promise<void> {
-  const given = commandArguments(words, {
-    options: ['overlap', 'store'],
-    flags: ['json'],
-    positionals: ['the account’s id'],
+async function showSecret(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const [accountId = ''] = given.positionals
+  const wanted = { store: given.option('store'), webhookSecret: generalSecret(terminal.environment) }
+  const secret = await withStore(terminal, wanted, async (administration) => {
+    await existingAccount(administration, accountId)
+    return administration.webhooks.secret(accountId)
   })
+  if (given.flag('json')) terminal.print(JSON.stringify({ object: 'webhook.secret', account: accountId, secret }))
+  else terminal.print(secret)
+}
+
+/** What `serve` signs by with the same variables. */
+function generalSecret(environment: Environment): string | undefined {
+  const name = 'SIGNALBOX_WEBHOOK_SECRET'
+  const text = environment[name]?.trim()
+  if (text === undefined || text === '') return undefined
+  try {
+    return checkWebhookSecret(text)
+  } catch (cause) {
+    throw new SettingError(`${name}: ${textOfError(cause)}`)
+  }
+}
+
+async function rotateSecret(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
   const overlap = given.option('overlap')
   const overlapMs = overlap === undefined ? DEFAULT_SECRET_OVERLAP_MS : parseDuration('--overlap', overlap)
@@ -73,7 +107,7 @@ async function rotateSecret(words: readonly string[], terminal: Terminal): Promi
     ['account', accountId],
     ['older', `sign beside it until ${new Date(olderUntilMs).toISOString()}`],
   ])
-  terminal.print('Give the secret to the receiver now: no command shows it again.')
+  terminal.print('Give the secret to the receiver; signalbox webhooks secret shows it again.')
 }
 
 function deliveryRow(delivery: WebhookDelivery): string[] {

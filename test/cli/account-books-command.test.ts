@@ -106,14 +106,15 @@ describe('signalbox accounts', () => {
     const csv = (await run('accounts', 'journal', 'acct_one', '--csv')).join('\n')
     const page = await run('accounts', 'journal', 'acct_one', '--limit', '1')
 
-    expect(lines.map((line) => line.replace(/^entry_\d+ {2}\S+Z {2}/, ''))).toEqual([
-      'credit  $10  $10  start',
-      'charge  -$4  $6   chat m',
+    expect(lines[0]).toMatch(/^line +time +kind +amount +balance +text$/)
+    expect(lines.slice(1).map((line) => line.replace(/^entry_\d+ {2}\S+Z {2}/, ''))).toEqual([
+      'credit  $10     $10      start',
+      'charge  -$4     $6       chat m',
     ])
     expect(none.data).toEqual([])
     expect(csv.split('\r\n')).toHaveLength(3)
     expect(csv).toContain(',charge,-4,0,6,4,chat m,req_1,')
-    expect(page[1]).toMatch(/^more: --cursor \S+$/)
+    expect(page[2]).toMatch(/^more: --cursor \S+$/)
   })
 
   test('credit takes a day on which it expires', async () => {

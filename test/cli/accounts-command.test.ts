@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SettingError } from '../../src/cli/setting-values.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
-const ACTIONS = 'list, create, credit, adjust, refund, statement, journal, show or ledger'
+const ACTIONS = 'list, create, update, freeze, unfreeze, credit, adjust, refund, statement, journal, show or ledger'
 let folder: string
 let environment: Record<string, string>
 
@@ -45,6 +46,11 @@ describe('signalbox accounts create', () => {
       currency: 'USD',
       tier: 'paid',
       cap: null,
+      name: null,
+      plan: null,
+      billing: null,
+      credit_limit: null,
+      frozen: null,
       created_at: expect.any(Number),
     })
     expect((await json('show', String(account['id'])))['id']).toBe(account['id'])
@@ -58,6 +64,90 @@ describe('signalbox accounts create', () => {
     )
 
     expect((await json('show', 'acct_one'))['cap']).toEqual({ amount: '50', period: 'month' })
+  })
+})
+
+describe('signalbox accounts update', () => {
+  const SETTINGS = [
+    ...['--name', 'Acme Inc.', '--tier', 'free', '--plan', 'pro'],
+    ...['--billing', 'metered', '--credit-limit', '500', '--cap', '50/month'],
+  ]
+
+  test('changes what is given and leaves the rest', async () => {
+    await run('create', '--id', 'acct_one', '--tier', 'free')
+
+    const account = await json('update', 'acct_one', '--plan', 'pro', '--billing', 'metered', '--credit-limit', '$500')
+    const lines = await run('update', 'acct_one', '--name', 'Acme Inc.')
+
+    expect(account).toMatchObject({ tier: 'free', plan: 'pro', billing: 'metered', credit_limit: '500', name: null })
+    expect(lines.slice(4)).toEqual([
+      'tier     free',
+      'cap      none',
+      expect.stringMatching(/^made /),
+      'name     Acme Inc.',
+      'plan     pro',
+      'billing  metered',
+      'limit    $500 of credit',
+    ])
+  })
+
+  test('takes away what is none, and create takes the same settings', async () => {
+    const made = await json('create', '--id', 'acct_one', ...SETTINGS)
+    const none = ['--name', 'none', '--plan', 'none', '--billing', 'none', '--credit-limit', 'none', '--cap', 'none']
+
+    const account = await json('update', 'acct_one', ...none)
+
+    expect(made).toMatchObject({
+      name: 'Acme Inc.',
+      tier: 'free',
+      plan: 'pro',
+      billing: 'metered',
+      credit_limit: '500',
+    })
+    expect(made['cap']).toEqual({ amount: '50', period: 'month' })
+    expect(account).toMatchObject({
+      name: null,
+      tier: 'free',
+      plan: null,
+      billing: null,
+      credit_limit: null,
+      cap: null,
+    })
+  })
+
+  test.each([
+    [['acct_one'], 'accounts update: say what to change: --name, --tier, --plan, --billing, --credit-limit, --cap'],
+    [['acct_one', '--billing', 'free'], '--billing: must be prepaid or metered'],
+    [['acct_one', '--credit-limit', 'much'], '--credit-limit: "much" is not a dollar amount such as 25 or 0.50'],
+    [['acct_two', '--plan', 'pro'], 'there is no account "acct_two"'],
+  ])('refuses %j', async (words, message) => {
+    await run('create', '--id', 'acct_one')
+
+    await expect(run('update', ...words)).rejects.toThrow(new SettingError(message))
+  })
+})
+
+describe('signalbox accounts freeze and unfreeze', () => {
+  test('keep the reason and the time until it is taken away', async () => {
+    await run('create', '--id', 'acct_one')
+
+    const frozen = await json('freeze', 'acct_one', '--reason', 'chargeback')
+    const shown = await run('show', 'acct_one')
+    const free = await json('unfreeze', 'acct_one')
+
+    expect(frozen['frozen']).toEqual({ reason: 'chargeback', since: expect.any(Number) })
+    expect(shown.at(-1)).toMatch(/^frozen {3}since \d{4}-\d\d-\d\dT\S+: chargeback$/)
+    expect(free['frozen']).toBeNull()
+  })
+
+  test('refuse an unknown account and a freeze without a reason', async () => {
+    await run('create', '--id', 'acct_one')
+
+    await expect(run('freeze', 'acct_one')).rejects.toThrow(
+      new SettingError('--reason is missing; see signalbox --help'),
+    )
+    await expect(run('freeze', 'acct_two', '--reason', 'x')).rejects.toThrow('there is no account "acct_two"')
+    await expect(run('unfreeze', 'acct_two')).rejects.toThrow('there is no account "acct_two"')
   })
 })
 
@@ -90,9 +180,9 @@ describe('signalbox accounts credit', () => {
     [['acct_one', '1e3'], 'the amount: "1e3" is not a dollar amount'],
     [['acct_one', '999999999999999'], 'amount'],
     [['acct_one', 'ten'], 'the amount: "ten" is not a dollar amount'],
-    [['acct_one'], 'the amount is missing; see signalbox --help'],
-    [[], 'the account’s id is missing; see signalbox --help'],
-    [['acct_one', '5', '6'], 'unexpected argument "6"; see signalbox --help'],
+    [['acct_one'], 'the amount is missing; see signalbox accounts credit --help'],
+    [[], 'the account’s id is missing; see signalbox accounts credit --help'],
+    [['acct_one', '5', '6'], 'unexpected argument "6"; see signalbox accounts credit --help'],
     [['acct_two', '5'], 'there is no account "acct_two"'],
   ])('refuses %j and changes nothing', async (words, message) => {
     const refused = run('credit', ...words)
@@ -111,11 +201,30 @@ describe('signalbox accounts show and ledger', () => {
     const lines = await run('ledger', 'acct_one', '--limit', '2')
 
     expect(lines.map((line) => line.replace(/^\S+Z/, 'time'))).toEqual([
-      'time  credit  $3    credit by hand',
-      'time  credit  $2.5  credit by hand',
+      'time                      kind    amount  text',
+      'time  credit  $3      credit by hand',
+      'time  credit  $2.5    credit by hand',
     ])
     expect((await json('ledger', 'acct_one')).data.map((entry) => entry['amount'])).toEqual(['3', '2.5', '1'])
     expect((await run('show', 'acct_one'))[1]).toBe('balance  $6.5')
+  })
+
+  test('show what was spent, and what the cap still allows', async () => {
+    const store = `sqlite:${join(folder, 'spent.db')}`
+    await run('create', '--id', 'acct_one', '--cap', '50/month', '--store', store)
+    await run('credit', 'acct_one', '20', '--store', store)
+    const opened = sqliteStore({ path: join(folder, 'spent.db') })
+    await opened.start?.()
+    const nowMs = Date.now()
+    const hold = { holdId: 'hold_1', accountId: 'acct_one', keyId: 'key_1', amount: 2_000_000_000n }
+    await opened.ledger.reserve({ ...hold, expiresAtMs: nowMs + 60_000 }, nowMs)
+    await opened.ledger.settle({ holdId: 'hold_1', amount: 1_500_000_000n, description: 'chat' }, nowMs)
+    await opened.close?.()
+
+    const lines = await run('show', 'acct_one', '--store', store)
+
+    expect(lines).toContain('spent    $1.5 today, $1.5 this month; the cap allows $48.5 more')
+    expect(await json('show', 'acct_one', '--store', store)).toMatchObject({ spent_month: '1.5', cap_left: '48.5' })
   })
 
   test.each(['show', 'ledger'])('%s says that an account does not exist', async (action) => {
@@ -134,7 +243,7 @@ describe('the store of a command', () => {
     [['create', '--cap', '50/year'], '--cap: "50/year" is not a cap such as 50/month or 2.50/day'],
     [['create', '--cap', 'x/day'], '--cap: "x" is not a dollar amount'],
     [['create', '--id', 'two words'], '--id: must be 1 to 200 printable ASCII characters without spaces'],
-    [['create', '--balance', '5'], "Unknown option '--balance'"],
+    [['create', '--balance', '5'], 'there is no option --balance here'],
     [['ledger', 'acct_one', '--limit', '0'], '--limit: "0" is not a whole number above 0'],
   ])('is not opened for %j', async (words, message) => {
     await expect(run(...words)).rejects.toThrow(SettingError)

@@ -59,11 +59,20 @@ describe('signalbox keys create', () => {
       models: ['cl-sonnet-4-6', 'vy-4'],
       limits: { rpm: 60, tpm: 10_000, concurrency: 2 },
       cap: { amount: '2.5', period: 'day' },
+      tags: [],
+      names_end_users: false,
       created_at: expect.any(Number),
-      expires_at: Number(made['created_at']) + 30 * DAY_SECONDS,
+      expires_at: expect.closeTo(Number(made['created_at']) + 30 * DAY_SECONDS, -1),
       revoked_at: null,
     })
     expect((await json('list')).data).toEqual([stored])
+  })
+
+  test('takes tags of every call, and trust in the end users that it names', async () => {
+    const made = await create('--tags', 'team:a,beta', '--names-end-users')
+
+    expect(made).toMatchObject({ tags: ['team:a', 'beta'], names_end_users: true })
+    await expect(create('--tags', 'no tag')).rejects.toThrow('tags must be at most 8, each of 1 to 64 letters')
   })
 
   test('knows the models of SIGNALBOX_MODELS', async () => {
@@ -108,8 +117,9 @@ describe('signalbox keys list', () => {
 
     const lines = await run('list')
 
-    expect(lines[0]).toBe(`${first['id']}  acct_one  valid               laptop`)
-    expect(lines[1]).toMatch(new RegExp(`^${second['id']}  acct_two  revoked \\d{4}-\\d\\d-\\d\\d$`))
+    expect(lines[0]).toMatch(/^key +account +state +label$/)
+    expect(lines[1]).toBe(`${first['id']}  acct_one  valid               laptop`)
+    expect(lines[2]).toMatch(new RegExp(`^${second['id']}  acct_two  revoked \\d{4}-\\d\\d-\\d\\d$`))
     expect((await json('list', '--account', 'acct_two')).data.map(({ id }) => id)).toEqual([second['id']])
   })
 })

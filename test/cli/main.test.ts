@@ -34,7 +34,7 @@ function writePrices(dollars: string): string {
 }
 
 describe('the command line', () => {
-  test.each([[[]], [['--help']], [['-h']], [['help']], [['serve', '--help']], [['keys', 'create', '-h']]])(
+  test.each([[[]], [['--help']], [['-h']], [['help']], [['surf', '--help']]])(
     'explains itself for %j',
     async (words) => {
       const { exitCode, stdout, stderr } = await command.run(words)
@@ -45,17 +45,84 @@ describe('the command line', () => {
     },
   )
 
+  test.each([
+    [
+      ['serve', '--help'],
+      ['--port', 'REDIS_URL', 'GROQ_API_KEY'],
+      ['accounts ledger', 'keys rotate'],
+    ],
+    [
+      ['help', 'keys'],
+      ['keys create', 'keys rotate', '--store STORE'],
+      ['accounts ledger', 'REDIS_URL'],
+    ],
+    [
+      ['keys', 'create', '-h'],
+      ['keys create', '--names-end-users', 'SIGNALBOX_STORE'],
+      ['keys rotate', 'REDIS_URL'],
+    ],
+    [
+      ['models', '--help'],
+      ['signalbox models', '--all'],
+      ['keys create', 'HOST, PORT'],
+    ],
+  ])('explains one command for %j', async (words, present, absent) => {
+    const { exitCode, stdout, stderr } = await command.run(words)
+
+    expect([exitCode, stderr]).toEqual([0, ''])
+    for (const part of present) expect(stdout).toContain(part)
+    for (const part of absent) expect(stdout).not.toContain(part)
+  })
+
+  test('takes flags before the variables that they replace', async () => {
+    const environment = { PORT: 'not read', SIGNALBOX_STORE: 'not read', SIGNALBOX_LOG: 'not read' }
+    const words = ['--sandbox', '--port', '0', '--store', 'memory:', '--log', 'text', '--access-log', '1']
+    const server = await command.serve(words, environment)
+    const key = server.lines.find((line) => line.startsWith('key '))?.split(/ +/)[1]
+
+    const answer = await fetch(`${server.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+    const logged = await server.logged('request completed')
+
+    expect(answer.status).toBe(200)
+    expect(logged).toMatch(/^[\d:.]+ INFO {2}request completed requestId=req_\S+ endpoint=chat /)
+    expect(await server.end('SIGTERM')).toBe(0)
+  })
+
+  test('lists the models as JSON', async () => {
+    const { stdout } = await command.run(['models', '--json'])
+
+    const { object, data } = JSON.parse(stdout) as { object: string; data: unknown[] }
+    expect(object).toBe('list')
+    expect(data).toContainEqual({
+      id: 'cl-sonnet-4-6',
+      kinds: ['chat'],
+      vendor: 'anthropic',
+      upstream: 'claude-sonnet-4-6',
+    })
+  })
+
   test('prints its version and the models', async () => {
     const [version, models] = [await command.run(['--version']), await command.run(['models'])]
 
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+    expect(models.stdout).toMatch(/^model +kind +vendor +id at the vendor$/m)
     expect(models.stdout).toMatch(/^cl-sonnet-4-6 +chat +anthropic +claude-sonnet-4-6$/m)
   })
 
   test.each([
     [['surf'], 'there is no command "surf"; see signalbox --help'],
-    [['models', 'all'], 'unexpected argument "all"; see signalbox --help'],
-    [['serve', '--sandbx'], "Unknown option '--sandbx'"],
+    [['models', 'all'], 'unexpected argument "all"; see signalbox models --help'],
+    [['serve', '--sandbx'], 'there is no option --sandbx here; did you mean --sandbox? see signalbox serve --help'],
+    [['serv'], 'there is no command "serv"; did you mean serve? see signalbox --help'],
+    [['keys', 'revok', 'key_1'], 'keys: say create, list, revoke or rotate; did you mean revoke?'],
+    [['--prot'], 'there is no option --prot here; see signalbox --help'],
+    [['serve', '--port', 'many'], '--port: "many" is not a port'],
+    [['serve', '--port'], '--port needs a value'],
+    [['serve', '--sandbox=1'], '--sandbox takes no value'],
     [['keys'], 'keys: say create, list, revoke or rotate; see signalbox --help'],
     [['keys', 'list'], 'SIGNALBOX_STORE: there is no database sqlite:signalbox.db'],
   ])('ends with 1 and one line for %j', async (words, message) => {
@@ -137,7 +204,7 @@ describe('a served gateway', () => {
     const { stdout } = await command.run(['keys', 'list'])
 
     expect(server.lines).toContain('store     sqlite:signalbox.db')
-    expect(stdout).toMatch(/^key_\S+ {2}acct_\S+ {2}valid {2}made at the first start\n$/)
+    expect(stdout).toMatch(/\nkey_\S+ {2}acct_\S+ {2}valid {2}made at the first start\n$/)
     expect(await server.end('SIGTERM')).toBe(0)
   })
 
@@ -165,5 +232,37 @@ describe('a served gateway', () => {
     expect(server.lines).toContain('limits    shared through redis://127.0.0.1:1/0')
     expect(await server.end('SIGTERM')).toBe(0)
     expect(server.lines.join('\n') + server.log()).not.toContain('canary-7f3a')
+  })
+})
+
+describe('the package with its dependencies alone, as npx leaves it', () => {
+  let bare: BuiltCommand
+  beforeAll(async () => {
+    bare = await builtCommand('dependencies')
+  })
+  afterAll(() => bare.remove())
+
+  test('serves: with a database where Node has SQLite, else from memory, and says so loudly', async () => {
+    const server = await bare.serve([], { OPENAI_API_KEY: 'k' })
+    const hasEngine = process.getBuiltinModule?.('node:sqlite') !== undefined
+
+    const shown = server.lines.join('\n')
+    expect(shown.includes('NOTHING SURVIVES A RESTART')).toBe(!hasEngine)
+    expect(shown.includes('npm install @photostructure/sqlite, then start again')).toBe(!hasEngine)
+    expect(server.lines.some((line) => line.startsWith('key '))).toBe(true)
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+    expect(await server.end('SIGTERM')).toBe(0)
+  })
+
+  test.each([
+    [{ SIGNALBOX_STORE: 'postgres://db.example/money' }, 'store', 'npm install pg'],
+    [{ SIGNALBOX_STORE: 'memory:', REDIS_URL: 'redis://cache.example' }, 'redis', 'npm install ioredis'],
+  ])('check names the package that %j needs, and ends with 1', async (environment, name, remedy) => {
+    const given = { ...environment, OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'http://127.0.0.1:1' }
+    const { exitCode, stdout, stderr } = await bare.run(['check', '--json'], given)
+
+    const { data } = JSON.parse(stdout) as { data: { name: string }[] }
+    expect([exitCode, stderr]).toEqual([1, ''])
+    expect(data.find((one) => one.name === name)).toMatchObject({ status: 'failed', remedy })
   })
 })

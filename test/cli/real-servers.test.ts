@@ -65,3 +65,39 @@ describe.skipIf(redis.missing !== undefined)('servers with one REDIS_URL', () =>
     for (const server of servers) expect(await server.end('SIGTERM')).toBe(0)
   })
 })
+
+/** What `signalbox check --json` says of a part. */
+async function checked(name: string, environment: Record<string, string>): Promise<unknown> {
+  const given = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'http://127.0.0.1:1', ...environment }
+  const { stdout } = await command.run(['check', '--json'], given)
+  return (JSON.parse(stdout) as { data: { name: string }[] }).data.find((one) => one.name === name)
+}
+
+describe.skipIf(postgres.missing !== undefined)('check on PostgreSQL', () => {
+  test('knows a database that is up to date, and one that is not there', async () => {
+    const elsewhere = new URL(postgres.url)
+    elsewhere.pathname = `/nowhere_${run}`
+    await command.run(['accounts', 'create', '--id', `acct_check_${run}`], { SIGNALBOX_STORE: postgres.url })
+
+    expect(await checked('store', { SIGNALBOX_STORE: postgres.url })).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('its schema is up to date'),
+    })
+    expect(await checked('store', { SIGNALBOX_STORE: elsewhere.href })).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('does not exist'),
+      remedy: expect.stringContaining('SIGNALBOX_STORE'),
+    })
+  })
+})
+
+describe.skipIf(redis.missing !== undefined)('check on Redis', () => {
+  test('knows a server that answers', async () => {
+    const environment = { SIGNALBOX_STORE: 'memory:', REDIS_URL: redis.url }
+
+    expect(await checked('redis', environment)).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('answers'),
+    })
+  })
+})

@@ -22,6 +22,7 @@ const pricesAt = (amount: string) => ({
   currency: 'USD',
   prices: [{ model: 'our-chat', meter: 'request', amount }],
 })
+const PLANS = { free: { limits: { perAccount: { requestsPerMinute: 10 } } }, pro: {} }
 const models = [{ id: 'our-chat', kind: 'chat', vendor: 'openai', upstream: 'large' }]
 
 describe('the environment of serve', () => {
@@ -35,10 +36,15 @@ describe('the environment of serve', () => {
       credit: undefined,
       prices: undefined,
       models: [],
-      limits: {},
+      limits: { perKey: {}, perAccount: {}, perEndUser: {} },
+      plans: {},
+      billing: undefined,
+      spendingThresholds: undefined,
       tier: undefined,
       timeouts: {},
       holdTtlMs: undefined,
+      corsOrigins: undefined,
+      shutdownDelayMs: 0,
     })
   })
 
@@ -53,6 +59,11 @@ describe('the environment of serve', () => {
       SIGNALBOX_PRICES: fileWith('prices.json', pricesAt('0.10')),
       SIGNALBOX_MODELS: fileWith('models.json', models),
       SIGNALBOX_LIMITS: 'rpm=600, tpm=1000000,concurrency=50',
+      SIGNALBOX_ACCOUNT_LIMITS: 'rpm=60',
+      SIGNALBOX_END_USER_LIMITS: 'concurrency=2',
+      SIGNALBOX_PLANS: fileWith('plans.json', PLANS),
+      SIGNALBOX_BILLING: 'metered',
+      SIGNALBOX_THRESHOLDS: 'caps=80/100,balance=90.5',
       SIGNALBOX_TIER: 'free',
       SIGNALBOX_TIMEOUTS: 'connect=250ms,first_byte=2m,idle=60s,total=1h',
       SIGNALBOX_HOLD_TTL: '1d',
@@ -61,18 +72,38 @@ describe('the environment of serve', () => {
       SIGNALBOX_TASK_RETENTION: '36h',
       SIGNALBOX_OPERATOR_KEY: 'operator-key-0123456789ab',
       SIGNALBOX_EXPECTED_INSTANCES: '4',
+      SIGNALBOX_LOG: 'json',
+      SIGNALBOX_ACCESS_LOG: '0.01',
+      SIGNALBOX_CORS_ORIGINS: 'https://app.example, http://localhost:5173',
+      SIGNALBOX_SHUTDOWN_DELAY: '10s',
     })
 
     expect(settings).toEqual({
+      log: 'json',
+      accessLogShare: 0.01,
+      corsOrigins: ['https://app.example', 'http://localhost:5173'],
+      shutdownDelayMs: 10_000,
       host: '0.0.0.0',
       port: 9000,
       store: { kind: 'sqlite', path: 'money.db' },
       redisUrl: 'rediss://cache.example:6380/2',
       apiKeys: ['sk-first-key', 'sk-second-key'],
       credit: '25.50',
-      prices: { source: join(folder, 'prices.json'), prices: expect.anything(), reload: expect.any(Function) },
+      prices: {
+        source: join(folder, 'prices.json'),
+        prices: expect.anything(),
+        isReloadable: true,
+        reload: expect.any(Function),
+      },
       models,
-      limits: { requestsPerMinute: 600, tokensPerMinute: 1_000_000, concurrency: 50 },
+      limits: {
+        perKey: { requestsPerMinute: 600, tokensPerMinute: 1_000_000, concurrency: 50 },
+        perAccount: { requestsPerMinute: 60 },
+        perEndUser: { concurrency: 2 },
+      },
+      plans: PLANS,
+      billing: 'metered',
+      spendingThresholds: { caps: [80, 100], balance: [90.5] },
       tier: 'free',
       timeouts: { connectMs: 250, firstByteMs: 120_000, idleMs: 60_000, totalMs: 3_600_000 },
       holdTtlMs: 86_400_000,
@@ -116,10 +147,39 @@ describe('the environment of serve', () => {
     [{ SIGNALBOX_PRICES: fileWith('half.json', '{"currency"') }, 'does not hold valid JSON'],
     [{ SIGNALBOX_PRICES: fileWith('bad-row.json', { ...pricesAt('one') }) }, 'SIGNALBOX_PRICES: prices[0].amount: '],
     [{ SIGNALBOX_MODELS: fileWith('bad-models.json', [{ id: 'x' }]) }, 'SIGNALBOX_MODELS: models[0].kind: '],
+    [{ SIGNALBOX_LOG: 'xml' }, 'SIGNALBOX_LOG: must be json or text'],
+    [{ SIGNALBOX_ACCESS_LOG: '1.5' }, 'SIGNALBOX_ACCESS_LOG: "1.5" is not a share from 0 to 1'],
+    [{ SIGNALBOX_ACCESS_LOG: 'yes' }, 'SIGNALBOX_ACCESS_LOG: "yes" is not a share from 0 to 1'],
     [{ SIGNALBOX_LIMITS: 'rpm=0' }, 'SIGNALBOX_LIMITS: rpm: "0" is not a whole number above 0'],
     [{ SIGNALBOX_LIMITS: 'rpm=1.5' }, 'SIGNALBOX_LIMITS: rpm: "1.5" is not a whole number above 0'],
     [{ SIGNALBOX_LIMITS: 'rps=5' }, 'SIGNALBOX_LIMITS: "rps=5" is not one of rpm=…, tpm=…, concurrency=…'],
     [{ SIGNALBOX_LIMITS: 'rpm=5,rpm=6' }, 'SIGNALBOX_LIMITS: rpm is given twice'],
+    [{ SIGNALBOX_ACCOUNT_LIMITS: 'rpm=0' }, 'SIGNALBOX_ACCOUNT_LIMITS: rpm: "0" is not a whole number above 0'],
+    [{ SIGNALBOX_END_USER_LIMITS: 'rps=5' }, 'SIGNALBOX_END_USER_LIMITS: "rps=5" is not one of rpm=…'],
+    [{ SIGNALBOX_PLANS: fileWith('no-plans.json', [{}]) }, 'SIGNALBOX_PLANS: must be an object of plans by name'],
+    [
+      { SIGNALBOX_PLANS: fileWith('bad-plans.json', { free: { limits: { perUser: { requestsPerMinute: 1 } } } }) },
+      'SIGNALBOX_PLANS: plans.free.limits.perUser is unknown; did you mean perEndUser?',
+    ],
+    [
+      { SIGNALBOX_PLANS: fileWith('zero-plans.json', { free: { limits: { perKey: { concurrency: 0 } } } }) },
+      'SIGNALBOX_PLANS: plans.free.limits.perKey.concurrency must be a positive number',
+    ],
+    [{ SIGNALBOX_BILLING: 'postpaid' }, 'SIGNALBOX_BILLING: must be prepaid, metered or off'],
+    [
+      { SIGNALBOX_BILLING: 'metered' },
+      'SIGNALBOX_BILLING: metered needs prices: set SIGNALBOX_PRICES or SIGNALBOX_LIST_PRICES',
+    ],
+    [{ SIGNALBOX_THRESHOLDS: '50,101' }, 'SIGNALBOX_THRESHOLDS: "101" is not a percent above 0 and at most 100'],
+    [{ SIGNALBOX_THRESHOLDS: 'caps=x' }, 'SIGNALBOX_THRESHOLDS: caps: "x" is not a percent above 0'],
+    [
+      { SIGNALBOX_CORS_ORIGINS: 'https://app.example/' },
+      'SIGNALBOX_CORS_ORIGINS: cors: origins: "https://app.example/"',
+    ],
+    [
+      { SIGNALBOX_CORS_ORIGINS: 'app.example' },
+      'must be an origin as browsers send it, such as https://app.example.com',
+    ],
     [{ SIGNALBOX_TIER: 'gold' }, 'SIGNALBOX_TIER: must be paid or free'],
     [{ SIGNALBOX_TIMEOUTS: 'idle=60' }, 'SIGNALBOX_TIMEOUTS: idle: "60" is not a duration such as 250ms'],
     [{ SIGNALBOX_TIMEOUTS: 'read=60s' }, 'SIGNALBOX_TIMEOUTS: "read=60s" is not one of connect=…'],
@@ -227,6 +287,52 @@ describe('servers of OpenAI’s dialect', () => {
   })
 })
 
+describe('Amazon Bedrock', () => {
+  const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
+    configuredVendors(environment, standIns, new Set(named))
+      .slice(5)
+      .map(({ vendor, state }) => [vendor.id, vendor.origin, vendor.apiKeys, state])
+  const origin = 'https://bedrock-runtime.eu-central-1.amazonaws.com'
+  const AWS_REGION = 'eu-central-1'
+
+  test('is configured by a region with a key of its own, with keys of AWS or with a profile', () => {
+    expect(found({ AWS_REGION, AWS_BEARER_TOKEN_BEDROCK: 'one,two' })).toEqual([
+      ['amazon-bedrock', origin, ['one', 'two'], 'configured'],
+      ['anthropic-bedrock', origin, ['one', 'two'], 'configured'],
+    ])
+    for (const keys of [{ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }, { AWS_PROFILE: 'team' }])
+      expect(found({ AWS_DEFAULT_REGION: AWS_REGION, ...keys }).map(([id, at, , state]) => [id, at, state])).toEqual([
+        ['amazon-bedrock', origin, 'configured'],
+        ['anthropic-bedrock', origin, 'configured'],
+      ])
+    expect(
+      found({
+        AWS_REGION,
+        AWS_BEARER_TOKEN_BEDROCK: 'k',
+        AWS_ENDPOINT_URL_BEDROCK_RUNTIME: 'https://vpce.example',
+        AWS_ACCESS_KEY_ID: 'unused',
+      })[0],
+    ).toEqual(['amazon-bedrock', 'https://vpce.example', ['k'], 'configured'])
+  })
+
+  test('is left alone where keys of AWS are there for something else', () => {
+    expect(found({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' })).toEqual([])
+    expect(found({ AWS_REGION })).toEqual([])
+  })
+
+  test('says what is missing or cannot be used, and has stand-ins', () => {
+    expect(() => found({ AWS_BEARER_TOKEN_BEDROCK: 'k' })).toThrow(/^AWS_REGION: set it to the region/)
+    expect(() => found({ AWS_BEARER_TOKEN_BEDROCK: 'k', AWS_REGION: 'mars' })).toThrow(/^AWS_REGION: .*"mars"/)
+    expect(() => found({ AWS_ACCESS_KEY_ID: 'a' }, undefined, ['amazon-bedrock'])).toThrow(/^AWS_REGION: set it/)
+    expect(found({}, undefined, ['amazon-bedrock'])).toEqual([
+      ['amazon-bedrock', 'https://not-set.invalid', [], 'not configured'],
+    ])
+    expect(found({}, 'http://127.0.0.1:9', ['anthropic-bedrock'])).toEqual([
+      ['anthropic-bedrock', 'http://127.0.0.1:9', ['stand-in'], 'stand-in'],
+    ])
+  })
+})
+
 describe('Azure OpenAI and Claude in Foundry', () => {
   const azure = { AZURE_OPENAI_API_KEY: 'k', AZURE_OPENAI_ENDPOINT: 'https://res.openai.azure.com/' }
   const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
@@ -257,6 +363,52 @@ describe('Azure OpenAI and Claude in Foundry', () => {
     expect(found({}, undefined, ['anthropic-foundry'])).toEqual([
       ['anthropic-foundry', 'https://not-set.invalid', 'not configured'],
     ])
+  })
+})
+
+describe('Vertex AI', () => {
+  const place = { GOOGLE_CLOUD_PROJECT: 'our-project', GOOGLE_CLOUD_LOCATION: 'eu' }
+  const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
+    configuredVendors(environment, standIns, new Set(named))
+      .slice(5)
+      .map(({ vendor, state }) => [vendor.id, vendor.origin, state])
+
+  test('is configured by a project and a location, with Claude', () => {
+    const origin = 'https://aiplatform.eu.rep.googleapis.com'
+    expect(found(place)).toEqual([
+      ['vertex', origin, 'configured'],
+      ['anthropic-vertex', origin, 'configured'],
+    ])
+    expect(found({ ...place, GOOGLE_VERTEX_BASE_URL: 'https://proxy.example/v1' })[0]?.[1]).toBe(
+      'https://proxy.example',
+    )
+    expect(found({}, 'http://127.0.0.1:9', ['anthropic-vertex'])).toEqual([
+      ['anthropic-vertex', 'http://127.0.0.1:9', 'stand-in'],
+    ])
+  })
+
+  test('is configured by a key alone, without Claude', () => {
+    const key = { GOOGLE_VERTEX_API_KEY: 'AQ.key-0123456789' }
+    expect(found({ ...key, GOOGLE_CLOUD_PROJECT: 'our-project' })).toEqual([
+      ['vertex', 'https://aiplatform.googleapis.com', 'configured'],
+    ])
+  })
+
+  test('is not what a project means that another program needs', () => {
+    expect(found({ GOOGLE_CLOUD_PROJECT: 'our-project', GOOGLE_APPLICATION_CREDENTIALS: 'key.json' })).toEqual([])
+    expect(found({ GOOGLE_CLOUD_LOCATION: 'global' })).toEqual([])
+  })
+
+  test('says what is missing or cannot be used', () => {
+    expect(() => found({ GOOGLE_CLOUD_PROJECT: 'our-project' }, undefined, ['vertex'])).toThrow(
+      /^GOOGLE_CLOUD_LOCATION: set it to global, us, eu/,
+    )
+    expect(() => found({ GOOGLE_CLOUD_LOCATION: 'eu' }, undefined, ['anthropic-vertex'])).toThrow(
+      /^GOOGLE_CLOUD_PROJECT: set it/,
+    )
+    expect(() => found({ ...place, GOOGLE_CLOUD_LOCATION: 'europe' })).toThrow(/GOOGLE_CLOUD_LOCATION.*"europe"/)
+    expect(() => found({ ...place, GOOGLE_CLOUD_PROJECT: 'x y' })).toThrow(/GOOGLE_CLOUD_PROJECT.*"x y"/)
+    expect(found({}, undefined, ['vertex'])).toEqual([['vertex', 'https://not-set.invalid', 'not configured']])
   })
 })
 

@@ -2,9 +2,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type RunningServer, serve } from '../../src/cli/serve.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
+import { hashApiKey } from '../../src/stores/api-key.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
@@ -64,6 +65,43 @@ function pricesOf(dollars: string): string {
 
 const line = (lines: readonly string[], name: string) => lines.find((text) => text.startsWith(`${name} `))
 
+describe('serve with SIGNALBOX_CORS_ORIGINS', () => {
+  const ORIGIN = 'https://app.example'
+  const preflight = (path: string, origin = ORIGIN): Promise<Response> =>
+    fetch(`${running?.url}${path}`, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } })
+
+  test('lets pages of these origins call the gateway and its MCP server', async () => {
+    const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CORS_ORIGINS: ORIGIN })
+    const initialize = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'page', version: '1' } }
+
+    const asked = await preflight('/v1/chat/completions')
+    const others = await preflight('/v1/chat/completions', 'https://other.example')
+    const tools = await fetch(`${running?.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        origin: ORIGIN,
+        authorization: `Bearer ${KEY}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize }),
+    })
+
+    expect(line(lines, 'cors')).toBe('cors      pages of https://app.example may call')
+    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, ORIGIN])
+    expect(others.headers.get('access-control-allow-origin')).toBeNull()
+    expect([tools.status, tools.headers.get('access-control-allow-origin')]).toEqual([200, ORIGIN])
+  })
+
+  test('opens nothing when it is not set', async () => {
+    await start({ SIGNALBOX_API_KEYS: KEY })
+
+    const asked = await preflight('/v1/chat/completions')
+
+    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([405, null])
+  })
+})
+
 describe('serve with SIGNALBOX_API_KEYS', () => {
   test('accepts these keys, charges by the price file, and shows no key whole', async () => {
     const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '5', SIGNALBOX_PRICES: pricesOf('0.5') })
@@ -77,6 +115,21 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
     expect(line(lines, 'key')).toBe('key       sk-of-…')
     expect(line(lines, 'balance')).toBe('balance   $5')
     expect(lines.join('\n')).not.toContain(KEY)
+  })
+
+  test('says how many models have no price, in one line, and only while billing is on', async () => {
+    const priced = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: pricesOf('0.5') })
+    await stop()
+    const unbilled = await start({ SIGNALBOX_API_KEYS: KEY })
+    const told = (lines: readonly string[]) => lines.filter((text) => text.includes('no price'))
+    const [unpriced, models] = told(priced)[0]?.match(/\d+/g)?.map(Number) ?? []
+
+    expect(told(priced)).toEqual([
+      `prices    ${unpriced} of ${models} models have no price, and are refused; name them in SIGNALBOX_PRICES`,
+    ])
+    // Only one model of the price file is in the catalog.
+    expect(unpriced).toBe(models! - 1)
+    expect(told(unbilled)).toEqual([])
   })
 
   test('keeps balances over a restart, and gives the first credit once', async () => {
@@ -140,6 +193,59 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
     ]
 
     expect(answers.map(({ status }) => status)).toEqual([200, 504, 429])
+  })
+})
+
+describe('serve with other kinds of billing', () => {
+  test('charges metered accounts without a balance, and logs the thresholds that are passed', async () => {
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+    const lines = await start({
+      SIGNALBOX_API_KEYS: KEY,
+      SIGNALBOX_PRICES: pricesOf('0.5'),
+      SIGNALBOX_BILLING: 'metered',
+      SIGNALBOX_THRESHOLDS: '40',
+    })
+    const { id } = await account()
+    await runCommand(['accounts', 'update', String(id), '--credit-limit', '1'], { SIGNALBOX_STORE: store })
+
+    const statuses = [
+      await post(chatBody('cl-sonnet-4-6', 'Say hello')),
+      await post(chatBody('cl-sonnet-4-6', 'again')),
+    ]
+    const logged = written.mock.calls.flatMap(([text]) =>
+      String(text).includes('a balance is low') ? [String(text)] : [],
+    )
+    written.mockRestore()
+
+    expect(statuses.map(({ status }) => status)).toEqual([200, 200])
+    expect((await post(chatBody('cl-sonnet-4-6', 'too much'))).status).toBe(402)
+    expect(await account()).toMatchObject({ balance: '0', owed: '1' })
+    expect(line(lines, 'billing')).toMatch(/^billing {3}metered, by /)
+    expect(logged.map((text) => JSON.parse(text))).toEqual([
+      expect.objectContaining({ level: 'warn', accountId: id, thresholdPercent: 40, total: '1', remaining: '0.5' }),
+    ])
+  })
+
+  test('is off when it says so, whatever the prices', async () => {
+    const environment = { SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: pricesOf('0.5'), SIGNALBOX_BILLING: 'off' }
+
+    const lines = await start(environment)
+
+    expect((await post(chatBody('cl-sonnet-4-6', 'Say hello'))).status).toBe(200)
+    expect(line(lines, 'billing')).toBe('billing   off, as SIGNALBOX_BILLING says')
+  })
+
+  test('limits accounts by their plan, and else as the variables say', async () => {
+    const plans = join(folder, 'plans.json')
+    writeFileSync(plans, JSON.stringify({ small: { limits: { perAccount: { requestsPerMinute: 1 } } } }))
+    const id = `acct_${hashApiKey(KEY).slice(0, 16)}`
+    await runCommand(['accounts', 'create', '--id', id, '--plan', 'small'], { SIGNALBOX_STORE: store })
+    await start({ SIGNALBOX_API_KEYS: `${KEY},${KEY}-two`, SIGNALBOX_PLANS: plans, SIGNALBOX_ACCOUNT_LIMITS: 'rpm=2' })
+
+    const ask = async (key: string) => (await post(chatBody('cl-sonnet-4-6', 'Say hello'), key)).status
+
+    expect([await ask(KEY), await ask(KEY)]).toEqual([200, 429])
+    expect([await ask(`${KEY}-two`), await ask(`${KEY}-two`), await ask(`${KEY}-two`)]).toEqual([200, 200, 429])
   })
 })
 

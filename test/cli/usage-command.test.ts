@@ -10,6 +10,7 @@ import {
   exampleReservation,
   fundedLedger,
 } from '../../src/testing/contracts/store-example.ts'
+import { usageRecord } from '../../src/usage/usage-record.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
 const ENDED_AT_MS = Date.UTC(2026, 10, 20, 12)
@@ -43,6 +44,27 @@ test('usage shows a table by day and model', async () => {
     'day         model          requests  failed  input tokens  output tokens  due      charged',
     '2026-11-20  cl-sonnet-4-6  1         0       100           20             $0.0015  $0.0015',
     '2026-11-20  gp-5.4         2         0       200           40             $0.003   $0.003',
+  ])
+})
+
+test('usage --by end-user,tag adds up the records that are kept', async () => {
+  const store = sqliteStore({ path: join(folder, 'money.db'), clock: 'caller' })
+  await store.start()
+  const draft = exampleDraft({ id: 'request_now', endUser: 'user_7', tags: ['a', 'b'] })
+  await store.usage?.write([usageRecord(draft, { endedAtMs: Date.now(), dueNanoDollars: 0n, chargedNanoDollars: 0n })])
+  await store.close()
+  const from = ['--from', new Date(Date.now() - 3_600_000).toISOString()]
+  const lines = await runCommand(['usage', ...from, '--by', 'end-user,tag'], environment)
+  const { data } = await runForJson(['usage', ...from, '--by', 'tag', '--end-user', 'user_7'], environment)
+
+  expect(lines.map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+    ['end-user', 'tag', 'requests'],
+    ['user_7', 'a', '1'],
+    ['user_7', 'b', '1'],
+  ])
+  expect(data).toMatchObject([
+    { tag: 'a', requests: 1 },
+    { tag: 'b', requests: 1 },
   ])
 })
 

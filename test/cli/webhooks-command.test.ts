@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import type { Environment } from '../../src/cli/terminal.ts'
-import { webhooksCommand } from '../../src/cli/webhooks-command.ts'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { DeliveryState } from '../../src/stores/webhook-store.ts'
@@ -24,11 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-async function run(...words: string[]): Promise<string[]> {
-  const lines: string[] = []
-  await webhooksCommand(words, { environment, print: (line) => void lines.push(line) })
-  return lines
-}
+const run = (...words: string[]): Promise<string[]> => runCommand(['webhooks', ...words], environment)
 
 async function json(...words: string[]): Promise<Record<string, unknown>> {
   const [line = ''] = await run(...words, '--json')
@@ -70,11 +65,11 @@ function queueMessage(id: string, attempt?: { readonly status: number; readonly 
       ...{ id, accountId: 'acct_one', taskId: `task_of_${id}`, url: 'https://receiver.example.com/hook', body: '{}' },
       ...{ createdAtMs: CREATED_AT_MS, nextAttemptAtMs: CREATED_AT_MS },
     }
-    const isMade = await store.tasks.change(
+    const made = await store.tasks.change(
       { id: `task_of_${id}`, from: ['queued'], set: { state: 'completed' }, delivery },
       CREATED_AT_MS,
     )
-    expect(isMade).toBe(true)
+    expect(made).toEqual({})
     if (attempt === undefined) return
     const { status, state } = attempt
     const error = status < 300 ? {} : { error: `answered with status ${status}` }
@@ -98,7 +93,8 @@ describe('signalbox webhooks list', () => {
       await run('list', 'acct_one', 'task_of_msg_done'),
     ]
 
-    expect(lines.map(([line]) => line?.replaceAll(/ {2,}/g, '  '))).toEqual([
+    expect(lines[0]?.[0]).toMatch(/^message +made +state +attempts +last +next$/)
+    expect(lines.map(([, line]) => line?.replaceAll(/ {2,}/g, '  '))).toEqual([
       'msg_new  2026-01-02T03:04:05.000Z  pending  0 attempts  next 2026-01-02T03:04:05.000Z',
       'msg_late  2026-01-02T03:04:05.000Z  pending  1 attempt  answered with status 500  next 2026-01-02T03:04:11.000Z',
       'msg_done  2026-01-02T03:04:05.000Z  delivered  1 attempt  status 204',
@@ -129,7 +125,7 @@ describe('signalbox webhooks list', () => {
   test('shows nothing of another account', async () => {
     await queueMessage('msg_new')
 
-    expect(await run('list', 'acct_two', 'task_of_msg_new')).toEqual([])
+    expect(await run('list', 'acct_two', 'task_of_msg_new')).toEqual(['message  made  state  attempts  last  next'])
   })
 })
 
@@ -159,6 +155,29 @@ describe('signalbox webhooks resend', () => {
     await expect(run('resend', account, message)).rejects.toThrow(
       new SettingError(`there is no message "${message}" of the account "${account}"; see signalbox webhooks list`),
     )
+  })
+})
+
+describe('signalbox webhooks secret', () => {
+  test('makes a secret once, and shows it again', async () => {
+    const [secret = ''] = await run('secret', 'acct_one')
+
+    expect(checkWebhookSecret(secret)).toBe(secret)
+    expect(await run('secret', 'acct_one')).toEqual([secret])
+    expect(await json('secret', 'acct_one')).toEqual({ object: 'webhook.secret', account: 'acct_one', secret })
+  })
+
+  test('shows what serve signs by with the same variables', async () => {
+    const general = `whsec_${Buffer.alloc(24, 9).toString('base64')}`
+    environment = { ...environment, SIGNALBOX_WEBHOOK_SECRET: general }
+
+    expect(await run('secret', 'acct_one')).toEqual([general])
+    environment = { ...environment, SIGNALBOX_WEBHOOK_SECRET: 'whsec_canary' }
+    await expect(run('secret', 'acct_one')).rejects.toThrow(/^SIGNALBOX_WEBHOOK_SECRET: a webhook secret must be/)
+  })
+
+  test('makes none for an account that does not exist', async () => {
+    await expect(run('secret', 'acct_two')).rejects.toThrow(new SettingError('there is no account "acct_two"'))
   })
 })
 
@@ -197,11 +216,11 @@ describe('signalbox webhooks rotate-secret', () => {
 })
 
 test.each([
-  [[], 'webhooks: say list, resend or rotate-secret; see signalbox --help'],
-  [['send'], 'webhooks: say list, resend or rotate-secret; see signalbox --help'],
-  [['list', 'acct_one'], 'the task’s id is missing; see signalbox --help'],
-  [['resend', 'acct_one'], 'the message’s id is missing; see signalbox --help'],
-  [['rotate-secret'], 'the account’s id is missing; see signalbox --help'],
+  [[], 'webhooks: say list, resend, secret or rotate-secret; see signalbox --help'],
+  [['send'], 'webhooks: say list, resend, secret or rotate-secret; did you mean resend? see signalbox --help'],
+  [['list', 'acct_one'], 'the task’s id is missing; see signalbox webhooks list --help'],
+  [['resend', 'acct_one'], 'the message’s id is missing; see signalbox webhooks resend --help'],
+  [['rotate-secret'], 'the account’s id is missing; see signalbox webhooks rotate-secret --help'],
   [['rotate-secret', 'acct_one', '--overlap', 'long'], '--overlap: "long" is not a duration'],
   [['list', 'acct_one', 'task_one', '--store', 'memory:'], '--store: this command needs a durable store'],
 ])('signalbox webhooks refuses %j', async (words, message) => {

@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build } from 'tsup'
+import manifest from '../../../package.json' with { type: 'json' }
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -39,11 +40,15 @@ export interface BuiltCommand {
   remove(): Promise<void>
 }
 
-/** Builds the command as the package does. */
-export async function builtCommand(): Promise<BuiltCommand> {
+/**
+ * Builds the command as the package does.
+ * @param packages What is installed beside it: all that the repository has, or `dependencies`, as `npx` leaves it.
+ */
+export async function builtCommand(packages: 'all' | 'dependencies' = 'all'): Promise<BuiltCommand> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-cli-'))
   await cp(join(root, 'package.json'), join(folder, 'package.json'))
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  if (packages === 'all') await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  else await linkDependencies(folder)
   await build({
     config: false,
     entry: { cli: join(root, 'src/cli/main.ts') },
@@ -79,6 +84,15 @@ export async function builtCommand(): Promise<BuiltCommand> {
       for (const child of running) child.kill('SIGKILL')
       await rm(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** Links the runtime dependencies of the package, and nothing else. */
+async function linkDependencies(folder: string): Promise<void> {
+  for (const name of Object.keys(manifest.dependencies)) {
+    const path = join(folder, 'node_modules', name)
+    await mkdir(dirname(path), { recursive: true })
+    await symlink(join(root, 'node_modules', name), path)
   }
 }
 

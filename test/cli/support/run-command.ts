@@ -1,17 +1,4 @@
-import { accountsCommand } from '../../../src/cli/accounts-command.ts'
-import { catalogCommand, modelsCommand } from '../../../src/cli/catalog-command.ts'
-import { holdsCommand } from '../../../src/cli/holds-command.ts'
-import { keysCommand } from '../../../src/cli/keys-command.ts'
-import { usageCommand } from '../../../src/cli/usage-command.ts'
-
-const COMMANDS = {
-  accounts: accountsCommand,
-  catalog: catalogCommand,
-  holds: holdsCommand,
-  keys: keysCommand,
-  models: modelsCommand,
-  usage: usageCommand,
-} as const
+import { runSignalbox } from '../../../src/cli/signalbox.ts'
 
 /** Runs a command in this process, such as `accounts …`; gives the lines it prints. */
 export async function runCommand(
@@ -19,9 +6,7 @@ export async function runCommand(
   environment: Record<string, string | undefined>,
 ): Promise<string[]> {
   const lines: string[] = []
-  const terminal = { environment, print: (line: string) => void lines.push(line) }
-  const [command, ...rest] = words
-  await COMMANDS[command as keyof typeof COMMANDS](rest, terminal)
+  await runSignalbox(words, { environment, print: (line) => void lines.push(line) }, '0.0.0')
   return lines
 }
 

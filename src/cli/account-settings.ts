@@ -1,0 +1,66 @@
+import { parseDollars } from '../core/money.ts'
+import type { AccountUpdate } from '../gateway/accounts.ts'
+import type { NewAccount } from '../stores/ledger.ts'
+import type { BillingMode } from '../stores/principal.ts'
+import type { CommandArguments, OptionDefinition } from './command.ts'
+import { checkDollars, parseBillingMode, parseCap, parseGiven, parseLabel, parseTier } from './setting-values.ts'
+
+/** Options that say what an account has, of `accounts create` and `accounts update`. */
+export const ACCOUNT_OPTIONS = {
+  name: { value: 'TEXT', text: 'a name for people' },
+  tier: { value: 'paid|free', text: 'which models and limits it has (paid)' },
+  plan: { value: 'NAME', text: 'its plan, of those that the gateway has' },
+  billing: { value: 'prepaid|metered', text: 'when it pays (as the gateway says)' },
+  'credit-limit': { value: 'DOLLARS', text: 'how much a metered account may owe' },
+  cap: { value: '50/month|5/day', text: 'most dollars in a month or a day' },
+} as const satisfies Readonly<Record<string, OptionDefinition>>
+
+type Given = Pick<CommandArguments, 'option'>
+
+/** The settings of a new account. */
+export type NewAccountSettings = Pick<NewAccount, 'name' | 'tier' | 'plan' | 'billing' | 'creditLimit' | 'spendingCap'>
+
+/**
+ * Reads the settings of a new account; what was not given is absent.
+ * @throws SettingError naming the option.
+ */
+export function newAccountSettings(given: Given): NewAccountSettings {
+  return {
+    name: parseGiven(given.option('name'), (text) => parseLabel('--name', text)),
+    tier: parseGiven(given.option('tier'), (text) => parseTier('--tier', text)),
+    plan: parseGiven(given.option('plan'), (text) => parseLabel('--plan', text)),
+    billing: parseGiven(given.option('billing'), readBilling),
+    creditLimit: parseGiven(given.option('credit-limit'), readCreditLimit),
+    spendingCap: parseGiven(given.option('cap'), (text) => parseCap('--cap', text)),
+  }
+}
+
+/** Takes a value away, so that the gateway's own counts again. */
+const NONE = 'none'
+
+/**
+ * Reads what is to be changed about an account; `none` takes a value away, and what was not given stays.
+ * @throws SettingError naming the option.
+ */
+export function changedAccountSettings(given: Given): AccountUpdate {
+  const orNone = <Value>(
+    option: keyof typeof ACCOUNT_OPTIONS,
+    read: (text: string) => Value,
+  ): Value | null | undefined => parseGiven(given.option(option), (text) => (text === NONE ? null : read(text)))
+  return {
+    name: orNone('name', (text) => parseLabel('--name', text)),
+    tier: parseGiven(given.option('tier'), (text) => parseTier('--tier', text)),
+    plan: orNone('plan', (text) => parseLabel('--plan', text)),
+    billing: orNone('billing', readBilling),
+    creditLimit: orNone('credit-limit', readCreditLimit),
+    spendingCap: orNone('cap', (text) => parseCap('--cap', text)),
+  }
+}
+
+function readBilling(text: string): BillingMode {
+  return parseBillingMode('--billing', text)
+}
+
+function readCreditLimit(text: string): bigint {
+  return parseDollars(checkDollars('--credit-limit', text))
+}

@@ -1,0 +1,182 @@
+import { createCatalog } from '../catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { silentLogger } from '../core/logger.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
+import { modelVendor } from '../gateway/model-vendor.ts'
+import { unpricedModelIds } from '../gateway/unpriced-models.ts'
+import { memoryStore } from '../stores/memory/memory-store.ts'
+import { undiciTransport } from '../transport/undici.ts'
+import { type Check, printChecks, variablesOf } from './check-report.ts'
+import { checkRedis, checkStore } from './check-stores.ts'
+import { checkVendor } from './check-vendor.ts'
+import type { ActionDefinition, CommandArguments } from './command.ts'
+import { CONFIG_OPTION, type Configuration, readConfiguration } from './configuration.ts'
+import type { ConfiguredVendor } from './configured-clouds.ts'
+import { configuredVendors } from './configured-vendors.ts'
+import { memoryInstead } from './memory-instead.ts'
+import { DEFAULT_STORE, ENGINE_COMMAND, loadOptionalPackage } from './open-store.ts'
+import { readServeSettings, type ServeSettings } from './serve-settings.ts'
+import { namedVendors, servedGateway } from './served-gateway.ts'
+import { SettingError } from './setting-values.ts'
+import { SETTING_OPTIONS, secretLines } from './settings.ts'
+import type { Terminal } from './terminal.ts'
+
+const OPTIONS = { json: { text: 'one line of JSON instead of text' }, ...CONFIG_OPTION, ...SETTING_OPTIONS } as const
+
+/** Names that are printed of models without a price; JSON has all. */
+const SHOWN_MODELS = 8
+
+/** `signalbox check`. */
+export const checkCommand: ActionDefinition = {
+  summary: 'check the configuration of serve: settings, store, Redis, every vendor’s key, prices; serve nothing',
+  options: OPTIONS,
+  after: `Ends with 0 when serve can start and no vendor refuses its key, else with 1. No call is charged for.\n\n${secretLines()}`,
+  run: check,
+}
+
+async function check(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const asJson = given.flag('json')
+  const checks: Check[] = []
+  await allChecks(given, terminal, checks)
+  printChecks(checks, terminal, asJson)
+  if (checks.some(({ status }) => status === 'failed')) terminal.fail?.()
+}
+
+async function allChecks(given: CommandArguments, terminal: Terminal, checks: Check[]): Promise<void> {
+  const configuration = await settle(checks, undefined, () =>
+    readConfiguration(given, terminal.environment, (name) => Object.hasOwn(OPTIONS, name)),
+  )
+  if (configuration === undefined) return
+  const { environment, documents, file } = configuration
+  const settings = await settle(checks, configuration, () => readServeSettings(environment, documents))
+  if (settings === undefined) return
+  const vendors = await settle(checks, configuration, () =>
+    configuredVendors(environment, undefined, namedVendors(settings), documents),
+  )
+  if (vendors !== undefined) {
+    const isGood = await settle(checks, configuration, () => checkGateway(settings, vendors, configuration))
+    if (isGood === true)
+      checks.push({
+        name: 'configuration',
+        status: 'ok',
+        message: file === undefined ? 'from variables and flags' : `${file}, variables and flags`,
+      })
+  }
+  const fallback = settings.store === undefined ? await memoryInstead(settings) : undefined
+  checks.push(
+    fallback === undefined ? await checkStore(settings.store ?? DEFAULT_STORE) : withoutEngine(fallback.reason),
+  )
+  if (settings.redisUrl !== undefined) checks.push(await checkRedis(settings.redisUrl))
+  if (vendors === undefined) return
+  checks.push(...(await checkVendors(vendors, namedVendors(settings))))
+  const prices = checkPrices(settings, vendors)
+  if (prices !== undefined) checks.push(prices)
+  checks.push(await checkMcp())
+}
+
+function withoutEngine(reason: string): Check {
+  const message = `serve would keep everything in memory, until the process ends: ${reason}`
+  return { name: 'store', status: 'warning', message, remedy: ENGINE_COMMAND }
+}
+
+/** Runs a step; what is wrong with a setting becomes a failed check. */
+async function settle<Value>(
+  checks: Check[],
+  configuration: Configuration | undefined,
+  run: () => Value | Promise<Value>,
+): Promise<Value | undefined> {
+  try {
+    return await run()
+  } catch (error) {
+    const named = configuration?.named(error) ?? error
+    if (!(named instanceof SettingError)) throw named
+    checks.push({ name: 'configuration', status: 'failed', message: named.message })
+    return undefined
+  }
+}
+
+/** Options are checked where the gateway is made; it is not started. */
+async function checkGateway(
+  settings: ServeSettings,
+  vendors: readonly ConfiguredVendor[],
+  { gateway: further }: Configuration,
+): Promise<true> {
+  const gateway = servedGateway(settings, vendors, further, { store: memoryStore(), logger: silentLogger })
+  await gateway.close({ drainMs: 0 })
+  return true
+}
+
+async function checkVendors(
+  vendors: readonly ConfiguredVendor[],
+  named: ReadonlySet<string>,
+): Promise<readonly Check[]> {
+  const configured = vendors.filter(({ state }) => state === 'configured')
+  const missing = vendors.filter(({ vendor, state }) => state === 'not configured' && named.has(vendor.id))
+  const lacking = missing.map(({ vendor }): Check => {
+    const message = 'a model of yours names it, and it has no key'
+    return { name: `vendor ${vendor.id}`, status: 'failed', message, remedy: `set ${variablesOf(vendor.configuredBy)}` }
+  })
+  if (configured.length === 0) {
+    const others = vendors.map(({ vendor }) => variablesOf(vendor.configuredBy)).join(', ')
+    return [
+      ...lacking,
+      {
+        name: 'vendors',
+        status: 'failed',
+        message: 'no vendor has a key, so no model can be called',
+        remedy: `set one of ${others}`,
+      },
+    ]
+  }
+  const transport = undiciTransport()
+  try {
+    const found = await Promise.all(configured.map(({ vendor }) => checkVendor(vendor, transport)))
+    return [...found.flat(), ...lacking]
+  } finally {
+    await transport.close()
+  }
+}
+
+function checkPrices(
+  { prices, billing, models }: ServeSettings,
+  vendors: readonly ConfiguredVendor[],
+): Check | undefined {
+  if (prices === undefined || billing === 'off')
+    return { name: 'prices', status: 'ok', message: 'billing is off; nobody is charged' }
+  const all = vendors.map(({ vendor }) => vendor)
+  const catalog = createCatalog(
+    [...BUILT_IN_MODELS, ...all.flatMap((vendor) => vendor.models), ...models],
+    new VendorModels(all.map((vendor) => modelVendor(vendor, ENDPOINTS))),
+  )
+  const list = 'forCatalog' in prices.prices ? prices.prices.forCatalog(catalog) : prices.prices
+  const found = unpricedModelIds({ catalog, vendors: new Map(all.map((vendor) => [vendor.id, vendor])), prices: list })
+  if (found === undefined) return undefined
+  const { unpriced, models: count } = found
+  if (unpriced.length === 0) return { name: 'prices', status: 'ok', message: `all ${count} models have a price` }
+  const shown = unpriced.slice(0, SHOWN_MODELS).join(', ')
+  const more = unpriced.length > SHOWN_MODELS ? ` and ${unpriced.length - SHOWN_MODELS} more` : ''
+  const own = models.filter(({ id }) => unpriced.includes(id))
+  return {
+    name: 'prices',
+    // A model that the operator has added is meant to be called.
+    status: own.length > 0 ? 'failed' : 'warning',
+    message: `${unpriced.length} of ${count} models have no price, and are refused: ${own.length > 0 ? `${own.map(({ id }) => id).join(', ')} of your own; ` : ''}${shown}${more}`,
+    remedy: `name them in SIGNALBOX_PRICES, or charge list prices by SIGNALBOX_LIST_PRICES=1`,
+  }
+}
+
+async function checkMcp(): Promise<Check> {
+  try {
+    await loadOptionalPackage('@modelcontextprotocol/server', '/mcp')
+    return { name: 'mcp', status: 'ok', message: 'served at /mcp' }
+  } catch (error) {
+    if (!(error instanceof SettingError)) throw error
+    return {
+      name: 'mcp',
+      status: 'warning',
+      message: 'not served: its package is not installed',
+      remedy: 'npm install @modelcontextprotocol/server, if you want it',
+    }
+  }
+}

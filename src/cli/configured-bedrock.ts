@@ -1,0 +1,58 @@
+import type { CredentialProvider } from '../core/credential.ts'
+import { awsSignature } from '../credentials/aws.ts'
+import { amazonBedrock } from '../vendors/amazon-bedrock/amazon-bedrock.ts'
+import { anthropicBedrock } from '../vendors/anthropic/anthropic.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import { type ConfiguredVendor, naming } from './configured-clouds.ts'
+import { SettingError } from './setting-values.ts'
+
+type Location = { readonly region: string } | { readonly endpoint: string }
+type Keys = readonly string[] | string | CredentialProvider
+
+const VENDORS: Readonly<Record<string, (options: Location & { readonly apiKey: Keys }) => Vendor>> = {
+  'amazon-bedrock': amazonBedrock,
+  'anthropic-bedrock': anthropicBedrock,
+}
+
+/** A key of Bedrock's is meant for it; those of AWS may be there for another service, and are used where both are set. */
+const KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_PROFILE', 'AWS_WEB_IDENTITY_TOKEN_FILE'] as const
+
+/** Has an address, although nothing is asked there. */
+const NO_REGION = { endpoint: 'https://not-set.invalid' }
+
+/**
+ * Amazon Bedrock, and Claude there, where the environment configures them or `named` holds them.
+ * @param read Gives a variable without blanks; undefined when it is not set.
+ * @throws SettingError for a key without a region, and for a region that is none.
+ */
+export function configuredBedrock(
+  read: (name: string) => string | undefined,
+  keysOf: (text: string | undefined) => readonly string[],
+  standInOrigin: string | undefined,
+  named: ReadonlySet<string>,
+): ConfiguredVendor[] {
+  const bearers = keysOf(read('AWS_BEARER_TOKEN_BEDROCK'))
+  const region = read('AWS_REGION') ?? read('AWS_DEFAULT_REGION')
+  const endpoint = read('AWS_ENDPOINT_URL_BEDROCK_RUNTIME')
+  const hasKeys = KEY_VARIABLES.some((name) => read(name) !== undefined)
+  return Object.entries(VENDORS).flatMap(([id, make]): ConfiguredVendor[] => {
+    const isNamed = named.has(id)
+    const isConfigured = bearers.length > 0 || (hasKeys && (region !== undefined || isNamed))
+    if (!isConfigured && !isNamed) return []
+    if (!isConfigured && standInOrigin !== undefined)
+      return [{ vendor: make({ endpoint: `${standInOrigin}/bedrock`, apiKey: 'stand-in' }), state: 'stand-in' }]
+    if (!isConfigured) return [{ vendor: make({ ...NO_REGION, apiKey: [] }), state: 'not configured' }]
+    if (region === undefined && (endpoint === undefined || bearers.length === 0))
+      throw new SettingError('AWS_REGION: set it to the region of the models, such as eu-central-1')
+    const location = endpoint === undefined ? { region: region! } : { endpoint }
+    const apiKey = bearers.length > 0 ? bearers : awsSignature({ region: region! })
+    return [
+      {
+        vendor: naming(endpoint === undefined ? 'AWS_REGION' : 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME', () =>
+          make({ ...location, apiKey }),
+        ),
+        state: 'configured',
+      },
+    ]
+  })
+}

@@ -1,0 +1,109 @@
+import { listPrices } from '../catalog/prices/list-prices.ts'
+import type { PriceFile } from '../catalog/prices/prices.ts'
+import type { GatewayClient } from '../client/gateway-client.ts'
+import { parseDollars } from '../core/money.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { ServePrices } from './serve-settings.ts'
+
+/** Made-up prices of models for which vendors publish no price of a token. */
+const EXAMPLE_PRICES: PriceFile = {
+  currency: 'USD',
+  prices: [
+    ...['text-embedding-*', 'gmn-embedding-2-*', 'vy-*'].map((model) => {
+      return { model, meter: 'input_token', amount: '0.06', per: 1_000_000 } as const
+    }),
+    { model: 'qw-image-*', meter: 'image', amount: '0.05' },
+    { model: 'de-*', meter: 'image', amount: '0.02' },
+    { model: 'wv2*', meter: 'video_second', amount: '0.10' },
+    { model: 'qw3-tts-*', meter: 'character', amount: '0.10', per: 10_000 },
+    { model: 'gpt-4o-mini-tts', meter: 'character', amount: '0.15', per: 10_000 },
+    ...['gp-image-1', 'gpt-image-*', 'chatgpt-image-*'].flatMap((model) => [
+      { model, meter: 'input_token', amount: '5', per: 1_000_000 } as const,
+      { model, meter: 'input_image_token', amount: '10', per: 1_000_000 } as const,
+      { model, meter: 'output_token', amount: '10', per: 1_000_000 } as const,
+      { model, meter: 'output_image_token', amount: '40', per: 1_000_000 } as const,
+    ]),
+    ...['gemma-*', 'gpt-4o-audio-preview'].flatMap((model) => [
+      { model, meter: 'input_token', amount: '0.50', per: 1_000_000 } as const,
+      { model, meter: 'output_token', amount: '2', per: 1_000_000 } as const,
+    ]),
+  ],
+}
+
+/** Prices to try things out with: list prices, and made-up ones where there are none. */
+export function examplePrices(): ServePrices {
+  return {
+    source: 'example prices',
+    prices: listPrices({ prices: EXAMPLE_PRICES }),
+    isExample: true,
+    isReloadable: false,
+    reload: () => undefined,
+  }
+}
+
+const ACCOUNTS = [
+  { id: 'acct_shop', name: 'Example shop', credit: '25', cap: '40' },
+  { id: 'acct_school', name: 'Example school', credit: '5', cap: '5' },
+] as const
+const KEY_CAP = '1'
+
+const QUESTIONS = [
+  'Why is the sky blue?',
+  'Name three rivers.',
+  'Write one line about rain.',
+  'What is a ledger?',
+  'Translate “good morning” into Italian.',
+]
+const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash', 'cl-opus-4-7'] as const
+
+/** What {@link makeExampleCalls} leaves to look at. */
+export const EXAMPLE_CALLS =
+  'calls of two accounts: answers, a fail-over, an error, a caller who left, a picture and a video'
+
+/**
+ * Makes accounts and some calls of them, so that there is something to look at: answers, a fail-over, an error, a call whose
+ * caller left, a video. With stand-ins for the vendors they cost nothing.
+ */
+export async function makeExampleCalls(gateway: Gateway): Promise<void> {
+  for (const [index, { id, name, credit, cap }] of ACCOUNTS.entries()) {
+    await gateway.accounts.create({ id, name, spendingCap: { amount: parseDollars(cap), period: 'month' } })
+    await gateway.accounts.credit(id, credit, { creditId: `example:${id}`, description: 'example credit' })
+    const { record } = await gateway.keys.create({
+      accountId: id,
+      label: 'web site',
+      limits: { requestsPerMinute: 600, concurrency: 20 },
+      spendingCap: { amount: parseDollars(KEY_CAP), period: 'day' },
+    })
+    const client = gateway.client({ accountId: id, keyId: record.id, tier: 'paid', tags: ['example'] })
+    for (const [turn, question] of QUESTIONS.entries()) {
+      const model = MODELS[(turn + index) % MODELS.length]!
+      await ask(client, model, turn === 1 ? `${question} [[fault:status=503,times=1]]` : question)
+    }
+    await client.embeddings.create({ model: 'vy-4', input: QUESTIONS })
+  }
+  const [shop] = ACCOUNTS
+  const client = gateway.client({ accountId: shop.id, keyId: 'example', tier: 'paid' })
+  // The stand-ins refuse it, and the error is what is to be seen.
+  await ask(client, 'gmn-2.5-flash', 'A prompt that a vendor refuses. [[fault:status=400]]').catch(() => undefined)
+  await leave(client)
+  await client.images.generate({
+    model: 'qw-image-2.0',
+    input: { messages: [{ role: 'user', content: [{ text: 'a lighthouse' }] }] },
+  })
+  await client.videos.generate({ model: 'wv2.6-t2v', duration: 4, resolution: '720p', input: { prompt: 'a boat' } })
+}
+
+async function ask(client: GatewayClient, model: (typeof MODELS)[number], content: string): Promise<void> {
+  await client.chat.completions.create({ model, max_tokens: 200, messages: [{ role: 'user', content }] })
+}
+
+/** Reads the beginning of a stream only. */
+async function leave(client: GatewayClient): Promise<void> {
+  const stream = await client.chat.completions.create({
+    model: 'cl-sonnet-4-6',
+    max_tokens: 200,
+    stream: true,
+    messages: [{ role: 'user', content: 'Tell a long tale, slowly. [[fault:pace=100]]' }],
+  })
+  for await (const _chunk of stream) break
+}

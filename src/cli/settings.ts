@@ -1,0 +1,398 @@
+import * as z from 'zod'
+import { type Preset, presets } from '../vendors/presets/presets.ts'
+import type { OptionDefinition } from './command.ts'
+import { presetVariables } from './configured-vendors.ts'
+
+/** A setting of `serve` and `check`: its variable, its flag, and its member in the configuration file. */
+export interface Setting {
+  readonly variable: string
+  /** Without the dashes. Undefined: it is a secret, and everybody on the machine sees a command line. */
+  readonly flag: string | undefined
+  /** What stands for the value in the help. Undefined: a switch, `1` in the variable. */
+  readonly value: string | undefined
+  /** One line for the help and for the schema of the file. */
+  readonly text: string
+  /** Name in the configuration file; undefined: it is not in there. */
+  readonly member: string | undefined
+  /** What the file takes for it. */
+  readonly schema: z.ZodType
+  /** The value of the file as the variable would have it. */
+  toText(value: never): string
+}
+
+const reference = z.string().regex(/^\$[A-Za-z_][A-Za-z0-9_]*$/, 'must name a variable of the environment, as "$NAME"')
+const words = z.string().min(1)
+const duration = z
+  .string()
+  .regex(/^(?:\d+(?:ms|s|m|h|d)|\$\w+)$/, 'must be a duration such as 250ms, 5s, 15m, 1h or 30d')
+const count = z.int().positive()
+const limits = z.strictObject({
+  requestsPerMinute: count.exactOptional(),
+  tokensPerMinute: count.exactOptional(),
+  concurrency: count.exactOptional(),
+})
+const percents = z.array(z.number().positive().max(100)).nonempty()
+
+type Limits = z.infer<typeof limits>
+
+const LIMIT_NAMES = { requestsPerMinute: 'rpm', tokensPerMinute: 'tpm', concurrency: 'concurrency' } as const
+const TIMEOUT_NAMES = { connect: 'connect', firstByte: 'first_byte', idle: 'idle', total: 'total' } as const
+
+function pairs(values: object, names: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${names[name]}=${value}`)
+    .join(',')
+}
+
+const limitsText = (value: Limits): string => pairs(value, LIMIT_NAMES)
+const listText = (value: string | readonly (string | number)[]): string =>
+  typeof value === 'string' ? value : value.join(',')
+
+interface Given<Value> {
+  readonly variable: string
+  readonly flag?: string
+  readonly value?: string
+  readonly text: string
+  readonly member?: string
+  readonly schema?: z.ZodType<Value>
+  readonly toText?: (value: Value) => string
+}
+
+function setting<Value>({ variable, flag, value, text, member, schema, toText }: Given<Value>): Setting {
+  return { variable, flag, value, text, member, schema: schema ?? words, toText: toText ?? String }
+}
+
+/** Files of rows: paths as text, or the rows themselves, which are read apart from the variables. */
+const rowsOrPaths = z.union([words, z.array(words).nonempty(), z.array(z.record(z.string(), z.unknown())).nonempty()])
+const fileOrObject = z.union([words, z.record(z.string(), z.unknown())], 'must be the path of a file, or an object')
+
+/** The settings of a gateway that is served, without those of single vendors. */
+export const SETTINGS: readonly Setting[] = [
+  setting({
+    variable: 'HOST',
+    flag: 'host',
+    value: 'ADDRESS',
+    text: 'address to listen on (127.0.0.1)',
+    member: 'host',
+  }),
+  setting<number | string>({
+    variable: 'PORT',
+    flag: 'port',
+    value: 'NUMBER',
+    text: 'port to listen on; 0: a free one (8787)',
+    member: 'port',
+    schema: z.union([z.int().min(0).max(65_535), words]),
+  }),
+  setting({
+    variable: 'SIGNALBOX_STORE',
+    flag: 'store',
+    value: 'STORE',
+    text: 'memory:, sqlite:PATH or postgres://user:password@host/database (sqlite:signalbox.db)',
+    member: 'store',
+  }),
+  setting({
+    variable: 'REDIS_URL',
+    flag: 'redis',
+    value: 'URL',
+    text: 'redis://… to share the limits among several gateways',
+    member: 'redis',
+  }),
+  setting<number>({
+    variable: 'SIGNALBOX_EXPECTED_INSTANCES',
+    flag: 'expected-instances',
+    value: 'N',
+    text: 'how many gateways share REDIS_URL; each keeps its part while Redis is down (1)',
+    member: 'expectedInstances',
+    schema: count,
+  }),
+  setting<string | readonly string[]>({
+    variable: 'SIGNALBOX_API_KEYS',
+    text: 'keys to accept, separated by commas; each is its own account (those of the store; one is made when there is none)',
+    member: 'apiKeys',
+    schema: z.union([reference, z.array(reference).nonempty()], 'must be "$NAME" or a list of such names'),
+    toText: listText,
+  }),
+  setting<string | number>({
+    variable: 'SIGNALBOX_CREDIT',
+    flag: 'credit',
+    value: 'DOLLARS',
+    text: 'dollars credited once to the account of each given key',
+    member: 'credit',
+    schema: z.union([words, z.number().nonnegative()]),
+  }),
+  setting<string | readonly string[]>({
+    variable: 'SIGNALBOX_MODELS',
+    flag: 'models',
+    value: 'FILES',
+    text: 'paths of JSON lists of models to add or override, separated by commas',
+    member: 'models',
+    schema: rowsOrPaths as z.ZodType<string | readonly string[]>,
+    toText: listText,
+  }),
+  setting({
+    variable: 'SIGNALBOX_VENDORS',
+    flag: 'vendors',
+    value: 'FILE',
+    text: 'path of a JSON file with options of vendors (headers, proxy, …), and further servers',
+    member: 'vendors',
+    schema: fileOrObject as z.ZodType<string>,
+  }),
+  setting<readonly string[]>({
+    variable: 'SIGNALBOX_PASS_UNKNOWN_MODELS',
+    flag: 'pass-unknown-models',
+    value: 'IDS',
+    text: 'ids of vendors that get model ids which no catalog knows: groq,openai',
+    member: 'passUnknownModels',
+    schema: z.array(words).nonempty(),
+    toText: listText,
+  }),
+  setting({
+    variable: 'SIGNALBOX_PRICES',
+    flag: 'prices',
+    value: 'FILE',
+    text: 'path of a price file; billing is off without prices; SIGHUP reads it again',
+    member: 'prices',
+    schema: fileOrObject as z.ZodType<string>,
+  }),
+  setting<string | number>({
+    variable: 'SIGNALBOX_LIST_PRICES',
+    flag: 'list-prices',
+    value: 'FACTOR',
+    text: 'charges the vendors’ list prices times this: 1, 1.2; rows of the price file go first',
+    member: 'listPrices',
+    schema: z.union([words, z.number().positive()]),
+  }),
+  setting({
+    variable: 'SIGNALBOX_BILLING',
+    flag: 'billing',
+    value: 'MODE',
+    text: 'prepaid (default), metered or off; accounts may say otherwise',
+    member: 'billing',
+    schema: z.enum(['prepaid', 'metered', 'off']),
+  }),
+  setting<readonly number[] | { readonly caps?: readonly number[]; readonly balance?: readonly number[] }>({
+    variable: 'SIGNALBOX_THRESHOLDS',
+    flag: 'thresholds',
+    value: 'PERCENTS',
+    text: '50,80,100: percents of caps and balances that are logged; or caps=80/100,balance=50/90',
+    member: 'thresholds',
+    schema: z.union([percents, z.strictObject({ caps: percents.exactOptional(), balance: percents.exactOptional() })]),
+    toText: (value) =>
+      'length' in value
+        ? value.join(',')
+        : Object.entries(value)
+            .map(([name, list]) => `${name}=${(list as readonly number[]).join('/')}`)
+            .join(','),
+  }),
+  setting<Limits>({
+    variable: 'SIGNALBOX_LIMITS',
+    flag: 'limits',
+    value: 'LIMITS',
+    text: 'rpm=600,tpm=1000000,concurrency=50 (per key)',
+    member: 'limits.perKey',
+    schema: limits,
+    toText: limitsText,
+  }),
+  setting<Limits>({
+    variable: 'SIGNALBOX_ACCOUNT_LIMITS',
+    flag: 'account-limits',
+    value: 'LIMITS',
+    text: 'the same for all keys of an account together',
+    member: 'limits.perAccount',
+    schema: limits,
+    toText: limitsText,
+  }),
+  setting<Limits>({
+    variable: 'SIGNALBOX_END_USER_LIMITS',
+    flag: 'end-user-limits',
+    value: 'LIMITS',
+    text: 'the same for each end user, of keys that may name them',
+    member: 'limits.perEndUser',
+    schema: limits,
+    toText: limitsText,
+  }),
+  setting({
+    variable: 'SIGNALBOX_PLANS',
+    flag: 'plans',
+    value: 'FILE',
+    text: 'path of a JSON object of plans by name, each with limits; accounts have one',
+    member: 'plans',
+    schema: fileOrObject as z.ZodType<string>,
+  }),
+  setting({
+    variable: 'SIGNALBOX_TIER',
+    flag: 'tier',
+    value: 'TIER',
+    text: 'paid (default) or free',
+    member: 'tier',
+    schema: z.enum(['paid', 'free']),
+  }),
+  setting<object>({
+    variable: 'SIGNALBOX_TIMEOUTS',
+    flag: 'timeouts',
+    value: 'TIMES',
+    text: 'connect=5s,first_byte=120s,idle=60s,total=600s',
+    member: 'timeouts',
+    schema: z.strictObject({
+      connect: duration.exactOptional(),
+      firstByte: duration.exactOptional(),
+      idle: duration.exactOptional(),
+      total: duration.exactOptional(),
+    }),
+    toText: (value) => pairs(value, TIMEOUT_NAMES),
+  }),
+  ...(
+    [
+      ['SIGNALBOX_HOLD_TTL', 'hold-ttl', 'holdTtl', 'how long a hold lives if nothing ends it (15m)'],
+      ['SIGNALBOX_TASK_DEADLINE', 'task-deadline', 'taskDeadline', 'videos that take longer are given up (24h)'],
+      [
+        'SIGNALBOX_TASK_POLL_INTERVAL',
+        'task-poll-interval',
+        'taskPollInterval',
+        'how often a vendor is asked about a video (as it recommends)',
+      ],
+      [
+        'SIGNALBOX_SHUTDOWN_DELAY',
+        'shutdown-delay',
+        'shutdownDelay',
+        'how long requests are still taken after SIGTERM, while /readyz is 503 (not at all)',
+      ],
+    ] as const
+  ).map(([variable, flag, member, text]) => setting({ variable, flag, value: 'TIME', text, member, schema: duration })),
+  setting({
+    variable: 'SIGNALBOX_TASK_RETENTION',
+    flag: 'task-retention',
+    value: 'TIME',
+    text: 'how long videos are listed after their end, at least 1d, or forever (90d)',
+    member: 'taskRetention',
+    schema: z.union([duration, z.literal('forever')], 'must be a duration such as 90d, or forever'),
+  }),
+  setting({
+    variable: 'SIGNALBOX_LOG',
+    flag: 'log',
+    value: 'FORMAT',
+    text: 'json or text: how lines are written to standard error (text on a terminal, else json)',
+    member: 'log',
+    schema: z.enum(['json', 'text']),
+  }),
+  setting<number>({
+    variable: 'SIGNALBOX_ACCESS_LOG',
+    flag: 'access-log',
+    value: 'SHARE',
+    text: '1, or 0.01: share of the completed requests that have a line; failed ones always have',
+    member: 'accessLog',
+    schema: z.number().min(0).max(1),
+  }),
+  setting({
+    variable: 'SIGNALBOX_OPERATOR_KEY',
+    text: 'at least 24 characters; opens GET /readyz?verbose and, with --console, the console',
+    member: 'operatorKey',
+    schema: reference,
+  }),
+  setting<string | readonly string[]>({
+    variable: 'SIGNALBOX_CORS_ORIGINS',
+    flag: 'cors-origins',
+    value: 'ORIGINS',
+    text: 'https://app.example.com,… or *: web pages that may call from a browser (none)',
+    member: 'corsOrigins',
+    schema: z.union([words, z.array(words).nonempty()]),
+    toText: listText,
+  }),
+  setting({
+    variable: 'SIGNALBOX_WEBHOOK_SECRET',
+    text: 'whsec_… to sign webhooks of accounts without a secret of their own (each gets one)',
+    member: 'webhookSecret',
+    schema: reference,
+  }),
+  setting<boolean>({
+    variable: 'SIGNALBOX_ALLOW_PRIVATE_URLS',
+    flag: 'allow-private-urls',
+    text: 'lets callers’ URLs point to private addresses (on one machine only); 1 in the variable',
+    member: 'allowPrivateUrls',
+    schema: z.boolean(),
+    toText: (value) => (value ? '1' : '0'),
+  }),
+]
+
+/** Variables of a vendor. `isSecret`: there is no flag for it. */
+interface VendorVariable {
+  readonly variable: string
+  readonly flag?: string
+  readonly isSecret: boolean
+  readonly text: string
+}
+
+/** A base URL has a flag of the same words, a key has none. */
+function ofVendor(variable: string, text: string, isSecret = false): VendorVariable {
+  return { variable, text, isSecret, ...(isSecret ? {} : { flag: variable.toLowerCase().replaceAll('_', '-') }) }
+}
+
+const KEYS = 'one key, or several separated by commas, which take turns'
+
+/** Variables of single vendors, and of the way to them. */
+export const VENDOR_VARIABLES: readonly VendorVariable[] = [
+  ...['OPENAI', 'ANTHROPIC', 'GEMINI', 'DASHSCOPE', 'VOYAGE'].flatMap((prefix) => [
+    ofVendor(`${prefix}_API_KEY`, KEYS, true),
+    ofVendor(`${prefix}_BASE_URL`, 'its origin, such as http://127.0.0.1:9100'),
+  ]),
+  // `--no-proxy` would read as the opposite of `--proxy`.
+  { ...ofVendor('HTTPS_PROXY', 'proxy for vendors with https'), flag: 'proxy' },
+  { ...ofVendor('NO_PROXY', 'hosts that are called without it, separated by commas'), flag: 'proxy-except' },
+  ofVendor('AZURE_OPENAI_ENDPOINT', 'Azure OpenAI: the vendor azure-openai of your models'),
+  ofVendor('AZURE_OPENAI_API_KEY', 'its key', true),
+  ofVendor('AZURE_OPENAI_API_VERSION', 'a dated version; without it paths of v1'),
+  ofVendor('AZURE_OPENAI_DEPLOYMENTS', 'models behind deployments: my-deployment=o4-mini,other=gpt-4o'),
+  ofVendor('ANTHROPIC_FOUNDRY_BASE_URL', 'Claude in Foundry: the vendor anthropic-foundry'),
+  ofVendor('ANTHROPIC_FOUNDRY_API_KEY', 'its key', true),
+  ofVendor(
+    'GOOGLE_CLOUD_PROJECT',
+    'Vertex AI by Google’s default credentials: the vendors vertex and anthropic-vertex',
+  ),
+  ofVendor('GOOGLE_CLOUD_LOCATION', 'its place: global, us, eu, europe-west4, …'),
+  ofVendor('GOOGLE_APPLICATION_CREDENTIALS', 'path of the credentials'),
+  ofVendor('GOOGLE_VERTEX_API_KEY', 'a key for vertex instead of credentials', true),
+  ofVendor('GOOGLE_VERTEX_BASE_URL', 'another address'),
+  ofVendor('AWS_REGION', 'Amazon Bedrock: the vendors amazon-bedrock, and anthropic-bedrock for Claude’s Messages'),
+  ofVendor('AWS_ENDPOINT_URL_BEDROCK_RUNTIME', 'another address'),
+  ofVendor('AWS_BEARER_TOKEN_BEDROCK', 'its key', true),
+  ofVendor('AWS_ACCESS_KEY_ID', 'with AWS_SECRET_ACCESS_KEY instead of that key', true),
+  ofVendor('AWS_SECRET_ACCESS_KEY', 'of that key of AWS', true),
+  ofVendor('AWS_PROFILE', 'a profile instead of both'),
+  ...Object.values<Preset>(presets).flatMap((preset) => {
+    const { keys, baseURL, account } = presetVariables(preset)
+    return [
+      ...keys.map((name) => ofVendor(name, `${preset.name}: the vendor ${preset.id} of your models`, true)),
+      ...(account === undefined ? [] : [ofVendor(account, `the account at ${preset.name}`)]),
+      ofVendor(baseURL, `another address of ${preset.name}`),
+    ]
+  }),
+]
+
+/** Options of `serve` and `check`: a flag for every setting that is no secret. */
+export const SETTING_OPTIONS: Readonly<Record<string, OptionDefinition>> = Object.fromEntries([
+  ...SETTINGS.flatMap(({ flag, value, text, variable }) =>
+    flag === undefined ? [] : [[flag, { ...(value === undefined ? {} : { value }), text: `${text} [${variable}]` }]],
+  ),
+  ...VENDOR_VARIABLES.flatMap(({ flag, text, variable }) =>
+    flag === undefined ? [] : [[flag, { value: 'VALUE', text: `${text} [${variable}]` }]],
+  ),
+])
+
+/** The variables that have no flag, as lines of a help. */
+export function secretLines(): string {
+  const secrets = [
+    ...SETTINGS.filter(({ flag }) => flag === undefined),
+    ...VENDOR_VARIABLES.filter((one) => one.isSecret),
+  ]
+  return lines('Variables without a flag, because everybody on the machine sees a command line:', secrets)
+}
+
+/** Every setting with its variable, as lines of a help. */
+export function variableLines(): string {
+  return lines('Variables of serve and check, which flags replace and which replace the configuration file:', SETTINGS)
+}
+
+function lines(head: string, rows: readonly { readonly variable: string; readonly text: string }[]): string {
+  const width = Math.max(...rows.map(({ variable }) => variable.length))
+  return [head, ...rows.map(({ variable, text }) => `  ${variable.padEnd(width)}  ${text}`)].join('\n')
+}

@@ -1,0 +1,57 @@
+import { accountsCommand } from './accounts-command.ts'
+import { catalogCommand, modelsCommand } from './catalog-command.ts'
+import { checkCommand } from './check-command.ts'
+import { type ActionDefinition, type CommandDefinitions, type GroupDefinition, runCommandLine } from './command.ts'
+import { CONFIG_OPTION, readConfiguration } from './configuration.ts'
+import { holdsCommand } from './holds-command.ts'
+import { keysCommand } from './keys-command.ts'
+import { serveCommand } from './serve-command.ts'
+import { variableLines } from './settings.ts'
+import type { Terminal } from './terminal.ts'
+import { usageCommand } from './usage-command.ts'
+import { webhooksCommand } from './webhooks-command.ts'
+
+/** Runs one command line; a command that serves returns once it listens. */
+export async function runSignalbox(words: readonly string[], terminal: Terminal, version: string): Promise<void> {
+  if (words.includes('--version') || words.includes('-v')) return terminal.print(version)
+  const commands: CommandDefinitions = {
+    serve: serveCommand(version),
+    check: checkCommand,
+    models: configured(modelsCommand),
+    catalog: group(catalogCommand),
+    accounts: group(accountsCommand),
+    holds: group(holdsCommand),
+    keys: group(keysCommand),
+    usage: group(usageCommand),
+    webhooks: group(webhooksCommand),
+  }
+  await runCommandLine(words, terminal, { commands, version, after: variableLines() })
+}
+
+function group({ summary, actions }: GroupDefinition): GroupDefinition {
+  return {
+    summary,
+    actions: Object.fromEntries(Object.entries(actions).map(([name, action]) => [name, configured(action)])),
+  }
+}
+
+/** The action with what the configuration file sets for it. */
+function configured(action: ActionDefinition): ActionDefinition {
+  return {
+    ...action,
+    options: { ...action.options, ...CONFIG_OPTION },
+    async run(given, terminal) {
+      // Its other flags are its own: `--models` of keys is a scope.
+      const { environment, documents, named } = await readConfiguration(
+        given,
+        terminal.environment,
+        (name) => name === 'config',
+      )
+      try {
+        await action.run(given, { ...terminal, environment, documents })
+      } catch (error) {
+        throw named(error)
+      }
+    },
+  }
+}

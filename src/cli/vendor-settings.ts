@@ -1,0 +1,257 @@
+import { resolve } from 'node:path'
+import * as z from 'zod'
+import type { DashScopeRegion } from '../vendors/dashscope/dashscope.ts'
+import { type Preset, presets } from '../vendors/presets/presets.ts'
+import type { ConnectionOptions } from '../vendors/vendor.ts'
+import { readJson, readText } from './json-file.ts'
+import { faultsOf } from './schema-faults.ts'
+import { SettingError } from './setting-values.ts'
+import type { Documents, Environment } from './terminal.ts'
+
+const FILE = 'SIGNALBOX_VENDORS'
+const PASSING = 'SIGNALBOX_PASS_UNKNOWN_MODELS'
+
+const text = z.string().min(1)
+const texts = z.record(text, z.string())
+const tokenLimitField = z.enum(['max_tokens', 'max_completion_tokens'])
+
+/** What every vendor takes. */
+const common = {
+  headers: texts.exactOptional(),
+  query: texts.exactOptional(),
+  proxy: z.string().exactOptional(),
+  tls: z
+    .strictObject({
+      ca: text.exactOptional(),
+      cert: text.exactOptional(),
+      key: text.exactOptional(),
+      passphrase: text.exactOptional(),
+      servername: text.exactOptional(),
+    })
+    .exactOptional(),
+  passUnknownModels: z.boolean().exactOptional(),
+  fetchesUrls: z.boolean().exactOptional(),
+}
+
+const url = z.string().regex(/^https?:\/\/\S+$/, 'must be an http or https URL')
+const baseURL = url.exactOptional()
+const flag = z.boolean().exactOptional()
+
+/** Which variable has its key, or its keys separated by commas. */
+const keyVariable = text.exactOptional()
+
+/** Options of the factories beside those. */
+const OWN = {
+  openai: {
+    keyVariable,
+    baseURL,
+    responses: flag,
+    allowVendorObjects: flag,
+    tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
+    defaultTokenLimitField: tokenLimitField.exactOptional(),
+  },
+  anthropic: { keyVariable, baseURL, version: text.exactOptional() },
+  gemini: {
+    keyVariable,
+    baseURL,
+    apiVersion: text.exactOptional(),
+    images: z.enum(['interactions', 'generateContent']).exactOptional(),
+  },
+  dashscope: {
+    keyVariable,
+    baseURL,
+    region: z.enum(['intl', 'cn', 'us', 'hk']).exactOptional() satisfies z.ZodType<DashScopeRegion | undefined>,
+  },
+  voyage: { keyVariable, baseURL },
+} as const
+
+const presetOptions = {
+  keyVariable,
+  baseURL,
+  account: text.exactOptional(),
+  displayName: text.exactOptional(),
+  maxEmbeddingInputs: z.int().positive().exactOptional(),
+  responses: flag,
+}
+
+/** A vendor beside those that the environment names, at one more server or account. */
+const further = {
+  keyVariable,
+  displayName: text.exactOptional(),
+}
+
+const FURTHER = {
+  preset: z
+    .strictObject({
+      ...common,
+      ...presetOptions,
+      ...further,
+      type: z.enum(Object.keys(presets) as (keyof typeof presets)[]),
+    })
+    .meta({ id: 'further-preset' }),
+  'openai-compatible': z
+    .strictObject({
+      ...common,
+      ...further,
+      type: z.literal('openai-compatible'),
+      baseURL: url,
+      maxEmbeddingInputs: z.int().positive().exactOptional(),
+      replaysExtensions: flag,
+      responses: flag,
+    })
+    .meta({ id: 'further-openai-compatible' }),
+  'azure-openai': z
+    .strictObject({
+      ...common,
+      ...further,
+      type: z.literal('azure-openai'),
+      endpoint: url,
+      apiVersion: text.exactOptional(),
+      deployments: texts.exactOptional(),
+      responses: flag,
+      allowVendorObjects: flag,
+      tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
+    })
+    .meta({ id: 'further-azure-openai' }),
+}
+
+type Common = z.infer<z.ZodObject<typeof common>>
+
+/** A vendor that only the file has; the rest of its members are options of its factory. */
+export type FurtherVendor = { readonly id: string } & z.infer<(typeof FURTHER)[keyof typeof FURTHER]>
+
+/** What an operator has set for vendors in a file and by `SIGNALBOX_PASS_UNKNOWN_MODELS`. */
+export interface VendorSettings {
+  /** Ids that the file has for vendors which the environment may configure. */
+  readonly ids: ReadonlySet<string>
+  /** Vendors that only the file has. */
+  readonly further: readonly FurtherVendor[]
+  /** Options of the factory of a vendor, without those that every vendor has. */
+  own(id: string): Readonly<Record<string, unknown>>
+  /**
+   * The text of the variable that has the vendor's key, or the first of `usual` that is set.
+   * @throws SettingError for a variable that the file names and that is not set, unless stand-ins take its place.
+   */
+  keyText(id: string, usual: readonly string[], hasStandIns: boolean): string | undefined
+  /** How it is called. A proxy that is not set is undefined, an empty one is none. */
+  connection(id: string): ConnectionOptions
+  /** What holds for its models and requests; only what is set. */
+  traits(id: string): { readonly passUnknownModels?: boolean; readonly fetchesUrls?: boolean }
+}
+
+/**
+ * Reads them.
+ * @throws SettingError naming the variable, the vendor and the member: `SIGNALBOX_VENDORS: groq.headers: …`.
+ */
+export function vendorSettings(environment: Environment, documents?: Documents): VendorSettings {
+  const path = environment[FILE]?.trim() ?? ''
+  const given = path === '' ? (documents?.vendors ?? {}) : readJson(FILE, path)
+  const folder = path === '' ? (documents?.folder ?? '') : ''
+  const entries = Object.entries(objectOf(given))
+  const checked = new Map(entries.map(([id, entry]) => [id, checkedEntry(id, entry)]))
+  const passing = new Set((environment[PASSING] ?? '').split(',').map((id) => id.trim()))
+  passing.delete('')
+  const commonOf = (id: string): Common => (checked.get(id) ?? {}) as Common
+  return {
+    ids: new Set([...checked].filter(([, entry]) => !('type' in entry)).map(([id]) => id)),
+    further: [...checked].flatMap(([id, entry]) => ('type' in entry ? [{ ...entry, id } as FurtherVendor] : [])),
+    own: (id) =>
+      Object.fromEntries(
+        Object.entries(checked.get(id) ?? {}).filter(
+          ([name]) => !Object.hasOwn(common, name) && name !== 'keyVariable',
+        ),
+      ),
+    keyText(id, usual, hasStandIns) {
+      const { keyVariable: named } = (checked.get(id) ?? {}) as { readonly keyVariable?: string }
+      if (named === undefined) return usual.map((name) => environment[name]).find((key) => (key?.trim() ?? '') !== '')
+      const key = environment[named]
+      if ((key?.trim() ?? '') === '' && !hasStandIns)
+        throw new SettingError(`${named}: is not set, but ${FILE} names it for ${id}`)
+      return key
+    },
+    connection(id) {
+      const { headers, query, proxy, tls } = commonOf(id)
+      const read = (values: Readonly<Record<string, string>>) => mapped(values, (value) => expanded(value, environment))
+      return {
+        ...(headers === undefined ? {} : { headers: read(headers) }),
+        ...(query === undefined ? {} : { query: read(query) }),
+        ...(proxy === undefined ? {} : { proxy: expanded(proxy, environment) }),
+        ...(tls === undefined ? {} : { tls: tlsMaterial(tls, environment, folder) }),
+      }
+    },
+    traits(id) {
+      const { passUnknownModels = passing.has(id) || undefined, fetchesUrls } = commonOf(id)
+      return {
+        ...(passUnknownModels === undefined ? {} : { passUnknownModels }),
+        ...(fetchesUrls === undefined ? {} : { fetchesUrls }),
+      }
+    },
+  }
+}
+
+function objectOf(json: unknown): object {
+  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json
+  throw new SettingError(`${FILE}: must hold an object with a member for each vendor, by its id`)
+}
+
+function checkedEntry(id: string, entry: unknown): object {
+  const schema = schemaOf(id, entry)
+  const result = schema.safeParse(entry)
+  if (result.success) return result.data
+  throw new SettingError(`${FILE}: ${faultsOf(id, schema, result.error.issues)}`)
+}
+
+/** Options of the vendors that the environment configures, by their ids. */
+const KNOWN: Readonly<Record<string, z.ZodObject>> = Object.fromEntries(
+  Object.entries(OWN).map(([id, own]) => [id, z.strictObject({ ...common, ...own }).meta({ id: `vendor-${id}` })]),
+)
+const PRESET = z.strictObject({ ...common, ...presetOptions }).meta({ id: 'preset' })
+/** A cloud, whose address and keys are in the environment. */
+const CLOUD = z.strictObject(common).meta({ id: 'cloud' })
+
+const ANY = z.union([CLOUD, ...Object.values(FURTHER)]).meta({ id: 'vendor' })
+
+const PRESET_IDS: readonly string[] = Object.values<Preset>(presets).map((preset) => preset.id)
+
+/** The whole of such a file, for its JSON Schema: each entry is checked by the schema of its own. */
+export function vendorsSchema(): z.ZodType {
+  const known = [...Object.entries(KNOWN), ...PRESET_IDS.map((id) => [id, PRESET] as const)]
+  const members = known.map(([id, schema]) => [id, z.union([schema, ANY]).exactOptional()])
+  return z.object(Object.fromEntries(members)).catchall(ANY)
+}
+
+function schemaOf(id: string, entry: unknown): z.ZodType<object> {
+  const type: unknown = typeof entry === 'object' && entry !== null && 'type' in entry ? entry.type : undefined
+  if (type !== undefined) {
+    if (type === 'openai-compatible' || type === 'azure-openai') return FURTHER[type]
+    return FURTHER.preset
+  }
+  return KNOWN[id] ?? (PRESET_IDS.includes(id) ? PRESET : CLOUD)
+}
+
+/** A value `$NAME` is that of a variable, for what must not stand in a file. */
+function expanded(value: string, environment: Environment): string {
+  if (!/^\$[A-Z][A-Z0-9_]*$/.test(value)) return value
+  const name = value.slice(1)
+  const found = environment[name]?.trim()
+  if (found === undefined || found === '') throw new SettingError(`${name}: is not set, but ${FILE} names it`)
+  return found
+}
+
+function tlsMaterial(
+  { passphrase, servername, ...paths }: NonNullable<Common['tls']>,
+  environment: Environment,
+  folder: string,
+): NonNullable<ConnectionOptions['tls']> {
+  return {
+    ...mapped(paths as Readonly<Record<string, string>>, (path) =>
+      readText(FILE, folder === '' ? path : resolve(folder, path)),
+    ),
+    ...(passphrase === undefined ? {} : { passphrase: expanded(passphrase, environment) }),
+    ...(servername === undefined ? {} : { servername }),
+  }
+}
+
+function mapped(values: Readonly<Record<string, string>>, map: (value: string) => string): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]))
+}

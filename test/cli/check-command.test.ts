@@ -1,0 +1,250 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Check } from '../../src/cli/check-report.ts'
+import { runSignalbox } from '../../src/cli/signalbox.ts'
+import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
+import { runCommand } from './support/run-command.ts'
+
+let sandbox: Sandbox
+let origin: string
+let folder: string
+beforeAll(async () => {
+  sandbox = sandboxVendors()
+  origin = (await sandbox.listen()).origin
+})
+afterAll(() => sandbox.close())
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-check-'))
+})
+afterEach(() => {
+  sandbox.reset()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Outcome {
+  readonly isGood: boolean
+  readonly checks: readonly Check[]
+  /** The one of this name. */
+  of(name: string): Check | undefined
+}
+
+async function check(environment: Record<string, string>, ...words: string[]): Promise<Outcome> {
+  const lines: string[] = []
+  let isGood = true
+  const print = (line: string): void => void lines.push(line)
+  const fail = (): void => {
+    isGood = false
+  }
+  const given = { SIGNALBOX_STORE: 'memory:', ...environment }
+  await runSignalbox(['check', '--json', ...words], { environment: given, print, fail }, '0.0.0')
+  expect(lines).toHaveLength(1)
+  const report = JSON.parse(lines[0]!) as { object: string; ok: boolean; data: Check[] }
+  expect(report).toMatchObject({ object: 'check', ok: isGood })
+  return { isGood, checks: report.data, of: (name) => report.data.find((one) => one.name === name) }
+}
+
+const OPENAI = 'sk-openai-canary-7f3a'
+const openai = (): Record<string, string> => ({ OPENAI_API_KEY: OPENAI, OPENAI_BASE_URL: origin })
+
+describe('check, with every vendor', () => {
+  test('asks each for its models with its key, and says of which it cannot tell', async () => {
+    const { isGood, checks, of } = await check({
+      ...openai(),
+      ANTHROPIC_API_KEY: 'k',
+      ANTHROPIC_BASE_URL: origin,
+      GEMINI_API_KEY: 'k',
+      GEMINI_BASE_URL: origin,
+      DASHSCOPE_API_KEY: 'k',
+      DASHSCOPE_BASE_URL: origin,
+      VOYAGE_API_KEY: 'k',
+      VOYAGE_BASE_URL: origin,
+      GROQ_API_KEY: 'k',
+      GROQ_BASE_URL: `${origin}/presets/groq/v1`,
+      OLLAMA_BASE_URL: `${origin}/presets/ollama/v1`,
+      AZURE_OPENAI_API_KEY: 'k',
+      AZURE_OPENAI_ENDPOINT: origin,
+    })
+
+    expect(isGood).toBe(true)
+    for (const id of ['openai', 'anthropic', 'gemini', 'dashscope', 'groq', 'azure-openai'])
+      expect(of(`vendor ${id}`), id).toMatchObject({ status: 'ok', message: `${origin} accepts the key` })
+    expect(of('vendor ollama')).toMatchObject({ status: 'ok', message: `${origin} answers; it needs no key` })
+    expect(of('vendor voyage')).toMatchObject({ status: 'unchecked' })
+    expect(of('configuration')).toMatchObject({ status: 'ok' })
+    expect(sandbox.requests.map(({ operation }) => operation).every((operation) => operation === 'models')).toBe(true)
+    expect(checks.every(({ message }) => message.length > 0)).toBe(true)
+  })
+
+  test('fails for a key that is refused, names its variable, and shows no key', async () => {
+    sandbox.fault({ kind: 'leak-key', vendor: 'openai' })
+
+    const { isGood, of } = await check(openai())
+
+    expect(isGood).toBe(false)
+    const found = of('vendor openai')
+    expect(found).toMatchObject({ status: 'failed', remedy: 'set OPENAI_API_KEY to a key that is valid' })
+    expect(found?.message).toContain('refuses the key (401')
+    expect(JSON.stringify(found)).not.toContain('canary')
+  })
+
+  test('tries each of several keys', async () => {
+    sandbox.fault({ kind: 'bad-key', vendor: 'openai', times: 1 })
+
+    const { checks } = await check({ ...openai(), OPENAI_API_KEY: 'one-key,other-key' })
+
+    const found = checks.filter(({ name }) => name.startsWith('vendor openai, key '))
+    expect(found.map(({ status }) => status).sort()).toEqual(['failed', 'ok'])
+  })
+
+  test('fails for a connection that is refused and for an error of the vendor', async () => {
+    const away = await check({ ...openai(), OPENAI_BASE_URL: 'http://127.0.0.1:1' })
+    sandbox.fault({ kind: 'status', status: 503, vendor: 'openai' })
+    const ill = await check(openai())
+
+    expect(away.isGood).toBe(false)
+    expect(away.of('vendor openai')).toMatchObject({
+      message: 'http://127.0.0.1:1 cannot be reached: connect ECONNREFUSED 127.0.0.1:1',
+      remedy: expect.stringContaining('base URL'),
+    })
+    expect(ill.of('vendor openai')?.message).toContain('answers with an error (503')
+  })
+
+  test('does not say that a key is good where the list of models is open to everybody or missing', async () => {
+    const open = createServer((_request, response) => response.end('{"object":"list","data":[]}'))
+    await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve))
+    const { port } = open.address() as AddressInfo
+    const vendors = join(folder, 'vendors.json')
+    const at = (path: string) => ({ type: 'openai-compatible', baseURL: `${origin}${path}`, keyVariable: 'OWN_KEY' })
+    writeFileSync(
+      vendors,
+      JSON.stringify({ own: at('/nothing/here/v1'), open: { ...at(''), baseURL: `http://127.0.0.1:${port}/v1` } }),
+    )
+
+    const { isGood, of } = await check({ SIGNALBOX_VENDORS: vendors, OWN_KEY: 'k' })
+
+    expect(isGood).toBe(true)
+    expect(of('vendor own')).toMatchObject({ status: 'unchecked', message: expect.stringContaining('(404)') })
+    expect(of('vendor open')).toMatchObject({ status: 'unchecked', message: expect.stringContaining('everybody') })
+    open.closeAllConnections()
+    open.close()
+  })
+
+  test('fails where no vendor has a key, and where a model names one that has none', async () => {
+    const models = join(folder, 'models.json')
+    writeFileSync(models, JSON.stringify([{ id: 'ours', kind: 'chat', vendor: 'groq', upstream: 'large' }]))
+
+    const none = await check({})
+    const named = await check({ ...openai(), SIGNALBOX_MODELS: models })
+
+    expect(none.of('vendors')).toMatchObject({ status: 'failed', remedy: expect.stringContaining('OPENAI_API_KEY') })
+    expect(named.of('vendor groq')).toMatchObject({ status: 'failed', remedy: expect.stringContaining('GROQ_API_KEY') })
+  })
+})
+
+describe('check, of the store', () => {
+  const storeOf = async (store: string): Promise<Check | undefined> =>
+    (await check({ ...openai(), SIGNALBOX_STORE: store })).of('store')
+
+  test('says that memory keeps nothing, and that a database is made at the start', async () => {
+    const path = join(folder, 'money.db')
+
+    expect(await storeOf('memory:')).toMatchObject({
+      status: 'warning',
+      remedy: expect.stringContaining('sqlite:PATH'),
+    })
+    expect(await storeOf(`sqlite:${path}`)).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('not there yet'),
+    })
+  })
+
+  test('counts the steps of the schema that are missing, and makes none', async () => {
+    const path = join(folder, 'money.db')
+    await runCommand(['accounts', 'create'], { SIGNALBOX_STORE: `sqlite:${path}` })
+    const current = await storeOf(`sqlite:${path}`)
+    const database = new DatabaseSync(path)
+    database.exec('DELETE FROM signalbox_migrations WHERE version > 2')
+    const last = database.prepare('SELECT max(version) AS version FROM signalbox_migrations')
+    const old = await storeOf(`sqlite:${path}`)
+
+    expect(current).toMatchObject({ status: 'ok', message: expect.stringContaining('up to date') })
+    expect(old).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/brings its schema \d+ steps forward/),
+    })
+    expect(last.get()).toEqual({ version: 2 })
+    database.exec('INSERT INTO signalbox_migrations (version, applied_at_ms) VALUES (99, 0)')
+    database.close()
+    expect(await storeOf(`sqlite:${path}`)).toMatchObject({
+      status: 'failed',
+      remedy: expect.stringContaining('update'),
+    })
+  })
+
+  test('fails for a folder that is not there and for a server that refuses, without its password', async () => {
+    const sqlite = await storeOf(`sqlite:${join(folder, 'no', 'money.db')}`)
+    const postgres = await storeOf('postgres://gateway:canary-7f3a@127.0.0.1:1/money')
+
+    expect(sqlite?.status).toBe('failed')
+    expect(postgres).toMatchObject({ status: 'failed', message: expect.stringContaining('ECONNREFUSED') })
+    expect(JSON.stringify(postgres)).not.toContain('canary')
+  })
+
+  test('fails for a Redis that refuses', async () => {
+    const { isGood, of } = await check({ ...openai(), REDIS_URL: 'redis://:canary-7f3a@127.0.0.1:1' })
+
+    expect(isGood).toBe(false)
+    expect(of('redis')).toMatchObject({ status: 'failed', message: expect.stringContaining('ECONNREFUSED') })
+    expect(JSON.stringify(of('redis'))).not.toContain('canary')
+  })
+})
+
+describe('check, of the settings', () => {
+  test('tells a flag, a variable and a file that cannot be used, and goes on as far as it can', async () => {
+    const config = join(folder, 'signalbox.config.json')
+    writeFileSync(config, JSON.stringify({ prot: 1 }))
+
+    const flag = await check(openai(), '--port', 'many')
+    const file = await check(openai(), '--config', config)
+    writeFileSync(config, JSON.stringify({ gateway: { unpricedFeatures: ['Web search'] } }))
+    const option = await check(openai(), '--config', config)
+
+    expect(flag.of('configuration')).toMatchObject({ status: 'failed', message: '--port: "many" is not a port' })
+    expect(file.of('configuration')?.message).toContain('there is no member "prot"; did you mean port?')
+    expect(option.of('configuration')?.message).toContain('unpricedFeatures must be a list')
+    expect(option.of('vendor openai')?.status).toBe('ok')
+  })
+
+  test('names models without a price: a warning, and a failure for those that the operator added', async () => {
+    const models = join(folder, 'models.json')
+    const prices = join(folder, 'prices.json')
+    writeFileSync(models, JSON.stringify([{ id: 'ours', kind: 'chat', vendor: 'openai', upstream: 'gpt-4o' }]))
+    writeFileSync(
+      prices,
+      JSON.stringify({ currency: 'USD', prices: [{ model: 'ours', meter: 'request', amount: '1' }] }),
+    )
+    const environment = { ...openai(), SIGNALBOX_MODELS: models }
+
+    const off = await check(environment)
+    const own = await check({ ...environment, SIGNALBOX_PRICES: prices })
+    const list = await check({ ...environment, SIGNALBOX_LIST_PRICES: '1', SIGNALBOX_MODELS: models })
+
+    expect(off.of('prices')).toMatchObject({ status: 'ok', message: 'billing is off; nobody is charged' })
+    expect(own.of('prices')).toMatchObject({ status: 'warning', remedy: expect.stringContaining('SIGNALBOX_PRICES') })
+    expect(own.isGood).toBe(true)
+    expect(list.of('prices')?.message).toMatch(/have no price/)
+  })
+
+  test('prints a table that ends in one sentence', async () => {
+    const lines = await runCommand(['check'], { ...openai(), SIGNALBOX_STORE: 'memory:' })
+
+    expect(lines[0]).toMatch(/^result +of +what was found$/)
+    expect(lines).toContainEqual(expect.stringMatching(/^ok +vendor openai +http\S+ accepts the key$/))
+    expect(lines.at(-1)).toBe('signalbox serve can start')
+  })
+})
