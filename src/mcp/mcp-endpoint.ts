@@ -10,7 +10,7 @@ import {
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { type ByteSink, bodyError, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseCallerJson } from '../core/json.ts'
 import type { Logger } from '../core/logger.ts'
@@ -23,7 +23,7 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import { type CallerRules, callerCheck } from './caller-check.ts'
 import { cancelledId, messageOf, protocolRequest, sessionOf } from './protocol-request.ts'
 import { respondJson, respondParseError, sendResponse } from './rpc-response.ts'
-import type { Caller } from './tool-context.ts'
+import { type Caller, toolCallsIn } from './tool-context.ts'
 
 /** The MCP server of a gateway. Mount it with the adapters, as the gateway itself. */
 export interface McpHandler extends ExchangeHandler {
@@ -129,7 +129,12 @@ export class McpEndpoint implements McpHandler {
     if (cancelled !== undefined) this.#calls.cancel(cancelled)
     this.#calls.add(abort, nameOf(message?.id))
     try {
-      const exchange = new ServedExchange({ gateway, principal, clock })
+      const exchange = new ServedExchange({
+        gateway,
+        principal,
+        clock,
+        beginToolCall: toolCallsIn(request, gateway, principal),
+      })
       const asked = protocolRequest(request, abort.signal)
       sink.onClose(() => abort.abort())
       const response = await this.#protocol.fetch(asked, { authInfo: exchange, parsedBody: body })
@@ -158,7 +163,7 @@ interface Exchange {
 }
 
 /**
- * One exchange, as the SDK carries it: in place of the credential record that it passes to the factory of servers. Holds no
+ * One exchange, as the SDK carries it: in place of the credential record that it passes to the factory of servers. Shows no
  * credential.
  */
 class ServedExchange implements AuthInfo {
@@ -212,10 +217,7 @@ function readRequestBody(request: GatewayRequest, limitBytes: number): Promise<r
   return new Promise((resolve, reject) => {
     request.readBody(limitBytes, (failure, chunks) => {
       if (failure === undefined) resolve(chunks)
-      else if (failure === 'too_large') {
-        const message = `The request body is larger than ${limitBytes} bytes.`
-        reject(new GatewayError('body_too_large', { message }))
-      } else reject(new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request'))
+      else reject(bodyError(failure, limitBytes))
     })
   })
 }

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../core/clock.ts'
 import { timeOrderedIds } from '../core/ids.ts'
-import { type Logger, silentLogger } from '../core/logger.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { type Logger, usableLogger } from '../core/logger.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { CallerRules } from './caller-check.ts'
 import { McpEndpoint, type McpHandler } from './mcp-endpoint.ts'
@@ -19,6 +20,14 @@ export interface McpHandlerOptions extends CallerRules {
   readonly clock?: Clock
 }
 
+const MCP_HANDLER_OPTIONS = {
+  bodyLimitBytes: true,
+  logger: true,
+  clock: true,
+  allowedHosts: true,
+  allowedOrigins: true,
+} satisfies MemberNames<McpHandlerOptions>
+
 /**
  * Offers a gateway's abilities as tools and resources of the Model Context Protocol, by streamable HTTP (API specification,
  * "What the service does", 5). Serves `/mcp` below its mount, or the mount itself, and accepts the gateway's own keys.
@@ -27,7 +36,9 @@ export interface McpHandlerOptions extends CallerRules {
  * @throws GatewayError `invalid_request` for allowed hosts or origins that are malformed.
  */
 export function mcpHandler(gateway: Gateway, options: McpHandlerOptions = {}): McpHandler {
-  const { bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, logger = silentLogger, clock = systemClock } = options
+  checkMembers(options, MCP_HANDLER_OPTIONS, 'mcpHandler')
+  const { bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, clock = systemClock } = options
+  const logger = usableLogger(options.logger)
   return new McpEndpoint({
     gateway,
     serverFor: (caller) => mcpServer(caller, logger),

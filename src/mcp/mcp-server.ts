@@ -26,15 +26,21 @@ export function mcpServer(caller: Caller, logger: Logger): Server {
   server.setRequestHandler('tools/list', () => ({ tools: LISTED_TOOLS }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const tool = TOOLS_BY_NAME.get(params.name)
+    const observed = caller.beginToolCall?.(tool?.name, context.mcpReq)
     if (tool === undefined) {
+      observed?.ended('refused')
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${JSON.stringify(params.name)}.`)
     }
     try {
-      return await tool.call(params.arguments ?? {}, toolContext(caller, context))
+      const result = await tool.call(params.arguments ?? {}, toolContext(caller, context, observed))
+      observed?.ended('completed')
+      return result
     } catch (cause) {
       // The gateway has already reported its own errors.
       if (!GatewayError.isInstance(cause)) logger.error('a tool failed', { tool: tool.name, error: cause })
-      return toolError(GatewayError.from(cause))
+      const error = GatewayError.from(cause)
+      observed?.ended(error.code === 'client_closed_request' ? 'abandoned' : 'failed', error.code)
+      return toolError(error)
     }
   })
   server.setRequestHandler('resources/list', () => ({ resources: listResources() }))

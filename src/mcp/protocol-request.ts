@@ -77,6 +77,12 @@ export function sessionOf(request: GatewayRequest): string | undefined {
   return session !== undefined && /^[\x21-\x7e]{1,128}$/.test(session) ? session : undefined
 }
 
+/** The revision that the request says it follows; undefined when it says none. */
+export function protocolVersionOf(request: GatewayRequest): string | undefined {
+  const version = request.header('mcp-protocol-version')
+  return version !== undefined && /^\d{4}-\d{2}-\d{2}$/.test(version) ? version : undefined
+}
+
 function idOf(id: unknown): string | number | undefined {
   return typeof id === 'string' || typeof id === 'number' ? id : undefined
 }

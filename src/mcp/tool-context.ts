@@ -1,16 +1,55 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { GatewayRequest } from '../core/exchange.ts'
 import { isJsonObject } from '../core/json.ts'
+import type { ObservedToolCall } from '../core/observer.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { Principal } from '../stores/principal.ts'
 import { callGateway, type GatewayAnswer, type GatewayCall, jsonOf, refusedAnswer } from './gateway-call.ts'
+import { protocolVersionOf, sessionOf } from './protocol-request.ts'
 
 /** An authenticated caller, and the gateway that it calls. */
 export interface Caller {
   readonly gateway: Gateway
   readonly principal: Principal
   readonly clock: Clock
+  /** Tells observers of a call; undefined: nobody listens. */
+  readonly beginToolCall: BeginToolCall | undefined
+}
+
+/** @param tool Undefined: there is no tool of that name. */
+type BeginToolCall = (tool: string | undefined, message: ServerContext['mcpReq']) => ObservedToolCall
+
+/** Longest id of a message that observers are told. */
+const MAX_ID_LENGTH = 128
+
+/** How observers of a gateway are told of the tool calls in one request; undefined: nobody listens. */
+export function toolCallsIn(
+  request: GatewayRequest,
+  gateway: Gateway,
+  principal: Principal,
+): BeginToolCall | undefined {
+  const { beginToolCall } = gateway
+  if (beginToolCall === undefined) return undefined
+  const { accountId, keyId } = principal
+  return (tool, { id, method, _meta: meta }) => {
+    const messageId = String(id)
+    return beginToolCall({
+      tool,
+      method,
+      protocolVersion: protocolVersionOf(request),
+      sessionId: sessionOf(request),
+      messageId: messageId.length <= MAX_ID_LENGTH ? messageId : undefined,
+      accountId,
+      keyId,
+      header: (name) => request.header(name),
+      metadata(name) {
+        const value = meta !== undefined && Object.hasOwn(meta, name) ? meta[name] : undefined
+        return typeof value === 'string' ? value : undefined
+      },
+    })
+  }
 }
 
 /** One tool call by an authenticated caller. */
@@ -34,10 +73,14 @@ export interface ToolContext {
   progress(progress: { readonly progress: number; readonly total: number; readonly message: string }): Promise<void>
 }
 
-/** Binds a tool call to its caller: all its gateway requests are made as that caller. */
-export function toolContext({ gateway, principal, clock }: Caller, request: ServerContext): ToolContext {
+/** Binds a tool call to its caller: all its gateway requests are made as that caller, and as parts of `toolCall`. */
+export function toolContext(
+  { gateway, principal, clock }: Caller,
+  request: ServerContext,
+  toolCall: ObservedToolCall | undefined,
+): ToolContext {
   const { signal, _meta: meta } = request.mcpReq
-  const handler = gateway.exchangeAs(principal)
+  const handler = gateway.exchangeAs(principal, toolCall === undefined ? undefined : { toolCall })
   const call = async (asked: GatewayCall): Promise<GatewayAnswer> => {
     const answer = await callGateway(handler, asked, { signal })
     if (answer.status >= 400) throw refusedAnswer(answer)

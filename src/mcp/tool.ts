@@ -1,5 +1,6 @@
 import type { CallToolResult, ContentBlock, Tool as ListedTool, ToolAnnotations } from '@modelcontextprotocol/server'
-import { z } from 'zod'
+import type * as z from 'zod'
+import { jsonSchemaOf } from '../endpoints/json-schema.ts'
 import { checkRequest } from '../endpoints/request-field.ts'
 import type { ToolContext } from './tool-context.ts'
 
@@ -65,12 +66,3 @@ export const LOOKS_UP_AT_VENDOR = { ...LOOKS_UP, openWorldHint: true }
 
 /** Annotations of tools that create something at a vendor: each call costs money and changes nothing that exists. */
 export const MAKES = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true }
-
-/**
- * Converts a schema to JSON Schema (draft 2020-12, the protocol's default, so `$schema` is left out). Rules that JSON Schema
- * cannot express, such as comparisons of fields, are left out; the gateway still checks them.
- */
-export function jsonSchemaOf(schema: z.ZodType, side: 'input' | 'output'): Record<string, unknown> {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: side, unrepresentable: 'any' })
-  return rest
-}

@@ -23,7 +23,7 @@ export interface ReportFacts {
 export interface ReportOutcome {
   /** The task after it. */
   readonly task: TaskRecord
-  readonly change: Pick<TaskChange, 'set' | 'resolve'>
+  readonly change: Pick<TaskChange, 'set' | 'resolve' | 'keeps'>
   /** Set when the task has ended by it. */
   readonly ended: TaskEnd | undefined
 }

@@ -109,7 +109,7 @@ async function send<Value>(
     idleTimeoutMs: Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.idleMs),
     egress: vendor.egress,
   }
-  call.begin(context.transport, withCredential(sent, credential))
+  call.begin(context.transport, withCredential(sent, credential, context.clock.now()))
   const calls = context.taskCalls
   calls.add(call)
   // An answer that trickles in byte by byte never hits the idle timeout, and would outlast the lease.

@@ -4,6 +4,7 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
+import type { TaskMessage } from './webhook-payload.ts'
 
 /** Time for the answer to a submission beyond the longest that the request itself may take. */
 const SUBMISSION_GRACE_MS = 60_000
@@ -64,6 +65,16 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
 /** How the endpoint of a task follows and shows it; undefined when the gateway no longer has that endpoint. */
 export function behaviourOf(context: PipelineContext, { details }: TaskRecord): TaskBehaviour | undefined {
   return context.endpoints.taskEndpoint(details.endpoint)?.task
+}
+
+/** What the endpoint of a task tells about its end; undefined when the gateway no longer has that endpoint. */
+export function messageOf(context: PipelineContext, task: TaskRecord): TaskMessage | undefined {
+  const { deferral } = context.endpoints.deferring(task.details.endpoint) ?? {}
+  if (deferral !== undefined) return deferral
+  const behaviour = behaviourOf(context, task)
+  return (
+    behaviour && { eventType: (state) => behaviour.eventType(state), eventData: (ended) => behaviour.record(ended) }
+  )
 }
 
 /** The wait before a task is polled, even if its vendor is no longer configured. */

@@ -13,9 +13,10 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
 import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
 import { commit } from './update-task.ts'
+import { signingSecrets } from './webhook-signature.ts'
 
 /** The hold of a task outlives the task, so that it is never freed under it. */
-const HOLD_GRACE_MS = 60 * 60_000
+export const HOLD_GRACE_MS = 60 * 60_000
 
 /**
  * The submission of one task: money and task are written down together before the vendor is asked, and the caller gets the
@@ -25,7 +26,8 @@ export class TaskSubmission implements Completion {
   #planned: PlannedTask | undefined
 
   check(context: PipelineContext, parsed: Parsed): Promise<void> {
-    return checkWebhookSecret(context, parsed)
+    const { endpoint, body, principal } = parsed
+    return ensureWebhookSecret(context, principal.accountId, endpoint.task?.settings(body).webhookUrl)
   }
 
   async reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome> {
@@ -77,21 +79,21 @@ export function receiptResponse(context: PipelineContext, task: TaskRecord): Sto
   return { status: 202, headers: RECEIPT_HEADERS, body: Buffer.from(JSON.stringify(receipt)) }
 }
 
-/** Without a secret the message could not be verified, so the request is refused before anything is held. */
-async function checkWebhookSecret(context: PipelineContext, parsed: Parsed): Promise<void> {
-  if (context.webhookSecret !== undefined) return
-  if (parsed.endpoint.task?.settings(parsed.body).webhookUrl === undefined) return
-  let secrets: readonly unknown[]
+/**
+ * Sees to a secret before anything is held, so that the receiver can be given it while the task runs.
+ * @throws GatewayError `store_unavailable`.
+ */
+export async function ensureWebhookSecret(
+  { store, webhookSecret, clock }: PipelineContext,
+  accountId: string,
+  webhookUrl: string | undefined,
+): Promise<void> {
+  if (webhookSecret !== undefined || webhookUrl === undefined) return
   try {
-    secrets = await context.store.webhooks.secrets(parsed.principal.accountId, context.clock.now())
+    await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs: clock.now() })
   } catch (cause) {
     throw new GatewayError('store_unavailable', { cause })
   }
-  if (secrets.length > 0) return
-  throw new GatewayError('invalid_request', {
-    message: 'webhook_url: this account has no webhook secret, and the gateway has none for all accounts',
-    param: 'webhook_url',
-  })
 }
 
 /**
@@ -99,7 +101,11 @@ async function checkWebhookSecret(context: PipelineContext, parsed: Parsed): Pro
  * after the gateway has stopped waiting. Nothing was sent to a vendor, so it is undone as soon as the store answers.
  * @throws GatewayError as {@link reserve} does.
  */
-async function reserveTask(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
+export async function reserveTask(
+  context: PipelineContext,
+  admitted: Admitted,
+  plan: TaskPlan,
+): Promise<ReserveOutcome> {
   if (context.prices === undefined) return await claimAndInsert(context, admitted, plan)
   try {
     return await reserve(context, admitted, plan)
@@ -180,7 +186,7 @@ function takenTask(context: PipelineContext, planned: PlannedTask, response: Ven
 /**
  * Stores the vendor's id and completes the caller's Idempotency-Key. If the store is down, it retries until the deadline.
  */
-async function note(
+export async function note(
   context: PipelineContext,
   { claim, hold, requestId }: Reserved,
   taken: TaskRecord,
@@ -234,12 +240,14 @@ async function discard(
   await runOrRetry(context, unsettled(requestId, task, 0n), run, task.createdAtMs + context.taskDeadlineMs)
 }
 
-function unsettled(requestId: string, task: TaskRecord, amountNanoDollars: bigint): UnsettledHold {
+/** The hold of a task, for reports about a settlement that fails. */
+export function unsettled(requestId: string, task: TaskRecord, amountNanoDollars: bigint): UnsettledHold {
   const { id, holdId, accountId, keyId } = task
   return { requestId, holdId, taskId: id, accountId, keyId, amountNanoDollars }
 }
 
-async function runOrRetry(
+/** Changes the store; a change that fails is made again until `untilMs`. Never throws. */
+export async function runOrRetry(
   context: PipelineContext,
   hold: UnsettledHold,
   run: () => Promise<unknown>,

@@ -6,6 +6,8 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
+import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
+import { queuedReceipt, queuedTask } from './deferred-submission.ts'
 import { receiptResponse } from './submit-task.ts'
 import { commit, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
@@ -165,6 +167,7 @@ export class TaskWorker {
     this.#replacedAtMs = nowMs + REPLACED_KEYS_INTERVAL_MS
     const replaced: PolledCredential[] = []
     for (const credentialId of await store.tasks.credentialIds()) {
+      if (credentialId === DEFERRED_CREDENTIAL_ID) continue
       if (this.#credentials.some((own) => own.credentialId === credentialId)) continue
       const routed = routes.vendor(credentialId.slice(0, credentialId.lastIndexOf(':')))
       const pollBudget =
@@ -211,6 +214,16 @@ export class TaskWorker {
   async #lose(task: TaskRecord): Promise<void> {
     const { clock, store, taskDeadlineMs } = this.#context
     const nowMs = clock.now()
+    // No vendor was asked for what is run here: it waits for its turn.
+    if (task.details.deferred !== undefined) {
+      const { claim } = task.details
+      const queued = queuedTask(this.#context, task)
+      const { state, updatedAtMs, nextPollAtMs, deadlineAtMs } = queued
+      const answered = claim && { claim, answer: queuedReceipt(this.#context, queued) }
+      const waiting = { state, updatedAtMs, nextPollAtMs, deadlineAtMs }
+      await store.tasks.change({ id: task.id, from: ['submitting'], set: waiting, answered }, nowMs)
+      return
+    }
     const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
     const { claim } = task.details
     const answered =

@@ -1,12 +1,14 @@
 import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
-import { emitShortfall } from '../pipeline/settle.ts'
+import { emitGivenUp, emitShortfall } from '../pipeline/settle.ts'
+import { emitCrossings } from '../pipeline/spending-events.ts'
+import type { Resolution } from '../stores/resolution.ts'
 import type { TaskRecord, TaskState } from '../stores/task-store.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
-import { readTaskReport, vendorOf } from './ask-vendor.ts'
-import { frozenCharge } from './frozen-prices.ts'
-import { behaviourOf, pollIntervalOf } from './new-task.ts'
+import { readTaskReport, type TaskResponse, type TaskVendor, vendorOf } from './ask-vendor.ts'
+import { closeDeferred } from './deferred-end.ts'
+import { behaviourOf, messageOf, pollIntervalOf } from './new-task.ts'
 import { newDelivery } from './webhook-payload.ts'
 
 /** States in which a task is polled. */
@@ -39,12 +41,28 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
   if (asked.isSubstitute && answer.kind === 'answer' && answer.value.status === 'unknown')
     return await askLater(context, task, facts)
   if (answer.kind === 'answer') return await commit(context, task, applyReport(task, answer.value, facts), wake)
-  if (answer.kind === 'refused' && answer.failure.kind === 'operator') {
-    const { status, code, message } = answer.failure
-    const { requestId } = task.details
-    emit(context, { type: 'vendor-account-problem', requestId, vendor: asked.vendor.id, status, code, message })
-  }
+  reportUnanswered(context, task, asked, answer)
   return await askLater(context, task, facts)
+}
+
+/** One line for each poll that a vendor did not answer, and an event where the operator must act. */
+function reportUnanswered(
+  context: PipelineContext,
+  { id: taskId, details: { requestId, model } }: TaskRecord,
+  asked: TaskVendor,
+  answer: Exclude<TaskResponse<unknown>, { kind: 'answer' }>,
+): void {
+  const vendor = asked.vendor.id
+  const named = { requestId, taskId, vendor, model }
+  const text = 'a vendor did not tell the state of a task; it is asked again'
+  if (answer.kind === 'unreachable') {
+    context.logger.warn(text, { ...named, reason: answer.reason })
+    return
+  }
+  const { kind: reason, status, code, message } = answer.failure
+  if (reason === 'operator') emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
+  const level = reason === 'operator' ? 'error' : 'warn'
+  context.logger[level](text, { ...named, reason, status, vendorCode: code, vendorMessage: message })
 }
 
 /** What the operator reads when no key can follow the tasks of one that was taken away. */
@@ -71,27 +89,27 @@ export function reportFacts(context: PipelineContext, task: TaskRecord): ReportF
 export async function commit(
   context: PipelineContext,
   task: TaskRecord,
-  outcome: ReportOutcome,
+  reported: ReportOutcome,
   wake: WakeWebhooks,
 ): Promise<TaskRecord> {
+  const outcome = closeDeferred(context, reported)
   const { ended } = outcome
   const nowMs = context.clock.now()
   const delivery =
     ended === undefined
       ? undefined
-      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, behaviour: behaviourOf(context, task) })
+      : newDelivery({ ids: context.ids, nowMs, task: outcome.task, message: messageOf(context, task) })
   const record = ended && context.usage && taskDraft(outcome.task, ended, nowMs)
-  const { set, resolve } = outcome.change
-  const isCharged = resolve?.kind === 'settle'
-  const isMade = await context.store.tasks.change(
-    { id: task.id, from: [task.state], set, resolve: isCharged ? { ...resolve, record } : resolve, delivery },
+  const { set, resolve, keeps } = outcome.change
+  const thresholds = context.onEvent === undefined ? undefined : context.spendingThresholds
+  const told = resolve?.kind === 'settle' ? { ...resolve, record, thresholds } : resolve
+  const made = await context.store.tasks.change(
+    { id: task.id, from: [task.state], set, resolve: told, keeps, delivery },
     nowMs,
   )
-  if (!isMade) return (await context.store.tasks.find(task.accountId, task.id)) ?? task
-  if (record !== undefined && isCharged) context.usage?.noted()
-  else if (record !== undefined)
-    context.usage?.add(usageRecord(record, { endedAtMs: nowMs, dueNanoDollars: 0n, chargedNanoDollars: 0n }))
-  if (ended !== undefined) emitEnded(context, outcome.task, ended, await owedOf(context, task, ended))
+  if (made === undefined) return (await context.store.tasks.find(task.accountId, task.id)) ?? task
+  if (record !== undefined) noteRecord(context, record, nowMs, made.charge, ended?.costNanoDollars ?? 0n)
+  if (ended !== undefined) emitEnded(context, outcome.task, ended, made.charge)
   if (delivery !== undefined) wake()
   return outcome.task
 }
@@ -120,6 +138,7 @@ function taskDraft(task: TaskRecord, { state, usage }: TaskEnd, nowMs: number): 
     isEstimated: false,
     durationMs: nowMs - task.createdAtMs,
     firstByteMs: undefined,
+    attempts: undefined,
   }
 }
 
@@ -131,35 +150,40 @@ async function askLater(context: PipelineContext, task: TaskRecord, facts: Repor
   return { ...task, details, nextPollAtMs }
 }
 
-/** What of a task's cost the balance did not cover, and is owed. The journal says it; only a cost above the hold can be. */
-async function owedOf(context: PipelineContext, task: TaskRecord, { costNanoDollars }: TaskEnd): Promise<bigint> {
-  const { details, holdId, accountId } = task
-  if (holdId === undefined || costNanoDollars <= (frozenCharge(details, details.variant, details.heldUsage) ?? 0n))
-    return 0n
-  try {
-    const entries = await context.store.ledger.entries(accountId, NEWEST_ENTRIES)
-    const own = entries.filter((entry) => entry.holdId === holdId && entry.kind === 'owed')
-    return own.reduce((sum, { owed }) => sum + owed, 0n)
-  } catch (error) {
-    // The change is made; only its report is incomplete.
-    reportFault(context, details.requestId, 'tasks', error)
-    return 0n
-  }
+/** The record of a charge is written with it; any other is written here. */
+function noteRecord(
+  context: PipelineContext,
+  record: UsageDraft,
+  nowMs: number,
+  charge: Resolution | undefined,
+  dueNanoDollars: bigint,
+): void {
+  if (charge?.recordFault !== undefined) reportFault(context, record.id, 'usage', charge.recordFault)
+  if (charge?.resolved === true || charge?.endedBy === 'settled') context.usage?.noted()
+  else context.usage?.add(usageRecord(record, { endedAtMs: nowMs, dueNanoDollars, chargedNanoDollars: 0n }))
 }
 
-/** The entries of a settlement that was just made are among so many of its account. */
-const NEWEST_ENTRIES = 100
+/** Tells what the charge of a task came to; one whose hold had ended without it can be made no more. */
+function emitCharge(context: PipelineContext, task: TaskRecord, due: bigint, charge: Resolution): void {
+  const { accountId, keyId, holdId, id: taskId } = task
+  const { requestId } = task.details
+  const named = { requestId, taskId, accountId, keyId }
+  if (charge.resolved) {
+    emitShortfall(context, named, charge)
+    emitCrossings(context, named, charge.crossings)
+  } else if (charge.endedBy !== 'settled' && due > 0n)
+    emitGivenUp(context, { ...named, holdId, amountNanoDollars: due }, 'hold-ended', undefined)
+}
 
-function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, owed: bigint): void {
+function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, charge: Resolution | undefined): void {
   const { details } = task
   const { requestId, model, vendor } = details
-  const { implausible: fields } = ended
-  const charged = ended.costNanoDollars - owed
-  const { accountId, keyId } = task
-  emitShortfall(context, { requestId, taskId: task.id, accountId, keyId }, { charged, shortfall: owed })
+  const { implausible: fields, costNanoDollars: due } = ended
+  if (charge !== undefined) emitCharge(context, task, due, charge)
   if (fields.length > 0) emit(context, { type: 'usage-implausible', requestId, vendor, model, fields })
   emit(context, {
     type: 'task-ended',
+    endpoint: details.endpoint,
     requestId,
     taskId: task.id,
     accountId: task.accountId,
@@ -169,8 +193,8 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, o
     state: ended.state,
     code: details.error?.code,
     usage: ended.usage,
-    costNanoDollars: charged,
-    dueNanoDollars: ended.costNanoDollars,
+    costNanoDollars: charge?.charged ?? 0n,
+    dueNanoDollars: due,
     durationMs: context.clock.now() - task.createdAtMs,
   })
 }

@@ -5,7 +5,7 @@ import { checkPublicUrl } from '../transport/egress.ts'
 import { postWebhook, WEBHOOK_TIMEOUT_MS, type WebhookCall, type WebhookResponse } from './webhook-call.ts'
 import { type TakenDelivery, WebhookQueue } from './webhook-queue.ts'
 import { stepAfter } from './webhook-schedule.ts'
-import { webhookHeaders } from './webhook-signature.ts'
+import { signingSecrets, webhookHeaders } from './webhook-signature.ts'
 
 /** Duration of a lease: no other process takes the message. */
 const LEASE_MS = 90_000
@@ -171,9 +171,8 @@ export class WebhookDeliverer {
   /** Undefined: given up because the deliverer stops, or because the lease could end before the attempt does. */
   async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
     const { store, clock, publicTransport, allowPrivateUrls, webhookSecret } = this.#context
-    const own = (await store.webhooks.secrets(delivery.accountId, nowMs)).map(({ secret }) => secret)
-    const secrets = own.length > 0 || webhookSecret === undefined ? own : [webhookSecret]
-    if (secrets.length === 0) return { error: 'no secret: the account has none, and neither has the gateway' }
+    const { accountId } = delivery
+    const secrets = await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs })
     // Names are judged by the transport when it connects; this is for addresses, which are not looked up.
     const check = checkPublicUrl(delivery.url, { allowPrivate: allowPrivateUrls })
     if ('reason' in check) return { error: `the URL ${check.reason}` }

@@ -1,12 +1,17 @@
 import type { Ids } from '../core/ids.ts'
-import type { TaskBehaviour } from '../endpoints/task.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { NewDelivery } from '../stores/webhook-store.ts'
+
+/** What an endpoint tells about the end of its tasks. */
+export interface TaskMessage {
+  eventType(state: 'completed' | 'failed' | 'cancelled', task: TaskRecord): string
+  eventData(task: TaskRecord): object
+}
 
 /**
  * The message about a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with
  * `timestamp` in ISO 8601.
- * @param end `task` is the task after the change; `data` is its endpoint's answer.
+ * @param end `task` is the task after the change; `message` is its endpoint's.
  * @returns undefined when the caller gave no `webhook_url`, or the gateway no longer has the endpoint.
  * @throws RangeError for a task that has not ended.
  */
@@ -14,12 +19,12 @@ export function newDelivery(end: {
   readonly ids: Ids
   readonly nowMs: number
   readonly task: TaskRecord
-  readonly behaviour: TaskBehaviour | undefined
+  readonly message: TaskMessage | undefined
 }): NewDelivery | undefined {
-  const { ids, nowMs, task, behaviour } = end
+  const { ids, nowMs, task, message } = end
   const url = task.details.webhookUrl
   const { state } = task
-  if (url === undefined || behaviour === undefined) return undefined
+  if (url === undefined || message === undefined) return undefined
   if (state !== 'completed' && state !== 'failed' && state !== 'cancelled')
     throw new RangeError(`a task in state ${state} has no message`)
   return {
@@ -28,9 +33,9 @@ export function newDelivery(end: {
     taskId: task.id,
     url,
     body: JSON.stringify({
-      type: behaviour.eventType(state),
+      type: message.eventType(state, task),
       timestamp: new Date(nowMs).toISOString(),
-      data: behaviour.record(task),
+      data: message.eventData(task),
     }),
     createdAtMs: nowMs,
     nextAttemptAtMs: nowMs,

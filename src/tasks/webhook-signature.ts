@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { secretBytes } from '../core/ids.ts'
+import type { WebhookStore } from '../stores/webhook-store.ts'
 
 const PREFIX = 'whsec_'
 const FEWEST_BYTES = 24
@@ -50,6 +51,20 @@ export function checkWebhookSecret(text: string): string {
 /** A new random secret. */
 export function newWebhookSecret(): string {
   return `${PREFIX}${Buffer.from(secretBytes(NEW_SECRET_BYTES)).toString('base64')}`
+}
+
+/**
+ * The secrets that sign the messages of an account, newest first; at least one. Its own go before the gateway's; where there is
+ * neither, the account gets one that is kept.
+ */
+export async function signingSecrets(
+  store: WebhookStore,
+  account: { readonly accountId: string; readonly webhookSecret: string | undefined; readonly nowMs: number },
+): Promise<readonly [string, ...string[]]> {
+  const { accountId, webhookSecret, nowMs } = account
+  const [newest, ...older] = (await store.secrets(accountId, nowMs)).map(({ secret }) => secret)
+  if (newest !== undefined) return [newest, ...older]
+  return [webhookSecret ?? (await store.ensureSecret(accountId, newWebhookSecret()))]
 }
 
 function keyOf(secret: string): Buffer {

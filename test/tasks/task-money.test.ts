@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { type ReloadablePrices, reloadablePrices } from '../../src/catalog/prices/prices.ts'
 import { parseDollars } from '../../src/core/money.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 import { CREDIT, type TaskBench, taskBench } from './support/task-bench.ts'
@@ -99,6 +101,47 @@ describe('what the vendor reports in any of its ways is what is charged', () => 
       costNanoDollars: 500_000_000n,
       dueNanoDollars: 2_400_000_000n,
     })
+  })
+})
+
+test.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore({ path: ':memory:', clock: 'caller' })],
+])(
+  'a video that passes shares of its account’s cap and balance tells of each once, on %s',
+  async (_name, openStore) => {
+    bench = await taskBench({ store: openStore() })
+    const spendingCap = { amount: parseDollars('0.50'), period: 'month' } as const
+    const { id: accountId } = await bench.gateway.accounts.create({ id: 'acct_capped', spendingCap })
+    const { key } = await bench.gateway.keys.create({ accountId })
+    await bench.gateway.accounts.credit(accountId, '0.60')
+    await bench.submit('a boat', { apiKey: key })
+
+    await toTheEnd()
+    const told = bench.events.flatMap((event) => {
+      if (event.type === 'cap-reached') return [`cap ${event.thresholdPercent}: ${event.chargedNanoDollars}`]
+      return event.type === 'balance-low' ? [`balance ${event.thresholdPercent}: ${event.remainingNanoDollars}`] : []
+    })
+
+    expect(told).toEqual(['cap 50: 400000000', 'cap 80: 400000000', 'balance 50: 200000000'])
+  },
+)
+
+test('a video whose hold was ended by hand is told with what it costs, and costs its caller nothing', async () => {
+  bench = await taskBench()
+  await bench.submit('a boat')
+  const { holds } = await bench.gateway.holds.list()
+  await bench.gateway.holds.void(holds[0]!.id)
+
+  await toTheEnd()
+
+  expect(await charged()).toBe(0n)
+  expect(bench.events.filter(({ type }) => type === 'settlement-given-up')).toEqual([
+    expect.objectContaining({ reason: 'hold-ended', amountNanoDollars: parseDollars('0.40') }),
+  ])
+  expect(bench.events.find(({ type }) => type === 'task-ended')).toMatchObject({
+    costNanoDollars: 0n,
+    dueNanoDollars: parseDollars('0.40'),
   })
 })
 

@@ -95,15 +95,27 @@ describe('secrets', () => {
     expect(() => verify(older, after!)).toThrow('No matching signature')
   })
 
-  test('are required: without any, the attempt fails and nothing is sent', async () => {
+  test('are made for an account that has none when the gateway has none either, and stay', async () => {
     bench.queue('msg_one', hook())
     bench.deliverer({ hasSecret: false }).start()
+    await bench.recorded(1)
+    bench.clock.advance(1)
 
-    const [attempt] = await bench.recorded(1)
+    const secret = await webhooks().secret(ACCOUNT)
 
-    expect(attempt?.error).toMatch(/^no secret/)
-    expect((await bench.delivery('msg_one')).state).toBe('pending')
-    expect(receiver.connections).toBe(0)
+    expect(verify(secret, receiver.messages[0]!)).toBeDefined()
+    expect(await webhooks().secret(ACCOUNT)).toBe(secret)
+    expect(await webhooks().secret('acct_other')).not.toBe(secret)
+  })
+
+  test('of the gateway are read until the account has one of its own', async () => {
+    const store = { ...memoryStore(), webhooks: bench.webhooks }
+    const general = webhooksOf(store, bench.clock, ready, { webhookSecret: GATEWAY_SECRET })
+
+    const before = await general.secret(ACCOUNT)
+    const own = await general.rotateSecret(ACCOUNT)
+
+    expect([before, await general.secret(ACCOUNT)]).toEqual([GATEWAY_SECRET, own])
   })
 })
 
@@ -287,9 +299,9 @@ test('a message that was delivered can be sent again with its id, at once', asyn
   bench.queue('msg_one', hook())
   deliverer.wake()
   await bench.recorded(1)
-  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, () =>
-    deliverer.wake(),
-  )
+  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, {
+    wake: () => deliverer.wake(),
+  })
 
   const answers = [await webhooks.resend('acct_two', 'msg_one'), await webhooks.resend(ACCOUNT, 'msg_one')]
 
@@ -309,9 +321,9 @@ test('a message that was given up has its whole schedule before it once it is se
   const deliverer = bench.deliverer()
   deliverer.start()
   receiver.answerBy((response) => void response.writeHead(500).end())
-  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, () =>
-    deliverer.wake(),
-  )
+  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, {
+    wake: () => deliverer.wake(),
+  })
 
   await webhooks.resend(ACCOUNT, 'msg_one')
   await bench.recorded(1)

@@ -40,7 +40,7 @@ const delivered = (state: TaskState, webhookUrl?: string) =>
     ids: countingIds(),
     nowMs: NOW_MS,
     task: task(state, webhookUrl),
-    behaviour: { ...videoTask, record: () => record },
+    message: { eventType: videoTask.eventType, eventData: () => record },
   })
 
 describe('newDelivery', () => {

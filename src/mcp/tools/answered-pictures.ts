@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { ContentBlock } from '@modelcontextprotocol/server'
-import { z } from 'zod'
+import * as z from 'zod'
 import { isJsonObject } from '../../core/json.ts'
 import { imageHeader } from '../../wire/image-header.ts'
 

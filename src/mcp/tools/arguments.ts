@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 
 /** Public id of a model. */

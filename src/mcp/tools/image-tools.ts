@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { defineTool, MAKES } from '../tool.ts'
 import { answeredPictures, picturesOutput } from './answered-pictures.ts'

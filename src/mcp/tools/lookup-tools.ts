@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { MODEL_KINDS } from '../../core/model-kind.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
 import { defineTool, LOOKS_UP } from '../tool.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { mediaType } from '../../wire/headers.ts'
 import { defineTool, MAKES } from '../tool.ts'

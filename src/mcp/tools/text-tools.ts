@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { defineTool, MAKES } from '../tool.ts'
 import { idempotencyKey, model } from './arguments.ts'
 

@@ -72,12 +72,13 @@ interface Shared {
   readonly sandbox: Sandbox
 }
 
-/** Starts one; the account of the test key has 100 dollars. */
+/** Starts one, at a moment that may be given; the account of the test key has 100 dollars. */
 export async function taskBench(
   options: Partial<GatewayOptions> = {},
   sandboxOptions: SandboxOptions = {},
+  startMs?: number,
 ): Promise<TaskBench> {
-  const clock = fakeClock()
+  const clock = fakeClock(startMs === undefined ? {} : { startMs })
   const sandbox = sandboxVendors({ clock, videoPendingMs: 1_000, videoRunningMs: 30_000, ...sandboxOptions })
   const bench = await benchOn({ clock, sandbox, store: options.store ?? memoryStore() }, options)
   await bench.gateway.accounts.credit(TEST_ACCOUNT, '100')

@@ -1,0 +1,258 @@
+import { Buffer } from 'node:buffer'
+import { type Clock, systemClock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { type Ids, timeOrderedIds } from '../core/ids.ts'
+import { isJsonObject, parseCallerJson } from '../core/json.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { type Logger, usableLogger } from '../core/logger.ts'
+import { openaiErrors } from '../endpoints/error-dialect.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import { respondError, respondWhole } from '../pipeline/respond.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import { mediaType } from '../wire/headers.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+import { adminApi } from './admin-api.ts'
+import { type AdminAnswer, type AdminCall, type AdminRoute, checkScope } from './admin-route.ts'
+import { type IdentifiedOperator, type OperatorRules, Operators } from './operators.ts'
+import { AdminRouteTable, type MatchedRoute } from './route-table.ts'
+import { ADMIN_ROUTES } from './routes/admin-routes.ts'
+import { checkSameOrigin } from './same-origin.ts'
+import { sendCsv } from './send-csv.ts'
+
+/** Options of {@link adminHandler}. */
+export interface AdminHandlerOptions extends OperatorRules {
+  /** Refuses every change with 405. Default false. */
+  readonly readOnly?: boolean | undefined
+  /** Gets one line for every change. Default: silent; the event `operator-action` tells of it in any case. */
+  readonly logger?: Logger | undefined
+  /** Default: the machine's clock. */
+  readonly clock?: Clock | undefined
+}
+
+export const ADMIN_HANDLER_OPTIONS = {
+  readOnly: true,
+  logger: true,
+  clock: true,
+  operatorKeys: true,
+  authorize: true,
+  clientAddress: true,
+} satisfies MemberNames<AdminHandlerOptions>
+
+/** Largest request body. */
+const BODY_LIMIT_BYTES = 1024 * 1024
+
+const DOCUMENT_PATH = '/openapi.json'
+
+/**
+ * Administration of a gateway as JSON over HTTP: accounts, money, keys, usage, vendors, tasks. Serves `/v1/…` and
+ * `/openapi.json` below its mount, wherever that is. Mount it with the adapters, as the gateway itself. Closed to everybody but
+ * operators.
+ * @throws TypeError when neither `operatorKeys` nor `authorize` is given, and for a key, name or scope that cannot be used.
+ */
+export function adminHandler(gateway: Gateway, options: AdminHandlerOptions = {}): ExchangeHandler {
+  checkMembers(options, ADMIN_HANDLER_OPTIONS, 'adminHandler')
+  const logger = usableLogger(options.logger)
+  const { clock = systemClock, readOnly: isReadOnly = false } = options
+  const operators = new Operators(options, clock, logger)
+  return new AdminEndpoint({ gateway, operators, isReadOnly, clock, logger, ids: timeOrderedIds })
+}
+
+interface EndpointParts {
+  readonly gateway: Gateway
+  readonly operators: Operators
+  readonly isReadOnly: boolean
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly ids: Ids
+}
+
+/** A change, told to the host whatever becomes of it. */
+interface Change {
+  readonly route: AdminRoute
+  readonly call: AdminCall
+}
+
+/** Identifies operators, finds routes, and writes answers. */
+class AdminEndpoint implements ExchangeHandler {
+  readonly #parts: EndpointParts
+  readonly #table = new AdminRouteTable(ADMIN_ROUTES)
+
+  constructor(parts: EndpointParts) {
+    this.#parts = parts
+  }
+
+  handle(request: GatewayRequest, sink: ByteSink): void {
+    const requestId = this.#parts.ids.next('req')
+    this.#answer(request, sink, requestId).catch((cause: unknown) => {
+      const error = GatewayError.from(cause)
+      if (error.code === 'internal_error' || error.code === 'store_unavailable')
+        this.#parts.logger.error('a request failed inside the admin API', { requestId, error: error.cause })
+      const headers = ['cache-control', 'no-store']
+      try {
+        respondError(sink, error, { dialect: openaiErrors, requestId, headers })
+      } catch (second) {
+        // The answer had begun: what is left is to make sure that it does not look whole.
+        this.#parts.logger.error('an error could not be answered', { requestId, error: second })
+        sink.destroy()
+      }
+    })
+  }
+
+  async #answer(request: GatewayRequest, sink: ByteSink, requestId: string): Promise<void> {
+    const operator = await this.#parts.operators.identify(request)
+    const path = pathBelowMount(request.path)
+    if (path === DOCUMENT_PATH && request.method === 'GET') return sendJson(sink, requestId, adminApi(ADMIN_ROUTES))
+    const matched = this.#table.match(request.method, path.replace(/^\/v1(?=\/)/, ''))
+    checkScope(operator, matched.route.scope)
+    if (matched.route.method === 'GET') {
+      const answer = await matched.route.run(this.#call(request, matched, { operator, requestId, body: undefined }))
+      return await this.#send(sink, requestId, answer)
+    }
+    await this.#change({ request, sink, requestId, operator, matched })
+  }
+
+  async #change(asked: AskedChange): Promise<void> {
+    const { request, sink, requestId, operator, matched } = asked
+    const { route } = matched
+    if (this.#parts.isReadOnly)
+      throw new GatewayError('method_not_allowed', { message: 'Nothing can be changed here.' })
+    if (!operator.hasKey) checkSameOrigin(request)
+    const body = await readJson(request)
+    const change = { route, call: this.#call(request, matched, { operator, requestId, body }) }
+    try {
+      const answer = await this.#made(change, request)
+      this.#report(change, undefined)
+      await this.#send(sink, requestId, answer)
+    } catch (cause) {
+      const error = GatewayError.from(cause)
+      this.#report(change, error)
+      throw error
+    }
+  }
+
+  /** Makes a change, or gives the answer of the same change before. */
+  async #made({ route, call }: Change, { path }: GatewayRequest): Promise<AdminAnswer | StoredAnswer> {
+    const { idempotencyKey: key, operator, gateway, body } = call
+    if (key === undefined || !route.answers.includes('application/json') || route.answers.length > 1)
+      return await route.run(call)
+    let answer: AdminAnswer | undefined
+    const request = JSON.stringify([route.method, pathBelowMount(path), body ?? null])
+    const made = await gateway.operatorActions.once({ operator: operator.name, key, request }, async () => {
+      answer = await route.run(call)
+      return storedAnswer(answer, route.secret)
+    })
+    return answer ?? made.answer
+  }
+
+  #call(
+    request: GatewayRequest,
+    { params }: MatchedRoute,
+    known: Pick<AdminCall, 'operator' | 'requestId' | 'body'>,
+  ): AdminCall {
+    const { gateway, clock, isReadOnly } = this.#parts
+    const idempotencyKey = request.header('idempotency-key')
+    if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,200}$/.test(idempotencyKey)) {
+      const message = 'Idempotency-Key: must be 1 to 200 printable ASCII characters without spaces'
+      throw new GatewayError('invalid_request', { message, param: 'Idempotency-Key' })
+    }
+    return {
+      gateway,
+      clock,
+      isReadOnly,
+      params,
+      query: new URLSearchParams(request.query),
+      idempotencyKey,
+      ...known,
+    }
+  }
+
+  #report({ route, call }: Change, error: GatewayError | undefined): void {
+    const action = {
+      requestId: call.requestId,
+      operator: call.operator.name,
+      action: route.id,
+      target: targetOf(route, call),
+      input: inputOf(route, call),
+      status: error?.status ?? 200,
+      code: error?.code,
+    }
+    this.#parts.logger.info('an operator changed something', action)
+    this.#parts.gateway.operatorActions.report(action)
+  }
+
+  async #send(sink: ByteSink, requestId: string, answer: AdminAnswer | StoredAnswer): Promise<void> {
+    if ('json' in answer) return sendJson(sink, requestId, answer.json)
+    if ('forward' in answer) return answer.forward(sink)
+    if ('csv' in answer) return await sendCsv(sink, requestId, answer.csv)
+    const headers = [...answer.headers, 'x-request-id', requestId, 'idempotent-replayed', 'true']
+    respondWhole(sink, { status: answer.status, headers }, [answer.body])
+  }
+}
+
+interface AskedChange {
+  readonly request: GatewayRequest
+  readonly sink: ByteSink
+  readonly requestId: string
+  readonly operator: IdentifiedOperator
+  readonly matched: MatchedRoute
+}
+
+/** From the version on, or from the document's name: what is above it is the host's mount. */
+function pathBelowMount(path: string): string {
+  if (path.endsWith(DOCUMENT_PATH)) return DOCUMENT_PATH
+  const version = path.indexOf('/v1/')
+  return version === -1 ? path : path.slice(version)
+}
+
+const JSON_HEADERS = [
+  'content-type',
+  'application/json',
+  'cache-control',
+  'no-store',
+  'x-content-type-options',
+  'nosniff',
+]
+
+function sendJson(sink: ByteSink, requestId: string, value: object): void {
+  const body = Buffer.from(JSON.stringify(value))
+  const headers = [...JSON_HEADERS, 'content-length', String(body.byteLength), 'x-request-id', requestId]
+  respondWhole(sink, { status: 200, headers }, [body])
+}
+
+function storedAnswer(answer: AdminAnswer, secret: string | undefined): StoredAnswer {
+  const json = 'json' in answer ? answer.json : {}
+  const kept = secret === undefined ? json : { ...json, [secret]: null }
+  return { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(kept)) }
+}
+
+/** @throws GatewayError `unsupported_media_type`, `body_too_large`, `body_consumed`, `client_closed_request`, `invalid_json`. */
+async function readJson(request: GatewayRequest): Promise<unknown> {
+  const bytes = await new Promise<Uint8Array>((resolve, reject) => {
+    request.readBody(BODY_LIMIT_BYTES, (failure, chunks) => {
+      if (failure === undefined) resolve(joinChunks(chunks))
+      else if (failure === 'too_large')
+        reject(new GatewayError('body_too_large', { message: `The body is larger than ${BODY_LIMIT_BYTES} bytes.` }))
+      else reject(new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request'))
+    })
+  })
+  // A form of another site can send no other type without being asked first.
+  if (mediaType(request.header('content-type')) !== 'application/json')
+    throw new GatewayError('unsupported_media_type', { message: 'Send changes as Content-Type: application/json.' })
+  return bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)
+}
+
+function targetOf({ target, path }: AdminRoute, { params, body }: AdminCall): string | undefined {
+  const name = target ?? /\{(\w+)\}/.exec(path)?.[1]
+  if (name === undefined) return isJsonObject(body) && typeof body['id'] === 'string' ? body['id'] : undefined
+  const value = params[name] ?? (isJsonObject(body) ? body[name] : undefined)
+  return typeof value === 'string' ? value : undefined
+}
+
+/** A call in an account's name has a prompt, which no event contains. */
+function inputOf({ scope }: AdminRoute, { body }: AdminCall): Readonly<Record<string, unknown>> {
+  if (!isJsonObject(body)) return {}
+  if (scope !== 'play') return body
+  const { request, ...rest } = body
+  return { ...rest, model: isJsonObject(request) ? request['model'] : undefined }
+}

@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink } from '../core/exchange.ts'
+import { type JsonSchema, jsonSchemaOf } from '../endpoints/json-schema.ts'
+import { checkRequest } from '../endpoints/request-field.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import type { Operator, OperatorScope } from './operators.ts'
+
+/** What routes work with. */
+export interface AdminParts {
+  readonly gateway: Gateway
+  readonly clock: Clock
+  readonly isReadOnly: boolean
+}
+
+/** A request whose operator is known. */
+export interface AdminCall extends AdminParts {
+  readonly operator: Operator
+  readonly requestId: string
+  /** Values of the path's parameters. */
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  /** Parsed JSON; undefined: none was sent. */
+  readonly body: unknown
+  readonly idempotencyKey: string | undefined
+}
+
+/** A file of lines. */
+export interface CsvAnswer {
+  readonly fileName: string
+  readonly lines: AsyncIterable<string>
+}
+
+/** What a route answers: JSON, a file, or what another handler writes. */
+export type AdminAnswer =
+  | { readonly json: object }
+  | { readonly csv: CsvAnswer }
+  | { readonly forward: (sink: ByteSink) => void }
+
+/** One method of one path. */
+export interface AdminRoute {
+  /** Name in the OpenAPI document, in events and logs: `credit_account`. */
+  readonly id: string
+  readonly method: 'GET' | 'POST' | 'PATCH'
+  /** Below `/v1`, with parameters in braces: `/accounts/{account}`. */
+  readonly path: string
+  readonly tag: string
+  readonly summary: string
+  /** What an operator must be allowed to do. */
+  readonly scope: OperatorScope
+  /** Parameter that names what is changed, for the event; absent: the first one of the path. */
+  readonly target?: string
+  /** Member of the answer that is shown once and never kept. */
+  readonly secret?: string
+  /** Media types of the answer. */
+  readonly answers: readonly string[]
+  readonly schemas: () => {
+    readonly query: JsonSchema | undefined
+    readonly body: JsonSchema | undefined
+    readonly answer: JsonSchema | undefined
+  }
+  /** @throws GatewayError */
+  run(call: AdminCall): Promise<AdminAnswer>
+}
+
+/** What is given to a route that is made with schemas. */
+interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
+  readonly query: Query
+  readonly body: Body
+}
+
+type RouteFacts = Pick<AdminRoute, 'id' | 'method' | 'path' | 'tag' | 'summary' | 'scope' | 'target' | 'secret'>
+
+const NOTHING = z.strictObject({})
+
+/** Makes a route that answers JSON. */
+export function defineRoute<Answer extends object, Query = Record<string, never>, Body = Record<string, never>>(
+  definition: RouteFacts & {
+    readonly query?: z.ZodType<Query>
+    readonly body?: z.ZodType<Body>
+    readonly answer: z.ZodType<Answer>
+    run(call: CheckedCall<NoInfer<Query>, NoInfer<Body>>): Promise<NoInfer<Answer>>
+  },
+): AdminRoute {
+  const { query, body, answer, run, ...facts } = definition
+  return {
+    ...facts,
+    answers: ['application/json'],
+    schemas: () => schemasOf(query, body, answer),
+    run: async (call) => ({ json: await run(checked<Query, Body>(call, query, body)) }),
+  }
+}
+
+/** Makes a route that answers a file or another handler's stream. */
+export function defineRawRoute<Query = Record<string, never>, Body = Record<string, never>>(
+  definition: RouteFacts & {
+    readonly query?: z.ZodType<Query>
+    readonly body?: z.ZodType<Body>
+    readonly answers: readonly string[]
+    run(call: CheckedCall<NoInfer<Query>, NoInfer<Body>>): Promise<Exclude<AdminAnswer, { json: unknown }>>
+  },
+): AdminRoute {
+  const { query, body, run, ...facts } = definition
+  return {
+    ...facts,
+    schemas: () => schemasOf(query, body, undefined),
+    run: async (call) => run(checked<Query, Body>(call, query, body)),
+  }
+}
+
+function schemasOf(query: z.ZodType | undefined, body: z.ZodType | undefined, answer: z.ZodType | undefined) {
+  return {
+    query: query && jsonSchemaOf(query, 'input'),
+    body: body && jsonSchemaOf(body, 'input'),
+    answer: answer && jsonSchemaOf(answer, 'output'),
+  }
+}
+
+/** @throws GatewayError `invalid_request` naming the parameter or field. */
+function checked<Query, Body>(
+  { query, body, ...call }: AdminCall,
+  querySchema: z.ZodType = NOTHING,
+  bodySchema: z.ZodType = NOTHING,
+): CheckedCall<Query, Body> {
+  return {
+    ...call,
+    query: checkRequest<Query>(querySchema, parametersOf(query)),
+    body: checkRequest<Body>(bodySchema, body ?? {}),
+  }
+}
+
+/** @throws GatewayError `invalid_request` for a parameter that is given twice: it is not clear which one is meant. */
+function parametersOf(query: URLSearchParams): Record<string, string> {
+  const parameters = new Map<string, string>()
+  for (const [name, value] of query) {
+    if (parameters.has(name))
+      throw new GatewayError('invalid_request', { message: `${name}: is given twice`, param: name })
+    parameters.set(name, value)
+  }
+  return Object.fromEntries(parameters)
+}
+
+/** The one parameter of a path. */
+export function paramOf({ params }: Pick<AdminCall, 'params'>, name: string): string {
+  return params[name] ?? ''
+}
+
+/** @throws GatewayError `permission_denied` for an operator who may not do it. */
+export function checkScope({ name, can }: Operator, scope: OperatorScope): void {
+  if (can.includes(scope)) return
+  throw new GatewayError('permission_denied', { message: `The operator ${name} may not do this: it takes "${scope}".` })
+}
+
+/** A 404 about what the path names. */
+export function notFound(kind: string, name: string): GatewayError {
+  const message = `there is no ${kind} ${JSON.stringify(name)}`
+  return new GatewayError('invalid_request', { status: 404, message, publicCode: 'not_found' })
+}
+
+/**
+ * What the path names.
+ * @throws GatewayError `invalid_request` with status 404 where it is not there.
+ */
+export function existing<Value>(kind: string, name: string, found: Value | undefined): Value {
+  if (found === undefined) throw notFound(kind, name)
+  return found
+}
+
+/**
+ * The id of a change of money: what the operator gives, or one that follows from his Idempotency-Key, so that the ledger itself
+ * makes the change once, for ever. Undefined: neither was given.
+ */
+export function changeId(
+  given: string | undefined,
+  { operator, idempotencyKey }: Pick<AdminCall, 'operator' | 'idempotencyKey'>,
+): string | undefined {
+  if (given !== undefined || idempotencyKey === undefined) return given
+  const digest = createHash('sha256').update(`${operator.name} ${idempotencyKey}`).digest('hex')
+  return `admin_${digest.slice(0, 32)}`
+}

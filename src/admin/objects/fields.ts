@@ -1,0 +1,76 @@
+import * as z from 'zod'
+import { formatDollars } from '../../core/money.ts'
+import type { SpendingCap } from '../../stores/principal.ts'
+import type { RateLimits } from '../../stores/rate-limiter.ts'
+
+/** Decimal dollars. */
+export const dollars = z.string().regex(/^-?\d{1,15}(?:\.\d{1,9})?$/, 'must be decimal dollars such as "2.50"')
+/** Unix milliseconds. */
+export const timeMs = z.number().int().min(0)
+export const id = z.string().min(1).max(200)
+/** What an operator gives as an id. */
+export const newId = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
+/** One line for people. */
+export const label = z
+  .string()
+  .max(200)
+  .regex(/^\P{Cc}*$/u, 'must be one line')
+export const reason = z.string().min(1).max(500)
+/** Units by meter. */
+export const usageCounts = z.record(z.string(), z.number())
+export const periodLimit = z.strictObject({ amount: dollars, period: z.enum(['day', 'month']) })
+export const rateLimits = z.strictObject({
+  requests_per_minute: z.int().min(1).nullable().optional(),
+  tokens_per_minute: z.int().min(1).nullable().optional(),
+  concurrency: z.int().min(1).nullable().optional(),
+})
+
+/** A page of objects, and where the next one begins. */
+export function listOfObjects<Item extends z.ZodType>(item: Item) {
+  return z.strictObject({
+    object: z.literal('list'),
+    data: z.array(item),
+    has_more: z.boolean(),
+    /** For `after` of the next page. */
+    next: z.string().nullable(),
+  })
+}
+
+/** A page as it is answered. */
+export function listObject<Item>(data: readonly Item[], next: string | undefined) {
+  return { object: 'list' as const, data: [...data], has_more: next !== undefined, next: next ?? null }
+}
+
+/** What every page takes. */
+export const pageQuery = {
+  after: z.string().min(1).max(500).optional(),
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/, 'must be a whole number from 1 to 1000')
+    .optional(),
+}
+
+/** A number in a query. */
+export function countOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text)
+}
+
+/** Dollars, or null for what is not set. */
+export function dollarsOrNull(nanoDollars: bigint | undefined): string | null {
+  return nanoDollars === undefined ? null : formatDollars(nanoDollars)
+}
+
+/** A spending cap as it is answered. */
+export function capObject(cap: SpendingCap | undefined) {
+  return cap === undefined ? null : { amount: formatDollars(cap.amount), period: cap.period }
+}
+
+/** Limits as they are answered. */
+export function limitsObject(limits: RateLimits | undefined) {
+  if (limits === undefined) return null
+  return {
+    requests_per_minute: limits.requestsPerMinute ?? null,
+    tokens_per_minute: limits.tokensPerMinute ?? null,
+    concurrency: limits.concurrency ?? null,
+  }
+}

@@ -1,0 +1,80 @@
+import * as z from 'zod'
+import type { CatalogModel } from '../../catalog/model.ts'
+import type { ListedModel } from '../../gateway/model-list.ts'
+import type { ListedPrice } from '../../gateway/price-list.ts'
+
+const routeSchema = z.strictObject({
+  vendor: z.string(),
+  /** The vendor's own id of the model. */
+  upstream: z.string(),
+  weight: z.number(),
+  priority: z.int(),
+  /** Only for calls with these values. */
+  when: z.record(z.string(), z.string()),
+})
+
+/** A model of the catalog, and the ways to it. */
+export const modelSchema = z.strictObject({
+  object: z.literal('model'),
+  id: z.string(),
+  display_name: z.string(),
+  kinds: z.array(z.string()),
+  /** False: its vendor is not configured here. */
+  available: z.boolean(),
+  aliases: z.array(z.string()),
+  fallbacks: z.array(z.string()),
+  context_tokens: z.int().nullable(),
+  max_output_tokens: z.int().nullable(),
+  routes: z.array(routeSchema),
+})
+
+export function modelObject(listed: ListedModel, row: CatalogModel): z.infer<typeof modelSchema> {
+  const routes = row.routes ?? [{ vendor: row.vendor }]
+  return {
+    object: 'model',
+    id: row.id,
+    display_name: row.displayName,
+    kinds: [...row.kinds],
+    available: listed.available,
+    aliases: [...row.aliases],
+    fallbacks: [...row.fallbacks],
+    context_tokens: listed.max_input_tokens ?? null,
+    max_output_tokens: listed.max_tokens ?? null,
+    routes: routes.map(({ vendor, upstream = row.upstream, weight = 1, priority = 0, when = {} }) => {
+      return { vendor, upstream, weight, priority, when: { ...when } }
+    }),
+  }
+}
+
+/** Prices of a model that hold under the same conditions. */
+export const priceSchema = z.strictObject({
+  object: z.literal('price'),
+  model: z.string(),
+  when: z.record(z.string(), z.string()),
+  prices: z.array(
+    z.strictObject({
+      meter: z.string(),
+      /** Dollars for `per` units. */
+      amount: z.string(),
+      per: z.number(),
+      /** Only for calls with more input tokens than this. */
+      input_tokens_above: z.number().nullable(),
+    }),
+  ),
+})
+
+export function priceObject({ model, when, prices }: ListedPrice): z.infer<typeof priceSchema> {
+  return {
+    object: 'price',
+    model,
+    when: textsOf(when),
+    prices: prices.map(({ meter, amount, per, inputTokensAbove }) => {
+      return { meter, amount, per, input_tokens_above: inputTokensAbove ?? null }
+    }),
+  }
+}
+
+function textsOf(conditions: ListedPrice['when']): Record<string, string> {
+  const given = Object.entries(conditions).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given.map(([field, value]) => [field, String(value)]))
+}

@@ -1,0 +1,199 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Clock, Timer } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { GatewayRequest } from '../core/exchange.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { Logger } from '../core/logger.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
+import { bearerToken } from '../pipeline/authenticate.ts'
+
+/**
+ * What operators may do. `read`: look at everything but content. `write`: accounts, keys, vendors, tasks, webhooks. `money`:
+ * credits, corrections, refunds, holds, credit limits. `play`: calls in the name of an account. `content`: prompts and answers,
+ * where they are captured.
+ */
+export const OPERATOR_SCOPES = ['read', 'write', 'money', 'play', 'content'] as const
+export type OperatorScope = (typeof OPERATOR_SCOPES)[number]
+
+/** Who operates the gateway. */
+export interface Operator {
+  /** For events and logs: 1 to 64 letters, digits or `._@-`. */
+  readonly name: string
+  readonly can: readonly OperatorScope[]
+}
+
+/** A key that operators send as bearer token. */
+export interface OperatorKey {
+  /** At least 24 characters without spaces. */
+  readonly key: string
+  /** As of {@link Operator}. */
+  readonly name: string
+  /** Default: everything. */
+  readonly can?: readonly OperatorScope[] | undefined
+}
+
+const OPERATOR_KEY_MEMBERS = {
+  key: true,
+  name: true,
+  can: true,
+} satisfies MemberNames<OperatorKey>
+
+/** What a host's own check reads of a request. */
+export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header'>
+
+/** How operators are told from others. At least one of `operatorKeys` and `authorize` is needed. */
+export interface OperatorRules {
+  readonly operatorKeys?: readonly OperatorKey[] | undefined
+  /**
+   * The host's own check, by its session for instance; undefined: nobody whom it knows. One that fails, or takes more than 10
+   * seconds, refuses the request with 503.
+   */
+  readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | undefined>) | undefined
+  /**
+   * Where a request comes from, for the limit of wrong keys: 5 a minute. Default: the other end of the connection, which behind a
+   * proxy is the proxy.
+   */
+  readonly clientAddress?: ((request: OperatorRequest) => string | undefined) | undefined
+}
+
+/** An operator, and how he was told from others. */
+export interface IdentifiedOperator extends Operator {
+  /** True for a bearer token, which no browser sends by itself. False: the host's own check, which may rest on a cookie. */
+  readonly hasKey: boolean
+}
+
+const WRONG_KEYS_PER_MINUTE = 5
+const LONGEST_CHECK_MS = 10_000
+
+/** Tells operators from others. Closed where nothing is configured. */
+export class Operators {
+  readonly #keys: readonly { readonly digest: Buffer; readonly operator: Operator }[]
+  readonly #rules: OperatorRules
+  readonly #tries: TryLimit
+  readonly #clock: Clock
+  readonly #logger: Logger
+
+  /** @throws TypeError for rules by which nobody could be told from others, and for bad keys, names and scopes. */
+  constructor(rules: OperatorRules, clock: Clock, logger: Logger) {
+    const { operatorKeys = [], authorize } = rules
+    if (operatorKeys.length === 0 && authorize === undefined)
+      throw new TypeError('give operatorKeys or authorize: without one of them nobody could be told from an operator')
+    for (const [index, key] of operatorKeys.entries())
+      checkMembers(key, OPERATOR_KEY_MEMBERS, '', `operatorKeys[${index}]`)
+    this.#keys = operatorKeys.map(({ key, name, can = OPERATOR_SCOPES }) => {
+      if (typeof key !== 'string' || key.length < SHORTEST_OPERATOR_KEY || /\s/.test(key))
+        throw new TypeError(`operatorKeys: a key must have at least ${SHORTEST_OPERATOR_KEY} characters and no spaces`)
+      return { digest: digestOf(key), operator: checkedOperator({ name, can }) }
+    })
+    this.#rules = rules
+    this.#clock = clock
+    this.#logger = logger
+    this.#tries = new TryLimit(WRONG_KEYS_PER_MINUTE, clock)
+  }
+
+  /**
+   * The sender of a request.
+   * @throws GatewayError `invalid_api_key`, `rate_limited` after too many wrong keys, or `store_unavailable` when the host's own
+   *   check failed.
+   */
+  async identify(request: GatewayRequest): Promise<IdentifiedOperator> {
+    const token = bearerToken(request.header('authorization'))
+    const address = this.#addressOf(request)
+    if (token !== undefined && this.#keys.length > 0) {
+      // Not compared, so that trying on is of no use.
+      const retryAfterMs = this.#tries.waitMs(address)
+      if (retryAfterMs > 0) throw new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 })
+      const operator = this.#byKey(token)
+      if (operator !== undefined) return { ...operator, hasKey: true }
+    }
+    const vouched = await this.#byHost(request)
+    if (vouched !== undefined) return { ...checkedOperator(vouched), hasKey: false }
+    if (token !== undefined) this.#tries.failed(address)
+    throw new GatewayError('invalid_api_key', {
+      message: 'This needs an operator. Send an operator key as bearer token.',
+    })
+  }
+
+  #addressOf(request: GatewayRequest): string {
+    return this.#rules.clientAddress?.(request) ?? request.remoteAddress ?? ''
+  }
+
+  /** Compares with every key, so that the duration tells nothing about them. */
+  #byKey(token: string): Operator | undefined {
+    const digest = digestOf(token)
+    let found: Operator | undefined
+    for (const key of this.#keys) if (timingSafeEqual(digest, key.digest)) found = key.operator
+    return found
+  }
+
+  async #byHost(request: GatewayRequest): Promise<Operator | undefined> {
+    const { authorize } = this.#rules
+    if (authorize === undefined) return undefined
+    let timer: Timer | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = this.#clock.schedule(LONGEST_CHECK_MS, () => reject(new Error('authorize took too long')))
+    })
+    try {
+      return await Promise.race([authorize(request), late])
+    } catch (cause) {
+      this.#logger.error('authorize failed, so the request was refused', { error: cause })
+      throw new GatewayError('store_unavailable', { message: 'The operator could not be identified.', cause })
+    } finally {
+      timer?.cancel()
+    }
+  }
+}
+
+/** @throws TypeError for a name that does not fit in a line of a log, and for unknown scopes. */
+function checkedOperator({ name, can }: Operator): Operator {
+  if (typeof name !== 'string' || !/^[\w.@-]{1,64}$/.test(name))
+    throw new TypeError('the name of an operator must be 1 to 64 letters, digits or ._@-')
+  const unknown = can.find((scope) => !OPERATOR_SCOPES.includes(scope))
+  if (unknown !== undefined)
+    throw new TypeError(`${JSON.stringify(unknown)} is none of the scopes ${OPERATOR_SCOPES.join(', ')}`)
+  return { name, can }
+}
+
+function digestOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+const WINDOW_MS = 60_000
+
+/** Most addresses that are remembered; beyond them the oldest are forgotten. */
+const MAX_ADDRESSES = 10_000
+
+/** Counts failed tries by address, in windows of a minute. */
+class TryLimit {
+  readonly #perMinute: number
+  readonly #clock: Clock
+  /** Those whose window began first stand first. */
+  readonly #failures = new Map<string, { count: number; readonly endsAtMs: number }>()
+
+  constructor(perMinute: number, clock: Clock) {
+    this.#perMinute = perMinute
+    this.#clock = clock
+  }
+
+  /** How long until another try; 0: now. */
+  waitMs(address: string): number {
+    const known = this.#failures.get(address)
+    if (known === undefined || known.count < this.#perMinute) return 0
+    return Math.max(0, known.endsAtMs - this.#clock.now())
+  }
+
+  failed(address: string): void {
+    const nowMs = this.#clock.now()
+    const known = this.#failures.get(address)
+    if (known !== undefined && known.endsAtMs > nowMs) {
+      known.count += 1
+      return
+    }
+    this.#failures.delete(address)
+    this.#failures.set(address, { count: 1, endsAtMs: nowMs + WINDOW_MS })
+    if (this.#failures.size <= MAX_ADDRESSES) return
+    const [oldest] = this.#failures.keys()
+    this.#failures.delete(oldest!)
+  }
+}

@@ -1,0 +1,23 @@
+import type { AdminRoute } from '../admin-route.ts'
+import { ACCOUNT_ROUTES } from './account-routes.ts'
+import { BOOK_ROUTES } from './book-routes.ts'
+import { HOLD_ROUTES } from './hold-routes.ts'
+import { KEY_ROUTES } from './key-routes.ts'
+import { OPERATOR_ROUTES } from './operator-routes.ts'
+import { REQUEST_ROUTES } from './request-routes.ts'
+import { TASK_ROUTES } from './task-routes.ts'
+import { USAGE_ROUTES } from './usage-routes.ts'
+import { VENDOR_ROUTES } from './vendor-routes.ts'
+
+/** Everything that the admin API does. */
+export const ADMIN_ROUTES: readonly AdminRoute[] = [
+  ...OPERATOR_ROUTES,
+  ...ACCOUNT_ROUTES,
+  ...BOOK_ROUTES,
+  ...HOLD_ROUTES,
+  ...KEY_ROUTES,
+  ...USAGE_ROUTES,
+  ...REQUEST_ROUTES,
+  ...VENDOR_ROUTES,
+  ...TASK_ROUTES,
+]

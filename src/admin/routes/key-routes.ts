@@ -1,0 +1,140 @@
+import * as z from 'zod'
+import type { Gateway } from '../../gateway/gateway.ts'
+import type { KeyRecord } from '../../stores/key-store.ts'
+import type { RateLimits } from '../../stores/rate-limiter.ts'
+import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
+import { id, label, listObject, listOfObjects, periodLimit, rateLimits } from '../objects/fields.ts'
+import { keyObject, keySchema, madeKeySchema } from '../objects/key.ts'
+import { capOf } from './account-routes.ts'
+import { moment, momentMs } from './moment.ts'
+
+const names = z.array(z.string().min(1).max(200)).min(1).max(1_000)
+
+/** Keys of callers. */
+export const KEY_ROUTES: readonly AdminRoute[] = [
+  defineRoute({
+    id: 'list_keys',
+    method: 'GET',
+    path: '/keys',
+    tag: 'keys',
+    summary: 'Keys of one account, or of all, oldest first',
+    scope: 'read',
+    query: z.strictObject({ account: z.string().optional() }),
+    answer: listOfObjects(keySchema),
+    async run({ gateway, query: { account } }) {
+      return listObject((await gateway.keys.list(account)).map(keyObject), undefined)
+    },
+  }),
+  defineRoute({
+    id: 'create_key',
+    method: 'POST',
+    path: '/keys',
+    tag: 'keys',
+    summary: 'Makes a key, which is shown this once',
+    scope: 'write',
+    target: 'account',
+    secret: 'key',
+    body: z.strictObject({
+      account: id,
+      label: label.optional(),
+      /** Endpoints and models that it may use; absent: all. */
+      endpoints: names.optional(),
+      models: names.optional(),
+      limits: rateLimits.optional(),
+      spending_cap: periodLimit.optional(),
+      names_end_users: z.boolean().optional(),
+      /** Of every call, for records of usage. */
+      tags: z.array(z.string()).max(8).optional(),
+      expires_at: moment.optional(),
+    }),
+    answer: madeKeySchema,
+    async run({ gateway, body }) {
+      const { endpoints, models, limits, names_end_users, tags, expires_at } = body
+      const cap = capOf(body.spending_cap)
+      const { key, record } = await gateway.keys.create({
+        accountId: body.account,
+        scopes: { ...(endpoints === undefined ? {} : { endpoints }), ...(models === undefined ? {} : { models }) },
+        ...(body.label === undefined ? {} : { label: body.label }),
+        ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
+        ...(cap == null ? {} : { spendingCap: cap }),
+        ...(names_end_users === undefined ? {} : { namesEndUsers: names_end_users }),
+        ...(tags === undefined ? {} : { tags }),
+        ...(expires_at === undefined ? {} : { expiresAtMs: momentMs('expires_at', expires_at) }),
+      })
+      return { ...keyObject(record), key }
+    },
+  }),
+  defineRoute({
+    id: 'update_key',
+    method: 'PATCH',
+    path: '/keys/{key}',
+    tag: 'keys',
+    summary: 'Changes limits, cap and trust of a key; null takes limits or cap away',
+    scope: 'write',
+    body: z.strictObject({
+      limits: rateLimits.nullable().optional(),
+      spending_cap: periodLimit.nullable().optional(),
+      names_end_users: z.boolean().optional(),
+    }),
+    answer: keySchema,
+    async run(call) {
+      const keyId = paramOf(call, 'key')
+      const { limits, spending_cap, names_end_users } = call.body
+      const change = {
+        limits: limits == null ? limits : limitsOf(limits),
+        spendingCap: capOf(spending_cap),
+        namesEndUsers: names_end_users,
+      }
+      if (!(await call.gateway.keys.update(keyId, change))) throw notFound('key', keyId)
+      return keyObject(await storedKey(call.gateway, keyId))
+    },
+  }),
+  defineRoute({
+    id: 'revoke_key',
+    method: 'POST',
+    path: '/keys/{key}/revoke',
+    tag: 'keys',
+    summary: 'Ends a key; gateways refuse it within 5 seconds',
+    scope: 'write',
+    answer: keySchema,
+    async run(call) {
+      const keyId = paramOf(call, 'key')
+      if (!(await call.gateway.keys.revoke(keyId))) throw notFound('key', keyId)
+      return keyObject(await storedKey(call.gateway, keyId))
+    },
+  }),
+  defineRoute({
+    id: 'rotate_key',
+    method: 'POST',
+    path: '/keys/{key}/rotate',
+    tag: 'keys',
+    summary: 'Makes a key like an old one, which ends after the overlap; the new one is shown this once',
+    scope: 'write',
+    secret: 'key',
+    body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
+    answer: madeKeySchema,
+    async run(call) {
+      const { overlap_ms: overlapMs } = call.body
+      const options = overlapMs === undefined ? {} : { overlapMs }
+      const { key, record } = await call.gateway.keys.rotate(paramOf(call, 'key'), options)
+      return { ...keyObject(record), key }
+    },
+  }),
+]
+
+async function storedKey(gateway: Gateway, keyId: string): Promise<KeyRecord> {
+  const keys = await gateway.keys.list()
+  return existing(
+    'key',
+    keyId,
+    keys.find(({ id: candidate }) => candidate === keyId),
+  )
+}
+
+function limitsOf(limits: z.output<typeof rateLimits>): RateLimits {
+  return {
+    requestsPerMinute: limits.requests_per_minute ?? undefined,
+    tokensPerMinute: limits.tokens_per_minute ?? undefined,
+    concurrency: limits.concurrency ?? undefined,
+  }
+}

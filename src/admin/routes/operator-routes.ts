@@ -1,0 +1,75 @@
+import { Buffer } from 'node:buffer'
+import * as z from 'zod'
+import type { GatewayRequest } from '../../core/exchange.ts'
+import { type AdminRoute, defineRawRoute, defineRoute, existing } from '../admin-route.ts'
+import { id } from '../objects/fields.ts'
+import { OPERATOR_SCOPES } from '../operators.ts'
+
+/** What concerns the operator himself. */
+export const OPERATOR_ROUTES: readonly AdminRoute[] = [
+  defineRoute({
+    id: 'get_session',
+    method: 'GET',
+    path: '/session',
+    tag: 'operator',
+    summary: 'Who asks, what he may do, and whether changes are allowed here',
+    scope: 'read',
+    answer: z.strictObject({
+      object: z.literal('session'),
+      operator: z.string(),
+      can: z.array(z.enum(OPERATOR_SCOPES)),
+      read_only: z.boolean(),
+      billing: z.enum(['on', 'off']),
+    }),
+    async run({ gateway, operator, isReadOnly }) {
+      const billing = gateway.prices() === undefined ? ('off' as const) : ('on' as const)
+      return {
+        object: 'session' as const,
+        operator: operator.name,
+        can: [...operator.can],
+        read_only: isReadOnly,
+        billing,
+      }
+    },
+  }),
+  defineRawRoute({
+    id: 'play',
+    method: 'POST',
+    path: '/playground',
+    tag: 'operator',
+    summary: 'Makes a call in the name of an account, which is charged as any other; the answer is the gateway’s own',
+    scope: 'play',
+    target: 'account',
+    body: z.strictObject({
+      account: id,
+      /** A path of the public API that takes a JSON body: `/v1/chat/completions`. */
+      path: z.string().regex(/^\/v1\/[\w/-]+$/),
+      request: z.record(z.string(), z.unknown()),
+    }),
+    answers: ['application/json', 'text/event-stream'],
+    async run({ gateway, operator, body: { account: accountId, path, request } }) {
+      const account = existing('account', accountId, await gateway.accounts.get(accountId))
+      const caller = gateway.exchangeAs({
+        accountId,
+        keyId: `operator:${operator.name}`,
+        tier: account.tier,
+        isFrozen: account.frozen !== undefined,
+      })
+      return { forward: (sink) => caller.handle(jsonRequest(path, request), sink) }
+    },
+  }),
+]
+
+function jsonRequest(path: string, body: object): GatewayRequest {
+  const bytes = Buffer.from(JSON.stringify(body))
+  return {
+    method: 'POST',
+    path,
+    query: '',
+    header: (name) => (name === 'content-type' ? 'application/json' : undefined),
+    readBody: (limitBytes, listener) => {
+      if (bytes.byteLength > limitBytes) listener('too_large', [])
+      else listener(undefined, [bytes])
+    },
+  }
+}

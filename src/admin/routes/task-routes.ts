@@ -1,0 +1,134 @@
+import * as z from 'zod'
+import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
+import { countOf, id, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
+import { deliveryObject, deliverySchema, deliveryState, taskObject, taskSchema, taskState } from '../objects/task.ts'
+
+/** Tasks of accounts, and the messages about them. */
+export const TASK_ROUTES: readonly AdminRoute[] = [
+  defineRoute({
+    id: 'list_all_tasks',
+    method: 'GET',
+    path: '/tasks',
+    tag: 'tasks',
+    summary: 'Tasks of all accounts, newest first',
+    scope: 'read',
+    query: z.strictObject({ account: id.optional(), state: taskState.optional(), ...pageQuery }),
+    answer: listOfObjects(taskSchema),
+    async run({ gateway, query: { account, state, after: cursor, limit } }) {
+      const { tasks, next } = await gateway.tasks.listAll({ account, state, cursor, limit: countOf(limit) })
+      return listObject(tasks.map(taskObject), next)
+    },
+  }),
+  defineRoute({
+    id: 'list_all_deliveries',
+    method: 'GET',
+    path: '/deliveries',
+    tag: 'tasks',
+    summary: 'Webhook messages of all accounts, newest first, with their newest 50 attempts',
+    scope: 'read',
+    query: z.strictObject({ account: id.optional(), state: deliveryState.optional(), ...pageQuery }),
+    answer: listOfObjects(deliverySchema),
+    async run({ gateway, query: { account, state, after: cursor, limit } }) {
+      const { deliveries, next } = await gateway.webhooks.listAll({ account, state, cursor, limit: countOf(limit) })
+      return listObject(deliveries.map(deliveryObject), next)
+    },
+  }),
+  defineRoute({
+    id: 'list_tasks',
+    method: 'GET',
+    path: '/accounts/{account}/tasks',
+    tag: 'tasks',
+    summary: 'An account’s tasks, newest first',
+    scope: 'read',
+    query: z.strictObject(pageQuery),
+    answer: listOfObjects(taskSchema),
+    async run(call) {
+      const { after, limit } = call.query
+      const options = { after, ...(limit === undefined ? {} : { limit: countOf(limit) }) }
+      const page = await call.gateway.tasks.list(paramOf(call, 'account'), options)
+      return listObject(page.tasks.map(taskObject), page.hasMore ? page.tasks.at(-1)?.id : undefined)
+    },
+  }),
+  defineRoute({
+    id: 'get_task',
+    method: 'GET',
+    path: '/accounts/{account}/tasks/{task}',
+    tag: 'tasks',
+    summary: 'One task, by our id or the vendor’s',
+    scope: 'read',
+    answer: taskSchema,
+    async run(call) {
+      const taskId = paramOf(call, 'task')
+      return taskObject(existing('task', taskId, await call.gateway.tasks.get(paramOf(call, 'account'), taskId)))
+    },
+  }),
+  defineRoute({
+    id: 'list_deliveries',
+    method: 'GET',
+    path: '/accounts/{account}/tasks/{task}/deliveries',
+    tag: 'tasks',
+    summary: 'Webhook messages about a task, oldest first, with their newest 50 attempts',
+    scope: 'read',
+    answer: listOfObjects(deliverySchema),
+    async run(call) {
+      const deliveries = await call.gateway.webhooks.deliveries(paramOf(call, 'account'), paramOf(call, 'task'))
+      return listObject(deliveries.map(deliveryObject), undefined)
+    },
+  }),
+  defineRoute({
+    id: 'resend_delivery',
+    method: 'POST',
+    path: '/accounts/{account}/deliveries/{delivery}/resend',
+    tag: 'tasks',
+    summary: 'Sends a webhook message again, whatever became of it',
+    scope: 'write',
+    target: 'delivery',
+    answer: z.strictObject({ object: z.literal('delivery.resend'), delivery: id, resent: z.literal(true) }),
+    async run(call) {
+      const delivery = paramOf(call, 'delivery')
+      if (!(await call.gateway.webhooks.resend(paramOf(call, 'account'), delivery)))
+        throw notFound('webhook message', delivery)
+      return { object: 'delivery.resend' as const, delivery, resent: true as const }
+    },
+  }),
+  defineRoute({
+    id: 'read_webhook_secret',
+    method: 'GET',
+    path: '/accounts/{account}/webhook_secret',
+    tag: 'tasks',
+    summary: 'The secret that signs the webhook messages of an account; made now if there is none',
+    // Whoever has it can sign messages in the gateway's name.
+    scope: 'write',
+    answer: z.strictObject({ object: z.literal('webhook.secret'), account: id, secret: z.string() }),
+    async run(call) {
+      const account = paramOf(call, 'account')
+      existing('account', account, await call.gateway.accounts.get(account))
+      const secret = await call.gateway.webhooks.secret(account)
+      return { object: 'webhook.secret' as const, account, secret }
+    },
+  }),
+  defineRoute({
+    id: 'rotate_webhook_secret',
+    method: 'POST',
+    path: '/accounts/{account}/webhook_secret',
+    tag: 'tasks',
+    summary: 'Gives an account a new secret; older ones sign beside it for the overlap',
+    scope: 'write',
+    secret: 'secret',
+    body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
+    answer: z.strictObject({
+      object: z.literal('webhook.secret'),
+      account: id,
+      /** Null when the request was sent again. */
+      secret: z.string().nullable(),
+    }),
+    async run(call) {
+      const account = paramOf(call, 'account')
+      existing('account', account, await call.gateway.accounts.get(account))
+      const { overlap_ms: overlapMs } = call.body
+      const options = overlapMs === undefined ? {} : { overlapMs }
+      const secret = await call.gateway.webhooks.rotateSecret(account, options)
+      return { object: 'webhook.secret' as const, account, secret }
+    },
+  }),
+]

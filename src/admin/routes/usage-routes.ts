@@ -1,0 +1,174 @@
+import * as z from 'zod'
+import { formatDollars } from '../../core/money.ts'
+import { csvCell } from '../../gateway/journal-csv.ts'
+import type { UsageReport } from '../../gateway/usage.ts'
+import { USAGE_STEPS, type UsageQuery } from '../../usage/usage-query.ts'
+import { DAY_MS, USAGE_DIMENSIONS } from '../../usage/usage-store.ts'
+import { type AdminCall, type AdminRoute, defineRawRoute, defineRoute } from '../admin-route.ts'
+import { countOf, dollars, timeMs } from '../objects/fields.ts'
+import { usageRowObject, usageRowSchema } from '../objects/usage.ts'
+import { moment, momentText } from './moment.ts'
+
+const filter = z.string().max(500).optional()
+const usageQuery = z.strictObject({
+  /** Default: 29 days ago, so that with today there are 30. */
+  from: moment.optional(),
+  to: moment.optional(),
+  /** Names separated by commas: one of hour, day, month; account, key, model, endpoint, vendor, end_user, tag. Default: none, one row. */
+  group_by: z.string().max(200).optional(),
+  limit: z
+    .string()
+    .regex(/^\d{1,6}$/, 'must be a whole number from 1 to 100000')
+    .optional(),
+  /** Of durations and of times to the first content, in milliseconds; not by account or key. Default: false. */
+  percentiles: z.enum(['true', 'false']).optional(),
+  account: filter,
+  key: filter,
+  model: filter,
+  endpoint: filter,
+  vendor: filter,
+  end_user: filter,
+  tag: filter,
+})
+
+const reportSchema = z.strictObject({
+  object: z.literal('usage'),
+  from_ms: timeMs,
+  until_ms: timeMs,
+  /** Every call that ended before is in the sums. */
+  as_of_ms: timeMs,
+  data: z.array(usageRowSchema),
+})
+
+const days = z.strictObject({ from: moment, to: moment.optional() })
+const DEFAULT_DAYS = 30
+
+/** Sums of calls, and their proof. */
+export const USAGE_ROUTES: readonly AdminRoute[] = [
+  defineRoute({
+    id: 'query_usage',
+    method: 'GET',
+    path: '/usage',
+    tag: 'usage',
+    summary: 'Sums of calls by time, account, key, model, endpoint, vendor, end user and tag',
+    scope: 'read',
+    query: usageQuery,
+    answer: reportSchema,
+    async run(call) {
+      const report = await reportOf(call)
+      return {
+        object: 'usage' as const,
+        from_ms: report.fromMs,
+        until_ms: report.untilMs,
+        as_of_ms: report.asOfMs,
+        data: report.rows.map(usageRowObject),
+      }
+    },
+  }),
+  defineRawRoute({
+    id: 'export_usage',
+    method: 'GET',
+    path: '/usage.csv',
+    tag: 'usage',
+    summary: 'The same as CSV',
+    scope: 'read',
+    query: usageQuery,
+    answers: ['text/csv'],
+    async run(call) {
+      return { csv: { fileName: 'usage.csv', lines: csvOf(await reportOf(call), groupsOf(call.query)) } }
+    },
+  }),
+  defineRoute({
+    id: 'verify_usage',
+    method: 'GET',
+    path: '/usage/verify',
+    tag: 'usage',
+    summary: 'Accounts for which records, sums and journal of whole days differ',
+    scope: 'read',
+    query: days,
+    answer: z.strictObject({
+      object: z.literal('list'),
+      data: z.array(z.strictObject({ account: z.string(), records: dollars, days: dollars, journal: dollars })),
+    }),
+    async run({ gateway, query }) {
+      const found = await gateway.usage.verify(daysOf(query))
+      return {
+        object: 'list' as const,
+        data: found.map(({ accountId, records, days: sums, journal }) => ({
+          account: accountId,
+          records: formatDollars(records),
+          days: formatDollars(sums),
+          journal: formatDollars(journal),
+        })),
+      }
+    },
+  }),
+  defineRoute({
+    id: 'rebuild_usage',
+    method: 'POST',
+    path: '/usage/rebuild',
+    tag: 'usage',
+    summary: 'Makes the sums of whole days again from their records',
+    scope: 'write',
+    body: days,
+    answer: z.strictObject({ object: z.literal('usage.rebuild'), rebuilt: z.literal(true) }),
+    async run({ gateway, body }) {
+      await gateway.usage.rebuild(daysOf(body))
+      return { object: 'usage.rebuild' as const, rebuilt: true as const }
+    },
+  }),
+]
+
+function daysOf({ from, to }: z.output<typeof days>) {
+  return { from: momentText(from), ...(to === undefined ? {} : { to: momentText(to) }) }
+}
+
+type Asked = z.output<typeof usageQuery>
+
+function groupsOf({ group_by }: Asked): readonly string[] {
+  return group_by === undefined || group_by === '' ? [] : group_by.split(',')
+}
+
+/** @throws GatewayError `invalid_request` naming the parameter. */
+function reportOf({
+  gateway,
+  clock,
+  query,
+}: Pick<AdminCall, 'gateway' | 'clock'> & { readonly query: Asked }): Promise<UsageReport> {
+  const { from, to, group_by: _groups, limit, percentiles, end_user: endUser, ...filters } = query
+  return gateway.usage.query({
+    from: from === undefined ? clock.now() - (DEFAULT_DAYS - 1) * DAY_MS : momentText(from),
+    ...(to === undefined ? {} : { to: momentText(to) }),
+    // Checked where the question is answered, which names what is wrong.
+    groupBy: groupsOf(query).map((name) => (name === 'end_user' ? 'endUser' : name)) as NonNullable<
+      UsageQuery['groupBy']
+    >,
+    percentiles: percentiles === 'true',
+    limit: countOf(limit),
+    ...(endUser === undefined ? {} : { endUser }),
+    ...filters,
+  })
+}
+
+const SUMS = ['requests', 'failed', 'abandoned', 'estimated', 'duration_ms', 'due', 'charged'] as const
+
+async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIterable<string> {
+  const units = [...new Set(rows.flatMap(({ usage }) => Object.keys(usage)))].sort()
+  const steps: readonly string[] = USAGE_STEPS
+  const names: readonly string[] = [...steps, ...USAGE_DIMENSIONS, 'end_user']
+  const columns = groups.filter((group) => names.includes(group))
+  yield `${[...columns, ...SUMS, ...units].join(',')}\r\n`
+  for (const row of rows) {
+    const { at_ms = 0, usage, percentiles: _none, ...sums } = usageRowObject(row)
+    const cells = [
+      ...columns.map((column) => (steps.includes(column) ? new Date(at_ms).toISOString() : textOf(sums, column))),
+      ...SUMS.map((column) => textOf(sums, column)),
+      ...units.map((unit) => String(usage[unit] ?? 0)),
+    ]
+    yield `${cells.map(csvCell).join(',')}\r\n`
+  }
+}
+
+function textOf(sums: Readonly<Record<string, unknown>>, column: string): string {
+  return String(sums[column] ?? '')
+}

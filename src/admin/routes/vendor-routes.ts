@@ -1,0 +1,100 @@
+import * as z from 'zod'
+import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
+import { listObject, listOfObjects } from '../objects/fields.ts'
+import { modelObject, modelSchema, priceObject, priceSchema } from '../objects/model.ts'
+import { vendorObject, vendorSchema } from '../objects/vendor.ts'
+
+/** Vendors with their health, models and prices. */
+export const VENDOR_ROUTES: readonly AdminRoute[] = [
+  defineRoute({
+    id: 'list_vendors',
+    method: 'GET',
+    path: '/vendors',
+    tag: 'vendors',
+    summary: 'Circuits, load and latencies of the vendors and the operator’s keys, as seen from this process',
+    scope: 'read',
+    answer: listOfObjects(vendorSchema).extend({ retries_left: z.number() }),
+    async run({ gateway }) {
+      const { vendors, retriesLeft } = gateway.routes()
+      return { ...listObject(vendors.map(vendorObject), undefined), retries_left: retriesLeft }
+    },
+  }),
+  defineRoute({
+    id: 'eject_vendor_key',
+    method: 'POST',
+    path: '/vendor_keys/{credential}/eject',
+    tag: 'vendors',
+    summary: 'Leaves a vendor key of this process alone for a while; one request probes it then',
+    scope: 'write',
+    /** Default: one hour. */
+    body: z.strictObject({ for_ms: z.number().positive().optional() }),
+    answer: vendorSchema,
+    async run(call) {
+      const credential = knownCredential(call)
+      call.gateway.vendorKeys.eject(credential, { forMs: call.body.for_ms })
+      return vendorOf(call, credential)
+    },
+  }),
+  defineRoute({
+    id: 'restore_vendor_key',
+    method: 'POST',
+    path: '/vendor_keys/{credential}/restore',
+    tag: 'vendors',
+    summary: 'Closes the circuit of a vendor key in this process, for whatever reason it was opened',
+    scope: 'write',
+    answer: vendorSchema,
+    async run(call) {
+      const credential = knownCredential(call)
+      call.gateway.vendorKeys.restore(credential)
+      return vendorOf(call, credential)
+    },
+  }),
+  defineRoute({
+    id: 'list_models',
+    method: 'GET',
+    path: '/models',
+    tag: 'models',
+    summary: 'Models of the catalog, with the ways to them',
+    scope: 'read',
+    answer: listOfObjects(modelSchema),
+    async run({ gateway }) {
+      const listed = new Map(gateway.models().map((model) => [model.id, model]))
+      const rows = gateway.catalog.list().flatMap((row) => {
+        const model = listed.get(row.id)
+        return model === undefined ? [] : [modelObject(model, row)]
+      })
+      return listObject(rows, undefined)
+    },
+  }),
+  defineRoute({
+    id: 'list_prices',
+    method: 'GET',
+    path: '/prices',
+    tag: 'models',
+    summary: 'What models cost by the price list in force; billing is "off" when there is none',
+    scope: 'read',
+    answer: listOfObjects(priceSchema).extend({ billing: z.enum(['on', 'off']), currency: z.literal('USD') }),
+    async run({ gateway }) {
+      const prices = gateway.prices()
+      const billing = prices === undefined ? ('off' as const) : ('on' as const)
+      return { ...listObject((prices ?? []).map(priceObject), undefined), billing, currency: 'USD' as const }
+    },
+  }),
+]
+
+type Call = Pick<AdminCall, 'gateway' | 'params'>
+
+function reportOn({ gateway }: Call, credential: string) {
+  return gateway.routes().vendors.find(({ keys }) => keys.some(({ credentialId }) => credentialId === credential))
+}
+
+/** @throws GatewayError `invalid_request` with status 404. */
+function knownCredential(call: Call): string {
+  const credential = paramOf(call, 'credential')
+  vendorOf(call, credential)
+  return credential
+}
+
+function vendorOf(call: Call, credential: string) {
+  return vendorObject(existing('vendor key', credential, reportOn(call, credential)))
+}

@@ -1,0 +1,126 @@
+import { type AdminHandlerOptions, adminHandler } from '../admin/admin-handler.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { timeOrderedIds } from '../core/ids.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { openaiErrors } from '../endpoints/error-dialect.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import { respondError, respondWhole } from '../pipeline/respond.ts'
+import { assetOf, type ConsoleAsset, type ConsoleAssets, consoleAssets } from './console-assets.ts'
+
+/** Options of {@link consoleHandler}. */
+export interface ConsoleHandlerOptions extends AdminHandlerOptions {
+  /**
+   * Path of the page as browsers see it, such as `/ops/console/`; needed only behind a proxy that strips all of it. Default: the
+   * path of the request.
+   */
+  readonly publicPath?: string | undefined
+}
+
+const CONSOLE_HANDLER_OPTIONS = {
+  publicPath: true,
+  readOnly: true,
+  logger: true,
+  clock: true,
+  operatorKeys: true,
+  authorize: true,
+  clientAddress: true,
+} satisfies MemberNames<ConsoleHandlerOptions>
+
+/**
+ * A page for operators, and the admin API that it uses, behind one mount. The page has nothing to show without an operator.
+ * @throws TypeError as {@link adminHandler} does, and for a `publicPath` that is no path.
+ */
+export function consoleHandler(gateway: Gateway, options: ConsoleHandlerOptions = {}): ExchangeHandler {
+  checkMembers(options, CONSOLE_HANDLER_OPTIONS, 'consoleHandler')
+  const { publicPath, ...ofAdmin } = options
+  if (publicPath !== undefined && !/^\/(?:[\w.~%-]+\/)*$/.test(publicPath))
+    throw new TypeError('publicPath must be a path that begins and ends with a slash, such as "/ops/console/"')
+  const admin = adminHandler(gateway, ofAdmin)
+  const page = new ConsolePage(consoleAssets(), publicPath)
+  return {
+    handle: (request, sink) => (isOfApi(request.path) ? admin : page).handle(request, sink),
+  }
+}
+
+function isOfApi(path: string): boolean {
+  return path.includes('/v1/') || path.endsWith('/openapi.json')
+}
+
+/**
+ * No text that a caller or a model wrote can become code: nothing runs but the page's own file, and nothing is loaded from or sent
+ * to elsewhere. Nobody may frame the page.
+ */
+const SECURITY_HEADERS: readonly string[] = [
+  'content-security-policy',
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
+  ...['x-frame-options', 'DENY', 'x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'],
+  ...['cross-origin-opener-policy', 'same-origin'],
+]
+
+/** The page and its files, at any path: all of its addresses are relative. */
+class ConsolePage implements ExchangeHandler {
+  readonly #assets: ConsoleAssets
+  readonly #page: ConsoleAsset
+  readonly #isPublic: boolean
+
+  constructor(assets: ConsoleAssets, publicPath: string | undefined) {
+    this.#assets = assets
+    this.#page = assetOf(pageText(assets, publicPath), 'text/html; charset=utf-8')
+    this.#isPublic = publicPath !== undefined
+  }
+
+  handle(request: GatewayRequest, sink: ByteSink): void {
+    const { method, path, originalPath = path } = request
+    const name = path.slice(path.lastIndexOf('/') + 1)
+    const asset = this.#assets.byName.get(name)
+    if (method !== 'GET' && method !== 'HEAD') refuse(sink, 'method_not_allowed', ['allow', 'GET, HEAD'])
+    else if (asset !== undefined) send(request, sink, asset, 'public, max-age=31536000, immutable')
+    // A file that a browser or a scanner looks for by itself.
+    else if (name.includes('.')) refuse(sink, 'route_not_found', [])
+    else if (this.#isPublic || originalPath.endsWith('/')) send(request, sink, this.#page, 'no-cache')
+    else redirectBelow(sink, originalPath)
+  }
+}
+
+/** To the same path with a slash. Relative, because only the browser knows what is in front of the path. */
+function redirectBelow(sink: ByteSink, path: string): void {
+  const location = `./${path.slice(path.lastIndexOf('/') + 1)}/`
+  respondWhole(sink, { status: 308, headers: ['location', location, 'content-length', '0'] }, [''])
+}
+
+function send(request: GatewayRequest, sink: ByteSink, asset: ConsoleAsset, cached: string): void {
+  const isGzipped = /\bgzip\b/i.test(request.header('accept-encoding') ?? '')
+  const bytes = isGzipped ? asset.gzipped : asset.bytes
+  const headers = [
+    ...['content-type', asset.contentType, 'content-length', String(bytes.byteLength)],
+    ...['cache-control', cached, 'vary', 'accept-encoding'],
+    ...(isGzipped ? ['content-encoding', 'gzip'] : []),
+    ...SECURITY_HEADERS,
+  ]
+  respondWhole(sink, { status: 200, headers }, [bytes])
+}
+
+function refuse(sink: ByteSink, code: 'method_not_allowed' | 'route_not_found', headers: readonly string[]): void {
+  const facts = { dialect: openaiErrors, requestId: timeOrderedIds.next('req'), headers }
+  respondError(sink, new GatewayError(code), facts)
+}
+
+function pageText({ scriptName, styleName }: ConsoleAssets, publicPath: string | undefined): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Signalbox console</title>
+${publicPath === undefined ? '' : `<base href="${publicPath}">\n`}<link rel="stylesheet" href="${styleName}">
+<link rel="icon" href="data:,">
+<script type="module" src="${scriptName}"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript>The console needs JavaScript. The same data is in the admin API beside this page.</noscript>
+</body>
+</html>
+`
+}

@@ -1,0 +1,42 @@
+const NANOS = 1_000_000_000n
+
+/** Decimal dollars as nano-dollars. */
+export function nanoOf(dollars: string): bigint {
+  const [, sign = '', whole = '0', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(dollars) ?? []
+  const nano = BigInt(whole) * NANOS + BigInt(fraction.padEnd(9, '0').slice(0, 9))
+  return sign === '-' ? -nano : nano
+}
+
+/** Dollars for people: `$12.34`; small amounts with the digits that they need. */
+export function money(dollars: string | bigint): string {
+  const nano = typeof dollars === 'bigint' ? dollars : nanoOf(dollars)
+  const size = nano < 0n ? -nano : nano
+  const whole = size / NANOS
+  const fraction = String(size % NANOS).padStart(9, '0')
+  const digits = size >= NANOS / 100n ? fraction.slice(0, 4) : fraction
+  const shown = digits.replace(/0+$/, '').padEnd(2, '0')
+  return `${nano < 0n ? '-' : ''}$${whole.toLocaleString('en-US')}.${shown}`
+}
+
+/** A whole number with separators. */
+export function count(value: number): string {
+  return Math.round(value).toLocaleString('en-US')
+}
+
+/** A duration for people: `850 ms`, `12.3 s`, `4 min`. */
+export function duration(milliseconds: number | null): string {
+  if (milliseconds === null) return '–'
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
+  if (milliseconds < 120_000) return `${(milliseconds / 1_000).toFixed(1)} s`
+  return `${Math.round(milliseconds / 60_000)} min`
+}
+
+/** A moment in the reader's own zone. */
+export function time(atMs: number | null): string {
+  if (atMs === null) return '–'
+  return new Date(atMs).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'medium' })
+}
+
+export function percent(part: number, whole: number): string {
+  return whole === 0 ? '0 %' : `${((part / whole) * 100).toFixed(part === 0 ? 0 : 1)} %`
+}

@@ -1,0 +1,195 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useId, useState } from 'preact/hooks'
+import type { Read } from './use-data.ts'
+
+type Children = { readonly children?: ComponentChildren }
+
+/** A part of a view under its heading. */
+export function Section({ title, actions, children }: Children & { title: string; actions?: ComponentChildren }) {
+  return (
+    <section aria-label={title}>
+      <div class="heading">
+        <h2>{title}</h2>
+        {actions}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+/** A figure with its name. */
+export function Card({ name, value, note }: { name: string; value: string; note?: string | undefined }) {
+  return (
+    <div class="card">
+      <dt>{name}</dt>
+      <dd>
+        {value}
+        {note === undefined ? null : <small>{note}</small>}
+      </dd>
+    </div>
+  )
+}
+
+export function Cards({ children }: Children) {
+  return <dl class="cards">{children}</dl>
+}
+
+/** What to do where there is nothing yet. */
+export function Empty({ children }: Children) {
+  return <p class="empty">{children}</p>
+}
+
+export function Fault({ text }: { text: string | undefined }) {
+  return text === undefined ? null : (
+    <p class="fault" role="alert">
+      {text}
+    </p>
+  )
+}
+
+/** What is read, or how far it has come. */
+export function Loaded<Answer>({ of, children }: { of: Read<Answer>; children: (data: Answer) => ComponentChildren }) {
+  return (
+    <>
+      <Fault text={of.error} />
+      {of.data === undefined ? of.isLoading ? <p role="status">Loading…</p> : null : children(of.data)}
+    </>
+  )
+}
+
+/** A state by word and colour. */
+export function Badge({ kind, children }: Children & { kind: 'good' | 'bad' | 'warn' | 'plain' }) {
+  return <span class={`badge ${kind}`}>{children}</span>
+}
+
+/** The title of a column; in a list, the title of a column of numbers. */
+type Column = string | readonly [string]
+
+/** A table that scrolls sideways where the page is narrow, by keyboard too. */
+export function Table({ name, head, children }: Children & { name: string; head: readonly Column[] }) {
+  return (
+    <section class="scroll" aria-label={name}>
+      <table>
+        <caption class="hidden">{name}</caption>
+        <thead>
+          <tr>
+            {head.map((column) => (
+              <th key={String(column)} scope="col" class={typeof column === 'string' ? '' : 'number'}>
+                {column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </section>
+  )
+}
+
+interface FieldProps {
+  readonly name: string
+  readonly label: string
+  readonly value?: string | undefined
+  readonly hint?: string
+  readonly type?: 'text' | 'number' | 'password' | 'month'
+  readonly isRequired?: boolean
+  readonly options?: readonly (readonly [value: string, text: string])[]
+}
+
+/** An input or a choice with its label. */
+export function Field({ name, label, value = '', hint, type = 'text', isRequired = false, options }: FieldProps) {
+  const id = useId()
+  return (
+    <label htmlFor={id}>
+      <span>
+        {label}
+        {hint === undefined ? null : <small> {hint}</small>}
+      </span>
+      {options === undefined ? (
+        <input id={id} name={name} type={type} defaultValue={value} required={isRequired} autoComplete="off" />
+      ) : (
+        <select id={id} name={name}>
+          {options.map(([option, text]) => (
+            <option key={option} value={option} selected={option === value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </label>
+  )
+}
+
+/** Options of a choice that are shown as they are. */
+export function choices(...values: readonly string[]) {
+  return values.map((value) => [value, value] as const)
+}
+
+/** The texts of a form; empty ones are left out. */
+export type Values = Readonly<Record<string, string | undefined>>
+
+interface FormProps extends Children {
+  readonly name: string
+  readonly button: string
+  readonly isRunning?: boolean
+  readonly error?: string | undefined
+  onSubmit(values: Values): void
+}
+
+export function Form({ name, button, isRunning = false, error, onSubmit, children }: FormProps) {
+  const submit = (event: JSX.TargetedSubmitEvent<HTMLFormElement>): void => {
+    event.preventDefault()
+    const given = [...new FormData(event.currentTarget)].filter(
+      ([, value]) => typeof value === 'string' && value !== '',
+    )
+    if (!isRunning) onSubmit(Object.fromEntries(given) as Values)
+  }
+  return (
+    <form aria-label={name} onSubmit={submit}>
+      {children}
+      <button type="submit" disabled={isRunning}>
+        {isRunning ? 'One moment…' : button}
+      </button>
+      <Fault text={error} />
+    </form>
+  )
+}
+
+/** A button that asks once more before it does what cannot be taken back. */
+export function ConfirmButton({ label, question, onConfirm }: { label: string; question: string; onConfirm(): void }) {
+  const [isAsked, setAsked] = useState(false)
+  if (!isAsked)
+    return (
+      <button type="button" class="small" onClick={() => setAsked(true)}>
+        {label}
+      </button>
+    )
+  return (
+    <span class="confirm" role="alert">
+      {question}{' '}
+      <button
+        type="button"
+        class="small danger"
+        onClick={() => {
+          setAsked(false)
+          onConfirm()
+        }}
+      >
+        {label}
+      </button>{' '}
+      <button type="button" class="small" onClick={() => setAsked(false)}>
+        Keep
+      </button>
+    </span>
+  )
+}
+
+/** Hides a form until it is wanted. */
+export function Disclosure({ summary, children }: Children & { summary: string }) {
+  return (
+    <details>
+      <summary>{summary}</summary>
+      {children}
+    </details>
+  )
+}

@@ -1,0 +1,98 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, ask, change, newIdempotencyKey } from './api.ts'
+
+/** What has been read so far. */
+export interface Read<Answer> {
+  readonly data: Answer | undefined
+  readonly error: string | undefined
+  readonly isLoading: boolean
+  reload(): void
+}
+
+const POLL_MS = 5_000
+
+/** Called when the operator is not, or no longer, known. */
+let onUnknown: () => void = () => undefined
+
+export function setUnknownListener(listener: () => void): void {
+  onUnknown = listener
+}
+
+/** Reads from the API; again when the path changes, and every 5 seconds while the page is seen if `isLive`. */
+export function useData<Answer>(path: string | undefined, isLive = false): Read<Answer> {
+  const [state, setState] = useState<{ path?: string; data?: Answer; error?: string }>({})
+  const [turn, setTurn] = useState(0)
+  const reload = useCallback(() => setTurn((latest) => latest + 1), [])
+  // `turn` asks the same again.
+  useEffect(() => {
+    if (path === undefined) return undefined
+    const abort = new AbortController()
+    ask<Answer>(path, abort.signal).then(
+      (data) => setState({ path, data }),
+      (error: unknown) => {
+        if (abort.signal.aborted) return
+        if (error instanceof ApiError && error.status === 401) onUnknown()
+        setState((before) => ({
+          path,
+          ...(before.path === path && before.data !== undefined ? { data: before.data } : {}),
+          error: textOf(error),
+        }))
+      },
+    )
+    return () => abort.abort()
+  }, [path, turn])
+  useEffect(() => {
+    if (!isLive) return undefined
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') reload()
+    }, POLL_MS)
+    return () => clearInterval(timer)
+  }, [isLive, reload])
+  const isCurrent = state.path === path
+  return {
+    data: isCurrent ? state.data : undefined,
+    error: isCurrent ? state.error : undefined,
+    isLoading: path !== undefined && !isCurrent,
+    reload,
+  }
+}
+
+/** A change under way. */
+export interface Change<Answer> {
+  readonly isRunning: boolean
+  readonly error: string | undefined
+  run(method: 'POST' | 'PATCH', path: string, body?: object): void
+  /** Of the last change that was made. */
+  readonly made: Answer | undefined
+}
+
+/** Changes something. What is sent again after a failure of the connection is made once all the same. */
+export function useChange<Answer>(onMade: (answer: Answer) => void): Change<Answer> {
+  const [state, setState] = useState<{ isRunning: boolean; error?: string; made?: Answer }>({ isRunning: false })
+  const intent = useRef({ text: '', key: '' })
+  return {
+    isRunning: state.isRunning,
+    error: state.error,
+    made: state.made,
+    run(method, path, body = {}) {
+      const text = JSON.stringify([method, path, body])
+      if (intent.current.text !== text) intent.current = { text, key: newIdempotencyKey() }
+      setState({ isRunning: true })
+      change<Answer>(method, path, body, intent.current.key).then(
+        (made) => {
+          intent.current = { text: '', key: '' }
+          setState({ isRunning: false, made })
+          onMade(made)
+        },
+        (error: unknown) => {
+          if (error instanceof ApiError && error.status === 401) onUnknown()
+          setState({ isRunning: false, error: textOf(error) })
+        },
+      )
+    },
+  }
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

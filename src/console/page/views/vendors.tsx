@@ -1,0 +1,80 @@
+import type { List, Session, Vendor } from '../answers.ts'
+import { count, duration, time } from '../format.ts'
+import { Badge, ConfirmButton, Empty, Fault, Loaded, Table } from '../parts.tsx'
+import { may } from '../session.ts'
+import { useChange, useData } from '../use-data.ts'
+
+type Circuit = Vendor['keys'][number]['circuit']
+
+export function circuitKind(circuit: Circuit): 'good' | 'bad' | 'warn' {
+  if (circuit === 'closed') return 'good'
+  return circuit === 'open' ? 'bad' : 'warn'
+}
+
+/** The operator's keys at the vendors, as the process that answers sees them. */
+export function Vendors({ session }: { session: Session }) {
+  const vendors = useData<List<Vendor>>('vendors', true)
+  const change = useChange<Vendor>(() => vendors.reload())
+  const mayChange = may(session, 'write')
+  return (
+    <>
+      <p class="note">
+        As seen from the process that answers. A key with an open circuit is not used while others can answer.
+      </p>
+      <Fault text={change.error} />
+      <Loaded of={vendors}>
+        {({ data }) => {
+          const rows = data.flatMap((vendor) => vendor.keys.map((key) => ({ vendor, key })))
+          if (rows.length === 0)
+            return (
+              <Empty>
+                No vendor has a key. Set one, such as <code>OPENAI_API_KEY</code>, and restart the gateway.
+              </Empty>
+            )
+          return (
+            <Table
+              name="Vendor keys"
+              head={['vendor', 'key', 'circuit', ['failures'], ['in flight'], ['latency'], 'models not used', 'action']}
+            >
+              {rows.map(({ vendor, key }) => {
+                const path = `vendor_keys/${encodeURIComponent(key.credential)}`
+                return (
+                  <tr key={key.credential}>
+                    <td title={vendor.origin}>{vendor.id}</td>
+                    <td>
+                      <code>{key.credential.slice(vendor.id.length + 1)}</code>
+                    </td>
+                    <td>
+                      <Badge kind={circuitKind(key.circuit)}>{key.circuit}</Badge>
+                      {key.reason === null || key.circuit === 'closed' ? null : ` ${key.reason}`}
+                      {key.open_until_ms === null ? null : ` until ${time(key.open_until_ms)}`}
+                    </td>
+                    <td class="number">{count(key.failures)}</td>
+                    <td class="number">
+                      {count(key.in_flight)} of {count(vendor.limit)}
+                    </td>
+                    <td class="number">{duration(key.latency_ms)}</td>
+                    <td>{key.open_models.join(', ')}</td>
+                    <td>
+                      {!mayChange ? null : key.circuit === 'closed' ? (
+                        <ConfirmButton
+                          label="Eject"
+                          question={`Leave this key of ${vendor.id} alone for an hour?`}
+                          onConfirm={() => change.run('POST', `${path}/eject`)}
+                        />
+                      ) : (
+                        <button type="button" class="small" onClick={() => change.run('POST', `${path}/restore`)}>
+                          Restore<span class="hidden"> {key.credential}</span>
+                        </button>
+                      )}
+                    </td>
+                  </tr>
+                )
+              })}
+            </Table>
+          )
+        }}
+      </Loaded>
+    </>
+  )
+}

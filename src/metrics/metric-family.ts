@@ -1,0 +1,149 @@
+/** Most series of one metric. Everything beyond them is counted in one series whose labels are all `other`. */
+export const MAX_SERIES = 2_000
+
+/** Value of every label of the series that stands for all that found no place. */
+export const OTHER = 'other'
+
+export type MetricKind = 'counter' | 'gauge' | 'histogram'
+
+/** What a metric is. */
+export interface MetricDescription {
+  /** `signalbox_requests_total` */
+  readonly name: string
+  readonly kind: MetricKind
+  readonly help: string
+  readonly labels: readonly string[]
+}
+
+type Level<Series> = Map<string, Level<Series> | Series>
+
+/** A metric with its series, one for each set of label values; at most {@link MAX_SERIES} and one more. */
+export class MetricFamily<Series extends object> {
+  readonly description: MetricDescription
+  readonly #create: (labelText: string, values: readonly string[]) => Series
+  /** Maps in maps, a level for each label: a joined key would cost a new text for each look-up. */
+  readonly #root: Level<Series> = new Map()
+  readonly #series: Series[] = []
+  readonly #onOverflow: () => void
+  #other: Series | undefined
+
+  constructor(
+    description: MetricDescription,
+    create: (labelText: string, values: readonly string[]) => Series,
+    onOverflow: () => void,
+  ) {
+    this.description = description
+    this.#create = create
+    this.#onOverflow = onOverflow
+    // Without labels there is one series from the start, so that it is seen before anything has happened.
+    if (description.labels.length === 0) this.#series.push(create('', []))
+  }
+
+  get series(): readonly Series[] {
+    return this.#series
+  }
+
+  /** The only series of a metric without labels. */
+  get only(): Series {
+    return this.#series[0]!
+  }
+
+  /** Does the series stand for all that found no place? */
+  isOther(series: Series): boolean {
+    return series === this.#other
+  }
+
+  /** The series with these label values, in the order of the labels. */
+  at(...values: readonly string[]): Series {
+    let level = this.#root
+    const last = values.length - 1
+    for (let index = 0; index < last; index++) {
+      const next = level.get(values[index]!)
+      if (next === undefined) return this.#add(values)
+      level = next as Level<Series>
+    }
+    return (level.get(values[last]!) as Series | undefined) ?? this.#add(values)
+  }
+
+  #add(values: readonly string[]): Series {
+    if (this.#series.length >= MAX_SERIES) {
+      this.#onOverflow()
+      this.#other ??= this.#made(values.map(() => OTHER))
+      return this.#other
+    }
+    let level = this.#root
+    for (const value of values.slice(0, -1)) {
+      const next = (level.get(value) as Level<Series> | undefined) ?? new Map()
+      level.set(value, next)
+      level = next
+    }
+    const series = this.#made(values)
+    level.set(values.at(-1)!, series)
+    return series
+  }
+
+  #made(values: readonly string[]): Series {
+    const series = this.#create(labelTextOf(this.description.labels, values), values)
+    this.#series.push(series)
+    return series
+  }
+}
+
+/** `model="x",vendor="y"`, as the exposition formats have it. */
+export function labelTextOf(labels: readonly string[], values: readonly string[]): string {
+  return labels.map((label, index) => `${label}="${escaped(values[index] ?? '')}"`).join(',')
+}
+
+function escaped(value: string): string {
+  return /[\\"\n]/.test(value) ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n') : value
+}
+
+/** A series of one number: a counter that only rises, or a gauge. */
+export class NumberSeries {
+  readonly labelText: string
+  readonly values: readonly string[]
+  value = 0
+
+  constructor(labelText: string, values: readonly string[]) {
+    this.labelText = labelText
+    this.values = values
+  }
+}
+
+/** A counter of money: an exact sum. */
+export class MoneySeries {
+  readonly labelText: string
+  readonly values: readonly string[]
+  nanoDollars = 0n
+
+  constructor(labelText: string, values: readonly string[]) {
+    this.labelText = labelText
+    this.values = values
+  }
+}
+
+/** Counts of values by size, and their sum. */
+export class HistogramSeries {
+  readonly labelText: string
+  readonly values: readonly string[]
+  /** Upper bounds, ascending, each inclusive. */
+  readonly bounds: Float64Array
+  /** By bucket, not cumulative; the last one has no bound. */
+  readonly counts: Float64Array
+  sum = 0
+
+  constructor(labelText: string, values: readonly string[], bounds: Float64Array) {
+    this.labelText = labelText
+    this.values = values
+    this.bounds = bounds
+    this.counts = new Float64Array(bounds.length + 1)
+  }
+
+  record(value: number): void {
+    const { bounds } = this
+    let index = 0
+    while (index < bounds.length && value > bounds[index]!) index++
+    this.counts[index]! += 1
+    this.sum += value
+  }
+}

@@ -1,0 +1,92 @@
+import {
+  type HistogramSeries,
+  MAX_SERIES,
+  type MetricFamily,
+  type MoneySeries,
+  type NumberSeries,
+} from './metric-family.ts'
+import type { MetricSet } from './metric-set.ts'
+
+/** One series of a metric, looked up once. The series `other` is looked up each time, so that each update is told as an overflow. */
+export class SeriesHandle<Series extends object> {
+  readonly #family: MetricFamily<Series>
+  readonly #values: readonly string[]
+  #series: Series | undefined
+
+  constructor(family: MetricFamily<Series>, ...values: readonly string[]) {
+    this.#family = family
+    this.#values = values
+  }
+
+  /** The series; made when it is needed first. */
+  get series(): Series {
+    return this.#series ?? this.#find()
+  }
+
+  #find(): Series {
+    const series = this.#family.at(...this.#values)
+    if (!this.#family.isOther(series)) this.#series = series
+    return series
+  }
+}
+
+/** The series that most requests for one model at one vendor update. */
+export class RouteSeries {
+  readonly model: string
+  readonly vendor: string
+  /** Requests that completed, without an account. */
+  readonly completed: SeriesHandle<NumberSeries>
+  readonly duration: SeriesHandle<HistogramSeries>
+  readonly firstByte: SeriesHandle<HistogramSeries>
+  readonly perToken: SeriesHandle<HistogramSeries>
+  /** Attempts that were answered. */
+  readonly answered: SeriesHandle<NumberSeries>
+  readonly input: SeriesHandle<NumberSeries>
+  readonly output: SeriesHandle<NumberSeries>
+  /** Without an account. */
+  readonly cost: SeriesHandle<MoneySeries>
+
+  constructor(set: MetricSet, endpoint: string, model: string, vendor: string) {
+    this.model = model
+    this.vendor = vendor
+    this.completed = new SeriesHandle(set.requests, endpoint, model, vendor, 'completed', '')
+    this.duration = new SeriesHandle(set.duration, endpoint, model, vendor)
+    this.firstByte = new SeriesHandle(set.firstByte, endpoint, model, vendor)
+    this.perToken = new SeriesHandle(set.perToken, model, vendor)
+    this.answered = new SeriesHandle(set.attempts, vendor, model, 'ok')
+    this.input = new SeriesHandle(set.tokens, model, vendor, 'input')
+    this.output = new SeriesHandle(set.tokens, model, vendor, 'output')
+    this.cost = new SeriesHandle(set.cost, model, vendor, endpoint)
+  }
+}
+
+/** The series of one endpoint, and those of its routes. */
+export class EndpointSeries {
+  readonly endpoint: string
+  readonly inFlight: NumberSeries
+  readonly overhead: HistogramSeries
+  readonly #set: MetricSet
+  readonly #routes = new Map<string, Map<string, RouteSeries>>()
+  #count = 0
+
+  constructor(set: MetricSet, endpoint: string) {
+    this.endpoint = endpoint
+    this.inFlight = set.inFlight.at(endpoint)
+    this.overhead = set.overhead.at(endpoint)
+    this.#set = set
+  }
+
+  /** The series of a model at a vendor; kept for as many as a metric has series. */
+  route(model: string, vendor: string): RouteSeries {
+    return this.#routes.get(model)?.get(vendor) ?? this.#add(model, vendor)
+  }
+
+  #add(model: string, vendor: string): RouteSeries {
+    const added = new RouteSeries(this.#set, this.endpoint, model, vendor)
+    if (this.#count >= MAX_SERIES) return added
+    this.#count += 1
+    const ofModel = this.#routes.get(model) ?? new Map<string, RouteSeries>()
+    this.#routes.set(model, ofModel.set(vendor, added))
+    return added
+  }
+}

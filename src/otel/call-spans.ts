@@ -1,0 +1,258 @@
+import type { Attributes, Context, Span } from '@opentelemetry/api'
+import { formatDollars } from '../core/money.ts'
+import type {
+  AttemptEnd,
+  AttemptFacts,
+  Observer,
+  RequestEnd,
+  RequestFacts,
+  StoreFacts,
+  ToolCallEnd,
+  ToolCallFacts,
+} from '../core/observer.ts'
+import type { Usage } from '../core/usage.ts'
+import * as names from './names.ts'
+import { endToolCall, startToolCall, type ToolCallSpan } from './tool-call-spans.ts'
+import { NO_LINKS, type Origin, originOf, type SpanSettings } from './trace-context.ts'
+
+/** A request and its calls to vendors. */
+interface RequestSpan {
+  readonly span: Span
+  readonly context: Context
+  readonly attempts: AttemptSpan[]
+  end: RequestEnd | undefined
+}
+
+/** A step at the store that takes so long is an event of its request's span. */
+const GAP_MS = 1
+
+interface AttemptSpan {
+  readonly request: RequestSpan
+  readonly span: Span | undefined
+  readonly context: Context
+  readonly facts: AttemptFacts
+  end: AttemptEnd | undefined
+}
+
+/**
+ * Makes a span of each request, of each call to a vendor, and of each call of a tool. Contexts travel with the request, so no context
+ * manager is needed. Calls to vendors that were made stay open until the request is settled: only then it is known which of them is
+ * charged for, and what.
+ */
+export class CallSpans implements Observer {
+  readonly #settings: SpanSettings
+  readonly #suppressed: symbol
+  /** What most calls are sent in: nothing but the wish not to be traced. */
+  readonly #suppressedRoot: Context
+  /** Absent where no vendor gets a trace context. */
+  readonly attemptHeaders?: (attempt: unknown) => readonly string[]
+
+  constructor(settings: SpanSettings) {
+    this.#settings = settings
+    const { api, hideFromVendors, propagateTo } = settings
+    // The key of `suppressTracing` in @opentelemetry/core, which instrumentations obey.
+    this.#suppressed = api.createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
+    this.#suppressedRoot = api.ROOT_CONTEXT.setValue(this.#suppressed, true)
+    // What the host's instrumentation sees it also propagates.
+    if (hideFromVendors && propagateTo.size > 0) this.attemptHeaders = (attempt) => this.#headersOf(attempt)
+  }
+
+  /** Undefined: nobody records spans, and no trace is to be continued. */
+  toolCallStarted(facts: ToolCallFacts): ToolCallSpan | undefined {
+    return startToolCall(this.#settings, facts)
+  }
+
+  toolCallEnded(toolCall: unknown, end: ToolCallEnd): void {
+    if (toolCall !== undefined) endToolCall(this.#settings, toolCall as ToolCallSpan, end)
+  }
+
+  /** As {@link toolCallStarted}. */
+  requestStarted(facts: RequestFacts, toolCall?: unknown): RequestSpan | undefined {
+    const { api, tracer } = this.#settings
+    const { parent, links, isInner } =
+      toolCall === undefined ? originOf(this.#settings, facts) : withinToolCall(toolCall as ToolCallSpan)
+    const span = tracer.startSpan(
+      `signalbox ${facts.endpoint}`,
+      {
+        kind: isInner ? api.SpanKind.INTERNAL : api.SpanKind.SERVER,
+        startTime: facts.startedAtMs,
+        attributes: { [names.REQUEST_ID]: facts.requestId, [names.ENDPOINT]: facts.endpoint },
+        links,
+      },
+      parent,
+    )
+    if (!api.trace.isSpanContextValid(span.spanContext())) return undefined
+    return { span, context: api.trace.setSpan(parent, span), attempts: [], end: undefined }
+  }
+
+  attemptStarted(request: unknown, facts: AttemptFacts): AttemptSpan | undefined {
+    const call = request as RequestSpan | undefined
+    if (call === undefined) return undefined
+    const { api, tracer, attempts } = this.#settings
+    const operation = OPERATIONS[facts.kind] ?? 'generate_content'
+    const span = attempts
+      ? tracer.startSpan(
+          `${operation} ${facts.upstream}`,
+          {
+            kind: api.SpanKind.CLIENT,
+            startTime: facts.startedAtMs,
+            attributes: { [names.OPERATION_NAME]: operation, ...attributesOf(facts) },
+          },
+          call.context,
+        )
+      : undefined
+    const context = span === undefined ? call.context : api.trace.setSpan(call.context, span)
+    const attempt: AttemptSpan = { request: call, span, context, facts, end: undefined }
+    call.attempts.push(attempt)
+    return attempt
+  }
+
+  attemptEnded(attempt: unknown, end: AttemptEnd): void {
+    const ended = attempt as AttemptSpan | undefined
+    if (ended === undefined) return
+    ended.end = end
+    if (ended.request.end !== undefined) this.#endAttempt(ended, end, undefined)
+  }
+
+  /** Only what explains a gap. */
+  store(request: unknown, { operation, isOk, durationMs }: StoreFacts): void {
+    if (isOk && durationMs < GAP_MS) return
+    const call = request as RequestSpan | undefined
+    if (call?.span.isRecording() !== true) return
+    call.span.addEvent(operation, { [names.OUTCOME]: isOk ? 'ok' : 'failed', [names.STORE_MS]: durationMs })
+  }
+
+  requestEnded(request: unknown, end: RequestEnd): void {
+    const call = request as RequestSpan | undefined
+    if (call === undefined) return
+    const { span, attempts } = call
+    call.end = end
+    const charged = attempts.findLast(({ facts }) => facts.vendor === end.vendor && facts.model === end.model)
+    for (const attempt of attempts)
+      if (attempt.end !== undefined) this.#endAttempt(attempt, attempt.end, attempt === charged ? end : undefined)
+    if (span.isRecording()) {
+      span.setAttributes(requestAttributes(end))
+      // A caller who leaves is no fault, and a refusal is the caller's.
+      if (end.outcome === 'failed' || end.status >= 500)
+        span.setStatus({ code: this.#settings.api.SpanStatusCode.ERROR })
+    }
+    span.end(end.endedAtMs)
+  }
+
+  #endAttempt({ span }: AttemptSpan, end: AttemptEnd, charged: RequestEnd | undefined): void {
+    if (span === undefined) return
+    if (span.isRecording()) {
+      const { code, outcome, status, firstByteMs } = end
+      span.setAttribute(names.OUTCOME, outcome)
+      if (status !== undefined) span.setAttribute(names.STATUS_CODE, status)
+      if (firstByteMs !== undefined) span.setAttribute(names.TIME_TO_FIRST_CHUNK, firstByteMs / 1000)
+      if (outcome === 'aborted') span.setAttribute(names.ERROR_TYPE, 'client_closed_request')
+      else if (outcome !== 'ok') {
+        span.setAttribute(names.ERROR_TYPE, code ?? outcome)
+        span.setStatus({ code: this.#settings.api.SpanStatusCode.ERROR })
+      }
+      if (charged !== undefined) span.setAttributes(this.#chargeAttributes(charged))
+    }
+    span.end(end.endedAtMs)
+  }
+
+  #chargeAttributes({ usage, costNanoDollars }: RequestEnd): Attributes {
+    const { costAttribute, semconv } = this.#settings
+    const attributes = usage === undefined ? {} : usageAttributes(usage, names.NAMES[semconv])
+    if (costAttribute) attributes[names.COST_AMOUNT] = Number(costNanoDollars) / 1e9
+    return attributes
+  }
+
+  runSend<Result>(attempt: unknown, run: () => Result): Result {
+    const { api, hideFromVendors } = this.#settings
+    if (!hideFromVendors) return attempt === undefined ? run() : api.context.with((attempt as AttemptSpan).context, run)
+    const active = api.context.active()
+    const hidden = active === api.ROOT_CONTEXT ? this.#suppressedRoot : active.setValue(this.#suppressed, true)
+    return api.context.with(hidden, run)
+  }
+
+  #headersOf(attempt: unknown): readonly string[] {
+    const { api, propagateTo } = this.#settings
+    if (attempt === undefined) return []
+    const { facts, context } = attempt as AttemptSpan
+    if (!propagateTo.has(facts.vendor)) return []
+    const own = api.trace.getSpan(context)
+    if (own === undefined) return []
+    const headers: string[] = []
+    // From an empty context: baggage stays here.
+    api.propagation.inject(api.trace.setSpan(api.ROOT_CONTEXT, own), headers, HEADER_SETTER)
+    return headers
+  }
+}
+
+function withinToolCall({ context }: ToolCallSpan): Origin {
+  return { parent: context, links: NO_LINKS, isInner: true }
+}
+
+const HEADER_SETTER = { set: (headers: string[], name: string, value: string) => void headers.push(name, value) }
+
+/** By what a model does; anything else is `generate_content`. */
+const OPERATIONS: Readonly<Record<string, string>> = { chat: 'chat', embedding: 'embeddings' }
+
+const OUTPUT_TYPES: Readonly<Record<string, string>> = { image: 'image', speech: 'speech', video: 'video' }
+
+function attributesOf({ provider, vendor, model, upstream, origin, isStream, kind }: AttemptFacts): Attributes {
+  const server = serverOf(origin)
+  const attributes: Attributes = {
+    [names.PROVIDER_NAME]: provider,
+    [names.REQUEST_MODEL]: upstream,
+    [names.SERVER_ADDRESS]: server.address,
+    [names.SERVER_PORT]: server.port,
+    [names.VENDOR]: vendor,
+    [names.MODEL]: model,
+  }
+  if (isStream) attributes[names.REQUEST_STREAM] = true
+  const output = OUTPUT_TYPES[kind]
+  if (output !== undefined) attributes[names.OUTPUT_TYPE] = output
+  return attributes
+}
+
+interface Server {
+  readonly address: string
+  readonly port: number
+}
+
+/** By origin. There are as many as vendors of this process. */
+const servers = new Map<string, Server>()
+
+function serverOf(origin: string): Server {
+  const known = servers.get(origin)
+  if (known !== undefined) return known
+  const { hostname, port, protocol } = new URL(origin)
+  const server = { address: hostname, port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port) }
+  servers.set(origin, server)
+  return server
+}
+
+function usageAttributes(usage: Usage, { cacheWriteTokens }: names.SemanticNames): Attributes {
+  const attributes: Attributes = {}
+  if (usage.inputTokens !== undefined) attributes[names.INPUT_TOKENS] = usage.inputTokens
+  if (usage.cachedInputTokens !== undefined) attributes[names.CACHE_READ_TOKENS] = usage.cachedInputTokens
+  if (usage.cacheWriteTokens !== undefined) attributes[cacheWriteTokens] = usage.cacheWriteTokens
+  if (usage.outputTokens !== undefined) attributes[names.OUTPUT_TOKENS] = usage.outputTokens
+  if (usage.reasoningTokens !== undefined) attributes[names.REASONING_TOKENS] = usage.reasoningTokens
+  return attributes
+}
+
+function requestAttributes(end: RequestEnd): Attributes {
+  const { accountId, keyId, requestedModel, model, vendor, code } = end
+  const attributes: Attributes = {
+    [names.ENDING]: end.outcome,
+    [names.STATUS_CODE]: end.status,
+    [names.ATTEMPTS]: end.attempts,
+    [names.COST]: formatDollars(end.costNanoDollars),
+  }
+  if (accountId !== undefined) attributes[names.ACCOUNT_ID] = accountId
+  if (keyId !== undefined) attributes[names.KEY_ID] = keyId
+  // What a caller wrote stays out until the catalog has known it.
+  if (model !== undefined && requestedModel !== undefined) attributes[names.REQUESTED_MODEL] = requestedModel
+  if (model !== undefined) attributes[names.MODEL] = model
+  if (vendor !== undefined) attributes[names.VENDOR] = vendor
+  if (code !== undefined) attributes[names.ERROR_TYPE] = code
+  return attributes
+}

@@ -1,0 +1,53 @@
+/**
+ * Names of attributes by the GenAI and MCP conventions of OpenTelemetry, all of which are in development:
+ * open-telemetry/semantic-conventions-genai, main of October 2026, and core 1.41 for backends that have not followed. Names of our own
+ * begin with `signalbox.`.
+ */
+export interface SemanticNames {
+  readonly cacheWriteTokens: string
+}
+
+export type SemanticConventions = '2026-10' | '1.41'
+
+/** Where the two differ. */
+export const NAMES: Readonly<Record<SemanticConventions, SemanticNames>> = {
+  '2026-10': { cacheWriteTokens: 'gen_ai.usage.cache_write.input_tokens' },
+  '1.41': { cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens' },
+}
+
+export const OPERATION_NAME = 'gen_ai.operation.name'
+export const PROVIDER_NAME = 'gen_ai.provider.name'
+export const REQUEST_MODEL = 'gen_ai.request.model'
+export const REQUEST_STREAM = 'gen_ai.request.stream'
+export const OUTPUT_TYPE = 'gen_ai.output.type'
+export const TIME_TO_FIRST_CHUNK = 'gen_ai.response.time_to_first_chunk'
+export const INPUT_TOKENS = 'gen_ai.usage.input_tokens'
+export const CACHE_READ_TOKENS = 'gen_ai.usage.cache_read.input_tokens'
+export const OUTPUT_TOKENS = 'gen_ai.usage.output_tokens'
+export const REASONING_TOKENS = 'gen_ai.usage.reasoning.output_tokens'
+export const COST_AMOUNT = 'gen_ai.usage.cost'
+export const SERVER_ADDRESS = 'server.address'
+export const SERVER_PORT = 'server.port'
+export const ERROR_TYPE = 'error.type'
+export const STATUS_CODE = 'http.response.status_code'
+
+export const TOOL_NAME = 'gen_ai.tool.name'
+export const MCP_METHOD = 'mcp.method.name'
+export const MCP_SESSION_ID = 'mcp.session.id'
+export const MCP_PROTOCOL_VERSION = 'mcp.protocol.version'
+export const RPC_REQUEST_ID = 'jsonrpc.request.id'
+export const RPC_STATUS_CODE = 'rpc.response.status_code'
+
+export const REQUEST_ID = 'signalbox.request.id'
+export const ENDPOINT = 'signalbox.endpoint'
+export const ACCOUNT_ID = 'signalbox.account.id'
+export const KEY_ID = 'signalbox.key.id'
+export const REQUESTED_MODEL = 'signalbox.requested_model'
+export const MODEL = 'signalbox.model'
+export const VENDOR = 'signalbox.vendor'
+export const ENDING = 'signalbox.ending'
+export const ATTEMPTS = 'signalbox.attempts'
+export const OUTCOME = 'signalbox.outcome'
+export const ERROR_CODE = 'signalbox.error.code'
+export const COST = 'signalbox.cost'
+export const STORE_MS = 'signalbox.store.duration_ms'

@@ -1,0 +1,183 @@
+import type { Timer } from '../core/clock.ts'
+import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import type { TaskRecord } from '../stores/task-store.ts'
+import { endTask } from './apply-report.ts'
+import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
+import { DeferredRun, type RunOutcome } from './deferred-run.ts'
+import { queuedReceipt } from './deferred-submission.ts'
+import { commit, POLLED_STATES, type WakeWebhooks } from './update-task.ts'
+
+/** How often the store is asked for work while there is none. */
+const LOOK_INTERVAL_MS = 1_000
+
+/** A run belongs to its process for so long after each sign of life. After it, another process runs the task again. */
+const LEASE_MS = 60_000
+const HEARTBEAT_MS = 20_000
+
+/** Most runs of one process at once. */
+const MOST_RUNNING = 32
+
+/** A task whose process died so often may be the reason for it, and fails. */
+const MOST_RUNS = 5
+
+/** No vendor's limit applies to taking work. */
+const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
+
+/** How long a gateway that closes waits for runs. */
+const DEFAULT_DRAIN_MS = 5_000
+
+/** A run, and what keeps its task from other processes. */
+interface Running {
+  readonly run: DeferredRun
+  readonly ended: Promise<void>
+}
+
+/**
+ * Runs deferred answers. Processes share them by leases, so that what a process was at when it died is run again by another
+ * one, or by the same after its restart.
+ */
+export class DeferredRunner {
+  readonly #context: PipelineContext
+  readonly #wakeWebhooks: WakeWebhooks
+  readonly #running = new Map<string, Running>()
+  #timer: Timer | undefined
+  #looking: Promise<void> | undefined
+  #looksAgain = false
+  #isStopped = true
+
+  constructor(context: PipelineContext, wakeWebhooks: WakeWebhooks) {
+    this.#context = context
+    this.#wakeWebhooks = wakeWebhooks
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  start(): void {
+    if (!this.#isStopped) return
+    this.#isStopped = false
+    this.wake()
+  }
+
+  /** Looks for work at once. */
+  wake(): void {
+    if (this.#isStopped) return
+    this.#looksAgain = true
+    if (this.#looking !== undefined) return
+    this.#timer?.cancel()
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined
+      if (this.#isStopped) return
+      if (this.#looksAgain) this.wake()
+      else this.#timer = this.#context.clock.schedule(LOOK_INTERVAL_MS, () => this.wake())
+    })
+  }
+
+  /** Ends a run of this process whose task was ended by somebody else. */
+  abandon(taskId: string): void {
+    this.#running.get(taskId)?.run.abandon()
+  }
+
+  /** Takes no more work, and waits for what runs. What has not ended after `drainMs` is put back and run again later. */
+  async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
+    this.#isStopped = true
+    this.#timer?.cancel()
+    await this.#looking
+    const cutOff = this.#context.clock.schedule(drainMs, () => {
+      for (const { run } of this.#running.values()) run.putBack()
+    })
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended))
+    cutOff.cancel()
+  }
+
+  /** Never rejects: a failing store is asked again later. */
+  async #look(): Promise<void> {
+    this.#looksAgain = false
+    const { clock, store } = this.#context
+    const limit = MOST_RUNNING - this.#running.size
+    if (limit <= 0) return
+    const nowMs = clock.now()
+    const query = { credentialId: DEFERRED_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }
+    try {
+      const tasks = await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })
+      for (const task of tasks) this.#begin(task)
+    } catch (error) {
+      reportFault(this.#context, undefined, 'deferred answers', error)
+    }
+  }
+
+  #begin(task: TaskRecord): void {
+    const { id, details } = task
+    const endpoint = this.#context.endpoints.deferring(details.endpoint)
+    // Its deadline ends what this gateway can no longer run. What runs here already is not lost.
+    if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
+    const started = this.#startedTask(task)
+    const run = new DeferredRun(this.#context, endpoint, started, this.#wakeWebhooks)
+    const ended = this.#runTask(task, started, run)
+      .catch((error: unknown) => reportFault(this.#context, details.requestId, 'deferred answers', error))
+      .finally(() => {
+        this.#running.delete(id)
+        this.wake()
+      })
+    this.#running.set(id, { run, ended })
+  }
+
+  #startedTask(task: TaskRecord): TaskRecord {
+    const nowMs = this.#context.clock.now()
+    const details = { ...task.details, polls: task.details.polls + 1 }
+    return { ...task, state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS, details }
+  }
+
+  async #runTask(task: TaskRecord, started: TaskRecord, run: DeferredRun): Promise<void> {
+    const { clock, store } = this.#context
+    const { id, details } = task
+    if (details.polls >= MOST_RUNS) return await this.#giveUp(task)
+    const { state, updatedAtMs, nextPollAtMs } = started
+    const { claim } = details
+    const set = { state, updatedAtMs, nextPollAtMs, details: started.details }
+    // The process that accepted the request may have died before its key was completed.
+    const answered = claim && { claim, answer: queuedReceipt(this.#context, { ...task, state: 'queued' }) }
+    if (!(await store.tasks.change({ id, from: [task.state], set, answered }, clock.now()))) return
+    const stopBeating = this.#beat(id, run)
+    let outcome: RunOutcome
+    try {
+      outcome = await run.run()
+    } finally {
+      stopBeating()
+    }
+    if (outcome.kind === 'ended') return
+    // It has used nothing up to now that counts as a failure.
+    const again = { state: 'queued', nextPollAtMs: outcome.atMs, details } as const
+    await store.tasks.change({ id, from: ['in_progress'], set: again }, clock.now())
+  }
+
+  async #giveUp(task: TaskRecord): Promise<void> {
+    const error = { code: 'server_error', message: 'The answer could not be made.' }
+    const end = { state: 'failed', nowMs: this.#context.clock.now() } as const
+    await commit(this.#context, task, endTask(task, { ...task.details, error }, end), this.#wakeWebhooks)
+  }
+
+  /** Keeps the task while it runs, and ends the run when somebody else has ended the task. */
+  #beat(id: string, run: DeferredRun): () => void {
+    const { clock, store } = this.#context
+    let timer: Timer
+    const beat = async (): Promise<void> => {
+      try {
+        const nowMs = clock.now()
+        const set = { nextPollAtMs: nowMs + LEASE_MS }
+        if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) run.abandon()
+      } catch (error) {
+        reportFault(this.#context, undefined, 'deferred answers', error)
+      }
+    }
+    const schedule = (): void => {
+      timer = clock.schedule(HEARTBEAT_MS, () => {
+        schedule()
+        void beat()
+      })
+    }
+    schedule()
+    return () => timer.cancel()
+  }
+}

@@ -1,0 +1,152 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../core/errors.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import { release } from '../pipeline/admit.ts'
+import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
+import type { Completion } from '../pipeline/pipeline.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { type PricedRequest, priceRequest } from '../pipeline/pricing.ts'
+import type { ReserveOutcome } from '../pipeline/reserve.ts'
+import { respondWhole, taskHead } from '../pipeline/respond.ts'
+import { attributionOf } from '../pipeline/usage-draft.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
+import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
+import { ensureWebhookSecret, HOLD_GRACE_MS, note, reserveTask } from './submit-task.ts'
+
+/** A submission that has not been written down as queued after this time was left behind by a process that died. */
+const SUBMISSION_MS = 60_000
+
+/** What a submission needs of the runner of deferred answers. */
+export interface DeferredQueue {
+  /** Looks for work at once. */
+  wake(): void
+  /** Sends a task to its caller as events until it has ended. */
+  follow(context: PipelineContext, exchange: Pick<Reserved, 'sink' | 'requestId'>, task: TaskRecord): Promise<void>
+}
+
+/**
+ * A request whose answer is made after it has ended. Money and request are written down together, and the caller gets the id
+ * of the answer, or its events; the runner does the rest.
+ */
+export class DeferredSubmission implements Completion {
+  readonly #queue: DeferredQueue
+  #task: TaskRecord | undefined
+  #follows = false
+
+  constructor(queue: DeferredQueue) {
+    this.#queue = queue
+  }
+
+  check(context: PipelineContext, { endpoint, body, principal }: Parsed): Promise<void> {
+    if (!context.keptAnswers.keeps)
+      throw new GatewayError('unsupported_parameter', {
+        message: 'background: answers are not kept here',
+        param: 'background',
+      })
+    return ensureWebhookSecret(context, principal.accountId, deferralOf(endpoint).webhookUrl(body))
+  }
+
+  async reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome> {
+    const task = planDeferred(context, admitted)
+    this.#task = task
+    this.#follows = admitted.isStream
+    return await reserveTask(context, admitted, {
+      task,
+      holdExpiresAtMs: task.createdAtMs + context.taskDeadlineMs + HOLD_GRACE_MS,
+    })
+  }
+
+  async accept(context: PipelineContext, reserved: Reserved): Promise<void> {
+    if (this.#task === undefined) throw new TypeError('a deferred answer is accepted after it was reserved')
+    const queued = queuedTask(context, this.#task)
+    const receipt = queuedReceipt(context, queued)
+    try {
+      await note(context, reserved, queued, receipt)
+      reserved.announced()
+    } finally {
+      // Its run takes a place among the caller's requests, and its tokens.
+      await release(context, reserved, 0)
+    }
+    this.#queue.wake()
+    if (this.#follows) return await this.#queue.follow(context, reserved, queued)
+    const { status, body } = receipt
+    const facts = { vendorId: queued.details.vendor, dropped: [], byteLength: body.byteLength }
+    respondWhole(reserved.sink, { status, headers: taskHead(reserved, facts) }, [body])
+  }
+
+  end(): never {
+    throw new TypeError('a submission asks no vendor')
+  }
+}
+
+function deferralOf({ deferral, path }: Endpoint): NonNullable<Endpoint['deferral']> {
+  if (deferral === undefined) throw new TypeError(`answers of ${path} are not deferred`)
+  return deferral
+}
+
+function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord {
+  const { endpoint, chain, principal, claim, continued } = admitted
+  const deferral = deferralOf(endpoint)
+  const nowMs = context.clock.now()
+  const priced = priceRequest(context, admitted, admitted.estimate)
+  const model = priced?.chain[0] ?? chain[0]!
+  // As its caller wrote it: what it refers to is looked up when it is run.
+  const request = continued?.recalled?.original?.request ?? admitted.body
+  const id = context.ids.next(endpoint.kept?.idPrefix ?? 'task')
+  const webhookUrl = deferral.webhookUrl(request)
+  const { tier, limits, plan, endUser, namesEndUsers, tags } = principal
+  const details: TaskDetails = {
+    requestId: admitted.requestId,
+    endpoint: endpoint.id,
+    model: model.id,
+    vendor: model.vendor,
+    prices: priced && frozenPrices(priced),
+    heldUsage: admitted.estimate,
+    variant: model.id,
+    facts: {},
+    // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
+    webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
+    claim,
+    attribution: context.usage && attributionOf(admitted),
+    polls: 0,
+    unknownReports: 0,
+    deferred: {
+      body: JSON.stringify(deferral.runnable(request)),
+      begun: deferral.begun(request, { id, model: model.id, nowMs }),
+      principal: { tier, limits, plan, endUser, namesEndUsers, tags },
+    },
+  }
+  return {
+    id,
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    state: 'submitting',
+    upstreamId: undefined,
+    credentialId: DEFERRED_CREDENTIAL_ID,
+    holdId: priced === undefined ? undefined : admitted.requestId,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    nextPollAtMs: nowMs,
+    deadlineAtMs: nowMs + SUBMISSION_MS,
+    details,
+  }
+}
+
+/** Prices of each model that may answer, by its id: a later price list does not change the cost of the answer. */
+function frozenPrices({ chain, rates }: PricedRequest): NonNullable<TaskDetails['prices']> {
+  return Object.fromEntries(chain.map(({ id }, index) => [id, rates[index]!.prices]))
+}
+
+/** The task once it waits for its turn. */
+export function queuedTask({ clock, taskDeadlineMs }: PipelineContext, task: TaskRecord): TaskRecord {
+  const nowMs = clock.now()
+  const deadlineAtMs = task.createdAtMs + taskDeadlineMs
+  return { ...task, state: 'queued', updatedAtMs: nowMs, nextPollAtMs: nowMs, deadlineAtMs }
+}
+
+/** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it. */
+export function queuedReceipt(context: PipelineContext, task: TaskRecord): StoredAnswer {
+  const record = context.endpoints.deferring(task.details.endpoint)?.deferral?.record(task) ?? { id: task.id }
+  return { status: 200, headers: ['content-type', 'application/json'], body: Buffer.from(JSON.stringify(record)) }
+}

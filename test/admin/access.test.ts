@@ -1,0 +1,396 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { afterEach, describe, expect, test } from 'vitest'
+import { nodeHandler } from '../../src/adapters/node.ts'
+import { adminHandler } from '../../src/admin/admin-handler.ts'
+import type { Operator } from '../../src/admin/operators.ts'
+import { ADMIN_ROUTES } from '../../src/admin/routes/admin-routes.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { listen, MOUNTS } from '../adapters/support/mounts.ts'
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { OPERATOR_KEY, type StartedAdmin, startAdmin } from './support/start-admin.ts'
+
+let closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.toReversed()) await close()
+  closers = []
+})
+
+async function admin(...options: Parameters<typeof startAdmin>): Promise<StartedAdmin> {
+  const started = await startAdmin(...options)
+  closers.push(() => started.close())
+  return started
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+const DOLLAR = JSON.stringify({ amount: '1' })
+
+describe('without an operator', () => {
+  test('no handler is made', async () => {
+    const started: StartedGateway = await startGateway()
+    closers.push(() => started.close())
+
+    expect(() => adminHandler(started.gateway)).toThrow(/operatorKeys or authorize/)
+    expect(() => adminHandler(started.gateway, { operatorKeys: [{ name: 'a', key: 'short' }] })).toThrow(
+      /24 characters/,
+    )
+    expect(() => adminHandler(started.gateway, { operatorKeys: [{ name: 'a b', key: OPERATOR_KEY }] })).toThrow(/name/)
+    expect(() =>
+      adminHandler(started.gateway, { operatorKeys: [{ name: 'a', key: OPERATOR_KEY, can: ['all' as never] }] }),
+    ).toThrow(/"all" is none of the scopes/)
+  })
+
+  test('every route and the document are closed, and nothing about routes is told', async () => {
+    const { admin: url } = await admin()
+    const answers: string[] = []
+    for (const { method, path } of [
+      ...ADMIN_ROUTES,
+      { method: 'GET', path: '/openapi.json' },
+      { method: 'GET', path: '/x' },
+    ]) {
+      const response = await fetch(`${url}${path}`, { method })
+      answers.push(`${response.status} ${response.headers.get('x-signalbox-error-code')}`)
+      expect(response.headers.get('cache-control')).toBe('no-store')
+    }
+
+    expect(new Set(answers)).toEqual(new Set(['401 invalid_api_key']))
+  })
+
+  test("a caller's own key opens nothing", async () => {
+    const { ask } = await admin()
+
+    expect(await ask('GET', '/accounts', undefined, bearer('sk-test-0123456789'))).toMatchObject({ status: 401 })
+  })
+})
+
+describe('wrong keys', () => {
+  test('are limited to five a minute and address, during which the right one is not compared', async () => {
+    const clock = fakeClock()
+    const { ask } = await admin({}, { clock })
+    const statuses: number[] = []
+    for (let turn = 0; turn < 6; turn++)
+      statuses.push((await ask('GET', '/session', undefined, bearer('operator-key-that-is-wrong-00'))).status)
+    const right = await ask('GET', '/session')
+    clock.advance(60_000)
+    const later = await ask('GET', '/session')
+
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
+    expect(right.status).toBe(429)
+    expect(right.headers.get('retry-after')).toBe('60')
+    expect(later.status).toBe(200)
+  })
+
+  test('of one address do not keep out another', async () => {
+    const { ask } = await admin({}, { clientAddress: (request) => request.header('x-forwarded-for') })
+    for (let turn = 0; turn < 6; turn++)
+      await ask('GET', '/session', undefined, {
+        ...bearer('operator-key-that-is-wrong-00'),
+        'x-forwarded-for': '10.0.0.1',
+      })
+
+    expect((await ask('GET', '/session', undefined, { 'x-forwarded-for': '10.0.0.2' })).status).toBe(200)
+    expect((await ask('GET', '/session', undefined, { 'x-forwarded-for': '10.0.0.1' })).status).toBe(429)
+  })
+})
+
+describe('scopes', () => {
+  test('of a key bound what it does, route by route', async () => {
+    const key = 'reader-key-0123456789abcdef'
+    const { admin: url } = await admin(
+      {},
+      {
+        operatorKeys: [
+          { name: 'ops', key: OPERATOR_KEY },
+          { name: 'reader', key, can: ['read'] },
+        ],
+      },
+    )
+    const wrong: string[] = []
+    for (const { method, path, scope, id } of ADMIN_ROUTES) {
+      const response = await fetch(`${url}${path.replaceAll(/\{\w+\}/g, 'x')}`, {
+        method,
+        headers: { ...bearer(key), 'content-type': 'application/json' },
+        body: method === 'GET' ? null : '{}',
+      })
+      const isRefused = response.status === 403
+      if (isRefused !== (scope !== 'read')) wrong.push(`${id}: ${response.status}`)
+    }
+
+    expect(wrong).toEqual([])
+  })
+
+  test('"write" alone changes no money, not by a credit limit either', async () => {
+    const key = 'writer-key-0123456789abcdef'
+    const { ask } = await admin({}, { operatorKeys: [{ name: 'writer', key, can: ['read', 'write'] }] })
+    const headers = bearer(key)
+    const made = await ask('POST', '/accounts', { id: 'acct_w' }, headers)
+    const limit = await ask('PATCH', '/accounts/acct_w', { credit_limit: '1000' }, headers)
+    const metered = await ask('POST', '/accounts', { id: 'acct_m', billing: 'metered' }, headers)
+
+    expect(made.status).toBe(200)
+    expect([limit.status, metered.status]).toEqual([403, 403])
+    expect((await ask('GET', '/accounts/acct_w', undefined, headers)).body).toMatchObject({ credit_limit: null })
+  })
+
+  test('readOnly refuses every change with 405', async () => {
+    const { admin: url } = await admin({}, { readOnly: true })
+    for (const { method, path } of ADMIN_ROUTES.filter((route) => route.method !== 'GET')) {
+      const response = await fetch(`${url}${path.replaceAll(/\{\w+\}/g, 'x')}`, {
+        method,
+        headers: { ...bearer(OPERATOR_KEY), 'content-type': 'application/json' },
+        body: '{}',
+      })
+      expect(response.status, path).toBe(405)
+    }
+  })
+})
+
+describe("the host's own check", () => {
+  const operator: Operator = { name: 'alice@example.com', can: ['read', 'money'] }
+  const session = { cookie: 'session=alice', authorization: '' }
+  const authorize = (request: { header(name: string): string | undefined }) =>
+    request.header('cookie') === 'session=alice' ? operator : undefined
+
+  test('lets in whom it knows', async () => {
+    const { ask } = await admin({}, { operatorKeys: [], authorize })
+
+    expect((await ask('GET', '/session', undefined, session)).body).toMatchObject({ operator: operator.name })
+    expect((await ask('GET', '/session', undefined, { authorization: '' })).status).toBe(401)
+  })
+
+  test.each([
+    ['a form post', { 'content-type': 'application/x-www-form-urlencoded' }, 403],
+    ['no header of ours', {}, 403],
+    ['another site', { 'x-signalbox-console': '1', 'sec-fetch-site': 'cross-site' }, 403],
+    ['a sibling of the site', { 'x-signalbox-console': '1', 'sec-fetch-site': 'same-site' }, 403],
+    ['another origin', { 'x-signalbox-console': '1', origin: 'https://evil.example' }, 403],
+    ['an opaque origin', { 'x-signalbox-console': '1', origin: 'null' }, 403],
+    ['a form with our header', { 'x-signalbox-console': '1', 'content-type': 'text/plain' }, 415],
+    ['the same origin', { 'x-signalbox-console': '1', 'sec-fetch-site': 'same-origin' }, 200],
+    ['a program', { 'x-signalbox-console': '1' }, 200],
+  ])('with a cookie, a change from %s', async (_name, headers, status) => {
+    const { admin: url, gateway } = await admin({}, { operatorKeys: [], authorize })
+    await gateway.accounts.create({ id: 'acct_c' })
+    const response = await rawPost(`${url}/accounts/acct_c/credits`, { ...session, ...headers }, DOLLAR)
+    const account = await gateway.accounts.get('acct_c')
+
+    expect(response).toBe(status)
+    expect(account?.balance).toBe(status === 200 ? 1_000_000_000n : 0n)
+  })
+
+  test('that fails or is late refuses with 503, never opens', async () => {
+    const failing = await admin(
+      {},
+      {
+        operatorKeys: [],
+        authorize: () => {
+          throw new Error('the session store is down')
+        },
+      },
+    )
+    expect((await failing.ask('GET', '/session', undefined, session)).status).toBe(503)
+    const clock = fakeClock()
+    const late = await admin({}, { operatorKeys: [], clock, authorize: () => new Promise(() => undefined) })
+    const asked = late.ask('GET', '/session', undefined, session)
+    while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(10_000)
+
+    expect((await asked).status).toBe(503)
+  })
+})
+
+/** `fetch` sets some of these headers itself. */
+async function rawPost(url: string, headers: Record<string, string>, body: string): Promise<number | undefined> {
+  const { request } = await import('node:http')
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      url,
+      { method: 'POST', headers: { 'content-type': 'application/json', ...headers } },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+describe.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore({ path: ':memory:', clock: 'caller' })],
+] as const)('an Idempotency-Key on %s', (_name, store) => {
+  test('makes a change once, and the answer that is sent again has nothing secret', async () => {
+    const { ask, gateway } = await admin({ store: store() })
+    await gateway.accounts.create({ id: 'acct_i' })
+    const headers = { 'idempotency-key': 'k-1' }
+    const first = await ask('POST', '/keys', { account: 'acct_i' }, headers)
+    const again = await ask('POST', '/keys', { account: 'acct_i' }, headers)
+    const other = await ask('POST', '/keys', { account: 'acct_i', label: 'other' }, headers)
+    const credited = await ask('POST', '/accounts/acct_i/credits', { amount: '2' }, { 'idempotency-key': 'k-2' })
+    await ask('POST', '/accounts/acct_i/credits', { amount: '2' }, { 'idempotency-key': 'k-2' })
+
+    expect(first.body['key']).toMatch(/^sk-/)
+    expect(again.body).toEqual({ ...first.body, key: null })
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(other.status).toBe(422)
+    expect(await gateway.keys.list('acct_i')).toHaveLength(1)
+    expect(credited.body).toMatchObject({ balance: '2' })
+    expect((await gateway.accounts.get('acct_i'))?.balance).toBe(2_000_000_000n)
+  })
+
+  test('of many at once lets one through', async () => {
+    const { ask, gateway } = await admin({ store: store() })
+    await gateway.accounts.create({ id: 'acct_p' })
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => ask('POST', '/keys', { account: 'acct_p' }, { 'idempotency-key': 'k-parallel' })),
+    )
+
+    expect(await gateway.keys.list('acct_p')).toHaveLength(1)
+    expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true)
+    expect(answers.filter(({ body }) => typeof body['key'] === 'string')).toHaveLength(1)
+  })
+
+  test('of a change that failed may be used again', async () => {
+    const { ask, gateway } = await admin({ store: store() })
+    const headers = { 'idempotency-key': 'k-3' }
+    const failed = await ask('POST', '/accounts/acct_late/credits', { amount: '1' }, headers)
+    await gateway.accounts.create({ id: 'acct_late' })
+    const made = await ask('POST', '/accounts/acct_late/credits', { amount: '1' }, headers)
+
+    expect(failed.status).toBe(400)
+    expect(made.body).toMatchObject({ is_new: true, balance: '1' })
+  })
+})
+
+describe('bad input', () => {
+  test.each([
+    ['GET', '/accounts?after=garbage', undefined, 400],
+    ['GET', '/accounts?limit=0', undefined, 400],
+    ['GET', '/accounts?limit=5000', undefined, 400],
+    ['GET', '/accounts?limit=1&limit=2', undefined, 400],
+    ['GET', '/accounts?colour=red', undefined, 400],
+    ['GET', '/requests?after=garbage', undefined, 400],
+    ['GET', '/requests?from=yesterday', undefined, 400],
+    ['GET', '/usage?from=2016-01-01&to=2026-01-01&group_by=day', undefined, 400],
+    ['GET', '/usage?group_by=colour', undefined, 400],
+    ['GET', '/usage?group_by=hour,account', undefined, 400],
+    ['GET', '/accounts/acct_test/statements/2026-13', undefined, 400],
+    ['GET', '/accounts/acct_test/journal?after=eyJhIjoxfQ', undefined, 400],
+    ['GET', '/accounts/acct_test/journal.csv?month=never', undefined, 400],
+    ['GET', '/accounts/nobody/journal.csv', undefined, 400],
+    ['GET', '/holds?after=%00', undefined, 400],
+    ['GET', '/accounts/%E0%A4%A', undefined, 404],
+    ['GET', '/nothing', undefined, 404],
+    ['DELETE', '/accounts/acct_test', undefined, 405],
+    ['POST', '/accounts/acct_test/credits', { amount: '-1' }, 400],
+    ['POST', '/accounts/acct_test/credits', { amount: '1e3' }, 400],
+    ['POST', '/accounts/acct_test/credits', { amount: 5 }, 400],
+    ['POST', '/accounts/acct_test/credits', { amount: '0.0000000001' }, 400],
+    ['POST', '/accounts/acct_test/credits', { amount: '5', typo: true }, 400],
+    ['POST', '/accounts/acct_test/adjustments', { amount: '5' }, 400],
+    ['POST', '/accounts/acct_test/adjustments', { amount: '-500', reason: 'x' }, 402],
+    ['POST', '/accounts', [], 400],
+    ['POST', '/accounts', { id: 'with space' }, 400],
+    ['POST', '/accounts', { plan: 'no-such-plan' }, 400],
+    ['POST', '/keys', { account: 'nobody' }, 400],
+    ['POST', '/playground', { account: 'acct_test', path: '/admin/v1/keys', request: {} }, 400],
+    ['POST', '/playground', { account: 'acct_test', path: '/v1/nothing', request: {} }, 404],
+    ['POST', '/vendor_keys/x/eject', { for_ms: -1 }, 400],
+  ])('%s %s is refused in words, and nothing happens', async (method, path, body, status) => {
+    const started = await admin({ plans: {} })
+    const before = await started.account()
+    const answer = await started.ask(method, path, body)
+
+    expect(answer.status).toBe(status)
+    expect(answer.body['error']).toMatchObject({ message: expect.stringMatching(/\S/) })
+    expect(JSON.stringify(answer.body)).not.toMatch(/\bat .*\.ts:|SQLITE/)
+    expect(await started.account()).toEqual(before)
+  })
+
+  test('a body that is no JSON, too large, or nested too deep', async () => {
+    const { admin: url } = await admin()
+    const send = async (body: string) =>
+      (
+        await fetch(`${url}/accounts`, {
+          method: 'POST',
+          headers: { ...bearer(OPERATOR_KEY), 'content-type': 'application/json' },
+          body,
+        })
+      ).status
+
+    expect(await send('{')).toBe(400)
+    expect(await send(`{"id":"${'x'.repeat(1024 * 1024)}"}`)).toBe(413)
+    expect(await send('['.repeat(100) + ']'.repeat(100))).toBe(400)
+    expect(await send('{"__proto__":{"id":"x"}}')).toBe(400)
+  })
+})
+
+describe('the document of the admin API', () => {
+  test('is valid, has every route and no other, and names no operation twice', async () => {
+    const { admin: url } = await admin()
+    const document = await (await fetch(url.replace('/v1', '/openapi.json'), { headers: bearer(OPERATOR_KEY) })).json()
+    const beside = await (await fetch(`${url}/openapi.json`, { headers: bearer(OPERATOR_KEY) })).json()
+    const outcome = await new Validator().validate(structuredClone(document))
+    const described = Object.entries<Record<string, { operationId: string }>>(document.paths).flatMap(
+      ([path, methods]) =>
+        Object.entries(methods).map(([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`),
+    )
+
+    expect(outcome.errors).toBeUndefined()
+    expect(described.sort()).toEqual(ADMIN_ROUTES.map(({ id, method, path }) => `${id} ${method} /v1${path}`).sort())
+    expect(new Set(described.map((line) => line.split(' ')[0])).size).toBe(described.length)
+    expect(JSON.stringify(document)).not.toContain('"$ref":"#/$defs')
+    expect(beside).toEqual(document)
+  })
+})
+
+describe.each(Object.entries(MOUNTS))('mounted in %s', (_name, mount) => {
+  test('reads, changes and writes files', async () => {
+    const started = await startGateway()
+    closers.push(() => started.close())
+    const handler = adminHandler(started.gateway, { operatorKeys: [{ name: 'ops', key: OPERATOR_KEY }] })
+    const mounted = await mount(handler)
+    closers.push(() => mounted.close())
+    const headers = { ...bearer(OPERATOR_KEY), 'content-type': 'application/json' }
+    const credited = await fetch(`${mounted.origin}/ai/v1/accounts/acct_test/credits`, {
+      method: 'POST',
+      headers,
+      body: DOLLAR,
+    })
+    const csv = await fetch(`${mounted.origin}/ai/v1/accounts/acct_test/journal.csv`, { headers })
+    const document = await fetch(`${mounted.origin}/ai/openapi.json`, { headers })
+
+    expect(await credited.json()).toMatchObject({ balance: '101' })
+    expect((await csv.text()).split('\r\n')).toHaveLength(4)
+    expect(await document.json()).toMatchObject({ openapi: '3.1.1' })
+  })
+})
+
+test('behind express.json() the body that the parser left is used', async () => {
+  const { default: express } = await import('express')
+  const { expressHandler } = await import('../../src/adapters/express.ts')
+  const started = await startGateway()
+  closers.push(() => started.close())
+  const handler = adminHandler(started.gateway, { operatorKeys: [{ name: 'ops', key: OPERATOR_KEY }] })
+  const mounted = await listen(express().use(express.json()).use('/admin', expressHandler(handler)))
+  closers.push(() => mounted.close())
+  const response = await fetch(`${mounted.origin}/admin/v1/accounts`, {
+    method: 'POST',
+    headers: { ...bearer(OPERATOR_KEY), 'content-type': 'application/json' },
+    body: '{"id":"acct_e"}',
+  })
+
+  expect(await response.json()).toMatchObject({ id: 'acct_e' })
+})
+
+test('whole paths are understood where the host gives them', async () => {
+  const started = await startGateway()
+  closers.push(() => started.close())
+  const handler = adminHandler(started.gateway, { operatorKeys: [{ name: 'ops', key: OPERATOR_KEY }] })
+  const mounted = await listen(nodeHandler(handler))
+  closers.push(() => mounted.close())
+
+  expect((await fetch(`${mounted.origin}/a/b/admin/v1/session`, { headers: bearer(OPERATOR_KEY) })).status).toBe(200)
+})

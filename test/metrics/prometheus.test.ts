@@ -1,0 +1,287 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { fetchHandler } from '../../src/adapters/fetch.ts'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { exposition, formatFor } from '../../src/metrics/exposition.ts'
+import { type GatewayMetrics, metricsHandler, type PrometheusOptions, prometheus } from '../../src/metrics/index.ts'
+import { MAX_SERIES } from '../../src/metrics/metric-family.ts'
+import { MOUNTS } from '../adapters/support/mounts.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+
+const OPERATOR_KEY = 'operator-key-0123456789abcdef'
+const CHAT = '/v1/chat/completions'
+
+let started: StartedGateway | undefined
+
+afterEach(async () => {
+  await started?.close()
+  started = undefined
+})
+
+async function begin(options: Partial<GatewayOptions> = {}, prometheusOptions: PrometheusOptions = {}) {
+  const metrics = prometheus(prometheusOptions)
+  started = await startGateway({ observe: [metrics], ...options })
+  const { post, ended, gateway } = started
+  const chat = async (text: string, rest: Record<string, unknown> = {}) => {
+    const response = await post(CHAT, chatBody('chat-relayed', text, rest))
+    await response.text()
+    return response
+  }
+  return { metrics, chat, post, ended, gateway }
+}
+
+/** Every sample by its name and labels. */
+async function samplesOf(metrics: GatewayMetrics): Promise<ReadonlyMap<string, string>> {
+  return samplesIn(await exposition(metrics, formatFor(undefined)))
+}
+
+function samplesIn(text: string): ReadonlyMap<string, string> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]))
+}
+
+const OPENAI = 'model="chat-relayed",vendor="openai"'
+
+describe('the metrics of a gateway', () => {
+  test('count a whole answer: its request, attempt, tokens, exact cost and times', async () => {
+    const { metrics, chat, ended } = await begin()
+    const { usage, costNanoDollars } = await ended(await chat('hello'))
+    const samples = await samplesOf(metrics)
+
+    const labels = `endpoint="chat",${OPENAI}`
+    expect(samples.get(`signalbox_requests_total{${labels},ending="completed",code=""}`)).toBe('1')
+    expect(samples.get('signalbox_attempts_total{vendor="openai",model="chat-relayed",outcome="ok"}')).toBe('1')
+    expect(samples.get(`signalbox_tokens_total{${OPENAI},kind="input"}`)).toBe(String(usage?.inputTokens))
+    expect(samples.get(`signalbox_tokens_total{${OPENAI},kind="output"}`)).toBe(String(usage?.outputTokens))
+    expect(costNanoDollars).toBeGreaterThan(0n)
+    const cost = samples.get(`signalbox_cost_dollars_total{${OPENAI},endpoint="chat"}`)
+    expect(Math.round(Number(cost) * 1e9)).toBe(Number(costNanoDollars))
+    expect(samples.get(`signalbox_request_duration_seconds_count{${labels}}`)).toBe('1')
+    expect(samples.get(`signalbox_first_byte_seconds_count{${labels}}`)).toBe('1')
+    expect(samples.get('signalbox_store_seconds_count{operation="reserve",outcome="ok"}')).toBe('1')
+    expect(samples.get('signalbox_store_seconds_count{operation="settle",outcome="ok"}')).toBe('1')
+    expect(samples.get('signalbox_in_flight{endpoint="chat"}')).toBe('0')
+    expect(samples.get('signalbox_vendor_in_flight{vendor="openai"}')).toBe('0')
+    expect(Number(samples.get('signalbox_vendor_limit{vendor="openai"}'))).toBeGreaterThan(0)
+    const overhead = Number(samples.get('signalbox_overhead_seconds_sum{endpoint="chat"}'))
+    const duration = Number(samples.get(`signalbox_request_duration_seconds_sum{${labels}}`))
+    expect(overhead).toBeGreaterThan(0)
+    expect(overhead).toBeLessThan(duration)
+  })
+
+  test('count a stream with its time for each token, a refusal, and a vendor that fails', async () => {
+    const { metrics, chat, ended } = await begin()
+    await ended(await chat('one two three', { stream: true }))
+    await chat('hello', { temperature: 'hot' })
+    await ended(await chat('[[fault:status=400]] hello'))
+    await fetch(`${started?.url}/nowhere/${'x'.repeat(20)}`)
+    const samples = await samplesOf(metrics)
+
+    expect(samples.get(`signalbox_time_per_output_token_seconds_count{${OPENAI}}`)).toBe('1')
+    expect(samples.get('signalbox_refusals_total{endpoint="chat",code="invalid_request"}')).toBe('1')
+    expect(samples.get('signalbox_refusals_total{endpoint="",code="route_not_found"}')).toBe('1')
+    expect(
+      samples.get(`signalbox_requests_total{endpoint="chat",${OPENAI},ending="failed",code="upstream_rejected"}`),
+    ).toBe('1')
+    expect(samples.get('signalbox_attempts_total{vendor="openai",model="chat-relayed",outcome="caller"}')).toBe('1')
+    expect(samples.get('signalbox_in_flight{endpoint="chat"}')).toBe('0')
+  })
+
+  test('count a replay as such, and neither its tokens nor its cost again', async () => {
+    const { metrics, post } = await begin()
+    const body = chatBody('chat-relayed', 'hello')
+    const header = { 'idempotency-key': 'same-key-twice' }
+    await (await post(CHAT, body, header)).text()
+    const once = await samplesOf(metrics)
+    await (await post(CHAT, body, header)).text()
+    const twice = await samplesOf(metrics)
+
+    expect(
+      twice.get(`signalbox_requests_total{endpoint="chat",${OPENAI.replace('openai', '')},ending="replayed",code=""}`),
+    ).toBe('1')
+    for (const [name, value] of once) if (/^signalbox_(?:tokens|cost)/.test(name)) expect(twice.get(name)).toBe(value)
+  })
+
+  test('have labels of accounts only on request, and never the names of more than 500', async () => {
+    const { metrics, chat, ended } = await begin({}, { accountLabel: true })
+    await ended(await chat('hello'))
+    const event = { type: 'task-ended', endpoint: 'videos', state: 'completed', model: 'm', vendor: 'v' } as const
+    const ids = { requestId: 'r', taskId: 't', keyId: 'k', code: undefined }
+    const amounts = { usage: {}, costNanoDollars: 1n, dueNanoDollars: 1n, durationMs: 1 }
+    for (let index = 0; index < 1_000; index++)
+      metrics.event({ ...event, ...ids, ...amounts, accountId: `acct_${index}` })
+    const samples = await samplesOf(metrics)
+    const accounts = [...samples.keys()].filter((name) => name.startsWith('signalbox_cost_dollars_total'))
+
+    expect(samples.has(`signalbox_cost_dollars_total{${OPENAI},endpoint="chat",account="${TEST_ACCOUNT}"}`)).toBe(true)
+    expect(accounts).toHaveLength(501)
+    expect(samples.get('signalbox_cost_dollars_total{model="m",vendor="v",endpoint="videos",account="other"}')).toBe(
+      '0.000000501',
+    )
+  })
+
+  test('have a bounded number of series, whatever models callers name', async () => {
+    const metrics = prometheus()
+    const end = {
+      endpoint: 'chat',
+      outcome: 'completed',
+      status: 200,
+      code: undefined,
+      accountId: 'a',
+      keyId: 'k',
+    } as const
+    const rest = { requestedModel: 'm', vendor: 'v', isStream: false, usage: { inputTokens: 1 }, costNanoDollars: 1n }
+    const times = { endedAtMs: 0, durationMs: 1, firstByteMs: 1, overheadMs: 1, attempts: 1 }
+    const facts = { requestId: 'r', endpoint: 'chat', startedAtMs: 0, header: () => undefined }
+    for (let index = 0; index < 10_000; index++)
+      metrics.requestEnded(metrics.requestStarted(facts), { ...end, ...rest, ...times, model: `model-${index}` })
+    const samples = await samplesOf(metrics)
+    const requests = [...samples].filter(([name]) => name.startsWith('signalbox_requests_total'))
+
+    expect(requests).toHaveLength(MAX_SERIES + 1)
+    expect(requests.reduce((sum, [, value]) => sum + Number(value), 0)).toBe(10_000)
+    expect(samples.get('signalbox_tokens_total{model="other",vendor="other",kind="other"}')).toBe('8000')
+    expect(Number(samples.get('signalbox_series_overflow_total'))).toBeGreaterThan(8_000)
+  })
+
+  test('have in no label what came from a caller: canaries in path, model, user and tags are nowhere', async () => {
+    const { metrics, post } = await begin()
+    const canary = 'canary-9c1f'
+    await post(`/v1/${canary}`, {})
+    await post(CHAT, chatBody(canary, canary))
+    await (
+      await post(CHAT, { ...chatBody('chat-relayed', canary), user: canary }, { 'x-signalbox-tags': canary })
+    ).text()
+
+    expect(await exposition(metrics, formatFor(undefined))).not.toContain('canary')
+  })
+
+  test('keep the count of what is in progress when a caller leaves', async () => {
+    const { metrics, post } = await begin()
+    const controller = new AbortController()
+    const ended = started?.nextEnded()
+    const response = await post(
+      CHAT,
+      chatBody('chat-relayed', '[[fault:hang-body=3]] one two three four', { stream: true }),
+      {},
+      controller.signal,
+    )
+    await response.body?.getReader().read()
+    expect((await samplesOf(metrics)).get('signalbox_in_flight{endpoint="chat"}')).toBe('1')
+    controller.abort()
+    await ended
+    const samples = await samplesOf(metrics)
+
+    expect(samples.get('signalbox_in_flight{endpoint="chat"}')).toBe('0')
+    expect(
+      samples.get(
+        `signalbox_requests_total{endpoint="chat",${OPENAI},ending="abandoned",code="client_closed_request"}`,
+      ),
+    ).toBe('1')
+  })
+})
+
+describe('an observer that throws', () => {
+  test('keeps nothing from callers, the bill or other observers', async () => {
+    const metrics = prometheus()
+    const fault = () => {
+      throw new Error('observer fault')
+    }
+    const broken = { requestStarted: fault, requestEnded: fault, attemptStarted: fault, attemptEnded: fault }
+    const worse = { store: fault, event: fault, runSend: fault, attemptHeaders: fault }
+    started = await startGateway({ observe: [{ ...broken, ...worse }, metrics] })
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
+    const { costNanoDollars } = await started.ended(response)
+
+    expect(response.status).toBe(200)
+    expect(costNanoDollars).toBeGreaterThan(0n)
+    const samples = await samplesOf(metrics)
+    expect(samples.get(`signalbox_requests_total{endpoint="chat",${OPENAI},ending="completed",code=""}`)).toBe('1')
+  })
+})
+
+describe('the handler', () => {
+  test.each(Object.entries(MOUNTS))('gives the metrics to the operator, mounted in %s', async (_name, mount) => {
+    const { metrics, chat } = await begin()
+    await chat('hello')
+    const { origin, close } = await mount(metricsHandler(metrics, { operatorKey: OPERATOR_KEY }))
+    const url = `${origin}/ai`
+    const headers = { authorization: `Bearer ${OPERATOR_KEY}` }
+    const response = await fetch(`${url}/metrics`, { headers })
+    const text = await response.text()
+    const refused = await fetch(`${url}/metrics`, { headers: { authorization: 'Bearer wrong' } })
+    const posted = await fetch(`${url}/metrics`, { method: 'POST', headers })
+    const head = await fetch(`${url}/metrics`, { method: 'HEAD', headers })
+    await close()
+
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    expect(samplesIn(text).size).toBeGreaterThan(50)
+    expect([refused.status, posted.status, head.status]).toEqual([401, 405, 200])
+    expect(await head.text()).toBe('')
+  })
+
+  test('writes OpenMetrics for scrapers that accept it', async () => {
+    const { metrics, chat } = await begin()
+    await chat('hello')
+    const answer = fetchHandler(metricsHandler(metrics, { authorize: () => true }))
+    const accept = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5'
+    const response = await answer(new Request('http://gateway.test/metrics', { headers: { accept } }))
+    const text = await response.text()
+
+    expect(response.headers.get('content-type')).toContain('application/openmetrics-text; version=1.0.0')
+    expect(text.endsWith('\n# EOF\n')).toBe(true)
+    expect(text).toContain('# TYPE signalbox_requests counter\n')
+    expect(text).toContain('signalbox_requests_total{')
+    expect(text).toContain('le="1.0"')
+  })
+
+  test('is closed where the host refuses, 503 where its check fails, and made only with one of both', async () => {
+    const metrics = prometheus()
+    const statusOf = async (authorize: () => boolean | Promise<boolean>) =>
+      (await fetchHandler(metricsHandler(metrics, { authorize }))(new Request('http://gateway.test/'))).status
+
+    expect(await statusOf(() => false)).toBe(401)
+    expect(await statusOf(() => Promise.reject(new Error('directory away')))).toBe(503)
+    expect(() => metricsHandler(metrics, {})).toThrow('give an operatorKey, or authorize')
+    expect(() => metricsHandler(metrics, { operatorKey: 'short' })).toThrow('at least 24 characters')
+  })
+})
+
+describe('the rules and the dashboard', () => {
+  const folder = join(import.meta.dirname, '../../docs/monitoring')
+
+  test.each(['signalbox.rules.yml', 'grafana.json'])(
+    '%s name only metrics and labels that are exposed',
+    async (file) => {
+      const text = readFileSync(join(folder, file), 'utf8')
+      const { families } = prometheus().set
+      const samples = new Set(families.flatMap(({ description: { name, kind } }) => namesOf(name, kind)))
+      const named = [...text.matchAll(/\bsignalbox_\w+/g)].map(([name]) => name)
+      const labels = new Set(['le', 'day', ...families.flatMap(({ description }) => description.labels)])
+      const used = [...text.matchAll(/\bby \(([^)]*)\)|[{,](\w+)(?:=~|!=|=)\\?"/g)].flatMap(([, by, label]) =>
+        by === undefined ? [label ?? ''] : by.split(', '),
+      )
+
+      expect(named.length).toBeGreaterThan(10)
+      expect(named.filter((name) => !samples.has(name))).toEqual([])
+      expect(used.length).toBeGreaterThan(5)
+      expect(used.filter((label) => !labels.has(label))).toEqual([])
+    },
+  )
+
+  test('the page lists every metric with its labels', () => {
+    const page = readFileSync(join(folder, '../monitoring.md'), 'utf8')
+    const rows = prometheus().set.families.map(({ description: { name, labels } }) => {
+      const listed = labels.length === 0 ? '' : labels.map((label) => `\`${label}\``).join(', ')
+      return `| \`${name}\` | ${listed} |`
+    })
+
+    expect(rows.filter((row) => !page.includes(row))).toEqual([])
+  })
+})
+
+function namesOf(name: string, kind: string): string[] {
+  return kind === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name]
+}
