@@ -42,16 +42,39 @@ export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
 export type { ChatChunk, ChatStream } from './client/streams.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
-export type { Credential, CredentialProvider, CredentialRequest } from './core/credential.ts'
+export type { Credential, CredentialProvider, CredentialRequest, SignableRequest } from './core/credential.ts'
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
-export type { Ending, EventListener, GatewayEvent } from './core/events.ts'
+export type { Ending, EventListener, GatewayEvent, OperatorAction } from './core/events.ts'
 export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from './core/exchange.ts'
 export type { Ids } from './core/ids.ts'
-export { type Logger, silentLogger } from './core/logger.ts'
+export {
+  fromPino,
+  fromWinston,
+  type Logger,
+  type PinoLogger,
+  silentLogger,
+  type WinstonLogger,
+} from './core/logger.ts'
 export type { MaybePromise } from './core/maybe-promise.ts'
 export { formatDollars, parseDollars, parseSignedDollars } from './core/money.ts'
+export type {
+  AttemptEnd,
+  AttemptFacts,
+  GatewayState,
+  ObservedToolCall,
+  Observer,
+  RequestEnd,
+  RequestFacts,
+  RequestOutcome,
+  StoreFacts,
+  ToolCallEnd,
+  ToolCallFacts,
+  ToolCallOutcome,
+  VendorState,
+} from './core/observer.ts'
 export type { ModelUsage, Usage, UsageCounts } from './core/usage.ts'
-export type { ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
+export type { CachedAnswers } from './endpoints/cached-answers.ts'
+export type { ChatAnnotation, ChatCompletion, ChatUsage, FinishReason } from './endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
   ChatMessage,
@@ -81,6 +104,7 @@ export type {
 } from './endpoints/images/interactions/interaction-request.ts'
 export type { MultimodalBlock, MultimodalImageRequest } from './endpoints/images/multimodal/multimodal-image-request.ts'
 export type { OpenAIImageRequest } from './endpoints/images/openai/openai-image-request.ts'
+export type { JsonSchema } from './endpoints/json-schema.ts'
 export type {
   MediaFacts,
   MediaInput,
@@ -92,8 +116,19 @@ export type {
 export { type Operation, passThrough } from './endpoints/operation.ts'
 export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-transform.ts'
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
+export type {
+  AnswerObject,
+  AnswerTexts,
+  EndpointTexts,
+  TextKind,
+  TextPart,
+  TextRole,
+  TextStep,
+  TextStreamReader,
+} from './endpoints/texts.ts'
 export type { TokenEstimator } from './endpoints/token-estimate.ts'
 export type { VideoRequest } from './endpoints/videos/video-request.ts'
+export { type AccessLogOptions, accessLog } from './gateway/access-log.ts'
 export type {
   AccountBooks,
   AccountStatement,
@@ -104,18 +139,55 @@ export type {
   MadeRefund,
   RefundOptions,
 } from './gateway/account-books.ts'
+export type { AccountSpending, Spent } from './gateway/account-spending.ts'
 export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'
+export type {
+  CacheControl,
+  CacheOptions,
+  CachePartition,
+  CacheRule,
+  CacheStats,
+} from './gateway/cache-options.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
+export type { GatewayHealth } from './gateway/health.ts'
 export type { Holds, HoldsPage, HoldsPageOptions } from './gateway/holds.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
+export type { MadeChange, OperatorActions, RepeatableChange } from './gateway/operator-actions.ts'
+export type { OverloadOptions } from './gateway/overload-guard.ts'
 export type { KeyReport, RouteReport, VendorReport } from './gateway/route-report.ts'
+export { firstOf, gatewayKeys } from './gateway/sign-in.ts'
+export type { AllTasksOptions, AllTasksPage, Tasks, TasksPageOptions } from './gateway/tasks.ts'
+export type { UnpricedModels } from './gateway/unpriced-models.ts'
 export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
-export type { Webhooks } from './gateway/webhooks.ts'
+export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
+export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
+export {
+  type AnswerResult,
+  type AnyHook,
+  type Denial,
+  defineHook,
+  type EndpointId,
+  type FailureResult,
+  type Hook,
+  type HookAnswer,
+  type HookCall,
+  type HookFacts,
+  type HookFailure,
+  type HookWire,
+  type RequestResult,
+  type TextHook,
+  type TextVerdict,
+  type TextWindow,
+  type WireResult,
+} from './hooks/hook.ts'
+export { type RedactionOptions, redact } from './hooks/redact.ts'
+export { pii, type RedactionRule } from './hooks/redaction-rules.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
+export type { ConfigurationWarning } from './pipeline/configuration-warnings.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
 export type {
   FallbackPolicy,
@@ -125,7 +197,13 @@ export type {
   RoutingStrategy,
 } from './routing/routing-options.ts'
 export { createApiKey } from './stores/api-key.ts'
-
+export type {
+  ConversationAddition,
+  ConversationHistory,
+  ConversationPage,
+  ConversationStore,
+  StoredConversation,
+} from './stores/conversation-store.ts'
 export type { GatewayStore } from './stores/gateway-store.ts'
 export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
 export type { InteractionRecord, InteractionStore } from './stores/interaction-store.ts'
@@ -156,10 +234,11 @@ export type {
   NewAccount,
   Reservation,
   ReserveResult,
-  Resolution,
   Settlement,
 } from './stores/ledger.ts'
+export { type MemoryCache, type MemoryCacheOptions, memoryCache } from './stores/memory/memory-cache.ts'
 export { memoryStore } from './stores/memory/memory-store.ts'
+export type { ListPlace, NewestFirstQuery } from './stores/newest-first.ts'
 export type {
   Authenticate,
   BillingMode,
@@ -178,11 +257,14 @@ export type {
   RateLimits,
   RateTake,
 } from './stores/rate-limiter.ts'
+export type { Resolution } from './stores/resolution.ts'
+export { LONGEST_CACHE_KEEP_MS, type ResponseCache } from './stores/response-cache.ts'
 export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
 export type {
   DueQuery,
   TaskChange,
+  TaskChangeResult,
   TaskDetails,
   TaskPage,
   TaskRecord,
@@ -209,7 +291,7 @@ export type {
 } from './transport/transport.ts'
 export { type UndiciTransportOptions, undiciTransport } from './transport/undici.ts'
 export type { Moment, UsageQuery, UsageRecordsRequest, UsageStep } from './usage/usage-query.ts'
-export type { UsageDraft, UsageRecord } from './usage/usage-record.ts'
+export type { AttemptRecord, UsageDraft, UsageRecord } from './usage/usage-record.ts'
 export type { UsageRetentionDays } from './usage/usage-recorder.ts'
 export type {
   UsageDimension,
@@ -224,15 +306,20 @@ export type {
   UsageStore,
   UsageSums,
 } from './usage/usage-store.ts'
+export { type AmazonBedrockOptions, amazonBedrock } from './vendors/amazon-bedrock/amazon-bedrock.ts'
 export {
+  type AnthropicBedrockOptions,
   type AnthropicFoundryOptions,
   type AnthropicOptions,
+  type AnthropicVertexOptions,
   anthropic,
+  anthropicBedrock,
   anthropicFoundry,
+  anthropicVertex,
 } from './vendors/anthropic/anthropic.ts'
 export { type AzureOpenAIOptions, azureOpenai } from './vendors/azure-openai/azure-openai.ts'
 export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
-export { type GeminiOptions, gemini } from './vendors/gemini/gemini.ts'
+export { type GeminiOptions, gemini, type VertexOptions, vertex } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
 export {
   type OpenAICompatibleOptions,

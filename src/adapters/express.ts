@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ExchangeHandler } from '../core/exchange.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { withCors } from './cors.ts'
 import { NodeExchange } from './node-exchange.ts'
 import {
   isGatewayPath,
@@ -11,6 +13,8 @@ import {
   pathOutsideMount,
 } from './route-path.ts'
 
+export type { CorsOptions } from './cors.ts'
+
 /** Options of {@link expressHandler}. */
 export interface ExpressHandlerOptions extends MountOptions {
   /**
@@ -19,6 +23,12 @@ export interface ExpressHandlerOptions extends MountOptions {
    */
   readonly passUnknown?: boolean | undefined
 }
+
+const EXPRESS_HANDLER_OPTIONS = {
+  passUnknown: true,
+  basePath: true,
+  cors: true,
+} satisfies MemberNames<ExpressHandlerOptions>
 
 /** What of an Express request is read, in versions 4 and 5. */
 export type ExpressRequest = IncomingMessage & { readonly baseUrl?: string; readonly body?: unknown }
@@ -34,9 +44,12 @@ export type ExpressHandler = (
  * Serves the gateway as an Express middleware: `app.use('/ai', expressHandler(gateway))`, or under `app.all` and in
  * nested routers. Without `basePath` the gateway's path is found from the first `/v1/` on; give it when the mount
  * itself holds a `/v1/` segment and `app.all` is used. Works before and behind body parsers; before them is faster.
+ * @throws TypeError naming the member for bad `cors`.
  */
 export function expressHandler(gateway: ExchangeHandler, options: ExpressHandlerOptions = {}): ExpressHandler {
+  checkMembers(options, EXPRESS_HANDLER_OPTIONS, 'expressHandler')
   const basePath = normalizeBasePath(options.basePath)
+  const mounted = withCors(gateway, options.cors)
   const passUnknown = options.passUnknown === true
   return (request, response, next) => {
     const path = pathOfTarget(request.url ?? '/')
@@ -47,7 +60,7 @@ export function expressHandler(gateway: ExchangeHandler, options: ExpressHandler
     }
     const routed = below ?? (basePath === undefined ? locateGatewayPath(path) : pathOutsideMount(path))
     const exchange = new NodeExchange(request, response, routed)
-    gateway.handle(exchange, exchange)
+    mounted.handle(exchange, exchange)
   }
 }
 

@@ -1,7 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { ExchangeHandler } from '../core/exchange.ts'
-import { NodeExchange } from './node-exchange.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { withCors } from './cors.ts'
+import { FastifyExchange, type FastifyReplyShape } from './fastify-exchange.ts'
 import { type MountOptions, normalizeBasePath, pathOfTarget, routePath } from './route-path.ts'
+
+export type { CorsOptions } from './cors.ts'
+export type { FastifyReplyShape } from './fastify-exchange.ts'
 
 /** Options of {@link fastifyGateway}; `prefix` is Fastify's own and stands beside them. */
 export interface FastifyGatewayOptions extends MountOptions {
@@ -10,16 +15,19 @@ export interface FastifyGatewayOptions extends MountOptions {
   readonly prefix?: string | undefined
 }
 
+const FASTIFY_GATEWAY_OPTIONS = {
+  gateway: true,
+  prefix: true,
+  basePath: true,
+  cors: true,
+} satisfies MemberNames<FastifyGatewayOptions>
+
+/** What Fastify itself reads of the same object, beside `prefix`. */
+const FASTIFY_REGISTER_OPTIONS = { logLevel: true, logSerializers: true } as const
+
 /** What of a Fastify request is read. */
 export interface FastifyRequestShape {
   readonly raw: IncomingMessage
-}
-
-/** What of a Fastify reply is used. */
-export interface FastifyReplyShape {
-  readonly raw: ServerResponse
-  hijack(): unknown
-  getHeaders(): Record<string, number | string | string[] | undefined>
 }
 
 /** What of a Fastify instance is used. */
@@ -41,36 +49,34 @@ export interface FastifyShape {
 /**
  * Serves the gateway as a Fastify plugin: `app.register(fastifyGateway, { gateway, prefix: '/ai' })`. It is
  * encapsulated: its pass-through body parser does not reach the rest of the app. Hooks up to `preHandler` run before
- * the gateway, and the headers they set are kept; `onResponse` runs after it. `onSend` does not run, since Fastify
- * skips it for answers that are written directly. `basePath` is needed only where the prefix has parameters.
+ * the gateway, and the headers they set are kept; `onSend` runs for whole answers, with a Buffer, and not for streams,
+ * which are written directly; `onResponse` runs after both. `basePath` is needed only where the prefix has parameters.
+ * @throws TypeError naming the member for bad `cors`.
  */
 export function fastifyGateway(
   instance: FastifyShape,
   options: FastifyGatewayOptions,
   done: (error?: Error) => void,
 ): void {
-  const { gateway } = options
+  try {
+    checkMembers(options, { ...FASTIFY_GATEWAY_OPTIONS, ...FASTIFY_REGISTER_OPTIONS }, 'fastifyGateway')
+  } catch (error) {
+    // Fastify does not catch what such a plugin throws.
+    done(error as TypeError)
+    return
+  }
+  const gateway = withCors(options.gateway, options.cors)
   const basePath = normalizeBasePath(options.basePath ?? instance.prefix) ?? ''
   instance.removeAllContentTypeParsers()
   instance.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
   // At the root a CORS plugin has its own route for all preflight requests, and Fastify refuses a second one.
-  const method = instance.supportedMethods.filter((name) => name !== 'OPTIONS' || instance.prefix !== '')
+  const takesOptions = instance.prefix !== '' || options.cors !== undefined
+  const method = instance.supportedMethods.filter((name) => name !== 'OPTIONS' || takesOptions)
   const handler = (request: FastifyRequestShape, reply: FastifyReplyShape): void => {
-    reply.hijack()
-    keepHeaders(reply)
     const path = routePath(pathOfTarget(request.raw.url ?? '/'), basePath)
-    const exchange = new NodeExchange(request.raw, reply.raw, path)
+    const exchange = new FastifyExchange(request.raw, reply, path, request)
     gateway.handle(exchange, exchange)
   }
   instance.route({ method, url: '/*', handler })
   done()
-}
-
-/** Copies the headers that hooks set on the reply to the response: a hijacked reply loses them. */
-function keepHeaders(reply: FastifyReplyShape): void {
-  const headers = reply.getHeaders()
-  for (const name in headers) {
-    const value = headers[name]
-    if (value !== undefined) reply.raw.setHeader(name, value)
-  }
 }

@@ -41,6 +41,14 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     else this.#signal.addEventListener('abort', this.#onAbort)
   }
 
+  get originalPath(): string {
+    return new URL(this.#request.url).pathname
+  }
+
+  get hostRequest(): Request {
+    return this.#request
+  }
+
   header(name: string): string | undefined {
     return this.#request.headers.get(name) ?? undefined
   }

@@ -9,7 +9,7 @@ import {
   parsedBodyBytes,
   RequestBodyReader,
 } from './node-request-body.ts'
-import { queryOfTarget } from './route-path.ts'
+import { pathOfTarget, queryOfTarget } from './route-path.ts'
 
 /** A smaller unread rest of an answer is not worth a timer. */
 const UNTIMED_REST_BYTES = 64 * 1024
@@ -27,14 +27,15 @@ const EXCHANGE = Symbol('signalbox.nodeExchange')
 
 type ExchangeResponse = ServerResponse & { [EXCHANGE]?: NodeExchange }
 
-/** A Node request; `body` is what a body parser left on it. */
-export type ParsedIncomingMessage = IncomingMessage & { readonly body?: unknown }
+/** A Node request; `body` is what a body parser left on it, `originalUrl` what routers have not shortened. */
+export type ParsedIncomingMessage = IncomingMessage & { readonly body?: unknown; readonly originalUrl?: string }
 
 /** One request and its answer over Node's request and response. A single object, to allocate little per request. */
 export class NodeExchange implements GatewayRequest, ByteSink {
   readonly method: string
   readonly path: string
   readonly query: string
+  readonly hostRequest: unknown
   readonly #request: ParsedIncomingMessage
   readonly #response: ServerResponse
   #closeListener: (() => void) | undefined
@@ -44,8 +45,12 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   #bodyReader: RequestBodyReader | undefined
   #watched = false
 
-  /** `path` is already below the mount; the query is read from the request. */
-  constructor(request: ParsedIncomingMessage, response: ServerResponse, path: string) {
+  /**
+   * `path` is already below the mount; the query is read from the request. `hostRequest` is the framework's own, where that is
+   * another object.
+   */
+  constructor(request: ParsedIncomingMessage, response: ServerResponse, path: string, hostRequest: unknown = request) {
+    this.hostRequest = hostRequest
     this.method = request.method ?? 'GET'
     this.path = path
     this.query = queryOfTarget(request.url ?? '')
@@ -61,9 +66,20 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     }
   }
 
+  get originalPath(): string {
+    const { originalUrl, url = '/' } = this.#request
+    return pathOfTarget(originalUrl ?? url)
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#request.socket.remoteAddress
+  }
+
   header(name: string): string | undefined {
     if (this.#isReplaced(name)) return undefined
     const value: unknown = this.#request.headers[name]
+    // Node keeps the first of two and drops the others.
+    if (name === 'authorization' && value !== undefined) return repeatedAuthorization(this.#request.rawHeaders, value)
     if (typeof value === 'string') return value
     return Array.isArray(value) ? value.join(', ') : undefined
   }
@@ -147,6 +163,18 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     this.#response.destroy()
   }
 
+  /** True when the body was too large and its rest must be discarded before the answer ends. */
+  protected get hasRefusedBody(): boolean {
+    return this.#bodyReader?.refused === true
+  }
+
+  /** The framework sends the rest of the answer, `byteLength` bytes. */
+  protected endedElsewhere(byteLength: number): void {
+    this.#ended = true
+    this.#unwatch()
+    if (byteLength > UNTIMED_REST_BYTES) this.#limitReading()
+  }
+
   /** Restores the socket's timeout afterwards, because Node may not, and the next request must not inherit ours. */
   #limitReading(): void {
     const response = this.#response
@@ -191,6 +219,21 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     this.#watched = false
   }
 }
+
+/** The header's different values joined, as other repeated headers are; `first` when there is one. */
+function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): string | undefined {
+  let joined = typeof first === 'string' ? first : undefined
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!
+    if (name.length !== AUTHORIZATION.length || name.toLowerCase() !== AUTHORIZATION) continue
+    const value = rawHeaders[index + 1]!
+    if (joined === undefined) joined = value
+    else if (value !== first) joined = `${joined}, ${value}`
+  }
+  return joined
+}
+
+const AUTHORIZATION = 'authorization'
 
 /** True when the request's stream was read before the gateway saw it. */
 function isSpent(request: IncomingMessage): boolean {

@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ExchangeHandler } from '../core/exchange.ts'
+import { checkMembers } from '../core/known-members.ts'
+import { withCors } from './cors.ts'
 import { NodeExchange } from './node-exchange.ts'
 import {
   isGatewayPath,
+  MOUNT_OPTIONS,
   type MountOptions,
   normalizeBasePath,
   pathBelow,
@@ -10,6 +13,7 @@ import {
   routePath,
 } from './route-path.ts'
 
+export type { CorsOptions } from './cors.ts'
 export type { MountOptions } from './route-path.ts'
 
 /** A request listener for `http.createServer`. */
@@ -26,13 +30,16 @@ export interface NodeHandler {
 /**
  * Serves the gateway on Node's own HTTP server. Without `basePath` the path is taken as it is; with one, everything
  * outside is 404. A body that a parser left on `request.body` is used when the stream is spent.
+ * @throws TypeError naming the member for bad `cors`.
  */
 export function nodeHandler(gateway: ExchangeHandler, options: MountOptions = {}): NodeHandler {
+  checkMembers(options, MOUNT_OPTIONS, 'nodeHandler')
   const basePath = normalizeBasePath(options.basePath)
+  const mounted = withCors(gateway, options.cors)
   const handler = (request: IncomingMessage, response: ServerResponse): void => {
     const path = pathOfTarget(request.url ?? '/')
     const exchange = new NodeExchange(request, response, basePath === undefined ? path : routePath(path, basePath))
-    gateway.handle(exchange, exchange)
+    mounted.handle(exchange, exchange)
   }
   const handles = (request: Pick<IncomingMessage, 'url'>): boolean => {
     const path = pathOfTarget(request.url ?? '/')

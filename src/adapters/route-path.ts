@@ -1,11 +1,21 @@
+import type { MemberNames } from '../core/known-members.ts'
+import type { CorsOptions } from './cors.ts'
+
 /** Paths of the gateway outside `/v1`. */
-const ROOT_PATHS: readonly string[] = ['/healthz', '/api/hello', '/openapi.json', '/mcp']
+const ROOT_PATHS: readonly string[] = ['/livez', '/readyz', '/healthz', '/api/hello', '/openapi.json', '/mcp']
 
 /** Options that every handler takes. */
 export interface MountOptions {
   /** Where the handler is mounted, such as `/ai`. Stripped exactly from the path, percent-encoding untouched. */
   readonly basePath?: string | undefined
+  /** Lets web pages of other origins call the gateway from a browser. Default: none may. */
+  readonly cors?: CorsOptions | undefined
 }
+
+export const MOUNT_OPTIONS = {
+  basePath: true,
+  cors: true,
+} satisfies MemberNames<MountOptions>
 
 /** A base path with one leading slash and no trailing one; undefined when none is given, empty for `/`. */
 export function normalizeBasePath(basePath: string | undefined): string | undefined {

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars, parseDollars, parseSignedDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -20,6 +21,12 @@ export interface AdjustOptions {
   readonly adjustmentId?: string | undefined
 }
 
+const ADJUST_OPTIONS = {
+  amount: true,
+  reason: true,
+  adjustmentId: true,
+} satisfies MemberNames<AdjustOptions>
+
 /** Money of a charge to give back. */
 export interface RefundOptions {
   /** Decimal dollars; what is left of the charge when absent. */
@@ -29,6 +36,12 @@ export interface RefundOptions {
   /** Makes it idempotent; a new one when absent. */
   readonly refundId?: string | undefined
 }
+
+const REFUND_OPTIONS = {
+  amount: true,
+  reason: true,
+  refundId: true,
+} satisfies MemberNames<RefundOptions>
 
 /** What was refunded. */
 export interface MadeRefund {
@@ -47,6 +60,11 @@ export interface JournalRange {
   readonly untilMs?: number | undefined
 }
 
+const JOURNAL_RANGE_MEMBERS = {
+  fromMs: true,
+  untilMs: true,
+} satisfies MemberNames<JournalRange>
+
 /** A page of an account's journal. */
 export interface JournalPageOptions extends JournalRange {
   /** Default `newest`. */
@@ -56,6 +74,14 @@ export interface JournalPageOptions extends JournalRange {
   /** 1 to 1,000; default 100. */
   readonly limit?: number | undefined
 }
+
+const JOURNAL_PAGE_OPTIONS = {
+  order: true,
+  cursor: true,
+  limit: true,
+  fromMs: true,
+  untilMs: true,
+} satisfies MemberNames<JournalPageOptions>
 
 /** Lines of a journal. */
 export interface JournalPage {
@@ -144,8 +170,10 @@ export function accountBooksOf(
   }
 
   return {
-    adjust: (accountId, { amount, reason, adjustmentId = ids.next('adjustment') }) =>
-      administer(ready, async () => {
+    async adjust(accountId, options) {
+      checkMembers(options, ADJUST_OPTIONS, 'accounts.adjust')
+      return administer(ready, async () => {
+        const { amount, reason, adjustmentId = ids.next('adjustment') } = options
         const nanoDollars = checkArgument('amount', () => adjustmentOf(amount))
         checkReason(reason)
         checkId('adjustmentId', adjustmentId)
@@ -156,10 +184,13 @@ export function accountBooksOf(
         if (result !== 'insufficient_balance') return result === 'adjusted'
         const message = `the balance of ${JSON.stringify(accountId)} is below the debit of $${formatDollars(-nanoDollars)}; nothing was changed`
         throw new GatewayError('insufficient_balance', { message, param: 'amount' })
-      }),
+      })
+    },
 
-    refund: (chargeId, { amount, reason, refundId = ids.next('refund') }) =>
-      administer(ready, async () => {
+    async refund(chargeId, options) {
+      checkMembers(options, REFUND_OPTIONS, 'accounts.refund')
+      return administer(ready, async () => {
+        const { amount, reason, refundId = ids.next('refund') } = options
         const nanoDollars = amount === undefined ? undefined : checkArgument('amount', () => refundOf(amount))
         checkReason(reason)
         checkId('refundId', refundId)
@@ -174,11 +205,16 @@ export function accountBooksOf(
           throw new GatewayError('invalid_request', { message, param: 'amount' })
         }
         return { isNew: result.status === 'refunded', accountId: result.accountId, amount: result.amount }
-      }),
+      })
+    },
 
-    journal: (accountId, options = {}) => administer(ready, () => journal(accountId, options)),
+    async journal(accountId, options = {}) {
+      checkMembers(options, JOURNAL_PAGE_OPTIONS, 'accounts.journal')
+      return administer(ready, () => journal(accountId, options))
+    },
 
     async *journalCsv(accountId, range = {}) {
+      checkMembers(range, JOURNAL_RANGE_MEMBERS, 'accounts.journalCsv')
       let cursor: string | undefined
       let isFirst = true
       do {

@@ -1,12 +1,20 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
-import { type Account, type AccountChange, assertAmount, type NewAccount } from '../stores/ledger.ts'
-import type { BillingMode } from '../stores/principal.ts'
+import {
+  type Account,
+  type AccountChange,
+  assertAmount,
+  NEW_ACCOUNT_MEMBERS,
+  type NewAccount,
+} from '../stores/ledger.ts'
+import { type BillingMode, SPENDING_CAP_MEMBERS } from '../stores/principal.ts'
 import { type AccountBooks, accountBooksOf } from './account-books.ts'
+import { type AccountSpending, readSpending } from './account-spending.ts'
 import { administer, checkArgument, checkSpendingCap, noSuchAccount } from './administer.ts'
 import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
 
@@ -20,6 +28,12 @@ export interface AccountsPageOptions {
   readonly limit?: number | undefined
 }
 
+const ACCOUNTS_PAGE_OPTIONS = {
+  search: true,
+  cursor: true,
+  limit: true,
+} satisfies MemberNames<AccountsPageOptions>
+
 /** Accounts in the order of their ids. */
 export interface AccountsPage {
   readonly accounts: readonly Account[]
@@ -27,7 +41,7 @@ export interface AccountsPage {
   readonly nextCursor: string | undefined
 }
 
-/** Administration of accounts, for the host's own code. Every method throws a GatewayError. */
+/** Administration of accounts, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
 export interface Accounts extends AccountBooks {
   /** Makes an account, or gives the existing one of that id. */
   create(account?: Partial<NewAccount>): Promise<Account>
@@ -45,6 +59,8 @@ export interface Accounts extends AccountBooks {
   /** Accepts the account's calls again, everywhere within 5 seconds. Undefined when there is no such account. */
   unfreeze(accountId: string): Promise<Account | undefined>
   get(accountId: string): Promise<Account | undefined>
+  /** What an account and its keys have spent today and in this month (UTC). Undefined when there is no such account. */
+  spending(accountId: string): Promise<AccountSpending | undefined>
   /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
   list(options?: AccountsPageOptions): Promise<AccountsPage>
   /**
@@ -66,6 +82,16 @@ export interface Accounts extends AccountBooks {
 
 /** What `update` may change. */
 export type AccountUpdate = Omit<AccountChange, 'frozen'>
+
+const { id: _, ...CHANGEABLE_MEMBERS } = NEW_ACCOUNT_MEMBERS
+const ACCOUNT_UPDATE_MEMBERS = CHANGEABLE_MEMBERS satisfies MemberNames<AccountUpdate>
+const CREDIT_OPTIONS = {
+  creditId: true,
+  description: true,
+  expiresAtMs: true,
+} satisfies MemberNames<NonNullable<Parameters<Accounts['credit']>[2]>>
+const FREEZE_OPTIONS = { reason: true } as const
+const LEDGER_OPTIONS = { limit: true } as const
 
 /** What the gateway knows about accounts besides its store. */
 export interface AccountsSetting {
@@ -92,20 +118,26 @@ export function accountsOf(
     throw new GatewayError('invalid_request', { message, param: 'plan' })
   }
   return {
-    create(account = {}) {
+    async create(account = {}) {
+      checkMembers(account, NEW_ACCOUNT_MEMBERS, 'accounts.create')
+      checkMembers(account.spendingCap, SPENDING_CAP_MEMBERS, 'accounts.create', 'spendingCap')
       return administer(ready, () => {
         check(account)
         return store.ledger.createAccount({ ...account, id: account.id ?? ids.next('acct') }, clock.now())
       })
     },
-    update(accountId, change) {
+    async update(accountId, change) {
+      checkMembers(change, ACCOUNT_UPDATE_MEMBERS, 'accounts.update')
+      checkMembers(change.spendingCap, SPENDING_CAP_MEMBERS, 'accounts.update', 'spendingCap')
       return administer(ready, () => {
         check(change)
         const { tier, spendingCap, name, plan, billing, creditLimit } = change
         return store.ledger.updateAccount(accountId, { tier, spendingCap, name, plan, billing, creditLimit })
       })
     },
-    freeze(accountId, { reason }) {
+    async freeze(accountId, options) {
+      checkMembers(options, FREEZE_OPTIONS, 'accounts.freeze')
+      const { reason } = options
       return administer(ready, async () => {
         const frozen = (await store.ledger.account(accountId))?.frozen
         const atMs = frozen?.atMs ?? clock.now()
@@ -116,7 +148,10 @@ export function accountsOf(
     },
     unfreeze: (accountId) => administer(ready, () => store.ledger.updateAccount(accountId, { frozen: null })),
     get: (accountId) => administer(ready, () => store.ledger.account(accountId)),
-    list({ search, cursor, limit = 100 } = {}) {
+    spending: (accountId) => readSpending(store, clock, ready, accountId),
+    async list(options = {}) {
+      checkMembers(options, ACCOUNTS_PAGE_OPTIONS, 'accounts.list')
+      const { search, cursor, limit = 100 } = options
       return administer(ready, async () => {
         checkPageSize(limit)
         const [after] = cursorParts(cursor, 1) ?? []
@@ -125,7 +160,9 @@ export function accountsOf(
         return { accounts: page.rows, nextCursor: page.nextCursor }
       })
     },
-    credit(accountId, amount, { creditId = ids.next('credit'), description = 'credit', expiresAtMs } = {}) {
+    async credit(accountId, amount, options = {}) {
+      checkMembers(options, CREDIT_OPTIONS, 'accounts.credit')
+      const { creditId = ids.next('credit'), description = 'credit', expiresAtMs } = options
       return administer(ready, async () => {
         const nanoDollars = checkArgument('amount', () => amountOf(amount))
         checkArgument('expiresAtMs', () => assertFuture(expiresAtMs, clock.now()))
@@ -139,7 +176,11 @@ export function accountsOf(
         }
       })
     },
-    ledger: (accountId, { limit = 100 } = {}) => administer(ready, () => store.ledger.entries(accountId, limit)),
+    async ledger(accountId, options = {}) {
+      checkMembers(options, LEDGER_OPTIONS, 'accounts.ledger')
+      const { limit = 100 } = options
+      return administer(ready, () => store.ledger.entries(accountId, limit))
+    },
     ...accountBooksOf(store, clock, ids, ready, billing),
   }
 }

@@ -1,66 +1,34 @@
+import { checkModelRows } from '../catalog/check-model-rows.ts'
+import { checkMembers, type MemberNames, unknownMember } from '../core/known-members.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
 import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
-import { ROUTING_STRATEGIES, type RoutingOptions } from '../routing/routing-options.ts'
+import { TIMEOUTS_MEMBERS } from '../pipeline/pipeline-context.ts'
+import {
+  type FallbackPolicy,
+  HEDGE_OPTIONS,
+  ROUTING_OPTIONS,
+  ROUTING_STRATEGIES,
+  type RoutingOptions,
+} from '../routing/routing-options.ts'
+import { RATE_LIMITS_MEMBERS } from '../stores/rate-limiter.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
-import { billingModeOf } from './billing-mode.ts'
+import { USAGE_RETENTION_MEMBERS } from '../usage/usage-recorder.ts'
+import { type BillingOption, billingModeOf } from './billing-mode.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
-import type { GatewayOptions } from './gateway-options.ts'
+import { FIXED_KEY_MEMBERS, GATEWAY_OPTIONS, type GatewayOptions, RESPONSES_OPTIONS } from './gateway-options.ts'
 import { limitSetOf, planLimitsOf } from './limit-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
+import { asksGatewayKeys } from './sign-in.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
-
-const KNOWN: readonly string[] = [
-  'vendors',
-  'endpoints',
-  'models',
-  'prices',
-  'showPrices',
-  'billing',
-  'chargePartialBatches',
-  'unpricedFeatures',
-  'store',
-  'usage',
-  'keys',
-  'authenticate',
-  'limits',
-  'plans',
-  'rateLimiter',
-  'concurrencyLimiter',
-  'timeouts',
-  'routing',
-  'operatorKey',
-  'bodyLimitBytes',
-  'holdTtlMs',
-  'disconnect',
-  'drainMs',
-  'defaultMaxOutputTokens',
-  'balanceSharePerCall',
-  'showBalanceInErrors',
-  'unknownInputTokens',
-  'spendingThresholds',
-  'estimateTokens',
-  'responses',
-  'webhookSecret',
-  'taskDeadlineMs',
-  'taskPollIntervalMs',
-  'taskRetentionDays',
-  'allowPrivateUrls',
-  'onEvent',
-  'logger',
-  'transport',
-  'clock',
-  'ids',
-] satisfies (keyof GatewayOptions)[]
 
 /**
  * Checks options at start, so that a configuration mistake fails then and not at the first request.
  * @throws TypeError naming the option.
  */
 export function checkOptions(options: GatewayOptions): void {
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.includes(name)) throw new TypeError(`createGateway: unknown option ${JSON.stringify(name)}`)
-  }
+  checkNames(options)
   if (!Array.isArray(options.vendors)) throw new TypeError('createGateway: vendors must be a list')
   const seen = new Set<string>()
   for (const { id, apiKeys, keyWeights } of options.vendors) {
@@ -77,8 +45,10 @@ export function checkOptions(options: GatewayOptions): void {
   if (options.prices !== undefined && mode === 'off') {
     throw new TypeError("createGateway: prices and billing: 'off' contradict each other")
   }
-  if (options.authenticate !== undefined && options.keys !== undefined) {
-    throw new TypeError('createGateway: keys has no effect beside authenticate; give one of them')
+  if (options.authenticate !== undefined && options.keys !== undefined && !asksGatewayKeys(options.authenticate)) {
+    throw new TypeError(
+      'createGateway: keys has no effect beside an authenticate that does not ask for them; give one of them, or firstOf(authenticate, gatewayKeys())',
+    )
   }
   const { unpricedFeatures = [] } = options
   if (
@@ -95,9 +65,6 @@ export function checkOptions(options: GatewayOptions): void {
     if ((accounts.get(key) ?? account) !== account)
       throw new TypeError(`createGateway: the same key is listed for the accounts ${accounts.get(key)} and ${account}`)
     accounts.set(key, account)
-  }
-  for (const name of Object.keys(options.routing ?? {})) {
-    if (!ROUTING_MEMBERS.includes(name)) throw new TypeError(`createGateway: unknown option routing.${name}`)
   }
   checkRouting(options.routing ?? {})
   positive('routing.hedge.afterMs', options.routing?.hedge?.afterMs)
@@ -120,12 +87,47 @@ export function checkOptions(options: GatewayOptions): void {
     throw new TypeError(
       `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
     )
+  if (options.hooks !== undefined && !Array.isArray(options.hooks))
+    throw new TypeError('createGateway: hooks must be a list')
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   checkResponses(options.responses)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
   spendingThresholdsOf(options.spendingThresholds)
   planLimitsOf(options.plans, limitSetOf(options.limits, 'limits'))
   checkHoldTtl(options)
+}
+
+const OWNER = 'createGateway'
+const USAGE_MEMBERS = { retention: true } satisfies MemberNames<Exclude<GatewayOptions['usage'], 'off' | undefined>>
+const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Exclude<BillingOption, 'off'>>
+
+/** Refuses members that do not exist, wherever they stand: each would be an option that is set and has no effect. */
+function checkNames(options: GatewayOptions): void {
+  checkMembers(options, GATEWAY_OPTIONS, OWNER)
+  const { billing, usage, keys, timeouts, responses, disconnect, models, vendors } = options
+  if (typeof billing === 'object') checkMembers(billing, BILLING_MEMBERS, OWNER, 'billing')
+  if (typeof usage === 'object') {
+    checkMembers(usage, USAGE_MEMBERS, OWNER, 'usage')
+    checkMembers(usage?.retention, USAGE_RETENTION_MEMBERS, OWNER, 'usage.retention')
+  }
+  for (const [index, key] of (Array.isArray(keys) ? keys : []).entries()) {
+    checkMembers(key, FIXED_KEY_MEMBERS, OWNER, `keys[${index}]`)
+    checkMembers(key?.limits, RATE_LIMITS_MEMBERS, OWNER, `keys[${index}].limits`)
+  }
+  checkMembers(timeouts, TIMEOUTS_MEMBERS, OWNER, 'timeouts')
+  checkMembers(options.routing, ROUTING_OPTIONS, OWNER, 'routing')
+  checkMembers(options.routing?.hedge, HEDGE_OPTIONS, OWNER, 'routing.hedge')
+  checkMembers(responses, RESPONSES_OPTIONS, OWNER, 'responses')
+  if (typeof disconnect === 'object') checkMembers(disconnect, disconnectNames(options), OWNER, 'disconnect')
+  checkModelRows(models, OWNER)
+  for (const [index, vendor] of (Array.isArray(vendors) ? vendors : []).entries())
+    checkModelRows(vendor?.models, OWNER, `vendors[${index}].models`)
+}
+
+/** Ids of endpoints, those of shapes among them, and the one that stands for all others. */
+function disconnectNames({ endpoints = [] }: GatewayOptions): Readonly<Record<string, true>> {
+  const shapes = [...ENDPOINTS, ...endpoints].flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
+  return Object.fromEntries(['default', ...shapes.map(({ id }) => id)].map((id) => [id, true]))
 }
 
 /** Is any endpoint's call read on after its caller has left? */
@@ -144,18 +146,14 @@ function checkHoldTtl({ holdTtlMs, timeouts, disconnect, drainMs, billing }: Gat
   )
 }
 
-const ROUTING_MEMBERS: readonly string[] = [
-  'strategy',
-  'fallback',
-  'hedge',
-  'retryAfterTimeout',
-] satisfies (keyof RoutingOptions)[]
+const FALLBACK_MEMBERS = { statuses: true } satisfies MemberNames<Extract<FallbackPolicy, object>>
 
 /**
  * Checks the routing options.
  * @throws TypeError naming the member.
  */
 export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strategy' | 'fallback'>): void {
+  if (typeof fallback === 'object') checkMembers(fallback, FALLBACK_MEMBERS, OWNER, 'routing.fallback')
   if (strategy !== undefined && !ROUTING_STRATEGIES.includes(strategy))
     throw new TypeError(`createGateway: routing.strategy must be one of ${ROUTING_STRATEGIES.join(', ')}`)
   const statuses: readonly unknown[] | undefined = typeof fallback === 'object' ? fallback.statuses : []
@@ -168,15 +166,13 @@ export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strat
 function checkUnknownInputs({ models = {}, ...bounds }: NonNullable<GatewayOptions['unknownInputTokens']>): void {
   for (const [at, byKind] of [
     ['', bounds] as const,
-    ...Object.entries(models).map(([id, own]) => [`models.${id}.`, own] as const),
+    ...Object.entries(models).map(([id, own]) => [`.models.${id}`, own] as const),
   ]) {
     for (const [kind, tokens] of Object.entries(byKind)) {
       if (!MEDIA_KINDS.some((known) => known === kind))
-        throw new TypeError(
-          `createGateway: unknownInputTokens.${at}${kind} is unknown; the kinds are ${MEDIA_KINDS.join(', ')}`,
-        )
-      if (!(Number.isSafeInteger(tokens) && tokens >= 0))
-        throw new TypeError(`createGateway: unknownInputTokens.${at}${kind} must be a whole number from 0 on`)
+        throw unknownMember(kind, MEDIA_KINDS, OWNER, `unknownInputTokens${at}`)
+      if (tokens !== undefined && !(Number.isSafeInteger(tokens) && tokens >= 0))
+        throw new TypeError(`createGateway: unknownInputTokens${at}.${kind} must be a whole number from 0 on`)
     }
   }
 }
@@ -200,17 +196,12 @@ function checkResponses({ store, retentionDays, stateSecret }: NonNullable<Gatew
     throw new TypeError(`createGateway: responses.stateSecret must have at least ${SHORTEST_STATE_SECRET} characters`)
 }
 
-const RETENTION_NAMES: readonly string[] = ['recordDays', 'hourDays', 'dayDays']
-
 /** Sums by day need a day to be complete, and a record must not go before it is in them. */
 function checkUsage(usage: GatewayOptions['usage']): void {
   if (usage === undefined || usage === 'off') return
   if (typeof usage !== 'object' || usage === null)
     throw new TypeError("createGateway: usage must be 'off' or { retention }")
-  for (const name of Object.keys(usage))
-    if (name !== 'retention') throw new TypeError(`createGateway: unknown option usage.${name}`)
   for (const [name, days] of Object.entries(usage.retention ?? {})) {
-    if (!RETENTION_NAMES.includes(name)) throw new TypeError(`createGateway: unknown option usage.retention.${name}`)
     if (days !== undefined && !(typeof days === 'number' && days >= 1))
       throw new TypeError(`createGateway: usage.retention.${name} must be at least 1 day, or Infinity`)
   }

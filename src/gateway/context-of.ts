@@ -6,18 +6,24 @@ import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import { timeOrderedIds } from '../core/ids.ts'
-import { silentLogger } from '../core/logger.ts'
+import { usableLogger } from '../core/logger.ts'
+import type { GatewayState } from '../core/observer.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../endpoints/token-estimate.ts'
+import { HookTable } from '../hooks/hook-table.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
 import { AccountPlans } from '../pipeline/account-plans.ts'
+import { Observers } from '../pipeline/call-observation.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
-import { emit, emitTo, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
+import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
+import { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
+import { StateMakers } from '../pipeline/state-makers.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
+import { circuitOf } from '../routing/circuit-breaker.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
 import { RouteTable } from '../routing/route-table.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -29,11 +35,14 @@ import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { UsageRecorder } from '../usage/usage-recorder.ts'
 import { billingModeOf } from './billing-mode.ts'
+import { answerCacheOf } from './cache-options.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
+import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { keyAuthentication } from './key-authentication.ts'
 import { limitSetOf, planLimitsOf } from './limit-options.ts'
 import { modelVendor } from './model-vendor.ts'
+import { signIn } from './sign-in.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
 import { usageStoreOf } from './usage.ts'
 
@@ -44,17 +53,26 @@ const DEFAULT_TASK_DEADLINE_MS = DAY_MS
 const DEFAULT_ANSWER_RETENTION_DAYS = 30
 
 /** Applies the defaults, once, and builds what the stages share. */
-export function contextOf(options: GatewayOptions): PipelineContext {
+export function contextOf(
+  options: GatewayOptions,
+  listeners = new EventListeners(options.onEvent, usableLogger(options.logger)),
+): PipelineContext {
   const clock = options.clock ?? systemClock
   const timeouts: Timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
   const drainMs = options.drainMs ?? DEFAULT_DRAIN_MS
-  const logger = options.logger ?? silentLogger
+  const logger = usableLogger(options.logger)
   const store = options.store ?? memoryStore()
   const allowPrivate = options.allowPrivateUrls ?? false
-  const publicTransport = undiciTransport({
+  const ownTransport = options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs })
+  const observers =
+    options.observe === undefined || options.observe.length === 0
+      ? undefined
+      : new Observers(options.observe, { logger, clock }, ownTransport)
+  const plainTransport = undiciTransport({
     connectTimeoutMs: timeouts.connectMs,
     ...(allowPrivate ? {} : { lookup: publicLookup }),
   })
+  const publicTransport = observers?.aside(plainTransport) ?? plainTransport
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
   const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
   const limits = limitSetOf(options.limits, 'limits')
@@ -65,17 +83,30 @@ export function contextOf(options: GatewayOptions): PipelineContext {
   )
   checkKinds(catalog, endpoints)
   const routed = catalogForRoutes(catalog, vendors, fallback)
+  const keys = keyAuthentication(store, clock)
+  const principalFaults = new PrincipalFaults(logger, (error) =>
+    emit(context, { type: 'internal-error', requestId: undefined, where: 'authenticate', error }),
+  )
+  const hooks =
+    options.hooks === undefined || options.hooks.length === 0 ? undefined : new HookTable(options.hooks, endpoints.all)
   const context: PipelineContext = {
     endpoints,
     catalog: routed,
     vendors,
-    transport: options.transport ?? undiciTransport({ connectTimeoutMs: timeouts.connectMs }),
+    transport: observers?.aside(ownTransport) ?? ownTransport,
     publicTransport,
     fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
     store,
-    usage: recorderOf(options, store, clock, (event) => emit(context, event)),
-    authenticate: options.authenticate ?? keyAuthentication(store, clock),
+    usage: recorderOf(options, store, clock, (event) => {
+      const { type, error } = event
+      if (type === 'internal-error') logger.error('usage could not be summed up', { error })
+      else logger.error('usage records of calls that were not charged are lost', { records: event.records, error })
+      emit(context, event)
+    }),
+    authenticate: options.authenticate === undefined ? keys : signIn(options.authenticate, keys, principalFaults),
+    principalFaults,
     chargePartialBatches: options.chargePartialBatches ?? false,
+    chargeBrokenAnswers: options.chargeBrokenAnswers ?? false,
     prices: options.prices === undefined ? undefined : pricesOf(options.prices, routed),
     showPrices: options.showPrices ?? false,
     unpricedFeatures: new Set(options.unpricedFeatures),
@@ -90,8 +121,9 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     routes: new RouteTable(options.vendors, {
       clock,
       onFailure: (failure) => {
-        logger.error('a credential provider failed', { ...failure })
-        emitTo(options.onEvent, logger, { type: 'credential-refresh-failed', ...failure })
+        const { message: reason, ...named } = failure
+        logger.error('a credential provider failed', { ...named, reason })
+        emit(context, { type: 'credential-refresh-failed', ...failure })
       },
     }),
     routing: { strategy, fallback, hedge, retryAfterTimeout },
@@ -113,6 +145,8 @@ export function contextOf(options: GatewayOptions): PipelineContext {
       retentionMs: (options.responses?.retentionDays ?? DEFAULT_ANSWER_RETENTION_DAYS) * DAY_MS,
       stateSecret: options.responses?.stateSecret,
     },
+    stateMakers: new StateMakers(),
+    cache: answerCacheOf(options.cache, endpoints.all, hooks),
     settlementRetries: new SettlementRetries(clock, logger),
     spendingThresholds: spendingThresholdsOf(options.spendingThresholds),
     webhookSecret: options.webhookSecret,
@@ -120,20 +154,41 @@ export function contextOf(options: GatewayOptions): PipelineContext {
     taskDeadlineMs: options.taskDeadlineMs ?? DEFAULT_TASK_DEADLINE_MS,
     taskPollIntervalMs: options.taskPollIntervalMs,
     taskCalls: new CallsUnderWay(),
+    hooks,
     clock,
     ids: options.ids ?? timeOrderedIds,
     logger,
     warnings: new ConfigurationWarnings(logger, options.onEvent),
-    onEvent: options.onEvent,
+    get onEvent() {
+      return listeners.current
+    },
+    observers,
   }
+  for (const observer of options.observe ?? []) observer.attached?.(() => stateOf(context))
   return context
+}
+
+/** What observers may ask for. */
+function stateOf({ routes, retryBudget, settlementRetries, usage, clock }: PipelineContext): GatewayState {
+  const nowMs = clock.now()
+  return {
+    retriesLeft: retryBudget.left,
+    settlementsWaiting: settlementRetries.size,
+    rollUpAgeMs: usage?.rollUpAgeMs ?? 0,
+    vendors: Array.from(routes.vendors, ({ vendor, keys, load }) => ({
+      vendor: vendor.id,
+      inFlight: load.inFlight,
+      limit: load.limit,
+      keys: keys.map(({ credentialId, circuit }) => ({ credentialId, isUp: circuitOf(circuit, nowMs) !== 'open' })),
+    })),
+  }
 }
 
 function recorderOf(
   { usage }: GatewayOptions,
   store: GatewayStore,
   clock: Clock,
-  tell: (event: GatewayEvent) => void,
+  tell: (event: Extract<GatewayEvent, { type: 'usage-dropped' | 'internal-error' }>) => void,
 ): UsageRecorder | undefined {
   const kept = usageStoreOf(store, usage)
   if (kept === undefined) return undefined

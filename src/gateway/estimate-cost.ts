@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
-import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 import { CallRecord } from '../pipeline/call-record.ts'
+import { innerRequest, NOWHERE } from '../pipeline/inner-request.ts'
 import { readRequest } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { priceRequest } from '../pipeline/pricing.ts'
@@ -49,7 +49,7 @@ export async function estimateCost(
     throw new GatewayError('invalid_request', { message: `endpoint: must be one of ${known}`, param: 'endpoint' })
   }
   const received = new CallRecord({
-    request: requestFor(endpoint.path, Buffer.from(JSON.stringify(body ?? null))),
+    request: innerRequest(endpoint.path, Buffer.from(JSON.stringify(body ?? null))),
     sink: NOWHERE,
     requestId: context.ids.next('req'),
     startedAtMs: context.clock.now(),
@@ -68,25 +68,4 @@ export async function estimateCost(
     cost: cost === undefined ? null : formatDollars(cost),
     usage: estimateFor(context, parsed, model),
   }
-}
-
-function requestFor(path: string, body: Uint8Array): GatewayRequest {
-  return {
-    method: 'POST',
-    path,
-    query: '',
-    header: (name) => (name === 'content-type' ? 'application/json' : undefined),
-    readBody: (_limitBytes, listener) => listener(undefined, [body]),
-  }
-}
-
-/** An estimate is returned and never written anywhere. */
-const NOWHERE: ByteSink = {
-  closed: false,
-  head: () => undefined,
-  write: () => true,
-  end: () => undefined,
-  destroy: () => undefined,
-  onDrain: () => undefined,
-  onClose: () => undefined,
 }

@@ -4,10 +4,13 @@ import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
+import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
+import type { Observer } from '../core/observer.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
+import type { AnyHook } from '../hooks/hook.ts'
 import type { DisconnectPolicies } from '../pipeline/abort-scope.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
 import type { RoutingOptions } from '../routing/routing-options.ts'
@@ -19,7 +22,9 @@ import type { Transport } from '../transport/transport.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { BillingOption } from './billing-mode.ts'
+import type { CacheOptions } from './cache-options.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
+import type { OverloadOptions } from './overload-guard.ts'
 
 /** A key that the host fixes in its configuration. */
 export interface FixedKey {
@@ -32,6 +37,14 @@ export interface FixedKey {
   /** May requests with this key name their end user? Default false. */
   readonly namesEndUsers?: boolean
 }
+
+export const FIXED_KEY_MEMBERS = {
+  key: true,
+  account: true,
+  tier: true,
+  limits: true,
+  namesEndUsers: true,
+} satisfies MemberNames<FixedKey>
 
 /** What is kept of answers that callers may continue by their id. */
 export interface ResponsesOptions {
@@ -48,6 +61,12 @@ export interface ResponsesOptions {
    */
   readonly stateSecret?: string | undefined
 }
+
+export const RESPONSES_OPTIONS = {
+  store: true,
+  retentionDays: true,
+  stateSecret: true,
+} satisfies MemberNames<ResponsesOptions>
 
 /** Options of `createGateway`. */
 export interface GatewayOptions {
@@ -78,6 +97,13 @@ export interface GatewayOptions {
    * error all the same. Default false: they are told by the event `unbilled-usage`.
    */
   readonly chargePartialBatches?: boolean
+  /**
+   * Charges for what a vendor may bill although the caller gets none of it: an answer that breaks off before any of it was
+   * delivered (by its announced size), one that does not come in time (a whole answer's output as held), and usage that the vendor
+   * reported before it failed. An answer that broke off is then not asked for again, because the caller would pay twice. Default
+   * false: the caller pays nothing, and the event `unbilled-usage` tells.
+   */
+  readonly chargeBrokenAnswers?: boolean
   /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
   readonly store?: GatewayStore
   /**
@@ -87,7 +113,10 @@ export interface GatewayOptions {
   readonly usage?: 'off' | { readonly retention?: UsageRetentionDays }
   /** Keys known from the start, in addition to those in the store. */
   readonly keys?: readonly FixedKey[]
-  /** Replaces key look-up completely: the host identifies the caller. */
+  /**
+   * How callers sign in; the keys of `keys` and of `gateway.keys` when absent. One of the host's own replaces them, unless it asks
+   * for them too: `firstOf(sessionCookie, gatewayKeys())`.
+   */
   readonly authenticate?: Authenticate
   /** Limits per key, account and end user, for what keys and plans do not set. Limits alone are those per key. Default: none. */
   readonly limits?: LimitOptions
@@ -100,7 +129,7 @@ export interface GatewayOptions {
   /** How requests choose among several candidates. */
   readonly routing?: RoutingOptions
   /**
-   * Opens `GET /healthz?verbose`, which shows the state of vendors and keys, to requests with this bearer token: at least
+   * Opens `GET /readyz?verbose`, which shows the state of store, vendors and keys, to requests with this bearer token: at least
    * 24 characters. Default: closed.
    */
   readonly operatorKey?: string
@@ -148,9 +177,15 @@ export interface GatewayOptions {
   readonly estimateTokens?: TokenEstimator
   /** What is kept of answers that callers may continue by their id. */
   readonly responses?: ResponsesOptions
+  /** Gives answers again to equal requests: `{}` for embeddings, and for texts with `temperature: 0`. Default: every request asks a vendor. */
+  readonly cache?: CacheOptions
   /**
-   * Signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. Without it, and without an
-   * account's own secret, a request with `webhook_url` is refused.
+   * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
+   */
+  readonly overload?: OverloadOptions
+  /**
+   * Signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. Default: such an
+   * account gets a secret of its own when it first needs one, which `gateway.webhooks.secret` reads.
    */
   readonly webhookSecret?: string
   /** Longest time for a task, in milliseconds; then it fails and its hold is released. Default 24 hours. */
@@ -167,7 +202,13 @@ export interface GatewayOptions {
    * networks whose callers are trusted.
    */
   readonly allowPrivateUrls?: boolean
+  /**
+   * The host's say in calls, in this order for requests and reversed for answers: redaction, guards, rules of its own. Default: none.
+   */
+  readonly hooks?: readonly AnyHook[]
   readonly onEvent?: EventListener
+  /** Metrics and traces: what `prometheus()` and `otel()` make, or observers of your own. Default: none. */
+  readonly observe?: readonly Observer[]
   /** Default: silent. */
   readonly logger?: Logger
   /** How vendors are reached. Default: undici. */
@@ -175,3 +216,51 @@ export interface GatewayOptions {
   readonly clock?: Clock
   readonly ids?: Ids
 }
+
+export const GATEWAY_OPTIONS = {
+  vendors: true,
+  endpoints: true,
+  models: true,
+  prices: true,
+  showPrices: true,
+  billing: true,
+  unpricedFeatures: true,
+  chargePartialBatches: true,
+  chargeBrokenAnswers: true,
+  store: true,
+  usage: true,
+  keys: true,
+  authenticate: true,
+  limits: true,
+  plans: true,
+  rateLimiter: true,
+  concurrencyLimiter: true,
+  timeouts: true,
+  routing: true,
+  operatorKey: true,
+  bodyLimitBytes: true,
+  holdTtlMs: true,
+  disconnect: true,
+  drainMs: true,
+  defaultMaxOutputTokens: true,
+  balanceSharePerCall: true,
+  showBalanceInErrors: true,
+  unknownInputTokens: true,
+  spendingThresholds: true,
+  estimateTokens: true,
+  responses: true,
+  cache: true,
+  overload: true,
+  webhookSecret: true,
+  taskDeadlineMs: true,
+  taskPollIntervalMs: true,
+  taskRetentionDays: true,
+  allowPrivateUrls: true,
+  hooks: true,
+  onEvent: true,
+  observe: true,
+  logger: true,
+  transport: true,
+  clock: true,
+  ids: true,
+} satisfies MemberNames<GatewayOptions>

@@ -2,29 +2,55 @@ import { fetchHandler } from '../adapters/fetch.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { createClient } from '../client/create-client.ts'
 import type { GatewayClient } from '../client/gateway-client.ts'
-import type { Timer } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
+import type { Clock, Timer } from '../core/clock.ts'
+import { GatewayError, textOfError } from '../core/errors.ts'
+import type { EventListener } from '../core/events.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { usableLogger } from '../core/logger.ts'
+import type { ObservedToolCall, ToolCallFacts } from '../core/observer.ts'
 import { identify } from '../pipeline/authenticate.ts'
-import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
-import type { RouteOverride } from '../routing/routing-options.ts'
+import type { Observers } from '../pipeline/call-observation.ts'
+import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
+import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
+import { ROUTE_OVERRIDE_MEMBERS, type RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
+import { DeferredAnswers } from '../tasks/deferred-answers.ts'
+import { DeferredRunner } from '../tasks/deferred-runner.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
+import { type CacheControl, cacheControlOf } from './cache-options.ts'
 import { checkOptions, checkRouting } from './check-options.ts'
+import { checkPrincipal } from './check-principal.ts'
 import { contextOf } from './context-of.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
+import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { type GatewayHealth, Health } from './health.ts'
 import { type Holds, holdsOf } from './holds.ts'
 import { InFlight } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type ListedModel, modelList } from './model-list.ts'
+import { warnOfModels } from './model-warnings.ts'
+import { type OperatorActions, operatorActionsOf } from './operator-actions.ts'
+import { overloadGuardOf } from './overload-guard.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
-import { RequestContext, type ServerState, serve } from './serve-request.ts'
+import { type HostChoices, RequestContext, type ServerState, serve } from './serve-request.ts'
+import { type Tasks, tasksOf } from './tasks.ts'
+import { type UnpricedModels, unpricedModels } from './unpriced-models.ts'
 import { warnOfPrices } from './unused-prices.ts'
-import { DEFAULT_HOUR_DAYS, type UsageParts, type UsageReports, usageOf, usageStoreOf } from './usage.ts'
+import {
+  DEFAULT_HOUR_DAYS,
+  DEFAULT_RECORD_DAYS,
+  type UsageParts,
+  type UsageReports,
+  usageOf,
+  usageStoreOf,
+} from './usage.ts'
+import { type VendorKeys, vendorKeysOf } from './vendor-keys.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
 /** Interval of the search for expired holds; shorter if holds have a short lifetime. */
@@ -38,7 +64,18 @@ const SWEEP_BATCH = 500
 export interface InProcessOptions {
   /** Routing. Callers over HTTP have no such choice. */
   readonly route?: RouteOverride
+  /** The call of a tool that makes the requests, by `beginToolCall` of the same gateway; observers see them as parts of it. */
+  readonly toolCall?: ObservedToolCall
 }
+
+const IN_PROCESS_OPTIONS = {
+  route: true,
+  toolCall: true,
+} satisfies MemberNames<InProcessOptions>
+
+const NO_CHOICES: HostChoices = {}
+
+const CLOSE_OPTIONS = { drainMs: true, delayMs: true } as const
 
 /** An AI gateway in this process. Mount it with an adapter, call it with `fetch`, or in process with `client`. */
 export interface Gateway extends ExchangeHandler {
@@ -46,15 +83,24 @@ export interface Gateway extends ExchangeHandler {
   handle(request: GatewayRequest, sink: ByteSink): void
   /** Answers a web-standard request. */
   fetch(request: Request): Promise<Response>
-  /** A client that calls the gateway in this process as `principal`, without HTTP. The same limits and billing apply. */
+  /**
+   * A client that calls the gateway in this process as `principal`, without HTTP. The same limits and billing apply.
+   * @throws TypeError for a principal that cannot be used, and for an unknown option.
+   */
   client(principal: Principal, options?: InProcessOptions): GatewayClient
   /**
    * The gateway for one caller, with the same paths but without credentials. The same limits, billing and isolation apply.
+   * @throws TypeError as `client` does.
    */
   exchangeAs(principal: Principal, options?: InProcessOptions): ExchangeHandler
   /**
+   * Tells observers of a call of a tool, for handlers beside the gateway that offer tools. Undefined where no observer hears of
+   * them. Never throws.
+   */
+  readonly beginToolCall: ((facts: Omit<ToolCallFacts, 'startedAtMs'>) => ObservedToolCall) | undefined
+  /**
    * Identifies the sender of a request from its headers; for handlers beside the gateway that accept the same keys.
-   * @throws GatewayError `invalid_api_key`, `gateway_closing` or `store_unavailable`.
+   * @throws GatewayError `invalid_api_key`, `invalid_principal`, `gateway_closing` or `store_unavailable`.
    */
   authenticate(request: GatewayRequest): Promise<Principal>
   /**
@@ -64,35 +110,60 @@ export interface Gateway extends ExchangeHandler {
   estimate(principal: Principal, request: PricedRequest): Promise<CostEstimate>
   /** What the catalog's models cost by the price list in force; undefined when billing is off. */
   prices(): readonly ListedPrice[] | undefined
+  /**
+   * How many models of the configured vendors have no price, and are refused. Undefined when billing is off, and for prices that do
+   * not list their rows.
+   */
+  unpricedModels(): UnpricedModels | undefined
+  /**
+   * What of the configuration has no effect, or another one than its words say, each once; the same as the events
+   * `configuration-warning`. Most of it is known once the gateway has started.
+   */
+  warnings(): readonly ConfigurationWarning[]
   /** The models that callers may name, with their limits and abilities. */
   readonly catalog: Catalog
   /** The models of `GET /v1/models`. */
   models(): readonly ListedModel[]
   /** Circuits, load and latencies of the vendors and the operator's keys, as seen from this process. */
   routes(): RouteReport
+  /**
+   * Can this process take requests? Opens the store if need be, and asks it for at most 2 seconds; at most once a second. Never
+   * rejects. `GET /readyz` is 200 where `status` is `ok`.
+   */
+  health(): Promise<GatewayHealth>
   readonly accounts: Accounts
   readonly keys: Keys
   readonly holds: Holds
+  readonly cache: CacheControl
   readonly webhooks: Webhooks
+  readonly tasks: Tasks
+  /** The operator's keys at the vendors, as this process uses them. */
+  readonly vendorKeys: VendorKeys
+  /** For handlers beside the gateway that change things in an operator's name. */
+  readonly operatorActions: OperatorActions
   /** What was used, by whom, and what it cost. */
   readonly usage: UsageReports
+  /** Tells a further listener of the events of this process, until the function that it returns is called. */
+  listen(listener: EventListener): () => void
   /** Opens the store and begins background work: following tasks, delivering webhooks, sweeping holds. Called by the first request if not before. */
   start(): Promise<void>
   /**
    * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
    * closes the store and all connections. When the store is down, it is waited for within the same time.
+   * `delayMs` before all that (default 0), `/readyz` answers 503 while requests are still taken, so that a balancer can notice first.
    */
-  close(options?: { readonly drainMs?: number }): Promise<void>
+  close(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
  * Makes a gateway.
- * @throws TypeError for options that contradict each other; RangeError for bad prices or models.
+ * @throws TypeError for unknown options, and for those that contradict each other; RangeError for bad prices or models.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   checkOptions(options)
-  const context = contextOf(options)
+  const listeners = new EventListeners(options.onEvent, usableLogger(options.logger))
+  const context = contextOf(options, listeners)
   const inFlight = new InFlight()
   let starting: Promise<void> | undefined
   let isStarted = false
@@ -103,18 +174,25 @@ export function createGateway(options: GatewayOptions): Gateway {
     Math.max(SHORTEST_SWEEP_INTERVAL_MS, context.holdTtlMs / 2),
   )
   let closing: Promise<void> | undefined
+  let isRefusing = false
   const deliverer = new WebhookDeliverer(context)
   const wakeWebhooks = (): void => deliverer.wake()
+  const runner = new DeferredRunner(context, wakeWebhooks)
+  const deferred = new DeferredAnswers(runner, wakeWebhooks)
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
 
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(() => {
       isStarted = true
+      if (closing === undefined) overload?.start()
       warnOfPrices(context)
+      warnOfModels(context, options)
+      tellUnpriced(context)
       // A process that died may have left holds behind.
       sweep()
       if (closing === undefined) {
         worker.start()
+        runner.start()
         deliverer.start()
       }
     })
@@ -130,12 +208,23 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (closing === undefined) sweeper = context.clock.schedule(sweepIntervalMs, sweep)
     })
   }
+  const health = new Health({
+    clock: context.clock,
+    store: context.store,
+    ready: () => (isStarted ? undefined : ready),
+    isClosing: () => closing !== undefined,
+    inFlight: () => inFlight.size,
+  })
+  const overload = overloadGuardOf(options.overload, context.clock)
   const server: ServerState = {
     inFlight,
+    overload,
+    health,
     get isClosing() {
-      return closing !== undefined
+      return isRefusing
     },
     wakeWebhooks,
+    deferred,
     get ready() {
       return isStarted ? undefined : ready
     },
@@ -144,14 +233,21 @@ export function createGateway(options: GatewayOptions): Gateway {
     request: GatewayRequest,
     sink: ByteSink,
     principal?: Principal,
-    routeOverride?: RouteOverride,
+    choices: HostChoices = NO_CHOICES,
   ): void => {
-    void serve(context, server, new RequestContext(request, sink, principal, routeOverride))
+    void serve(context, server, new RequestContext(request, sink, principal, choices))
   }
   const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
-  const exchangeAs = (principal: Principal, { route }: InProcessOptions = {}): ExchangeHandler => {
+  const exchangeAs = (principal: Principal, inProcess: InProcessOptions = {}): ExchangeHandler => {
+    checkMembers(inProcess, IN_PROCESS_OPTIONS, 'gateway')
+    const { route, toolCall } = inProcess
+    checkMembers(route, ROUTE_OVERRIDE_MEMBERS, 'gateway', 'route')
+    checkPrincipal(principal, 'gateway')
     if (route !== undefined) checkRouting(route)
-    return { handle: (request, sink) => accept(request, sink, principal, route) }
+    if (toolCall !== undefined && !isToolCallOf(toolCall, context.observers))
+      throw new TypeError('gateway: toolCall must be what beginToolCall of the same gateway returned')
+    const choices = { routeOverride: route, toolCall }
+    return { handle: (request, sink) => accept(request, sink, principal, choices) }
   }
 
   return {
@@ -165,33 +261,62 @@ export function createGateway(options: GatewayOptions): Gateway {
         fetch: fetchHandler(exchangeAs(principal, inProcess)),
       }),
     exchangeAs,
+    beginToolCall:
+      context.observers?.hearsToolCalls === true ? toolCallsOf(context.observers, context.clock) : undefined,
     async authenticate(request) {
-      if (closing !== undefined) throw new GatewayError('gateway_closing')
+      if (isRefusing) throw new GatewayError('gateway_closing')
       if (!isStarted) await ready()
       return await identify(context, request, false)
     },
-    estimate: (principal, request) => estimateCost(context, principal, request),
+    async estimate(principal, request) {
+      checkPrincipal(principal, 'gateway')
+      return await estimateCost(context, principal, request)
+    },
     prices: () => (context.prices === undefined ? undefined : priceList(context.catalog, context.prices)),
+    unpricedModels: () => unpricedModels(context),
+    warnings: () => context.warnings.list(),
     catalog: context.catalog,
     models: () => modelList(context.catalog.list(), context).data,
     routes: () => routeReport(context),
+    health: () => health.read(),
     accounts: accountsOf(context.store, context.clock, context.ids, ready, {
       plans: context.plans,
       onFrozen: (accountId, reason) => emit(context, { type: 'account-frozen', accountId, reason }),
       billing: context.billing,
     }),
     keys: keysOf(context.store, context.clock, context.ids, ready),
+    cache: cacheControlOf(context),
     holds: holdsOf(context.store, context.clock, ready),
-    webhooks: webhooksOf(context.store, context.clock, ready, wakeWebhooks),
+    webhooks: webhooksOf(context.store, context.clock, ready, {
+      webhookSecret: context.webhookSecret,
+      wake: wakeWebhooks,
+    }),
+    tasks: tasksOf(context.store, ready),
+    vendorKeys: vendorKeysOf(context),
+    operatorActions: operatorActionsOf(context.store, context.clock, ready, {
+      report: (action) => emit(context, { type: 'operator-action', ...action }),
+      onFault: (error) => reportFault(context, undefined, 'operator', error),
+    }),
     usage: usageOf(usageParts(context, options), ready),
-    start: ready,
-    close({ drainMs = 30_000 } = {}) {
+    listen: (listener) => listeners.add(listener),
+    start: () => ready().catch(rethrowWithReason),
+    close(given = {}) {
+      try {
+        checkMembers(given, CLOSE_OPTIONS, 'gateway.close')
+      } catch (error) {
+        return Promise.reject(error)
+      }
+      const { drainMs = 30_000, delayMs = 0 } = given
       closing ??= (async () => {
+        if (delayMs > 0) await new Promise<void>((resolve) => context.clock.schedule(delayMs, resolve))
+        isRefusing = true
         const startedAtMs = context.clock.now()
         sweeper?.cancel()
+        overload?.close()
         await inFlight.drain(context.clock, drainMs)
         await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
         const leftMs = Math.max(0, startedAtMs + drainMs - context.clock.now())
+        await runner.stop({ drainMs: leftMs })
         await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         if (starting !== undefined) await context.usage?.close()
@@ -205,9 +330,19 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
+/** One line, and no event: models that nobody wants need no price. */
+function tellUnpriced(context: PipelineContext): void {
+  const counted = unpricedModels(context)
+  if (counted === undefined || counted.unpriced === 0) return
+  const { unpriced, models } = counted
+  const told = `${unpriced} of ${models} models of the configured vendors have no price, and are refused while billing is on`
+  context.logger.info(told, { ...counted })
+}
+
 function usageParts({ store, clock }: PipelineContext, { usage }: GatewayOptions): UsageParts {
-  const hourDays = (usage === 'off' ? undefined : usage?.retention?.hourDays) ?? DEFAULT_HOUR_DAYS
-  return { store: usageStoreOf(store, usage), clock, hourDays }
+  const retention = usage === 'off' ? undefined : usage?.retention
+  const { hourDays = DEFAULT_HOUR_DAYS, recordDays = DEFAULT_RECORD_DAYS } = retention ?? {}
+  return { store: usageStoreOf(store, usage), clock, hourDays, recordDays }
 }
 
 async function open(context: PipelineContext, options: GatewayOptions): Promise<void> {
@@ -224,6 +359,15 @@ async function open(context: PipelineContext, options: GatewayOptions): Promise<
   }
 }
 
+/** The host reads why in the message; callers of the gateway read the safe text of the error table. */
+function rethrowWithReason(error: unknown): never {
+  if (!GatewayError.isInstance(error) || error.cause === undefined) throw error
+  throw new GatewayError(error.code, {
+    message: `The store cannot be opened: ${textOfError(error.cause)}`,
+    cause: error.cause,
+  })
+}
+
 async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
   try {
     let expired = SWEEP_BATCH
@@ -233,4 +377,13 @@ async function expireHolds(context: PipelineContext, isOver: () => boolean): Pro
   } catch (error) {
     context.logger.error('holds and credits could not be expired', { error })
   }
+}
+
+function toolCallsOf(observers: Observers, clock: Clock): NonNullable<Gateway['beginToolCall']> {
+  return (facts) => new ToolCallObservation(observers, clock, facts)
+}
+
+/** What observers returned for a call is theirs: another gateway's could not read it. */
+function isToolCallOf(toolCall: ObservedToolCall, observers: Observers | undefined): toolCall is ToolCallObservation {
+  return toolCall instanceof ToolCallObservation && toolCall.observers === observers
 }

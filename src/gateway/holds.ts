@@ -1,9 +1,11 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { OpenHold } from '../stores/journal.ts'
-import { assertAmount, type Resolution } from '../stores/ledger.ts'
+import { assertAmount } from '../stores/ledger.ts'
+import type { Resolution } from '../stores/resolution.ts'
 import { administer, checkArgument, checkReason } from './administer.ts'
 import { badCursor, checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
 
@@ -17,6 +19,12 @@ export interface HoldsPageOptions {
   readonly limit?: number | undefined
 }
 
+const HOLDS_PAGE_OPTIONS = {
+  accountId: true,
+  cursor: true,
+  limit: true,
+} satisfies MemberNames<HoldsPageOptions>
+
 /** Open holds, oldest first. */
 export interface HoldsPage {
   readonly holds: readonly OpenHold[]
@@ -25,8 +33,8 @@ export interface HoldsPage {
 }
 
 /**
- * Money held for calls in progress, for operators. A hold ends once, whoever is first: where the call ends it first, `settle` and
- * `void` change nothing and say in `endedBy` how it ended.
+ * Money held for calls in progress, for operators. A hold ends once: after the call has ended it, `settle` and `void` change
+ * nothing and say in `endedBy` how it ended.
  */
 export interface Holds {
   /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
@@ -46,22 +54,30 @@ export interface Holds {
   void(holdId: string): Promise<Resolution>
 }
 
+const SETTLE_OPTIONS = { reason: true } as const
+
 /** Makes the administration of a store's holds. `ready` resolves once the store can be used. */
 export function holdsOf({ ledger }: GatewayStore, clock: Clock, ready: () => Promise<void>): Holds {
   return {
-    list: ({ accountId, cursor, limit = 100 } = {}) =>
-      administer(ready, async () => {
+    async list(options = {}) {
+      checkMembers(options, HOLDS_PAGE_OPTIONS, 'holds.list')
+      const { accountId, cursor, limit = 100 } = options
+      return administer(ready, async () => {
         checkPageSize(limit)
         const rows = await ledger.openHolds({ accountId, after: placeOf(cursor), limit: limit + 1 })
         const page = pageOf(rows, limit, ({ createdAtMs, id }) => [String(createdAtMs), id])
         return { holds: page.rows, nextCursor: page.nextCursor }
-      }),
-    settle: (holdId, amount, { reason = 'charged by hand' } = {}) =>
-      administer(ready, async () => {
+      })
+    },
+    async settle(holdId, amount, options = {}) {
+      checkMembers(options, SETTLE_OPTIONS, 'holds.settle')
+      const { reason = 'charged by hand' } = options
+      return administer(ready, async () => {
         const nanoDollars = checkArgument('amount', () => amountOf(amount))
         checkReason(reason)
         return known(holdId, await ledger.settle({ holdId, amount: nanoDollars, description: reason }, clock.now()))
-      }),
+      })
+    },
     void: (holdId) => administer(ready, async () => known(holdId, await ledger.void(holdId, clock.now()))),
   }
 }

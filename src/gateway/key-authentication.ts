@@ -47,6 +47,7 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
       limits: record.limits,
       plan: account.plan ?? null,
       namesEndUsers: record.namesEndUsers,
+      tags: record.tags,
       isFrozen: account.frozen !== undefined,
       accountSpendingCap: account.spendingCap,
       keySpendingCap: record.spendingCap,

@@ -1,11 +1,13 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { KeyChange, KeyRecord } from '../stores/key-store.ts'
-import type { KeyScopes, SpendingCap } from '../stores/principal.ts'
-import type { RateLimits } from '../stores/rate-limiter.ts'
+import { KEY_SCOPES_MEMBERS, type KeyScopes, SPENDING_CAP_MEMBERS, type SpendingCap } from '../stores/principal.ts'
+import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
+import { tagsOf } from '../usage/usage-record.ts'
 import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './administer.ts'
 import type { FixedKey } from './gateway-options.ts'
 
@@ -19,11 +21,27 @@ export interface NewKey {
   readonly spendingCap?: SpendingCap
   /** May requests with this key name their end user, for limits per end user? Default false. */
   readonly namesEndUsers?: boolean
+  /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
+  readonly tags?: readonly string[]
   /** Unix milliseconds. */
   readonly expiresAtMs?: number
 }
 
-/** Administration of API keys, for the host's own code. Every method throws a GatewayError. */
+const NEW_KEY_MEMBERS = {
+  accountId: true,
+  label: true,
+  scopes: true,
+  limits: true,
+  spendingCap: true,
+  namesEndUsers: true,
+  tags: true,
+  expiresAtMs: true,
+} satisfies MemberNames<NewKey>
+
+/** What `update` may change. */
+type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
+
+/** Administration of API keys, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
 export interface Keys {
   /**
    * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
@@ -35,7 +53,7 @@ export interface Keys {
    * key has spent counts against a new cap. False when there is no such key.
    * @throws GatewayError `invalid_request` when no store can keep the amount of the cap.
    */
-  update(keyId: string, change: Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>): Promise<boolean>
+  update(keyId: string, change: KeyUpdate): Promise<boolean>
   /** Keys of one account, or of all. */
   list(accountId?: string): Promise<readonly KeyRecord[]>
   /** Ends a key; every process refuses it within 5 seconds. False when there is no such key. */
@@ -57,9 +75,11 @@ const DEFAULT_OVERLAP_MS = 24 * 60 * 60 * 1000
 /** Makes the administration of a store's keys. `ready` resolves once the store can be used. */
 export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () => Promise<void>): Keys {
   return {
-    create(wanted) {
+    async create(wanted) {
+      checkNewKey(wanted, 'keys.create')
       return administer(ready, async () => {
         checkSpendingCap(wanted.spendingCap)
+        checkTags(wanted.tags)
         const account = await store.ledger.account(wanted.accountId)
         if (account === undefined) throw noSuchAccount(wanted.accountId)
         const key = createApiKey()
@@ -68,7 +88,10 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
         return { key, record }
       })
     },
-    update(keyId, { limits, spendingCap, namesEndUsers }) {
+    async update(keyId, change) {
+      checkMembers(change, KEY_CHANGE_MEMBERS, 'keys.update')
+      checkParts(change, 'keys.update')
+      const { limits, spendingCap, namesEndUsers } = change
       return administer(ready, () => {
         checkSpendingCap(spendingCap)
         return store.keys.update(keyId, { limits, spendingCap, namesEndUsers })
@@ -76,7 +99,9 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
     },
     list: (accountId) => administer(ready, () => store.keys.list(accountId)),
     revoke: (keyId) => administer(ready, () => store.keys.revoke(keyId, clock.now())),
-    rotate(keyId, { overlapMs = DEFAULT_OVERLAP_MS } = {}) {
+    async rotate(keyId, options = {}) {
+      checkMembers(options, ROTATE_OPTIONS, 'keys.rotate')
+      const { overlapMs = DEFAULT_OVERLAP_MS } = options
       return administer(ready, async () => {
         checkOverlap(overlapMs)
         const all = await store.keys.list()
@@ -101,6 +126,27 @@ export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () =>
       })
     },
   }
+}
+
+const KEY_CHANGE_MEMBERS = { limits: true, spendingCap: true, namesEndUsers: true } satisfies MemberNames<KeyUpdate>
+const ROTATE_OPTIONS = { overlapMs: true } as const
+
+function checkNewKey(key: NewKey, owner: string): void {
+  checkMembers(key, NEW_KEY_MEMBERS, owner)
+  checkMembers(key.scopes, KEY_SCOPES_MEMBERS, owner, 'scopes')
+  checkParts(key, owner)
+}
+
+function checkParts({ limits, spendingCap }: Pick<KeyUpdate, 'limits' | 'spendingCap'>, owner: string): void {
+  checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
+  checkMembers(spendingCap, SPENDING_CAP_MEMBERS, owner, 'spendingCap')
+}
+
+/** @throws GatewayError `invalid_request` for what no record keeps. */
+function checkTags(tags: readonly string[] = []): void {
+  if (tagsOf(tags, undefined).length === new Set(tags).size) return
+  const message = 'tags must be at most 8, each of 1 to 64 letters, digits or ._:/-'
+  throw new GatewayError('invalid_request', { message, param: 'tags' })
 }
 
 type ConfiguredKey = Pick<FixedKey, 'key' | 'account' | 'namesEndUsers'> & { readonly limits: RateLimits | undefined }
@@ -155,6 +201,7 @@ export function newKeyRecord(
     limits: facts.limits,
     spendingCap: facts.spendingCap,
     ...(facts.namesEndUsers === true ? { namesEndUsers: true } : {}),
+    ...(facts.tags === undefined || facts.tags.length === 0 ? {} : { tags: [...new Set(facts.tags)] }),
     createdAtMs: facts.createdAtMs,
     expiresAtMs: facts.expiresAtMs,
     revokedAtMs: undefined,

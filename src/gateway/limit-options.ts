@@ -1,5 +1,6 @@
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type LimitSet, withDefaults } from '../pipeline/limit-set.ts'
-import type { RateLimits } from '../stores/rate-limiter.ts'
+import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 
 /** Limits by whom they count for. An absent member limits nothing. */
 export interface LimitScopes {
@@ -20,8 +21,9 @@ export interface Plan {
   readonly limits?: LimitOptions
 }
 
-const SCOPES: readonly string[] = ['perKey', 'perAccount', 'perEndUser'] satisfies (keyof LimitScopes)[]
-const LIMITS: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] satisfies (keyof RateLimits)[]
+const SCOPES = { perKey: true, perAccount: true, perEndUser: true } satisfies MemberNames<LimitScopes>
+const LIMIT_OPTIONS = { ...SCOPES, ...RATE_LIMITS_MEMBERS } satisfies MemberNames<LimitOptions>
+const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
 
 /**
  * Checks limits and fills in what they leave open.
@@ -29,25 +31,32 @@ const LIMITS: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'conc
  * @throws TypeError naming the member.
  */
 export function limitSetOf(options: LimitOptions | undefined, name: string): LimitSet {
+  checkMembers(options, LIMIT_OPTIONS, 'createGateway', name)
   const given: object = options ?? {}
-  const isScoped = Object.keys(given).some((member) => SCOPES.includes(member))
+  const isScoped = Object.keys(given).some((member) => Object.hasOwn(SCOPES, member))
   const scopes: Readonly<Record<string, unknown>> = isScoped ? { ...given } : { perKey: given }
   for (const [scope, limits] of Object.entries(scopes)) {
     const label = isScoped ? `${name}.${scope}` : name
-    if (!SCOPES.includes(scope))
-      throw new TypeError(`createGateway: ${label} must be in one of ${SCOPES.map((known) => `${name}.${known}`)}`)
-    checkLimits((limits ?? {}) as object, label)
+    if (!Object.hasOwn(SCOPES, scope)) {
+      const places = Object.keys(SCOPES).map((known) => `${name}.${known}`)
+      throw new TypeError(`createGateway: ${label} must be in one of ${places.join(', ')}`)
+    }
+    checkRateLimits(limits, 'createGateway', label)
   }
   const { perKey = {}, perAccount = {}, perEndUser = {} } = scopes as LimitScopes
   return { perKey, perAccount, perEndUser }
 }
 
-function checkLimits(limits: object, label: string): void {
-  for (const [member, value] of Object.entries(limits)) {
-    if (!LIMITS.includes(member)) throw new TypeError(`createGateway: unknown option ${label}.${member}`)
+/**
+ * Checks limits alone.
+ * @param owner what was called, for the message.
+ * @throws TypeError naming the member.
+ */
+export function checkRateLimits(limits: unknown, owner: string, path: string): void {
+  checkMembers(limits, RATE_LIMITS_MEMBERS, owner, path)
+  for (const [member, value] of Object.entries(limits ?? {}))
     if (value !== undefined && !(Number.isFinite(value) && value > 0))
-      throw new TypeError(`createGateway: ${label}.${member} must be a positive number`)
-  }
+      throw new TypeError(`${owner}: ${path}.${member} must be a positive number`)
 }
 
 /**
@@ -60,8 +69,7 @@ export function planLimitsOf(
 ): ReadonlyMap<string, LimitSet> {
   const sets = new Map<string, LimitSet>()
   for (const [name, plan] of Object.entries(plans ?? {})) {
-    const unknown = Object.keys(plan).find((member) => member !== 'limits')
-    if (unknown !== undefined) throw new TypeError(`createGateway: unknown option plans.${name}.${unknown}`)
+    checkMembers(plan, PLAN_MEMBERS, 'createGateway', `plans.${name}`)
     const { perKey, perAccount, perEndUser } = limitSetOf(plan.limits, `plans.${name}.limits`)
     sets.set(name, {
       perKey: withDefaults(perKey, defaults.perKey),

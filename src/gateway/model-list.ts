@@ -45,7 +45,7 @@ export interface ModelList {
 }
 
 /** What the list is made from. */
-type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices'>
+export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices'>
 
 /** Lists one model. */
 export function listedModel(model: CatalogModel, context: ListContext): ListedModel {

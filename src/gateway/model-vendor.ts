@@ -10,5 +10,6 @@ export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[]): Mod
     if (served !== false) kinds.set(kind, served === true ? undefined : served)
   }
   const { id, catalogId, apiKeys, passUnknownModels = false } = vendor
-  return { id, catalogId, isConfigured: apiKeys.length > 0, kinds, passUnknownModels }
+  const catalogIds = vendor.catalogIds?.bind(vendor)
+  return { id, catalogId, catalogIds, isConfigured: apiKeys.length > 0, kinds, passUnknownModels }
 }

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
+import type { ListPlace } from '../stores/newest-first.ts'
 
 /** Most rows of one page. */
 const MAX_PAGE_SIZE = 1_000
@@ -35,6 +36,30 @@ export function checkPageSize(limit: number): void {
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE_SIZE) return
   const message = `limit must be a whole number from 1 to ${MAX_PAGE_SIZE}, not ${limit}`
   throw new GatewayError('invalid_request', { message, param: 'limit' })
+}
+
+/** The same limit. @throws as {@link checkPageSize}. */
+export function checkedPageSize(limit: number): number {
+  checkPageSize(limit)
+  return limit
+}
+
+/** A place among the newest first, as a cursor has it. */
+export function partsOfPlace({ createdAtMs, id }: ListPlace): readonly string[] {
+  return [String(createdAtMs), id]
+}
+
+/**
+ * The place of a cursor that was made of {@link partsOfPlace}; undefined for no cursor.
+ * @throws GatewayError `invalid_request` for anything else.
+ */
+export function placeOf(cursor: string | undefined): ListPlace | undefined {
+  const parts = cursorParts(cursor, 2)
+  if (parts === undefined) return undefined
+  const [time = '', id = ''] = parts
+  const createdAtMs = Number(time)
+  if (time === '' || !Number.isFinite(createdAtMs)) throw badCursor()
+  return { createdAtMs, id }
 }
 
 /** Cuts a page that was read with one row more than it holds. */

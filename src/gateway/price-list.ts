@@ -1,4 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { MeterPrice, PriceConditions, PriceRow, Prices } from '../catalog/prices/prices.ts'
 
@@ -22,7 +23,8 @@ interface Axis {
 type Fields = Readonly<Record<string, string>>
 
 /**
- * The prices of every model of the catalog. For one meter the matching price with the most conditions counts. Other rows,
+ * The prices of every model of the catalog; those of the longest pattern that fits where it has none of its own, as calls are
+ * charged. For one meter the matching price with the most conditions counts. Other rows,
  * such as the operator's own costs at a vendor, are left out. A list that cannot enumerate its rows is queried for each
  * combination of size, quality and tier that the catalog has for a model. Combinations without a price, and fields that
  * make no difference, are left out.
@@ -32,7 +34,11 @@ export function priceList(catalog: Catalog, prices: Prices): readonly ListedPric
   if (rows === undefined) return catalog.list().flatMap((model) => pricesOfModel(model, prices))
   const byModel = new Map<string, Map<string, Listing>>()
   for (const row of rows) addRow(byModel, row)
-  return catalog.list().flatMap(({ id }) => [...(byModel.get(id)?.values() ?? [])])
+  const patterns = [...byModel.keys()].filter(isPattern).sort((one, other) => other.length - one.length)
+  return catalog.list().flatMap(({ id }) => {
+    const name = byModel.has(id) ? id : patterns.find((pattern) => starOf(pattern, id) !== undefined)
+    return Array.from(byModel.get(name ?? id)?.values() ?? [], (listing) => ({ ...listing, model: id }))
+  })
 }
 
 interface Listing extends ListedPrice {

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import { TASK_ACTIONS, type TaskAction } from '../tasks/task-requests.ts'
 
@@ -11,8 +11,16 @@ export type Target =
   | { readonly kind: 'tasks'; readonly endpoint: Endpoint }
   | { readonly kind: 'task'; readonly endpoint: Endpoint; readonly taskId: string; readonly action: TaskAction }
   | { readonly kind: 'stored-answer'; readonly endpoint: Endpoint; readonly id: string; readonly action: string }
-  | { readonly kind: 'health' }
+  | {
+      readonly kind: 'objects'
+      readonly endpoint: Endpoint
+      readonly objects: StoredObjects
+      readonly segments: readonly string[]
+    }
+  /** `asks`: may this process be sent requests, or does it only run? */
+  | { readonly kind: 'health'; readonly asks: 'ready' | 'alive' }
   | { readonly kind: 'probe' }
+  | { readonly kind: 'openapi' }
 
 /** Outcome of looking a path up. */
 export type Match = { readonly target: Target } | { readonly allow: readonly string[] } | undefined
@@ -23,9 +31,12 @@ const POST_ONLY: readonly string[] = ['POST']
 const readablePaths = new Map<string, Target>([
   ['/v1/models', { kind: 'models' }],
   ['/v1/account', { kind: 'account' }],
-  ['/healthz', { kind: 'health' }],
+  ['/livez', { kind: 'health', asks: 'alive' }],
+  ['/readyz', { kind: 'health', asks: 'ready' }],
+  ['/healthz', { kind: 'health', asks: 'ready' }],
   // Coding clients open their connection with it (Claude Code, gateway protocol reference).
   ['/api/hello', { kind: 'probe' }],
+  ['/openapi.json', { kind: 'openapi' }],
 ])
 const MODEL_PREFIX = '/v1/models/'
 
@@ -46,6 +57,11 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
   if (stored !== undefined) {
     const methods = stored.endpoint.kept?.actions[stored.action] ?? []
     return methods.includes(method) ? { target: stored } : { allow: methods }
+  }
+  const objects = objectsTarget(endpoints, path)
+  if (objects !== undefined) {
+    const methods = objects.objects.methods(objects.segments) ?? []
+    return methods.includes(method) ? { target: objects } : { allow: methods }
   }
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
@@ -77,8 +93,20 @@ function storedAnswerTarget(
     const slash = rest.indexOf('/')
     const id = slash === -1 ? rest : rest.slice(0, slash)
     const action = slash === -1 ? '' : rest.slice(slash + 1)
+    if (endpoint.kept.reserved?.has(id) === true) continue
     if (id !== '' && Object.hasOwn(endpoint.kept.actions, action) && (slash === -1 || action !== ''))
       return { kind: 'stored-answer', endpoint, id, action }
+  }
+  return undefined
+}
+
+function objectsTarget(endpoints: EndpointTable, path: string): Extract<Target, { kind: 'objects' }> | undefined {
+  for (const endpoint of endpoints.keepingAnswers) {
+    const objects = endpoint.kept?.objects
+    if (objects === undefined || (path !== objects.path && !path.startsWith(`${objects.path}/`))) continue
+    const segments = path === objects.path ? [] : path.slice(objects.path.length + 1).split('/')
+    if (segments[0] !== '' && objects.methods(segments) !== undefined)
+      return { kind: 'objects', endpoint, objects, segments }
   }
   return undefined
 }

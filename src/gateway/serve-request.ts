@@ -5,29 +5,48 @@ import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import { identify } from '../pipeline/authenticate.ts'
-import { type Admitted, CallRecord, type Received } from '../pipeline/call-record.ts'
-import { pipeline } from '../pipeline/pipeline.ts'
+import { type Admitted, CallRecord, type Parsed, type Received } from '../pipeline/call-record.ts'
+import { runFailedHooks } from '../pipeline/failed-hooks.ts'
+import { type Completion, pipeline } from '../pipeline/pipeline.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
 import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
+import { serveStoredObjects } from '../pipeline/stored-objects.ts'
+import type { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
+import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
+import { DeferredSubmission } from '../tasks/deferred-submission.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
 import { serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
+import { codingModels, etagOf } from './coding-models.ts'
+import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import { listedModel, modelList } from './model-list.ts'
+import { publicApi } from './openapi/public-api.ts'
 import { bearsOperatorKey } from './operator-key.ts'
+import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
 import { matchRoute, type Target } from './routes.ts'
 
 /** The server state when a request arrives. */
 export interface ServerState {
   readonly inFlight: InFlight
+  readonly health: Health
   readonly isClosing: boolean
+  /** Undefined: there is no bound. */
+  readonly overload: OverloadGuard | undefined
   readonly wakeWebhooks: WakeWebhooks
+  readonly deferred: DeferredAnswers
   /** Opens the store; undefined once it is open. */
   readonly ready: (() => Promise<void>) | undefined
+}
+
+/** What only requests within the host's process may have. */
+export interface HostChoices {
+  readonly routeOverride?: RouteOverride | undefined
+  readonly toolCall?: ToolCallObservation | undefined
 }
 
 /** A request as it arrives. */
@@ -38,17 +57,20 @@ export class RequestContext {
   principal: Principal | undefined
   /** The host's routing choice; never set for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
+  /** The call of a tool that makes the request, for observers. */
+  readonly toolCall: ToolCallObservation | undefined
 
   constructor(
     request: GatewayRequest,
     sink: ByteSink,
     principal: Principal | undefined,
-    routeOverride: RouteOverride | undefined,
+    { routeOverride, toolCall }: HostChoices,
   ) {
     this.request = request
     this.sink = sink
     this.principal = principal
     this.routeOverride = routeOverride
+    this.toolCall = toolCall
   }
 }
 
@@ -56,40 +78,59 @@ export class RequestContext {
 export async function serve(context: PipelineContext, server: ServerState, incoming: RequestContext): Promise<void> {
   const { request, sink } = incoming
   const requestId = context.ids.next('req')
-  let received: Received | undefined
+  let received: CallRecord | undefined
+  let held: HeldRequest | undefined
   try {
     const target = findTarget(context, request)
     if (target.kind === 'probe') return respondJson(sink, requestId, { message: 'hello' })
-    if (target.kind === 'health') return respondJson(sink, requestId, health(context, server, request))
+    if (target.kind === 'health') return await serveHealth(context, server, incoming, { asks: target.asks, requestId })
+    if (target.kind === 'openapi') return respondJson(sink, requestId, publicApi(context.endpoints))
     if (server.isClosing) throw new GatewayError('gateway_closing')
     if (server.ready !== undefined) await server.ready()
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
-    received = receive(context, incoming, target.endpoint, requestId)
+    if (server.overload !== undefined) held = server.overload.held(request)
+    received = receive(context, { request: held ?? request, incoming }, target.endpoint, requestId)
     server.inFlight.add(received.calls)
-    await pipeline(context, received, newSubmission)
+    if (server.overload !== undefined) server.overload.check(server.inFlight.size)
+    if (context.observers !== undefined)
+      received.observation = context.observers.begin(received, incoming.toolCall?.states)
+    await pipeline(context, received, (parsed) => completionOf(server, parsed))
   } catch (cause) {
     const record: RecordSoFar | undefined = received
+    const isHooked = context.hooks !== undefined && record !== undefined
+    const fault = isHooked ? await runFailedHooks(context, record, GatewayError.from(cause)) : cause
     const dialect = (record?.endpoint ?? record?.called)?.errors ?? context.endpoints.errorsAt(request.path)
     const answered = { request, sink: sinkOf(incoming, dialect, requestId), requestId, dialect, record }
-    fail(context, { ...answered, principal: incoming.principal }, cause)
+    fail(context, { ...answered, principal: incoming.principal }, fault)
   } finally {
     if (received !== undefined) {
+      received.observation?.over(received)
       received.calls.end()
       server.inFlight.delete(received.calls)
+      held?.release()
     }
   }
 }
 
 /**
- * The gateway's own state, and with `verbose` the state of the vendors, for the operator only.
+ * The gateway's own state, and with `verbose` its parts and the state of the vendors, for the operator only.
  * @throws GatewayError `invalid_api_key`.
  */
-function health(context: PipelineContext, { isClosing }: ServerState, request: GatewayRequest): object {
-  const status = isClosing ? 'closing' : 'ok'
-  if (request.query === '' || !new URLSearchParams(request.query).has('verbose')) return { status }
-  if (!bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
-  return { status, ...routeReport(context) }
+async function serveHealth(
+  context: PipelineContext,
+  { health }: ServerState,
+  { request, sink }: RequestContext,
+  { asks, requestId }: { readonly asks: 'ready' | 'alive'; readonly requestId: string },
+): Promise<void> {
+  const isVerbose = request.query !== '' && new URLSearchParams(request.query).has('verbose')
+  if (isVerbose && !bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
+  if (asks === 'alive') return respondJson(sink, requestId, { status: 'ok' }, NOT_CACHED)
+  const state = await health.read()
+  const answer = isVerbose ? { ...state, ...routeReport(context) } : { status: state.status }
+  respondJson(sink, requestId, answer, NOT_CACHED, state.status === 'ok' ? 200 : 503)
 }
+
+const NOT_CACHED: readonly string[] = ['cache-control', 'no-store']
 
 function findTarget({ endpoints }: PipelineContext, request: GatewayRequest): Target {
   const match = matchRoute(endpoints, request.method, request.path)
@@ -123,9 +164,14 @@ function sinkOf({ sink }: RequestContext, { requestIdHeader }: ErrorDialect, req
   }
 }
 
-function receive(context: PipelineContext, incoming: RequestContext, endpoint: Endpoint, requestId: string): Received {
+function receive(
+  context: PipelineContext,
+  { request, incoming }: { readonly request: GatewayRequest; readonly incoming: RequestContext },
+  endpoint: Endpoint,
+  requestId: string,
+): CallRecord {
   return new CallRecord({
-    request: incoming.request,
+    request,
     sink: sinkOf(incoming, endpoint.errors, requestId),
     requestId,
     startedAtMs: context.clock.now(),
@@ -135,13 +181,20 @@ function receive(context: PipelineContext, incoming: RequestContext, endpoint: E
   })
 }
 
-const newSubmission = (): TaskSubmission => new TaskSubmission()
+/** How a request ends that is not answered on its own connection. */
+function completionOf({ deferred }: ServerState, { endpoint, body }: Parsed): Completion | undefined {
+  if (endpoint.task !== undefined) return new TaskSubmission()
+  return endpoint.deferral?.applies(body) === true ? new DeferredSubmission(deferred) : undefined
+}
 
 /** Model lists are read by clients that send `x-api-key` too. */
 const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])
 
+/** By it a coding client asks for its own list, and says its version (github openai/codex, `endpoint/models.rs`). */
+const CODING_CLIENT_PARAMETER = 'client_version'
+
 interface Reading {
-  readonly target: Exclude<Target, { kind: 'endpoint' | 'health' | 'probe' }>
+  readonly target: Exclude<Target, { kind: 'endpoint' | 'health' | 'probe' | 'openapi' }>
   readonly requestId: string
 }
 
@@ -170,12 +223,28 @@ async function read(
   }
   if (target.kind === 'stored-answer') {
     const { endpoint, id, action } = target
-    return await serveStoredAnswer(context, { request, sink, requestId, principal, endpoint, id, action })
+    return await serveStoredAnswer(context, {
+      request,
+      sink,
+      requestId,
+      principal,
+      endpoint,
+      id,
+      action,
+      pending: (facts, asked) => server.deferred.serve(facts, asked),
+    })
+  }
+  if (target.kind === 'objects') {
+    const { endpoint, objects, segments } = target
+    return await serveStoredObjects(context, { request, sink, requestId, principal, endpoint, objects, segments })
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models
     const models = context.catalog.list().filter((model) => isInScope(scope, model))
-    return respondJson(sink, requestId, modelList(models, context))
+    const list = modelList(models, context)
+    if (!new URLSearchParams(request.query).has(CODING_CLIENT_PARAMETER)) return respondJson(sink, requestId, list)
+    const both = { ...list, models: codingModels(models, context) }
+    return respondJson(sink, requestId, both, ['etag', etagOf(both)])
   }
   if (target.kind === 'model') {
     const model = context.catalog.find(target.modelId)
@@ -187,6 +256,8 @@ async function read(
     return respondJson(sink, requestId, listedModel(model, context))
   }
   const account = await context.store.ledger.account(principal.accountId)
+  if (account === undefined && context.prices !== undefined)
+    throw context.principalFaults.unknownAccount(principal.accountId)
   respondJson(sink, requestId, {
     object: 'account',
     id: principal.accountId,
@@ -220,7 +291,9 @@ function fail(context: PipelineContext, failing: Failing, cause: unknown): void 
     context.logger.error('a request failed inside the gateway', { requestId, where, error: error.cause })
     emit(context, { type: 'internal-error', requestId, where, error: error.cause })
   }
-  if (context.onEvent !== undefined && failing.record?.isAnnounced !== true) emitRefused(context, failing, error)
+  const isHeard = context.onEvent !== undefined || context.observers?.hearsEvents === true
+  if (isHeard && failing.record?.isAnnounced !== true) emitRefused(context, failing, error)
+  failing.record?.observation?.failed(failing.record, error)
   try {
     respondError(sink, error, { dialect, requestId, headers: errorHeaders(context, failing, error) })
   } catch (second) {
@@ -250,5 +323,7 @@ function errorHeaders({ endpoints }: PipelineContext, { request, record }: Faili
   const headers: string[] = []
   const match = error.code === 'method_not_allowed' ? matchRoute(endpoints, request.method, request.path) : undefined
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
+  const reason = overloadReason(error)
+  if (reason !== undefined) headers.push('x-signalbox-overload', reason)
   return pushLimits(headers, { requestBucket: record?.requestBucket, tokenBucket: record?.tokenBucket })
 }

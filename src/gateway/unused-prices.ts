@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { isPattern } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import type { PriceRow } from '../catalog/prices/prices.ts'
+import { CACHE_FIELD, type PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -68,9 +68,10 @@ function endpointsOf({ kinds, protocol }: CatalogModel, { all }: EndpointTable):
 
 /** Undefined: not known. */
 function namesOf(endpoint: Endpoint): readonly string[] | undefined {
-  const { priceFields, priceFieldNames, surcharges, extraFields = NO_NAMES } = endpoint
+  const { priceFields, priceFieldNames, surcharges, extraFields = NO_NAMES, cached } = endpoint
   const names = priceFieldNames ?? surcharges ?? (priceFields === undefined ? NO_NAMES : undefined)
-  return names === undefined ? undefined : [...names, ...extraFields]
+  if (names === undefined) return undefined
+  return cached === undefined ? [...names, ...extraFields] : [...names, ...extraFields, CACHE_FIELD]
 }
 
 const NO_NAMES: readonly string[] = []

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import { type Percentiles, percentilesOf } from '../usage/latency.ts'
 import {
   byMonth,
   checkQuery,
@@ -24,7 +25,13 @@ export interface UsageReport {
   /** Every call that ended before is in the sums, Unix milliseconds. */
   readonly asOfMs: number
   /** In the order of time, then of the groups. Groups without a call are left out. */
-  readonly rows: readonly UsageRow[]
+  readonly rows: readonly UsageReportRow[]
+}
+
+/** Sums of one group of calls. */
+export interface UsageReportRow extends Omit<UsageRow, 'latency'> {
+  /** Where the query asks for them; undefined where no call of the group has a value. */
+  readonly percentiles?: { readonly duration: Percentiles | undefined; readonly firstByte: Percentiles | undefined }
 }
 
 /** Whole UTC days. */
@@ -38,7 +45,7 @@ export interface UsageDays {
 /** What was used, by whom, and what it cost. Every method throws a GatewayError. */
 export interface UsageReports {
   /**
-   * Sums of calls by time, account, key, model, endpoint and vendor.
+   * Sums of calls by time, account, key, model, endpoint and vendor; of records that are kept also by end user and tag.
    * @throws GatewayError `invalid_request` for an argument that cannot be used (`param` names it), and for more rows than `limit`.
    */
   query(query: UsageQuery): Promise<UsageReport>
@@ -62,8 +69,9 @@ export interface UsageReports {
 const ADDED_PER_STEP = 500
 const MAX_STEPS = 40
 
-/** Sums by hour are kept for so long when nothing else is said. */
+/** Sums by hour, and records, are kept for so long when nothing else is said. */
 export const DEFAULT_HOUR_DAYS = 400
+export const DEFAULT_RECORD_DAYS = 30
 
 /** What questions about usage are answered by. */
 export interface UsageParts {
@@ -72,6 +80,8 @@ export interface UsageParts {
   readonly clock: Clock
   /** How long there are sums by hour, in days. */
   readonly hourDays: number
+  /** How long there are records, in days. */
+  readonly recordDays: number
 }
 
 /** The part of a store that keeps usage; undefined where the host does not want it. */
@@ -80,7 +90,7 @@ export function usageStoreOf(store: GatewayStore, option: object | 'off' | undef
 }
 
 /** Makes the questions to a store. `ready` resolves once the store can be used. */
-export function usageOf({ store, clock, hourDays }: UsageParts, ready: () => Promise<void>): UsageReports {
+export function usageOf({ store, clock, hourDays, recordDays }: UsageParts, ready: () => Promise<void>): UsageReports {
   async function ask<Value>(question: (usage: UsageStore) => Promise<Value>): Promise<Value> {
     if (store === undefined)
       throw new GatewayError('invalid_request', {
@@ -110,11 +120,14 @@ export function usageOf({ store, clock, hourDays }: UsageParts, ready: () => Pro
     query: (query) =>
       ask(async (usage) => {
         const nowMs = clock.now()
-        const { series, isByMonth } = checkQuery(query, nowMs, nowMs - (hourDays - 1) * DAY_MS)
+        const { series, isByMonth } = checkQuery(query, nowMs, {
+          hoursFromMs: nowMs - (hourDays - 1) * DAY_MS,
+          recordsFromMs: nowMs - recordDays * DAY_MS,
+        })
         const asOfMs = await addUp(usage)
         const found = await usage.series(series)
         const rows = isByMonth ? byMonth(found, series.groupBy, query.limit ?? series.limit) : found
-        return { fromMs: series.fromMs, untilMs: series.untilMs, asOfMs, rows }
+        return { fromMs: series.fromMs, untilMs: series.untilMs, asOfMs, rows: rows.map(reportRow) }
       }),
     records: (request = {}) =>
       ask(async (usage) => {
@@ -129,6 +142,12 @@ export function usageOf({ store, clock, hourDays }: UsageParts, ready: () => Pro
       }),
     rebuild: (days) => ask(async (usage) => usage.rebuild(daysOf(days, clock.now()))),
   }
+}
+
+function reportRow({ latency, ...row }: UsageRow): UsageReportRow {
+  if (latency === undefined) return row
+  const percentiles = { duration: percentilesOf(latency.duration), firstByte: percentilesOf(latency.firstByte) }
+  return { ...row, percentiles }
 }
 
 function daysOf({ from, to }: UsageDays, nowMs: number): { readonly fromMs: number; readonly untilMs: number } {

@@ -1,11 +1,44 @@
 import type { Clock } from '../core/clock.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { WebhookDelivery } from '../stores/webhook-store.ts'
-import { newWebhookSecret } from '../tasks/webhook-signature.ts'
+import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
+import { newWebhookSecret, signingSecrets } from '../tasks/webhook-signature.ts'
 import { administer, checkOverlap } from './administer.ts'
+import { checkedPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+
+/** A page of the messages of all accounts. */
+export interface AllDeliveriesOptions {
+  /** Only of this account. */
+  readonly account?: string | undefined
+  /** Only in this state. */
+  readonly state?: DeliveryState | undefined
+  /** `next` of the page before. */
+  readonly cursor?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+const ALL_DELIVERIES_OPTIONS = {
+  account: true,
+  state: true,
+  cursor: true,
+  limit: true,
+} satisfies MemberNames<AllDeliveriesOptions>
+
+/** Messages of all accounts, newest first. */
+export interface AllDeliveriesPage {
+  readonly deliveries: readonly WebhookDelivery[]
+  /** For `cursor` of the next page; undefined: this is the last one. */
+  readonly next: string | undefined
+}
 
 /** Administration of webhooks, for the host's own code. Every method throws a GatewayError. */
 export interface Webhooks {
+  /**
+   * The secret that signs the messages of an account, `whsec_…`, for the receiver: its own, else the gateway's `webhookSecret`,
+   * else one that is made now and kept.
+   */
+  secret(accountId: string): Promise<string>
   /**
    * Gives an account a secret of its own, in place of the gateway's `webhookSecret`.
    * @param options `overlapMs`: how long the account's older secrets sign beside it; default one day, 0 ends them at once.
@@ -15,9 +48,16 @@ export interface Webhooks {
   rotateSecret(accountId: string, options?: { readonly overlapMs?: number }): Promise<string>
   /** The messages about a task of the account with their newest 50 attempts, oldest first; empty for an unknown task. */
   deliveries(accountId: string, taskId: string): Promise<readonly WebhookDelivery[]>
+  /**
+   * The messages of all accounts with their newest 50 attempts, newest first.
+   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   */
+  listAll(options?: AllDeliveriesOptions): Promise<AllDeliveriesPage>
   /** Sends a message again, whatever became of it; false when the account has none of that id. */
   resend(accountId: string, deliveryId: string): Promise<boolean>
 }
+
+const ROTATE_SECRET_OPTIONS = { overlapMs: true } as const
 
 /** How long older secrets sign beside the one that replaces them. */
 export const DEFAULT_SECRET_OVERLAP_MS = 24 * 60 * 60 * 1000
@@ -26,9 +66,21 @@ export const DEFAULT_SECRET_OVERLAP_MS = 24 * 60 * 60 * 1000
  * Makes the administration of a store's webhooks. `ready` resolves once the store can be used; `wake` tells the deliverer
  * of this process, if there is one, that a message is due. Others find it within seconds.
  */
-export function webhooksOf(store: GatewayStore, clock: Clock, ready: () => Promise<void>, wake?: () => void): Webhooks {
+export function webhooksOf(
+  store: GatewayStore,
+  clock: Clock,
+  ready: () => Promise<void>,
+  { webhookSecret, wake }: { readonly webhookSecret?: string | undefined; readonly wake?: () => void } = {},
+): Webhooks {
   return {
-    rotateSecret(accountId, { overlapMs = DEFAULT_SECRET_OVERLAP_MS } = {}) {
+    secret: (accountId) =>
+      administer(ready, async () => {
+        const [current] = await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs: clock.now() })
+        return current
+      }),
+    async rotateSecret(accountId, options = {}) {
+      checkMembers(options, ROTATE_SECRET_OPTIONS, 'webhooks.rotateSecret')
+      const { overlapMs = DEFAULT_SECRET_OVERLAP_MS } = options
       return administer(ready, async () => {
         checkOverlap(overlapMs)
         const secret = newWebhookSecret()
@@ -37,6 +89,15 @@ export function webhooksOf(store: GatewayStore, clock: Clock, ready: () => Promi
       })
     },
     deliveries: (accountId, taskId) => administer(ready, () => store.webhooks.list(accountId, taskId)),
+    async listAll(options = {}) {
+      checkMembers(options, ALL_DELIVERIES_OPTIONS, 'webhooks.listAll')
+      const { account, state, cursor, limit = 100 } = options
+      return administer(ready, async () => {
+        const query = { accountId: account, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
+        const { rows, nextCursor } = pageOf(await store.webhooks.listAll(query), limit, partsOfPlace)
+        return { deliveries: rows, next: nextCursor }
+      })
+    },
     resend(accountId, deliveryId) {
       return administer(ready, async () => {
         const isKnown = await store.webhooks.resend(accountId, deliveryId, clock.now())

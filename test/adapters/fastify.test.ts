@@ -3,6 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 import { fastifyGateway } from '../../src/adapters/fastify.ts'
+import type { ExchangeHandler } from '../../src/core/exchange.ts'
 import { listen, type Mounted } from './support/mounts.ts'
 import { type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
 
@@ -43,6 +44,31 @@ describe('fastifyGateway', () => {
     expect(await own.json()).toEqual({ parsed: { a: 1 } })
     expect(foreign.status).toBe(415)
     expect(((await ai.json()) as EchoAnswer).body).toBe('{ "a": 1 }')
+  })
+
+  it("gives the gateway Fastify's own request, with what hooks have put on it", async () => {
+    const seen: unknown[] = []
+    app.decorateRequest('user', '')
+    app.addHook('onRequest', async (request) => {
+      Object.assign(request, { user: 'ada' })
+    })
+    const noting: ExchangeHandler = {
+      handle: (request, sink) => {
+        seen.push((request.hostRequest as { user?: string }).user)
+        gateway.handle(request, sink)
+      },
+    }
+    await app.register(fastifyGateway, { gateway: noting, prefix: '/ai', logLevel: 'warn' })
+    const origin = await start()
+    const answer = await postJson(`${origin}/ai/v1/x`, '{}')
+
+    expect([answer.status, seen]).toEqual([200, ['ada']])
+  })
+
+  it('is not registered with an option that does not exist', async () => {
+    await expect(app.register(fastifyGateway, { gateway, base: '/ai' } as never)).rejects.toThrow(
+      'fastifyGateway: base is unknown; did you mean basePath?',
+    )
   })
 
   it('reads bodies larger than the limit of the app', async () => {
@@ -145,5 +171,85 @@ describe('fastifyGateway', () => {
 
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toMatchObject({ path: '/v1/x', query: 'q', body: '{"a":1}' })
+  })
+})
+
+describe('onSend hooks', () => {
+  let app: FastifyInstance
+  let mounted: Mounted
+  let gateway: StandInGateway
+  const sent: { url: string; payload: string }[] = []
+
+  beforeEach(async () => {
+    sent.length = 0
+    app = fastify()
+    gateway = new StandInGateway()
+    app.addHook('onRequest', async (_request, reply) => {
+      reply.header('vary', 'origin')
+    })
+    app.addHook('onSend', async (request, reply, payload) => {
+      sent.push({ url: request.url, payload: String(payload) })
+      reply.header('x-plugin', 'yes')
+      return request.url.endsWith('/v1/rewritten') ? '{"rewritten":true}' : payload
+    })
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    await app.ready()
+    mounted = await listen(app.server)
+  })
+
+  afterEach(async () => {
+    await mounted.close()
+    await app.close()
+  })
+
+  it('run for whole answers, and may change them', async () => {
+    const whole = await fetch(`${mounted.origin}/ai/v1/x`, { method: 'POST', body: 'é' })
+    const rewritten = await fetch(`${mounted.origin}/ai/v1/rewritten`)
+    const refused = await fetch(`${mounted.origin}/ai/v1/refuse`)
+    const empty = await fetch(`${mounted.origin}/ai/v1/empty`)
+    const head = await fetch(`${mounted.origin}/ai/v1/x`, { method: 'HEAD' })
+
+    expect([whole.headers.get('x-plugin'), whole.headers.get('content-type')]).toEqual(['yes', 'application/json'])
+    expect(whole.headers.get('vary')).toBe('origin, x-api-key')
+    expect(((await whole.json()) as EchoAnswer).body).toBe('é')
+    expect([rewritten.headers.get('content-length'), await rewritten.json()]).toEqual(['18', { rewritten: true }])
+    expect([refused.status, refused.headers.get('x-plugin')]).toEqual([401, 'yes'])
+    expect([empty.status, empty.headers.get('x-request-id'), empty.headers.get('x-plugin')]).toEqual([
+      204,
+      'req_1',
+      'yes',
+    ])
+    expect([head.status, head.headers.get('x-plugin'), await head.text()]).toEqual([200, 'yes', ''])
+    expect(sent[0]?.payload).toContain('"path":"/v1/x"')
+  })
+
+  it('do not run for streams, which keep the headers of earlier hooks', async () => {
+    const stream = await fetch(`${mounted.origin}/ai/v1/stream`)
+
+    expect(await stream.text()).toContain('[DONE]')
+    expect([stream.headers.get('x-plugin'), stream.headers.get('vary')]).toEqual([null, 'origin'])
+    expect(sent).toEqual([])
+  })
+
+  it('that fail are answered by the app, once', async () => {
+    const failing = fastify()
+    failing.addHook('onSend', async (request) => {
+      if (request.url.startsWith('/ai')) throw new Error('the plugin failed')
+    })
+    await failing.register(fastifyGateway, { gateway, prefix: '/ai' })
+
+    const answer = await failing.inject({ url: '/ai/v1/x' })
+    await failing.close()
+
+    expect([answer.statusCode, answer.json().message]).toEqual([500, 'the plugin failed'])
+  })
+
+  it('leave a refused body, which ends with its connection', async () => {
+    gateway.limitBytes = 10
+
+    const refused = await fetch(`${mounted.origin}/ai/v1/x`, { method: 'POST', body: 'x'.repeat(100_000) })
+
+    expect([refused.status, refused.headers.get('connection')]).toEqual([413, 'close'])
+    expect(await refused.json()).toMatchObject({ failure: 'too_large' })
   })
 })

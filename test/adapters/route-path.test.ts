@@ -79,7 +79,7 @@ describe('locateGatewayPath', () => {
 
 describe('isGatewayPath', () => {
   it('knows the API and the root paths, and nothing behind another prefix', () => {
-    const own = ['/v1/models', '/v1', '/healthz', '/api/hello', '/mcp', '/openapi.json']
+    const own = ['/v1/models', '/v1', '/livez', '/readyz', '/healthz', '/api/hello', '/mcp', '/openapi.json']
     const foreign = ['/', '/v1x', '/ai/v1/models', '/healthz/x', '/api']
 
     expect(own.filter(isGatewayPath)).toEqual(own)

@@ -10,7 +10,7 @@ import { Hono } from 'hono'
 import { expressHandler } from '../../../src/adapters/express.ts'
 import { fastifyGateway } from '../../../src/adapters/fastify.ts'
 import { fetchHandler } from '../../../src/adapters/fetch.ts'
-import { nodeHandler } from '../../../src/adapters/node.ts'
+import { type MountOptions, nodeHandler } from '../../../src/adapters/node.ts'
 import type { ExchangeHandler } from '../../../src/core/exchange.ts'
 
 const require = createRequire(import.meta.url)
@@ -43,20 +43,23 @@ export async function listen(server: Server | RequestListener): Promise<Mounted>
   }
 }
 
+/** Mounts a gateway under `/ai`. */
+export type Mount = (gateway: ExchangeHandler, options?: Pick<MountOptions, 'cors'>) => Promise<Mounted>
+
 /** Every framework, with the gateway under `/ai`. */
-export const MOUNTS: Readonly<Record<string, (gateway: ExchangeHandler) => Promise<Mounted>>> = {
-  node: (gateway) => listen(nodeHandler(gateway, { basePath: '/ai' })),
-  'express 5': (gateway) => listen(express5().use('/ai', expressHandler(gateway))),
-  'express 4': (gateway) => listen(express4().use('/ai', expressHandler(gateway))),
-  fastify: async (gateway) => {
+export const MOUNTS: Readonly<Record<string, Mount>> = {
+  node: (gateway, options) => listen(nodeHandler(gateway, { ...options, basePath: '/ai' })),
+  'express 5': (gateway, options) => listen(express5().use('/ai', expressHandler(gateway, options))),
+  'express 4': (gateway, options) => listen(express4().use('/ai', expressHandler(gateway, options))),
+  fastify: async (gateway, options) => {
     const app = fastify()
-    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    await app.register(fastifyGateway, { ...options, gateway, prefix: '/ai' })
     await app.ready()
     const mounted = await listen(app.server)
     return { ...mounted, close: () => mounted.close().then(() => app.close()) }
   },
-  hono: (gateway) => {
-    const handler = fetchHandler(gateway)
+  hono: (gateway, options) => {
+    const handler = fetchHandler(gateway, options)
     const app = new Hono().all('/ai/*', (context) => handler(context.req.raw))
     return listen(createAdaptorServer({ fetch: app.fetch }) as Server)
   },

@@ -1,0 +1,60 @@
+import type { EventListener, GatewayEvent } from '../core/events.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { type Logger, usableLogger } from '../core/logger.ts'
+import { formatDollars } from '../core/money.ts'
+
+/** Which requests have a line. */
+export interface AccessLogOptions {
+  /** Share of the completed requests that are logged, from 0 to 1, evenly spread. All others are logged always. Default 1. */
+  readonly sample?: number | undefined
+}
+
+const ACCESS_LOG_OPTIONS = {
+  sample: true,
+} satisfies MemberNames<AccessLogOptions>
+
+/**
+ * One line for each request that calls a model, when it is over or refused: a listener for `onEvent`. Costs are decimal dollars.
+ * Has no prompt, answer or credential.
+ * @param logger one of the host's; pino is recognised.
+ * @throws RangeError for a share that is not from 0 to 1.
+ */
+export function accessLog(logger: Logger, options: AccessLogOptions = {}): EventListener {
+  checkMembers(options, ACCESS_LOG_OPTIONS, 'accessLog')
+  const { sample = 1 } = options
+  if (!(sample >= 0 && sample <= 1)) throw new RangeError('accessLog: sample must be from 0 to 1')
+  const log = usableLogger(logger)
+  let owed = 0
+  return (event) => {
+    if (event.type === 'request-refused') return log.info('request refused', refusedFields(event))
+    if (event.type === 'task-submitted') {
+      const { type: _type, ...fields } = event
+      return log.info('task submitted', fields)
+    }
+    if (event.type !== 'request-ended') return
+    if (event.ending === 'completed') {
+      owed += sample
+      if (owed < 1) return
+      owed -= 1
+    }
+    log.info(`request ${event.ending}`, endedFields(event))
+  }
+}
+
+type Of<Type extends GatewayEvent['type']> = Extract<GatewayEvent, { readonly type: Type }>
+
+function refusedFields({ type: _type, ...fields }: Of<'request-refused'>): Record<string, unknown> {
+  return fields
+}
+
+function endedFields(event: Of<'request-ended'>): Record<string, unknown> {
+  const { type: _type, ending: _ending, usage, cachedUsage, costNanoDollars, dueNanoDollars, ...fields } = event
+  return {
+    ...fields,
+    inputTokens: usage?.inputTokens,
+    outputTokens: usage?.outputTokens,
+    ...(cachedUsage === undefined ? {} : { cached: true }),
+    cost: formatDollars(costNanoDollars),
+    ...(dueNanoDollars === costNanoDollars ? {} : { due: formatDollars(dueNanoDollars) }),
+  }
+}

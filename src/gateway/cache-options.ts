@@ -1,0 +1,166 @@
+import { GatewayError } from '../core/errors.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { HookTable } from '../hooks/hook-table.ts'
+import { AnswerCache, type CachePartition, type CacheRule, type CacheStats } from '../pipeline/cache/answer-cache.ts'
+import { ALL_ACCOUNTS } from '../pipeline/cache/through-cache.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { memoryCache } from '../stores/memory/memory-cache.ts'
+import type { ResponseCache } from '../stores/response-cache.ts'
+
+export type { CachePartition, CacheRule, CacheStats } from '../pipeline/cache/answer-cache.ts'
+
+/** Options of the response cache. */
+export interface CacheOptions {
+  /** Where answers are kept. Default: `memoryCache()`, 64 MiB in this process. */
+  readonly store?: ResponseCache | undefined
+  /** Requests that are answered from the cache without asking for it. Default: one rule, for all that are deterministic; `[]`: none. */
+  readonly rules?: readonly CacheRule[] | undefined
+  /**
+   * `may-ask`: the headers `x-signalbox-cache` and `x-signalbox-cache-ttl` of callers count, also for requests that no rule covers.
+   * Default `ignored`.
+   */
+  readonly callers?: 'may-ask' | 'ignored' | undefined
+  /**
+   * Who shares answers: `account` (default), `key`, or `user`, the end user of an account; a request without one is not cached then.
+   */
+  readonly partition?: CachePartition | undefined
+  /** How long an answer is fresh, in milliseconds. Default 300,000. */
+  readonly ttlMs?: number | undefined
+  /** Longest time that a caller may ask for, in milliseconds. Default 86,400,000, which is the most. */
+  readonly maxTtlMs?: number | undefined
+  /** For how long after that an answer is given when no vendor answers, in milliseconds. Default 0: never; at most 86,400,000. */
+  readonly staleIfErrorMs?: number | undefined
+  /** Do equal requests at the same time in one process ask a vendor once? Whole answers only. Default true. */
+  readonly collapse?: boolean | undefined
+}
+
+/** Which answers are cleared. */
+interface CacheScope {
+  /** Default: all accounts. */
+  readonly account?: string
+}
+
+/** What a host may do with the cache. */
+export interface CacheControl {
+  /**
+   * Makes all answers of an account unreachable, or without an account those of all: at once in this process, within a second in
+   * others. Without a cache nothing happens.
+   * @throws GatewayError `store_unavailable` if the cache cannot be reached.
+   */
+  clear(scope?: CacheScope): Promise<void>
+  /** What the cache has done in this process; zeros without one. */
+  stats(): Readonly<CacheStats>
+}
+
+const OWNER = 'createGateway'
+const DAY_MS = 24 * 60 * 60_000
+const DEFAULT_TTL_MS = 300_000
+
+const CACHE_OPTIONS = {
+  store: true,
+  rules: true,
+  callers: true,
+  partition: true,
+  ttlMs: true,
+  maxTtlMs: true,
+  staleIfErrorMs: true,
+  collapse: true,
+} satisfies MemberNames<CacheOptions>
+const RULE_MEMBERS = {
+  endpoints: true,
+  models: true,
+  sampling: true,
+  partition: true,
+  ttlMs: true,
+} satisfies MemberNames<CacheRule>
+const CLEAR_OPTIONS = { account: true } satisfies MemberNames<CacheScope>
+const PARTITIONS: readonly unknown[] = [undefined, 'account', 'key', 'user'] satisfies (CachePartition | undefined)[]
+
+/**
+ * The cache that these options describe; undefined: none.
+ * @throws TypeError naming the option.
+ */
+export function answerCacheOf(
+  options: CacheOptions | undefined,
+  endpoints: readonly Endpoint[],
+  hooks: HookTable | undefined,
+): AnswerCache | undefined {
+  if (options === undefined) return undefined
+  if (typeof options !== 'object' || options === null) fail('cache must be an object; {} has all defaults')
+  checkMembers(options, CACHE_OPTIONS, OWNER, 'cache')
+  const { store = memoryCache(), rules = [{}], callers = 'ignored', partition = 'account', collapse = true } = options
+  const { maxTtlMs = DAY_MS, staleIfErrorMs = 0 } = options
+  if (typeof store?.get !== 'function' || typeof store.generation !== 'function')
+    fail('cache.store must be a response cache, such as memoryCache()')
+  if (callers !== 'may-ask' && callers !== 'ignored') fail('cache.callers must be may-ask or ignored')
+  if (!PARTITIONS.includes(partition)) fail('cache.partition must be account, key or user')
+  if (typeof collapse !== 'boolean') fail('cache.collapse must be true or false')
+  checkTime('cache.maxTtlMs', maxTtlMs, DAY_MS)
+  const ttlMs = options.ttlMs ?? Math.min(DEFAULT_TTL_MS, maxTtlMs)
+  checkTime('cache.ttlMs', ttlMs, maxTtlMs)
+  if (staleIfErrorMs !== 0) checkTime('cache.staleIfErrorMs', staleIfErrorMs, DAY_MS)
+  checkRules(rules, maxTtlMs, endpoints)
+  if (rules.length === 0 && callers === 'ignored')
+    fail("cache: without rules nothing is cached, unless callers are given leave by callers: 'may-ask'")
+  const times = { ttlMs, maxTtlMs, staleIfErrorMs }
+  const fingerprint = (endpoint: Endpoint): string => hooks?.of(endpoint)?.fingerprint ?? ''
+  return new AnswerCache({ store, rules, callers, partition, collapse, fingerprint, ...times })
+}
+
+/** What a host may do with the cache of a gateway. */
+export function cacheControlOf({ cache, clock }: PipelineContext): CacheControl {
+  return {
+    async clear(scope = {}) {
+      checkMembers(scope, CLEAR_OPTIONS, 'cache.clear')
+      const { account = ALL_ACCOUNTS } = scope
+      try {
+        await cache?.settings.store.clear(account, clock.now())
+      } catch (cause) {
+        throw new GatewayError('store_unavailable', { cause })
+      }
+    },
+    stats: () => ({ ...(cache?.stats ?? NOTHING_DONE) }),
+  }
+}
+
+const NOTHING_DONE: CacheStats = { hits: 0, misses: 0, stale: 0, writes: 0, failedWrites: 0 }
+
+function checkRules(rules: readonly CacheRule[], maxTtlMs: number, endpoints: readonly Endpoint[]): void {
+  if (!Array.isArray(rules)) fail('cache.rules must be a list')
+  const known = cacheableIds(endpoints)
+  for (const [index, rule] of rules.entries()) {
+    const at = `cache.rules[${index}]`
+    if (typeof rule !== 'object' || rule === null) fail(`${at} must be an object`)
+    checkMembers(rule, RULE_MEMBERS, OWNER, at)
+    const { endpoints: ids = [], models = [], sampling, partition, ttlMs } = rule as CacheRule
+    for (const id of listOf(`${at}.endpoints`, ids))
+      if (!known.includes(id)) fail(`${at}.endpoints: ${JSON.stringify(id)} is none of ${known.join(', ')}`)
+    for (const id of listOf(`${at}.models`, models))
+      if (id.split('*').length > 2) fail(`${at}.models: ${JSON.stringify(id)} has more than one *`)
+    if (sampling !== undefined && sampling !== 'deterministic' && sampling !== 'any')
+      fail(`${at}.sampling must be deterministic or any`)
+    if (!PARTITIONS.includes(partition) && partition !== 'gateway')
+      fail(`${at}.partition must be account, key, user or gateway`)
+    if (ttlMs !== undefined) checkTime(`${at}.ttlMs`, ttlMs, maxTtlMs)
+  }
+}
+
+/** Ids of the endpoints whose answers can be cached, each once. */
+function cacheableIds(endpoints: readonly Endpoint[]): readonly string[] {
+  return [...new Set(endpoints.filter(({ cached }) => cached !== undefined).map(({ id }) => id))]
+}
+
+function listOf(name: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) fail(`${name} must be a list of texts`)
+  return value as readonly string[]
+}
+
+function checkTime(name: string, value: number, most: number): void {
+  if (!(typeof value === 'number' && value > 0 && value <= most))
+    fail(`${name} must be a positive number of milliseconds, at most ${most}`)
+}
+
+function fail(problem: string): never {
+  throw new TypeError(`${OWNER}: ${problem}`)
+}

@@ -1,0 +1,62 @@
+import { checkMembers } from '../core/known-members.ts'
+import {
+  KEY_SCOPES_MEMBERS,
+  PRINCIPAL_MEMBERS,
+  type Principal,
+  SPENDING_CAP_MEMBERS,
+  type SpendingCap,
+} from '../stores/principal.ts'
+import { RATE_LIMITS_MEMBERS } from '../stores/rate-limiter.ts'
+
+/**
+ * Checks a principal that the host has made: a misspelt member would take scopes or limits away without a word.
+ * @param owner what the host has called or given, for the message: `authenticate`.
+ * @throws TypeError naming the member.
+ */
+export function checkPrincipal(value: unknown, owner: string): asserts value is Principal {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new TypeError(`${owner}: a principal must be an object, not ${described(value)}`)
+  checkMembers(value, PRINCIPAL_MEMBERS, owner)
+  const fail = (member: string, rule: string): never => {
+    throw new TypeError(`${owner}: ${member} ${rule}`)
+  }
+  const { accountId, keyId, tier, tags, scopes, limits, plan, endUser, namesEndUsers, isFrozen, ...caps } =
+    value as Principal
+  if (typeof accountId !== 'string' || accountId === '') fail('accountId', NOT_EMPTY)
+  if (typeof keyId !== 'string' || keyId === '') fail('keyId', NOT_EMPTY)
+  if (tier !== 'free' && tier !== 'paid') fail('tier', "must be 'free' or 'paid'")
+  if (tags !== undefined && !isTexts(tags)) fail('tags', 'must be a list of texts')
+  if (plan !== undefined && plan !== null && typeof plan !== 'string') fail('plan', 'must be a text, or null for none')
+  if (endUser !== undefined && (typeof endUser !== 'string' || endUser === '')) fail('endUser', NOT_EMPTY)
+  if (namesEndUsers !== undefined && typeof namesEndUsers !== 'boolean') fail('namesEndUsers', IS_BOOLEAN)
+  if (isFrozen !== undefined && typeof isFrozen !== 'boolean') fail('isFrozen', IS_BOOLEAN)
+  if (scopes !== undefined) {
+    checkMembers(scopes, KEY_SCOPES_MEMBERS, owner, 'scopes')
+    if (scopes === null) fail('scopes', 'must be an object')
+    if (scopes.endpoints !== undefined && !isTexts(scopes.endpoints))
+      fail('scopes.endpoints', 'must be a list of texts')
+    if (scopes.models !== undefined && !isTexts(scopes.models)) fail('scopes.models', 'must be a list of texts')
+  }
+  checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
+  for (const [member, limit] of Object.entries(limits ?? {}))
+    if (limit !== undefined && typeof limit !== 'number') fail(`limits.${member}`, 'must be a number')
+  for (const member of ['accountSpendingCap', 'keySpendingCap'] as const) {
+    const cap: SpendingCap | undefined = caps[member]
+    if (cap === undefined) continue
+    checkMembers(cap, SPENDING_CAP_MEMBERS, owner, member)
+    if (typeof cap?.amount !== 'bigint' || (cap.period !== 'day' && cap.period !== 'month'))
+      fail(member, "must be { amount, period }: a bigint of nano-dollars, and 'day' or 'month'")
+  }
+}
+
+const NOT_EMPTY = 'must be a text that is not empty'
+const IS_BOOLEAN = 'must be true or false'
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((entry) => typeof entry === 'string')
+}
+
+function described(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  return value === null ? 'null' : `a ${typeof value}`
+}

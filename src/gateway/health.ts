@@ -1,0 +1,96 @@
+import type { Clock } from '../core/clock.ts'
+import { GatewayError, textOfError } from '../core/errors.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+
+/** Can this process take requests? */
+export interface GatewayHealth {
+  /**
+   * `ok`: yes. `starting`: the store is being opened. `unavailable`: the store cannot be opened or does not answer. `closing`: no more,
+   * or, during the `delayMs` of `close`, not for long.
+   */
+  readonly status: 'ok' | 'starting' | 'unavailable' | 'closing'
+  readonly store: {
+    readonly status: 'ok' | 'starting' | 'unavailable'
+    /** Why it is unavailable, for the operator. */
+    readonly error: string | undefined
+  }
+  /** Requests in progress that call a model. */
+  readonly inFlight: number
+}
+
+/** Longest wait for the store. A probe gives up after a second or a few. */
+const STORE_TIMEOUT_MS = 2_000
+
+/** An answer of the store holds for so long: probes need no credentials, so their number must not be the store's load. */
+const FRESH_MS = 1_000
+
+/** Not an account of anybody: to look for it asks the store for a read and no more. */
+const PROBED_ACCOUNT = 'acct_health_check'
+
+/** What the state of a gateway is told from. */
+export interface HealthParts {
+  readonly clock: Clock
+  readonly store: GatewayStore
+  /** Opens the store; undefined once it is open. */
+  readonly ready: () => (() => Promise<void>) | undefined
+  readonly isClosing: () => boolean
+  readonly inFlight: () => number
+}
+
+type StoreHealth = GatewayHealth['store']
+
+const OK: StoreHealth = { status: 'ok', error: undefined }
+const STARTING: StoreHealth = { status: 'starting', error: undefined }
+
+/** Asks the store whether it answers, once at a time and at most once a second. */
+export class Health {
+  readonly #parts: HealthParts
+  #asking: Promise<StoreHealth> | undefined
+  #last: StoreHealth = STARTING
+  #askedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(parts: HealthParts) {
+    this.#parts = parts
+  }
+
+  /** Never rejects. Opens the store if that was not done: nothing else may reach a process that is not ready. */
+  async read(): Promise<GatewayHealth> {
+    const { isClosing, inFlight } = this.#parts
+    const store = isClosing() ? this.#last : await this.#store()
+    return { status: isClosing() ? 'closing' : store.status, store, inFlight: inFlight() }
+  }
+
+  async #store(): Promise<StoreHealth> {
+    const { clock, ready } = this.#parts
+    if (this.#asking === undefined && clock.now() - this.#askedAtMs < FRESH_MS) return this.#last
+    const isOpening = ready() !== undefined
+    // A call that hangs is not asked again: the next probe waits for the same one.
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined
+      this.#askedAtMs = clock.now()
+    })
+    const late: StoreHealth = isOpening
+      ? STARTING
+      : { status: 'unavailable', error: `no answer within ${STORE_TIMEOUT_MS} ms` }
+    this.#last = await withinTime(this.#asking, late, clock)
+    return this.#last
+  }
+
+  async #ask(): Promise<StoreHealth> {
+    try {
+      await this.#parts.ready()?.()
+      await this.#parts.store.ledger.account(PROBED_ACCOUNT)
+      return OK
+    } catch (error) {
+      const fault = GatewayError.isInstance(error) && error.cause !== undefined ? error.cause : error
+      return { status: 'unavailable', error: textOfError(fault) }
+    }
+  }
+}
+
+function withinTime<Value>(promise: Promise<Value>, late: Value, clock: Clock): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.schedule(STORE_TIMEOUT_MS, () => resolve(late))
+    promise.then(resolve, reject).finally(() => timer.cancel())
+  })
+}

@@ -1,0 +1,54 @@
+import { isPattern } from '../catalog/id-pattern.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { isCallable, pricedBy } from './unpriced-models.ts'
+
+/** Most ids that one message names. */
+const MOST_NAMED = 20
+
+/**
+ * Tells the operator of models of his own rows that have no price, so that nobody can call them, and of fallbacks that can never
+ * answer. Prices that do not list their rows are not judged.
+ */
+export function warnOfModels(context: PipelineContext, options: Pick<GatewayOptions, 'models' | 'vendors'>): void {
+  warnOfUnpriced(context, options)
+  warnOfFallbacks(context)
+}
+
+function warnOfUnpriced(
+  { catalog, vendors, prices, warnings }: PipelineContext,
+  { models = [], vendors: given }: Pick<GatewayOptions, 'models' | 'vendors'>,
+): void {
+  const rows = prices?.rows?.()
+  if (rows === undefined) return
+  const hasPrice = pricedBy(rows)
+  const listed = [...models, ...given.flatMap((vendor) => (vendor.hasBuiltInModels === true ? [] : vendor.models))]
+  const unpriced = [...new Set(listed.map(({ id }) => id))].filter((id) => {
+    const model = isPattern(id) ? undefined : catalog.find(id)
+    return model !== undefined && isCallable(model, vendors) && !hasPrice(id)
+  })
+  if (unpriced.length === 0) return
+  const named = unpriced.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))
+  const more = unpriced.length > named.length ? ` and ${unpriced.length - named.length} more` : ''
+  const message = `Models have no price and are refused while billing is on: ${named.join(', ')}${more}.`
+  warnings.warn({ code: 'model-unpriced', message })
+}
+
+function warnOfFallbacks({ catalog, vendors, warnings }: PipelineContext): void {
+  for (const { id, fallbacks } of catalog.rows) {
+    for (const name of fallbacks) {
+      const fallback = catalog.find(name)
+      if (fallback === undefined || isCallable(fallback, vendors)) continue
+      const message = `The model ${JSON.stringify(name)} can never answer as a fallback of ${JSON.stringify(id)}: ${whyNot(fallback, vendors)}.`
+      warnings.warn({ code: 'fallback-unreachable', message })
+    }
+  }
+}
+
+function whyNot({ vendor, routes = [] }: CatalogModel, vendors: PipelineContext['vendors']): string {
+  const reasons = [...new Set([vendor, ...routes.map((route) => route.vendor)])].map((id) =>
+    vendors.has(id) ? `the vendor ${JSON.stringify(id)} has no key` : `there is no vendor ${JSON.stringify(id)}`,
+  )
+  return reasons.join(', and ')
+}

@@ -1,0 +1,179 @@
+import type { Endpoint, StoredObjects } from '../../endpoints/endpoint.ts'
+import type { JsonSchema } from '../../endpoints/json-schema.ts'
+import type { EndpointTable } from '../../pipeline/endpoint-table.ts'
+import { TASK_ACTIONS } from '../../tasks/task-requests.ts'
+import {
+  ERROR_RESPONSES,
+  jsonAnswer,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  type OpenApiParameter,
+  type OpenApiPaths,
+  openApiDocument,
+  pathParameter,
+} from './openapi-document.ts'
+
+/** The document of everything that callers can ask of a gateway, the host's own endpoints included. */
+export function publicApi(endpoints: EndpointTable): OpenApiDocument {
+  const paths: OpenApiPaths = {}
+  for (const endpoint of endpoints.all) {
+    paths[endpoint.path] = { post: callOperation(endpoint) }
+    if (endpoint.task !== undefined) addTaskPaths(paths, endpoint)
+    if (endpoint.kept !== undefined) addStoredPaths(paths, endpoint)
+  }
+  Object.assign(paths, READABLE_PATHS)
+  return openApiDocument({
+    title: 'Signalbox gateway',
+    description: 'Model vendors behind one API. Which fields a model takes is in its row of the catalog.',
+    credential: 'An API key of the gateway.',
+    paths,
+  })
+}
+
+/** Paths that are read, whatever endpoints there are. `test/gateway/openapi.test.ts` asks for each of them. */
+const READABLE_PATHS: OpenApiPaths = {
+  '/v1/models': { get: reading('list_models', 'The models that this key may use', 'models') },
+  '/v1/models/{model}': {
+    get: {
+      ...reading('get_model', 'One model', 'models'),
+      parameters: [pathParameter('model', 'Its id; slashes may stand as they are.')],
+    },
+  },
+  '/v1/account': { get: reading('get_account', 'Balance, held and owed money of the account', 'account') },
+  '/healthz': { get: { ...reading('get_health', 'The state of the gateway', 'health'), security: [] } },
+  '/api/hello': { get: { ...reading('get_hello', 'Opens the connection of a coding client', 'health'), security: [] } },
+  '/openapi.json': { get: { ...reading('get_openapi', 'This document', 'health'), security: [] } },
+}
+
+function reading(operationId: string, summary: string, tag: string): OpenApiOperation {
+  return { operationId, summary, tags: [tag], responses: { 200: jsonAnswer('What was asked for'), ...ERROR_RESPONSES } }
+}
+
+const IDEMPOTENCY_KEY: OpenApiParameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'Of several requests with one key only the first is carried out; the others get its answer, for 24 hours.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+function callOperation(endpoint: Endpoint): OpenApiOperation {
+  const { id, path, isFree, takesXApiKey, formBody, task } = endpoint
+  const schema = schemaOf(endpoint)
+  const form = formBody === undefined ? {} : { 'multipart/form-data': { schema: { type: 'object' } } }
+  return {
+    operationId: `create_${nameOf(path)}`,
+    summary: `Calls a model by ${path}`,
+    tags: [id],
+    ...(isFree === true ? {} : { parameters: [IDEMPOTENCY_KEY] }),
+    requestBody: { required: true, content: { 'application/json': { schema }, ...form } },
+    responses: {
+      ...(task === undefined ? { 200: answerOf(endpoint, schema) } : { 202: jsonAnswer('The task') }),
+      ...ERROR_RESPONSES,
+    },
+    ...(takesXApiKey === true ? { security: [{ bearer: [] }, { x_api_key: [] }] } : {}),
+  }
+}
+
+/** The rules of a body; where the model decides about its shape, those of each shape. */
+function schemaOf(endpoint: Endpoint): JsonSchema {
+  if (endpoint.shapes === undefined) return endpoint.requestSchema?.() ?? { type: 'object' }
+  const shapes = Array.from(endpoint.shapes, ([protocol, shape]) => ({
+    title: `models of the protocol ${protocol}`,
+    ...(shape.requestSchema?.() ?? { type: 'object' }),
+  }))
+  return { anyOf: shapes }
+}
+
+function answerOf({ streamType }: Endpoint, schema: JsonSchema) {
+  const { description, content } = { content: {}, description: '', ...jsonAnswer('What the model answered') }
+  const mayStream = JSON.stringify(schema).includes('"stream":')
+  const stream = mayStream ? { 'text/event-stream': { schema: { type: 'string' } } } : {}
+  return { description, content: streamType === undefined ? { ...content, ...stream } : { '*/*': {} } }
+}
+
+/** What is said of the paths below a task's. */
+const TASK_SUMMARIES: Readonly<Record<keyof typeof TASK_ACTIONS, string>> = {
+  read: 'One task',
+  cancel: 'Cancels a task that has not begun',
+  content: 'What the task made',
+  webhooks: 'Messages about the task, and how their attempts went',
+  'webhooks/resend': 'Sends the messages about the task again',
+}
+
+function addTaskPaths(paths: OpenApiPaths, { id, path }: Endpoint): void {
+  paths[path]!['get'] = {
+    ...reading(`list_${nameOf(path)}`, 'Tasks, newest first', id),
+    parameters: ['limit', 'after', 'before'].map((name) => ({
+      name,
+      in: 'query',
+      required: false,
+      schema: name === 'limit' ? { type: 'integer', minimum: 1, maximum: 100 } : { type: 'string' },
+    })),
+  }
+  for (const [action, methods] of Object.entries(TASK_ACTIONS)) {
+    const below = action === 'read' ? `${path}/{task}` : `${path}/{task}/${action}`
+    const summary = TASK_SUMMARIES[action as keyof typeof TASK_ACTIONS]
+    const operation = reading(`${action === 'read' ? 'get' : action.replace('/', '_')}_${nameOf(path)}`, summary, id)
+    const responses = action === 'content' ? { 200: { description: summary, content: { '*/*': {} } } } : {}
+    paths[below] = {
+      [methodIn(methods)]: {
+        ...operation,
+        parameters: [pathParameter('task', 'Its id, or the vendor’s.')],
+        responses: { ...operation.responses, ...responses },
+      },
+    }
+  }
+}
+
+function addStoredPaths(paths: OpenApiPaths, { id, path, kept }: Endpoint): void {
+  addObjectPaths(paths, id, kept?.objects)
+  for (const [action, methods] of Object.entries(kept?.actions ?? {})) {
+    const below = action === '' ? `${path}/{id}` : `${path}/{id}/${action}`
+    const operations = methods.filter((method) => method !== 'HEAD').map((method) => method.toLowerCase())
+    paths[below] = Object.fromEntries(
+      operations.map((method) => [
+        method,
+        {
+          ...reading(`${method}_stored_${nameOf(below)}`, `A kept answer: ${method} ${action}`.trim(), id),
+          parameters: [pathParameter('id', 'Id of the answer.')],
+        },
+      ]),
+    )
+  }
+}
+
+function addObjectPaths(paths: OpenApiPaths, tag: string, objects: StoredObjects | undefined): void {
+  for (const place of objects?.places ?? []) {
+    const methods = objects?.methods(place.split('/').slice(1)) ?? []
+    const path = `${objects?.path}${place}`
+    const parameters = [...place.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => pathParameter(name))
+    paths[path] = Object.fromEntries(
+      methods
+        .filter((method) => method !== 'HEAD')
+        .map((method) => {
+          const operation = reading(`${method.toLowerCase()}_${nameOf(path)}`, `${method} ${path}`, tag)
+          const body = {
+            requestBody: { required: false, content: { 'application/json': { schema: { type: 'object' } } } },
+          }
+          return [
+            method.toLowerCase(),
+            { ...operation, ...(parameters.length === 0 ? {} : { parameters }), ...(method === 'POST' ? body : {}) },
+          ]
+        }),
+    )
+  }
+}
+
+function methodIn(methods: readonly string[]): string {
+  return methods.includes('GET') ? 'get' : 'post'
+}
+
+/** A path as part of an operation's name: `/v1/chat/completions` → `chat_completions`. */
+function nameOf(path: string): string {
+  return path
+    .replace(/^\/v1\//, '')
+    .replaceAll(/[{}]/g, '')
+    .replaceAll(/[^\w]+/g, '_')
+}

@@ -1,0 +1,88 @@
+import { GatewayError } from '../core/errors.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { TaskPage, TaskRecord, TaskState } from '../stores/task-store.ts'
+import { administer } from './administer.ts'
+import { checkedPageSize, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+
+/** A page of an account's tasks. */
+export interface TasksPageOptions {
+  /** Id of the last task of the page before. */
+  readonly after?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+/** A page of the tasks of all accounts. */
+export interface AllTasksOptions {
+  /** Only of this account. */
+  readonly account?: string | undefined
+  /** Only in this state. */
+  readonly state?: TaskState | undefined
+  /** `next` of the page before. */
+  readonly cursor?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+const ALL_TASKS_OPTIONS = {
+  account: true,
+  state: true,
+  cursor: true,
+  limit: true,
+} satisfies MemberNames<AllTasksOptions>
+
+/** Tasks of all accounts, newest first. */
+export interface AllTasksPage {
+  readonly tasks: readonly TaskRecord[]
+  /** For `cursor` of the next page; undefined: this is the last one. */
+  readonly next: string | undefined
+}
+const TASKS_PAGE_OPTIONS = {
+  after: true,
+  limit: true,
+} satisfies MemberNames<TasksPageOptions>
+
+/** Long jobs at vendors, for operators. Every method throws a GatewayError. */
+export interface Tasks {
+  /**
+   * An account's tasks, newest first.
+   * @throws GatewayError `invalid_request` for a bad limit, and for an `after` that is no task of the account.
+   */
+  list(accountId: string, options?: TasksPageOptions): Promise<TaskPage>
+  /**
+   * Tasks of all accounts, newest first.
+   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   */
+  listAll(options?: AllTasksOptions): Promise<AllTasksPage>
+  /** An account's own task, by our id or the vendor's; undefined when there is none. */
+  get(accountId: string, taskId: string): Promise<TaskRecord | undefined>
+}
+
+/** Makes the administration of a store's tasks. `ready` resolves once the store can be used. */
+export function tasksOf({ tasks }: GatewayStore, ready: () => Promise<void>): Tasks {
+  return {
+    async list(accountId, options = {}) {
+      checkMembers(options, TASKS_PAGE_OPTIONS, 'tasks.list')
+      const { after, limit = 100 } = options
+      return administer(ready, async () => {
+        checkPageSize(limit)
+        if (after !== undefined && (await tasks.find(accountId, after)) === undefined) {
+          const message = `after: ${JSON.stringify(after)} is no task of this account`
+          throw new GatewayError('invalid_request', { message, param: 'after' })
+        }
+        return tasks.list(accountId, { limit, after })
+      })
+    },
+    async listAll(options = {}) {
+      checkMembers(options, ALL_TASKS_OPTIONS, 'tasks.listAll')
+      const { account, state, cursor, limit = 100 } = options
+      return administer(ready, async () => {
+        const query = { accountId: account, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
+        const { rows, nextCursor } = pageOf(await tasks.listAll(query), limit, partsOfPlace)
+        return { tasks: rows, next: nextCursor }
+      })
+    },
+    get: (accountId, taskId) => administer(ready, () => tasks.find(accountId, taskId)),
+  }
+}
