@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts'
+import type { MemberNames } from '../core/known-members.ts'
 
 /** Options of `createClient`. */
 export interface ClientOptions {
@@ -19,6 +20,15 @@ export interface ClientOptions {
   /** Replaces the time, for tests. */
   readonly clock?: Clock
 }
+
+const CLIENT_OPTIONS = {
+  baseURL: true,
+  apiKey: true,
+  fetch: true,
+  timeoutMs: true,
+  maxRetries: true,
+  clock: true,
+} satisfies MemberNames<ClientOptions>
 
 /** Options of one call. */
 export interface CallOptions {
@@ -44,6 +54,8 @@ export interface ResponseFacts {
   readonly requestId: string | undefined
   /** Decimal dollars; undefined without billing, and for streams and tasks, whose cost is not known yet. */
   readonly cost: string | undefined
+  /** What the call costs where less was charged, decimal dollars: the rest is owed. Undefined: all of it was charged. */
+  readonly costDue: string | undefined
   /** Fields of the request that the model's vendor does not support and that were dropped. */
   readonly dropped: readonly string[]
   readonly headers: Headers
@@ -51,9 +63,14 @@ export interface ResponseFacts {
 
 /**
  * Checks options early that would fail later with a less clear error.
- * @throws TypeError if the base URL is not http or https, or the key is not a valid header value.
+ * @throws TypeError for an unknown option, and if the base URL is not http or https, or the key is not a valid header value.
  */
-export function checkClientOptions({ baseURL, apiKey }: ClientOptions): void {
+export function checkClientOptions(options: ClientOptions): void {
+  // Without the nearest name, for which a browser would load half a kilobyte more.
+  for (const name of Object.keys(options))
+    if (!Object.hasOwn(CLIENT_OPTIONS, name))
+      throw new TypeError(`createClient: ${name} is unknown; known: ${Object.keys(CLIENT_OPTIONS).join(', ')}`)
+  const { baseURL, apiKey } = options
   if (!URL.canParse(baseURL) || !/^https?:$/.test(new URL(baseURL).protocol)) {
     throw new TypeError(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
   }

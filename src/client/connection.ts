@@ -125,6 +125,7 @@ export class Connection {
       status: response.status,
       requestId,
       cost: response.headers.get('x-signalbox-cost') ?? undefined,
+      costDue: response.headers.get('x-signalbox-cost-due') ?? undefined,
       dropped: response.headers.get('x-signalbox-dropped')?.split(', ') ?? [],
       headers: response.headers,
     })

@@ -7,7 +7,8 @@ import type { ClientModel, GatewayClient, VideoReferenceId } from './gateway-cli
 import type { ResponseReference } from './response-types.ts'
 import { chatStream, imageStream, messageStream, responseStream, speechStream } from './streams.ts'
 import { imageEditForm } from './upload.ts'
-import { type VideoTask, waitForVideo } from './video-task.ts'
+import { verifyWebhook } from './verify-webhook.ts'
+import { waitForVideo } from './video-task.ts'
 
 const PICTURES = '/images/generations'
 const EDITS = '/images/edits'
@@ -29,12 +30,13 @@ type TypedByRequest = Promise<never>
 
 /**
  * Makes a client.
- * @throws TypeError if the base URL is not http or https, or the key is not a valid header value.
+ * @throws TypeError for an unknown option, and if the base URL is not http or https, or the key is not a valid header value.
  */
 export function createClient(options: ClientOptions): GatewayClient {
   const connection = new Connection(options)
-  const get = (path: string, callOptions: CallOptions | undefined): TypedByRequest =>
-    connection.json<never>({ method: 'GET', path, options: callOptions })
+  const send = (method: Call['method'], path: string, callOptions: CallOptions | undefined): TypedByRequest =>
+    connection.json<never>({ method, path, options: callOptions })
+  const get = (path: string, callOptions: CallOptions | undefined): TypedByRequest => send('GET', path, callOptions)
   const posted = (path: string, body: object, callOptions: CallOptions | undefined): Call => {
     return { method: 'POST', path, body, isPaidJob: PAID_JOBS.has(path), options: callOptions }
   }
@@ -66,8 +68,7 @@ export function createClient(options: ClientOptions): GatewayClient {
       generate: (request, callOptions) => post(VIDEOS, request, callOptions),
       get: (video, callOptions) => get(pathOf(VIDEOS, video), callOptions),
       list: (page = {}, callOptions) => get(`${VIDEOS}${queryOf(page)}`, callOptions),
-      cancel: (video, callOptions) =>
-        connection.json<VideoTask>({ method: 'POST', path: `${pathOf(VIDEOS, video)}/cancel`, options: callOptions }),
+      cancel: (video, callOptions) => send('POST', `${pathOf(VIDEOS, video)}/cancel`, callOptions),
       wait(video, waitOptions = {}) {
         const maxRetries = options.maxRetries ?? MAX_POLL_RETRIES
         const poll = (signal: AbortSignal) => get(pathOf(VIDEOS, video), { signal, maxRetries })
@@ -108,8 +109,8 @@ export function createClient(options: ClientOptions): GatewayClient {
         const path = `${pathOf(RESPONSES, response)}${queryOf({ stream: true, starting_after: startingAfter })}`
         return responseStream(await connection.open({ method: 'GET', path, options: callOptions }))
       },
-      delete: (response, callOptions) =>
-        connection.json<never>({ method: 'DELETE', path: pathOf(RESPONSES, response), options: callOptions }),
+      cancel: (response, callOptions) => send('POST', `${pathOf(RESPONSES, response)}/cancel`, callOptions),
+      delete: (response, callOptions) => send('DELETE', pathOf(RESPONSES, response), callOptions),
       inputItems: (response, page = {}, callOptions) =>
         get(`${pathOf(RESPONSES, response)}/input_items${queryOf(page)}`, callOptions),
       countTokens: (request, callOptions) => post(`${RESPONSES}/input_tokens`, request, callOptions),
@@ -124,6 +125,7 @@ export function createClient(options: ClientOptions): GatewayClient {
         return listed(body.data, requestId)
       },
     },
+    webhooks: { verify: verifyWebhook },
     account: { balance: (callOptions) => get('/account', callOptions) },
   }
 }

@@ -27,6 +27,7 @@ import type {
 } from './response-types.ts'
 import type { ChatStream, ImageStream, MessageStream, ResponseStream, SpeechStream } from './streams.ts'
 import type { Upload } from './upload.ts'
+import type { ReceivedWebhook, WebhookMessage } from './verify-webhook.ts'
 import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
 
 /** A model as the gateway lists it. */
@@ -74,6 +75,13 @@ export interface GatewayClient {
   readonly chat: { readonly completions: ChatCompletions }
   readonly images: Images
   readonly videos: Videos
+  readonly webhooks: {
+    /**
+     * Verifies a webhook that arrived, and gives its message. Calls nothing.
+     * @throws ClientError `invalid_request` for one that cannot be trusted; TypeError for a secret that is none.
+     */
+    verify(webhook: ReceivedWebhook): Promise<WebhookMessage>
+  }
   readonly embeddings: {
     /** Makes vectors. With `encoding_format: 'base64'` they are sent as base64 and returned as `Float32Array`. */
     create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
@@ -208,6 +216,11 @@ export interface Responses {
     startingAfter?: number | undefined,
     options?: CallOptions,
   ): Promise<ResponseStream>
+  /**
+   * Ends an answer that is made in the background; gives it as it ended. What was sent to a vendor is charged with its prompt.
+   * Throws `invalid_request` for an answer that was not made in the background.
+   */
+  cancel(response: ResponseReference, options?: CallOptions): Promise<ResponseAnswer>
   /** Deletes a kept answer. Throws `response_not_found` if it is gone already. */
   delete(response: ResponseReference, options?: CallOptions): Promise<{ readonly id: string; readonly deleted: true }>
   /** What the model read for a kept answer, in pages. */

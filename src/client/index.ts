@@ -9,7 +9,7 @@
  */
 
 export { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
-export type { ChatCompletion, ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
+export type { ChatAnnotation, ChatCompletion, ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
 export type {
   ChatContentPart,
   ChatMessage,
@@ -53,12 +53,13 @@ export type {
   MessageUsage,
   StopReason,
 } from './message-types.ts'
-export type { ChatFields, ChatModel, ChatModels, OtherChatRequest } from './models/chat-models.ts'
+export type { ChatFields, ChatModel, ChatModels, OneAnswerChatFields, OtherChatRequest } from './models/chat-models.ts'
 export type {
   EmbeddingFields,
   EmbeddingModel,
   EmbeddingModels,
   OtherEmbeddingRequest,
+  TextEmbeddingFields,
 } from './models/embedding-models.ts'
 export type {
   ImageEditModel,
@@ -149,4 +150,5 @@ export type {
   SpeechStream,
 } from './streams.ts'
 export type { Upload } from './upload.ts'
+export { type ReceivedWebhook, verifyWebhook, type WebhookHeaders, type WebhookMessage } from './verify-webhook.ts'
 export type { VideoList, VideoProgress, VideoStatus, VideoTask, WaitOptions } from './video-task.ts'

@@ -96,6 +96,8 @@ export interface ResponsePrompt {
   readonly instructions?: string | null
   /** Id of the answer that is continued. */
   readonly previous_response_id?: string | null
+  /** The conversation that is read, and that the answer is added to. Not with `previous_response_id`. */
+  readonly conversation?: string | { readonly id: string } | null
   readonly tools?: readonly ResponseTool[]
   readonly tool_choice?:
     | 'auto'
@@ -134,6 +136,13 @@ export interface ResponseRequest extends ResponsePrompt {
   readonly include?: readonly string[]
   /** May the answer be continued by its id? Default true. */
   readonly store?: boolean | null
+  /**
+   * Is the answer made after the call? `create` then gives it as it stands, and `retrieve` as it stands later, until its status
+   * is none of `queued` and `in_progress`. Default false.
+   */
+  readonly background?: boolean | null
+  /** With `background`: the end is told to this address, signed. An extension of this gateway. */
+  readonly webhook_url?: string | null
   /** At most 16 pairs. */
   readonly metadata?: Readonly<Record<string, string>> | null
   readonly service_tier?: string | null
@@ -157,7 +166,9 @@ export interface ResponseAnswer {
   readonly created_at: number
   readonly model: string
   /** Only `completed` is a whole answer. */
-  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled'
+  readonly background?: boolean | null
+  readonly conversation?: { readonly id: string } | null
   /** Why it failed. */
   readonly error: { readonly code: string; readonly message: string } | null
   /** Why it is not whole. */

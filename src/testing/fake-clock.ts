@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 
 /** A clock that moves only when it is advanced. */
 export interface FakeClock extends Clock {
@@ -17,6 +18,10 @@ export interface FakeClockOptions {
   readonly startMs?: number
 }
 
+const FAKE_CLOCK_OPTIONS = {
+  startMs: true,
+} satisfies MemberNames<FakeClockOptions>
+
 interface Scheduled {
   readonly dueMs: number
   readonly callback: () => void
@@ -24,6 +29,7 @@ interface Scheduled {
 
 /** Makes a {@link FakeClock}, for tests of anything that takes a `Clock`. */
 export function fakeClock(options: FakeClockOptions = {}): FakeClock {
+  checkMembers(options, FAKE_CLOCK_OPTIONS, 'fakeClock')
   let nowMs = options.startMs ?? Date.UTC(2026, 0, 1)
   const waiting = new Set<Scheduled>()
 

@@ -1,5 +1,6 @@
 export type { ContractClock, ContractRunner, ContractSubject } from './contracts/contract-runner.ts'
 export { standingClock } from './contracts/contract-runner.ts'
+export { type ConversationStores, describeConversationStore } from './contracts/conversation-store-contract.ts'
 export { describeIdempotencyStore } from './contracts/idempotency-store-contract.ts'
 export { describeInteractionStore } from './contracts/interaction-store-contract.ts'
 export { describeKeyStore } from './contracts/key-store-contract.ts'
@@ -10,6 +11,7 @@ export {
   describeConcurrencyLimiter,
   describeRateLimiter,
 } from './contracts/rate-limiter-contract.ts'
+export { describeResponseCache, type ResponseCacheSubject } from './contracts/response-cache-contract.ts'
 export { describeResponseStore } from './contracts/response-store-contract.ts'
 export type { LedgerStore, TaskContractStore } from './contracts/store-example.ts'
 export { describeTaskStore } from './contracts/task-store-contract.ts'
@@ -20,6 +22,8 @@ export { countingIds } from './counting-ids.ts'
 export type { FakeClock, FakeClockOptions } from './fake-clock.ts'
 export { fakeClock } from './fake-clock.ts'
 export type { Fault, QueuedFault } from './sandbox/fault.ts'
+export type { ScriptedToolCall, ScriptedTurn, ScriptedUsage } from './sandbox/model/scripted-turn.ts'
 export type { SandboxCall } from './sandbox/sandbox-operation.ts'
 export type { Sandbox, SandboxOptions } from './sandbox/sandbox-vendors.ts'
 export { sandboxVendors } from './sandbox/sandbox-vendors.ts'
+export type { ReplyCondition, ScriptedError, ScriptedReply } from './sandbox/scripted-reply.ts'

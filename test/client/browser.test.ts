@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -44,8 +44,41 @@ const result = await run().catch((error) => ({ failed: String(error?.stack ?? er
 await fetch('/result', { method: 'POST', body: JSON.stringify(result) })
 `
 
+/** A page of another origin than the gateway's: it calls one that lists its origin, and one that does not. */
+const FOREIGN_PAGE = `
+import { chat } from './src/client/builders/index.ts'
+import { createClient } from './src/client/index.ts'
+
+const [open, closed] = new URL(location.href).searchParams.getAll('gateway')
+const client = createClient({ baseURL: open + '/v1', apiKey: '${TEST_KEY}', maxRetries: 0 })
+const hello = chat('cl-sonnet-4-6').user('hello').build()
+async function run() {
+  let streamed = ''
+  for await (const chunk of await client.chat.completions.create({ ...hello, stream: true })) {
+    streamed += chunk.choices[0]?.delta.content ?? ''
+  }
+  const missing = await client.videos.get('task_none').catch((error) => error)
+  const whole = await fetch(open + '/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: 'Bearer ${TEST_KEY}', 'content-type': 'application/json', 'x-stainless-os': 'Linux' },
+    body: JSON.stringify(hello),
+  })
+  const unread = await createClient({ baseURL: closed + '/v1', apiKey: '${TEST_KEY}', maxRetries: 0 }).chat.completions
+    .create(hello)
+    .catch((error) => error)
+  return {
+    streamed,
+    missing: [missing.status, typeof missing.requestId],
+    exposed: [whole.headers.get('x-request-id') !== null, whole.headers.get('x-signalbox-vendor')],
+    unread: [unread.code, unread.requestId ?? null],
+  }
+}
+const result = await run().catch((error) => ({ failed: String(error?.stack ?? error) }))
+await fetch('/result', { method: 'POST', body: JSON.stringify(result) })
+`
+
 let started: StartedGateway | undefined
-let server: Server | undefined
+const servers: Server[] = []
 let page: ChildProcess | undefined
 let profile: string | undefined
 
@@ -55,18 +88,20 @@ afterEach(async () => {
     page.kill('SIGKILL')
     await exited
   }
-  server?.closeAllConnections()
-  server?.close()
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    server.close()
+  }
   await started?.close()
   if (profile !== undefined) rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
 })
 
-/** Serves the page, its script and the gateway from one origin; the gateway's host decides about others. */
-async function serve(gateway: StartedGateway, script: string): Promise<{ origin: string; result: Promise<unknown> }> {
-  const answer = nodeHandler(gateway.gateway)
+/** Serves a page, its script and, when there is one, the gateway from one origin. */
+async function serve(script: string, gateway?: StartedGateway): Promise<{ origin: string; result: Promise<unknown> }> {
+  const answer = gateway === undefined ? undefined : nodeHandler(gateway.gateway)
   const { promise: result, resolve } = withResolvers<unknown>()
-  server = createServer((request, response) => {
-    if (request.url?.startsWith('/v1/') === true) return answer(request, response)
+  const origin = await listen((request, response) => {
+    if (answer !== undefined && request.url?.startsWith('/v1/') === true) return answer(request, response)
     if (request.url === '/script.js') return response.setHeader('content-type', 'text/javascript').end(script)
     if (request.url !== '/result') {
       return response.setHeader('content-type', 'text/html').end('<script type="module" src="/script.js"></script>')
@@ -78,8 +113,32 @@ async function serve(gateway: StartedGateway, script: string): Promise<{ origin:
       resolve(JSON.parse(Buffer.concat(chunks).toString()))
     })
   })
-  await new Promise<void>((listening) => server?.listen(0, '127.0.0.1', listening))
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, result }
+  return { origin, result }
+}
+
+async function listen(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  servers.push(server)
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function bundled(contents: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: '.', loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+  })
+  return outputFiles[0]!.text
+}
+
+function openPage(url: string): void {
+  profile = mkdtempSync(join(tmpdir(), 'browser-'))
+  const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${profile}`]
+  page = spawn(browser!, [...flags, url], { stdio: 'ignore' })
 }
 
 function withResolvers<Value>() {
@@ -93,21 +152,8 @@ function withResolvers<Value>() {
 // Without Chromium on the machine there is nothing to run it in.
 test.skipIf(browser === undefined)('the client and its builders work in a browser', { timeout: 60_000 }, async () => {
   started = await startGateway()
-  const { outputFiles } = await build({
-    stdin: { contents: PAGE, resolveDir: '.', loader: 'ts' },
-    bundle: true,
-    write: false,
-    format: 'esm',
-    platform: 'browser',
-    target: 'es2022',
-  })
-  const { origin, result } = await serve(started, outputFiles[0]!.text)
-  profile = mkdtempSync(join(tmpdir(), 'browser-'))
-  page = spawn(
-    browser!,
-    ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${profile}`, origin],
-    { stdio: 'ignore' },
-  )
+  const { origin, result } = await serve(await bundled(PAGE), started)
+  openPage(origin)
 
   expect(await result).toEqual({
     streamed: 'You said: hello',
@@ -118,3 +164,27 @@ test.skipIf(browser === undefined)('the client and its builders work in a browse
     body: '1280*720',
   })
 })
+
+test.skipIf(browser === undefined)(
+  'the client works on a page of another origin that cors lists',
+  { timeout: 60_000 },
+  async () => {
+    started = await startGateway()
+    const { origin, result } = await serve(await bundled(FOREIGN_PAGE))
+    const open = await listen(nodeHandler(started.gateway, { cors: { origins: [origin] } }))
+    const closed = await listen(nodeHandler(started.gateway, { cors: { origins: ['https://app.example'] } }))
+    openPage(
+      `${origin}/?${new URLSearchParams([
+        ['gateway', open],
+        ['gateway', closed],
+      ])}`,
+    )
+
+    expect(await result).toEqual({
+      streamed: 'You said: hello',
+      missing: [404, 'string'],
+      exposed: [true, 'anthropic'],
+      unread: ['upstream_unavailable', null],
+    })
+  },
+)

@@ -50,10 +50,10 @@ describe('the client in a bundle', () => {
     expect(inputs.filter((path) => /src\/(client\/builders|catalog)\//.test(path))).toEqual([])
   })
 
-  test('shares the errors with the builders, so that both together are at most 20 kB', async () => {
+  test('shares the errors with the builders, so that both together are at most 21.5 kB', async () => {
     const { sizeBytes } = await bundle(`export * from '${CLIENT}'; export * from '${BUILDERS}'`)
 
-    expect(sizeBytes).toBeLessThan(20_000)
+    expect(sizeBytes).toBeLessThan(21_500)
   })
 })
 
@@ -67,6 +67,7 @@ describe('the builders in a bundle', () => {
 
   test.each([
     ['chat', 3],
+    ['response', 3],
     ['embedding', 4],
     ['speech', 4],
     ['imageEdit', 6],
@@ -130,6 +131,6 @@ describe('the chunks of the package', () => {
   })
 
   test('let the gateway reach builtins, so that the walk finds what there is', async () => {
-    expect(await importsOfEntry('index')).toContain('undici')
+    expect(await importsOfEntry('index')).toContain('undici/lib/dispatcher/client.js')
   })
 })

@@ -3,9 +3,10 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
-import { chat, embedding, GatewayError, image, imageEdit, speech } from '../../src/client/builders/index.ts'
+import { chat, embedding, GatewayError, image, imageEdit, response, speech } from '../../src/client/builders/index.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { imagesEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
+import { responsesSchema } from '../../src/endpoints/responses/responses-schema.ts'
 
 const PICTURE = 'https://cdn.example.net/a.png'
 const catalog = createCatalog([...DASHSCOPE_IMAGE_MODELS, ...GEMINI_IMAGE_MODELS, ...OPENAI_IMAGE_MODELS])
@@ -25,6 +26,82 @@ function accept(body: { readonly model: string }): void {
   const model = catalog.find(body.model)!
   imagesEndpoint.shapes!.get(model.protocol!)!.parse(JSON.parse(JSON.stringify(body)), model)
 }
+
+describe('response', () => {
+  const tool = { type: 'function', name: 'find', parameters: { type: 'object' } } as const
+
+  test('writes items in order and the fields that were set, as the gateway reads them', () => {
+    const body = response('gmn-2.5-pro')
+      .instructions('Be brief.')
+      .user([
+        { type: 'input_text', text: 'what is this?' },
+        { type: 'input_image', image_url: PICTURE },
+      ])
+      .items({ type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'find', arguments: '{}' })
+      .toolOutput('call_1', 'a boat')
+      .tools(tool)
+      .toolChoice('auto')
+      .json({ name: 'boat', schema: { type: 'object' } })
+      .reasoning({ effort: 'low', summary: 'auto' })
+      .temperature(0.5)
+      .topP(0.9)
+      .maxOutputTokens(100)
+      .store(false)
+      .endUser('u1')
+      .build()
+
+    expect(body).toEqual({
+      model: 'gmn-2.5-pro',
+      instructions: 'Be brief.',
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_text', text: 'what is this?' },
+            { type: 'input_image', image_url: PICTURE },
+          ],
+        },
+        { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'find', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'call_1', output: 'a boat' },
+      ],
+      tools: [tool],
+      tool_choice: 'auto',
+      text: { format: { type: 'json_schema', name: 'boat', schema: { type: 'object' }, strict: true } },
+      reasoning: { effort: 'low', summary: 'auto' },
+      temperature: 0.5,
+      top_p: 0.9,
+      max_output_tokens: 100,
+      store: false,
+      user: 'u1',
+    })
+    expect(responsesSchema().safeParse(body).success).toBe(true)
+  })
+
+  test('goes on from an answer, given by itself or by its id', () => {
+    for (const answer of ['resp_1', { id: 'resp_1' }])
+      expect(response('cl-opus-4-7').continuing(answer).user('go on').build()).toEqual({
+        model: 'cl-opus-4-7',
+        previous_response_id: 'resp_1',
+        input: [{ role: 'user', content: 'go on' }],
+      })
+  })
+
+  test('a half-built request can be shared', () => {
+    const half = response('cl-opus-4-7').user('one')
+    half.user('two')
+
+    expect(half.build().input).toHaveLength(1)
+  })
+
+  test.each([
+    ['temperature', () => response('m').temperature(2.1)],
+    ['top_p', () => response('m').topP(-0.1)],
+    ['max_output_tokens', () => response('m').maxOutputTokens(15)],
+    ['input', () => response('m').instructions('Be brief.').build()],
+  ])('names %s where it is out of bounds or missing', (param, run) => {
+    expect(faultOf(run)).toEqual({ code: 'invalid_request', param })
+  })
+})
 
 describe('chat', () => {
   test('writes what was said, in order, and the fields that were set', () => {
@@ -76,7 +153,7 @@ describe('chat', () => {
       .stream()
       .build()
 
-    expect(chatSchema.safeParse(body).success).toBe(true)
+    expect(chatSchema().safeParse(body).success).toBe(true)
     expect(body).toMatchObject({ stream: true, stream_options: { include_usage: true }, tools: [tool] })
   })
 

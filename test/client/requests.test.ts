@@ -97,7 +97,12 @@ describe('vectors', () => {
 })
 
 test('onResponse is told what the head says, and what it throws is thrown, once', async () => {
-  const headers = { 'x-request-id': 'req_1', 'x-signalbox-cost': '0.01', 'x-signalbox-dropped': 'seed, user' }
+  const headers = {
+    'x-request-id': 'req_1',
+    'x-signalbox-cost': '0.01',
+    'x-signalbox-cost-due': '0.03',
+    'x-signalbox-dropped': 'seed, user',
+  }
   standIn.server.use(showing('/models', json({ data: [] }, 200, headers)))
   const seen: unknown[] = []
   await standIn.client.models.list({ onResponse: ({ headers: _all, ...facts }) => void seen.push(facts) })
@@ -108,7 +113,7 @@ test('onResponse is told what the head says, and what it throws is thrown, once'
     },
   })
 
-  expect(seen).toEqual([{ status: 200, requestId: 'req_1', cost: '0.01', dropped: ['seed', 'user'] }])
+  expect(seen).toEqual([{ status: 200, requestId: 'req_1', cost: '0.01', costDue: '0.03', dropped: ['seed', 'user'] }])
   await expect(call).rejects.toThrow(RangeError)
   expect(standIn.requests).toHaveLength(count + 1)
 })

@@ -45,6 +45,18 @@ describe('against a gateway', () => {
       await expect(responses.delete(answer.id)).rejects.toMatchObject({ code: 'response_not_found' })
     })
 
+    test('an answer in the background is read by its id, and cancelled', async () => {
+      const { responses } = open()
+      started.sandbox.fault({ kind: 'hang' })
+      const begun = await responses.create({ model: 'cl-sonnet-4-6', input: 'hi', background: true })
+      expect(begun).toMatchObject({ status: 'queued', background: true })
+      await started.sandbox.nextRequest()
+      expect(await responses.retrieve(begun)).toMatchObject({ id: begun.id, status: 'in_progress' })
+      expect(await responses.cancel(begun)).toMatchObject({ id: begun.id, status: 'cancelled' })
+      const whole = await responses.create({ model: 'cl-sonnet-4-6', input: 'hi' })
+      await expect(responses.cancel(whole)).rejects.toMatchObject({ status: 400 })
+    })
+
     test('what the model read comes in pages', async () => {
       const { responses } = open()
       const input = ['one', 'two', 'three'].map((content) => ({ role: 'user' as const, content }))

@@ -135,7 +135,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
       started.sandbox.reset()
       const stream = await client.chat.completions.create({
         model,
-        messages: [{ role: 'user', content: '[[fault:hang-body=6]] one two three four five six seven eight' }],
+        messages: [{ role: 'user', content: '[[fault:hang-body=9]] one two three four five six seven eight' }],
         stream: true,
       })
       for await (const _chunk of stream) break
@@ -167,7 +167,7 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     test('throws when the vendor breaks off in mid-stream', async () => {
       const stream = await client.chat.completions.create({
         model,
-        messages: [{ role: 'user', content: '[[fault:reset-mid-stream=6]] one two three four five six seven eight' }],
+        messages: [{ role: 'user', content: '[[fault:reset-mid-stream=8]] one two three four five six seven eight' }],
         stream: true,
       })
 

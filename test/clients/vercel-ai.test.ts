@@ -8,7 +8,7 @@ import { CHAT_MODELS, EMBEDDING_MODELS, FORECAST } from './support/models.ts'
 let started: StartedGateway
 
 beforeAll(async () => {
-  started = await startGateway()
+  started = await startGateway({ disconnect: 'cancel', drainMs: 200 })
 })
 afterAll(() => started.close())
 
@@ -89,7 +89,7 @@ describe.each(CHAT_MODELS)('ai with %s', (modelId) => {
     const controller = new AbortController()
     const result = streamText({
       model: connect()(modelId),
-      prompt: '[[fault:hang-body=6]] one two three four five six seven eight',
+      prompt: '[[fault:hang-body=8]] one two three four five six seven eight',
       abortSignal: controller.signal,
     })
     for await (const _part of result.textStream) controller.abort()

@@ -1,4 +1,4 @@
-import { chat, embedding, image, imageEdit, speech, video } from '../../src/client/builders/index.ts'
+import { chat, embedding, image, imageEdit, response, speech, video } from '../../src/client/builders/index.ts'
 import { createClient } from '../../src/client/index.ts'
 
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1' })
@@ -17,6 +17,8 @@ await client.images.edit(imageEdit('de-2').prompt('a').image(new Blob([])).urls(
 await client.audio.speech.create(speech('qw3-tts-instruct-flash').text('a').instructions('softly').build())
 const streamed = await client.chat.completions.create(chat('cl-opus-4-7').user('a').stream().build())
 streamed.abort()
+const replied = await client.responses.create(response('gmn-2.5-pro').user('a').json().build())
+void (await client.responses.stream(response('a-model-of-mine').continuing(replied).user('b').build()))
 const answered = await client.chat.completions.create(chat('cl-opus-4-7').user('a').build())
 void answered.choices
 const drawn = await client.images.generate(image('gp-image-2').prompt('a').stream(2).size('1024x1024').build())
@@ -96,3 +98,11 @@ speech('qw3-tts-instruct-flash').format('mp3')
 speech('qw3-tts-instruct-flash').voice('Ryan')
 // @ts-expect-error json, not text
 chat('cl-opus-4-7').user(1)
+
+// The vendor's own ids have the steps of the public ones.
+await client.videos.generate(video('wan2.7-i2v').firstFrame(url).seconds(5).build())
+await client.chat.completions.create(chat('claude-opus-4-7').user('a').build())
+// @ts-expect-error 2.6 begins with a picture and ends as it likes
+video('wan2.6-i2v').lastFrame
+// @ts-expect-error closed to four sizes
+embedding('voyage-4').dimensions(768)

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel, ModelKind } from '../../src/catalog/model.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import type { ChatRequest } from '../../src/endpoints/chat/chat-request.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { embeddingsSchema } from '../../src/endpoints/embeddings/embeddings-request.ts'
 import { interactionSchema } from '../../src/endpoints/images/interactions/interaction-schema.ts'
@@ -12,6 +14,12 @@ import { checkSpeechAbilities } from '../../src/endpoints/speech/check-speech-ab
 import { speechSchema } from '../../src/endpoints/speech/speech-request.ts'
 import { parseVideoRequest, videoSchema } from '../../src/endpoints/videos/parse-video-request.ts'
 import { ratiosOfTier, sizeFor } from '../../src/endpoints/videos/video-rendering.ts'
+import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
+import { gemini } from '../../src/vendors/gemini/gemini.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { voyage } from '../../src/vendors/voyage/voyage.ts'
+import { callFromRequest } from '../vendors/shared/vendor-call.ts'
 import { readInterfaces, sorted } from './model-types.ts'
 
 const interfaceOf = readInterfaces('src/client/index.ts')
@@ -38,22 +46,74 @@ function member(node: unknown, name: string): unknown {
   return (node as Record<string, unknown> | undefined)?.[name]
 }
 
-describe('the types of requests name the models of the catalog', () => {
+describe('the types of requests name the models of the catalog, with their aliases', () => {
   test.each([
-    ['ChatModels', 'chat', []],
-    ['EmbeddingModels', 'embedding', []],
-    // The specification lists this alias beside the ids.
-    ['ImageModels', 'image', ['gmn-2.5-flash-image-preview']],
-    ['ImageEditModels', 'image_edit', []],
-    ['VideoModels', 'video', []],
-    ['SpeechModels', 'speech', []],
-  ] as const)('in %s', (name, kind, aliases) => {
-    const ids = modelsOf(kind).map(({ id }) => id)
+    ['ChatModels', 'chat'],
+    ['EmbeddingModels', 'embedding'],
+    ['ImageModels', 'image'],
+    ['ImageEditModels', 'image_edit'],
+    ['VideoModels', 'video'],
+    ['SpeechModels', 'speech'],
+  ] as const)('in %s', (name, kind) => {
+    const models = modelsOf(kind)
 
-    expect(interfaceOf(name).members).toEqual(sorted([...ids, ...aliases]))
-    for (const alias of aliases) expect(ids).toContain(catalog.find(alias)?.id)
+    expect(interfaceOf(name).members).toEqual(sorted(models.flatMap(({ id, aliases }) => [id, ...aliases])))
+    for (const { id, aliases } of models)
+      for (const alias of aliases) expect(rowOf(name, alias).type, alias).toBe(rowOf(name, id).type)
   })
 })
+
+describe.each(modelsOf('chat'))('the type of chats with $id', ({ id, vendor }) => {
+  const request = { model: id, messages: [{ role: 'user', content: 'hi' }] } as const
+
+  /** Values of fields that ask for more than the vendors' defaults. */
+  const ASKING = {
+    n: 2,
+    logit_bias: { 1: 1 },
+    logprobs: true,
+    seed: 1,
+    parallel_tool_calls: false,
+    top_p: 0.5,
+  } as const
+
+  test.each(Object.entries(ASKING))('takes %s if the vendor does', (field, value) => {
+    const offer = VENDORS.find((each) => each.id === vendor)!.chat!
+    const call = callFromRequest<ChatRequest>({ ...request, messages: [...request.messages], [field]: value })
+    const refused = refuses(() => offer.toWire(call))
+    const literals = rowOf('ChatModels', id).at(`request.${field}`)?.literals
+
+    expect(literals?.includes(value as never) === false).toBe(refused)
+  })
+
+  test('has none of the fields that the vendor refuses and no model of another vendor needs', () => {
+    const offer = VENDORS.find((each) => each.id === vendor)!.chat!
+    for (const field of ['functions', 'function_call', 'audio']) {
+      const call = callFromRequest<ChatRequest>({ ...request, messages: [...request.messages], [field]: { name: 'f' } })
+      expect(refuses(() => offer.toWire(call))).toBe(true)
+      expect(rowOf('ChatModels', id).at('request')?.members).not.toContain(field)
+    }
+  })
+})
+
+test.each(modelsOf('embedding'))('the type of $id takes token ids if the vendor does', ({ id, vendor }) => {
+  const input = rowOf('EmbeddingModels', id).member('request')?.member('input')
+  const { takesTokens } = VENDORS.find((each) => each.id === vendor)!.embeddings!
+
+  // A list of numbers, or of lists of them, has an element that is no text.
+  expect(input?.member('[]')?.isText).toBe(!takesTokens)
+})
+
+const VENDORS = [anthropic(), dashscope(), gemini(), openai(), voyage()]
+
+function refuses(run: () => unknown): boolean {
+  try {
+    run()
+    return false
+  } catch (error) {
+    if (GatewayError.isInstance(error) && error.code === 'unsupported_parameter') return true
+    throw error
+  }
+}
 
 describe.each(modelsOf('video'))('the type of $id', (model) => {
   const { id, video } = model
@@ -136,8 +196,8 @@ test('models stream whose shape does: all but those of the multimodal one, and t
     interfaceOf(map).members.filter((id) => (rowOf(map, id).at('event')?.members ?? []).length > 0)
   const shapes = modelsOf('image').filter(({ protocol }) => protocol !== 'multimodal')
 
-  expect(streaming('ImageModels')).toEqual(sorted([...shapes.map(({ id }) => id), 'gmn-2.5-flash-image-preview']))
-  expect(streaming('ImageEditModels')).toEqual(['gp-image-1', 'gp-image-2'])
+  expect(streaming('ImageModels')).toEqual(sorted(shapes.flatMap(({ id, aliases }) => [id, ...aliases])))
+  expect(streaming('ImageEditModels')).toEqual(['gp-image-1', 'gp-image-2', 'gpt-image-1', 'gpt-image-2'])
 })
 
 describe.each(modelsOf('image_edit'))('the type of edits by $id', ({ id, image }) => {
@@ -176,34 +236,34 @@ describe('the types have the fields and values of the schemas', () => {
   test('of chats', () => {
     const fields = interfaceOf('ChatFields')
 
-    expect(fields.members).toEqual(without(Object.keys(chatSchema.shape), 'model', 'stream'))
-    expect(fields.at('reasoning_effort')?.literals).toEqual(valuesIn(chatSchema, 'reasoning_effort'))
-    expect(interfaceOf('ChatMessage').at('role')?.literals).toEqual(valuesIn(chatSchema, 'messages', '[]', 'role'))
+    expect(fields.members).toEqual(without(Object.keys(chatSchema().shape), 'model', 'stream'))
+    expect(fields.at('reasoning_effort')?.literals).toEqual(valuesIn(chatSchema(), 'reasoning_effort'))
+    expect(interfaceOf('ChatMessage').at('role')?.literals).toEqual(valuesIn(chatSchema(), 'messages', '[]', 'role'))
   })
 
   test('of embeddings', () => {
     expect(interfaceOf('EmbeddingFields').members).toEqual(
-      without(Object.keys(embeddingsSchema.shape), 'model', 'encoding_format'),
+      without(Object.keys(embeddingsSchema().shape), 'model', 'encoding_format'),
     )
   })
 
   test("of pictures in OpenAI's shape", () => {
     const fields = interfaceOf('OpenAIImageRequest')
     // The call itself has `stream`, and the answer has one form only.
-    const expected = without(Object.keys(pictureSchema.shape), 'model', 'stream', 'response_format')
+    const expected = without(Object.keys(pictureSchema().shape), 'model', 'stream', 'response_format')
 
     expect(fields.members).toEqual(expected)
     for (const field of ['output_format', 'background', 'moderation']) {
-      expect(fields.at(field)?.literals).toEqual(valuesIn(pictureSchema, field))
+      expect(fields.at(field)?.literals).toEqual(valuesIn(pictureSchema(), field))
     }
     const partials = fields.at('partial_images')?.literals ?? []
-    expect(partials.every((count) => pictureSchema.shape.partial_images.safeParse(count).success)).toBe(true)
-    expect(pictureSchema.shape.partial_images.safeParse(partials.length).success).toBe(false)
+    expect(partials.every((count) => pictureSchema().shape.partial_images.safeParse(count).success)).toBe(true)
+    expect(pictureSchema().shape.partial_images.safeParse(partials.length).success).toBe(false)
   })
 
   test('of pictures in the multimodal shape', () => {
     const parameters = member(
-      member(z.toJSONSchema(multimodalImageSchema, { unrepresentable: 'any' }), 'properties'),
+      member(z.toJSONSchema(multimodalImageSchema(), { unrepresentable: 'any' }), 'properties'),
       'parameters',
     )
 
@@ -215,19 +275,19 @@ describe('the types have the fields and values of the schemas', () => {
   test('of pictures in the interactions shape', () => {
     // Tools are taken out by the gateway, and the call itself has `stream`.
     expect(interfaceOf('InteractionImageRequest').members).toEqual(
-      without(Object.keys(interactionSchema.shape), 'model', 'tools', 'stream', 'background'),
+      without(Object.keys(interactionSchema().shape), 'model', 'tools', 'stream', 'background'),
     )
   })
 
   test('of speech', () => {
     expect(interfaceOf('InstructedSpeechFields').members).toEqual(
-      without(Object.keys(speechSchema.shape), 'model', 'stream_format'),
+      without(Object.keys(speechSchema().shape), 'model', 'stream_format'),
     )
   })
 
   test('of videos', () => {
     expect(interfaceOf('VideoFields').members).toEqual(
-      without(Object.keys(videoSchema.shape), 'model', 'input', 'parameters'),
+      without(Object.keys(videoSchema().shape), 'model', 'input', 'parameters'),
     )
   })
 })

@@ -188,3 +188,18 @@ await client.images.generate({
   // @ts-expect-error a field of another shape
   partial_images: 1,
 })
+
+// The vendor's own ids are narrowed like the public ones.
+await client.images.generate({
+  model: 'gemini-2.5-flash-image',
+  input: 'a boat',
+  // @ts-expect-error 1K only
+  response_format: { type: 'image', image_size: '4K' },
+})
+await client.images.edit({
+  model: 'dall-e-2',
+  prompt: 'a boat',
+  image: new Blob([]),
+  // @ts-expect-error a size of the other family
+  size: '1536x1024',
+})

@@ -11,6 +11,10 @@ export interface SeenType {
   member(name: string): SeenType | undefined
   /** The type of a member, by a path such as `parameters.size`; an element of an array is `[]`. */
   at(path: string): SeenType | undefined
+  /** As the compiler writes it. */
+  readonly type: string
+  /** Is it text, or a list of texts, in all of its parts? */
+  readonly isText: boolean
   /** The literals of a union, sorted as text; undefined when it takes any string or number. */
   readonly literals: readonly (string | number)[] | undefined
 }
@@ -43,6 +47,8 @@ function seenType(checker: ts.TypeChecker, type: ts.Type): SeenType {
     members: [...new Set(properties.map(({ name }) => name))].sort(),
     member,
     at: (path) => path.split('.').reduce<SeenType | undefined>((seen, step) => seen?.member(step), itself),
+    type: checker.typeToString(type, undefined, ts.TypeFormatFlags.NoTruncation),
+    isText: parts.every((part) => (part.flags & ts.TypeFlags.StringLike) !== 0),
     literals: literalsOf(parts),
   }
   return itself
@@ -67,6 +73,8 @@ function merged(types: readonly SeenType[]): SeenType {
     members: [...new Set(types.flatMap(({ members }) => members))].sort(),
     member: (name) => types.map((type) => type.member(name)).find((found) => found !== undefined),
     at: (path) => types.map((type) => type.at(path)).find((found) => found !== undefined),
+    type: types.map(({ type }) => type).join(' | '),
+    isText: types.every(({ isText }) => isText),
     literals: hasAny ? undefined : sorted(types.flatMap(({ literals = [] }) => literals)),
   }
 }

@@ -130,3 +130,43 @@ for await (const event of continued)
 await client.responses.create({ model: 'gmn-2.5-pro', input: [{ role: 'model', content: 'hello' }] })
 // @ts-expect-error: an input is required
 await client.responses.create({ model: 'gmn-2.5-pro' })
+
+// The vendor's own ids are narrowed like the public ones, and a model does not take what it refuses.
+await client.chat.completions.create({ model: 'claude-opus-4-7', messages, n: 1 })
+await client.chat.completions.create({ model: 'gemini-2.5-pro', messages, n: 2 })
+await client.chat.completions.create({
+  model: 'cl-sonnet-4-6',
+  messages,
+  // @ts-expect-error one answer only
+  n: 2,
+})
+await client.chat.completions.create({
+  model: 'claude-sonnet-4-6',
+  messages,
+  // @ts-expect-error one answer only, under the vendor's id as well
+  n: 2,
+})
+await client.chat.completions.create({
+  model: 'claude-opus-4-7',
+  messages,
+  // @ts-expect-error a slip of the pen
+  temprature: 1,
+})
+await client.embeddings.create({
+  model: 'voyage-4-lite',
+  input: 'a',
+  // @ts-expect-error 256, 512, 1024 or 2048
+  dimensions: 768,
+})
+await client.embeddings.create({
+  model: 'text-embedding-v4',
+  // @ts-expect-error it reads no token ids
+  input: [1, 2, 3],
+})
+await client.embeddings.create({ model: 'text-embedding-3-small', input: [1, 2, 3] })
+await client.audio.speech.create({
+  model: 'qwen3-tts-instruct-flash',
+  input: 'hello',
+  // @ts-expect-error it speaks WAV only
+  response_format: 'mp3',
+})

@@ -112,3 +112,12 @@ await client.videos.wait(task, { onProgress: ({ task: seen, elapsedMs }) => void
 await client.videos.wait(task.id)
 // @ts-expect-error no such state
 export const isDone = status === 'done'
+
+// The vendor's own ids are narrowed like the public ones.
+await client.videos.generate({ model: 'wan2.7-t2v', resolution: '1080p', input: { prompt: 'a boat' } })
+await client.videos.generate({
+  model: 'wan2.7-t2v',
+  // @ts-expect-error only 2.5 renders this tier
+  resolution: '480p',
+  input: { prompt: 'a boat' },
+})

@@ -1,5 +1,5 @@
 import type { ChatContentPart, ChatMessage, ChatTool } from '../../endpoints/chat/chat-request.ts'
-import type { ChatFields, ChatModels } from '../models/chat-models.ts'
+import type { ChatFields, ChatModels, OneAnswerChatFields } from '../models/chat-models.ts'
 import type { ModelId } from '../models/model-request.ts'
 import { builderFault, Draft, within } from './draft.ts'
 
@@ -7,7 +7,7 @@ import { builderFault, Draft, within } from './draft.ts'
 const MAX_STOP_SEQUENCES = 4
 
 /** A chat request, ready to be sent. */
-export type BuiltChat<Model, Stream> = ChatFields & { readonly model: Model; readonly stream: Stream }
+export type BuiltChat<Model, Stream> = OneAnswerChatFields & { readonly model: Model; readonly stream: Stream }
 
 /** Builds a chat request step by step. Steps that set a field replace what was set before; messages are added. */
 export interface ChatBuilder<Model, Stream extends boolean = false> {

@@ -1,3 +1,5 @@
+import type { GeminiEmbeddingAliases, VoyageEmbeddingAliases } from '../../catalog/models/model-aliases.ts'
+
 /** An embedding request but for model and encoding (API specification, "Embedding request and response"). */
 export interface EmbeddingFields<Dimensions extends number = number> {
   /** One text, or several; token ids where the vendor takes them. */
@@ -12,15 +14,22 @@ export interface EmbeddingModel<Request = EmbeddingFields> {
   readonly request: Request
 }
 
-/** The sizes that the `vy-` models are closed to. */
-type ClosedSizes = EmbeddingFields<256 | 512 | 1024 | 2048>
+/** An embedding request to a model that reads texts only, and no token ids. */
+export interface TextEmbeddingFields<Dimensions extends number = number> extends EmbeddingFields<Dimensions> {
+  readonly input: string | readonly string[]
+}
 
-/** Embedding models with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
-export interface EmbeddingModels {
-  'text-embedding-v4': EmbeddingModel
-  'text-embedding-004': EmbeddingModel
-  'gmn-embedding-001': EmbeddingModel
-  'gmn-embedding-2-preview': EmbeddingModel
+/** The sizes that the `vy-` models are closed to. */
+type ClosedSizes = TextEmbeddingFields<256 | 512 | 1024 | 2048>
+
+/** Embedding models with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
+export interface EmbeddingModels
+  extends GeminiEmbeddingAliases<EmbeddingModel<TextEmbeddingFields>>,
+    VoyageEmbeddingAliases<EmbeddingModel<ClosedSizes>> {
+  'text-embedding-v4': EmbeddingModel<TextEmbeddingFields>
+  'text-embedding-004': EmbeddingModel<TextEmbeddingFields>
+  'gmn-embedding-001': EmbeddingModel<TextEmbeddingFields>
+  'gmn-embedding-2-preview': EmbeddingModel<TextEmbeddingFields>
   'vy-4-large': EmbeddingModel<ClosedSizes>
   'vy-4': EmbeddingModel<ClosedSizes>
   'vy-4-lite': EmbeddingModel<ClosedSizes>

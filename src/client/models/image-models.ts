@@ -1,3 +1,4 @@
+import type { GeminiImageAliases } from '../../catalog/models/model-aliases.ts'
 import type {
   InteractionConfig,
   InteractionEvent,
@@ -36,23 +37,30 @@ type Interaction<Size extends string, Ratio extends string, Config> = ImageModel
   InteractionEvent
 >
 
-/** Image models with narrowed requests and answers. Add your own by `declare module 'signalbox/client'`. */
-export interface ImageModels {
+type WideInteraction = Interaction<'512px' | '1K' | '2K' | '4K', WideInteractionRatio, ThinkingInteractionConfig>
+type ProInteraction = Interaction<'1K' | '2K' | '4K', InteractionRatio, ThinkingInteractionConfig>
+type PlainInteraction = Interaction<'1K', InteractionRatio, InteractionConfig>
+
+/** Image models with narrowed requests and answers, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
+export interface ImageModels extends GeminiImageAliases<WideInteraction, ProInteraction, PlainInteraction> {
   'qw-image-2.0': Multimodal<MultimodalPictureRequest>
   'qw-image-2.0-pro': Multimodal<MultimodalPictureRequest>
   'qw-image-max': Multimodal<MultimodalTextRequest>
   'qw-image-edit': Multimodal<MultimodalPlainEditRequest>
   'qw-image-edit-plus': Multimodal<MultimodalPictureRequest>
   'qw-image-edit-max': Multimodal<MultimodalPictureRequest>
-  'gmn-3.1-flash-image-preview': Interaction<
-    '512px' | '1K' | '2K' | '4K',
-    WideInteractionRatio,
-    ThinkingInteractionConfig
-  >
-  'gmn-3-pro-image-preview': Interaction<'1K' | '2K' | '4K', InteractionRatio, ThinkingInteractionConfig>
-  'gmn-2.5-flash-image': Interaction<'1K', InteractionRatio, InteractionConfig>
-  'gmn-2.5-flash-image-preview': Interaction<'1K', InteractionRatio, InteractionConfig>
+  'gmn-3.1-flash-image-preview': WideInteraction
+  'gmn-3-pro-image-preview': ProInteraction
+  'gmn-2.5-flash-image': PlainInteraction
   'gp-image-2': ImageModel<OpenAIImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
+  'qwen-image-2.0': ImageModels['qw-image-2.0']
+  'qwen-image-2.0-pro': ImageModels['qw-image-2.0-pro']
+  'qwen-image-max': ImageModels['qw-image-max']
+  'qwen-image-edit': ImageModels['qw-image-edit']
+  'qwen-image-edit-plus': ImageModels['qw-image-edit-plus']
+  'qwen-image-edit-max': ImageModels['qw-image-edit-max']
+  'gmn-2.5-flash-image-preview': PlainInteraction
+  'gpt-image-2': ImageModels['gp-image-2']
 }
 
 /** A request to an image model outside {@link ImageModels}. */
@@ -80,11 +88,14 @@ export interface ImageEditModel<Request = ImageEditRequest, Event = OpenAIImageE
   readonly event: Event
 }
 
-/** Models on the edits route with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
+/** Models on the edits route with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
 export interface ImageEditModels {
   'gp-image-2': ImageEditModel
   'gp-image-1': ImageEditModel
   'de-2': ImageEditModel<PlainImageEditRequest, never>
+  'gpt-image-2': ImageEditModels['gp-image-2']
+  'gpt-image-1': ImageEditModels['gp-image-1']
+  'dall-e-2': ImageEditModels['de-2']
 }
 
 /** A request to a model on the edits route outside {@link ImageEditModels}. */

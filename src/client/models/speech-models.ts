@@ -34,10 +34,12 @@ export interface SpeechModel<Request = InstructedSpeechFields> {
   readonly request: Request
 }
 
-/** Speech models with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
+/** Speech models with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
 export interface SpeechModels {
   'qw3-tts-flash': SpeechModel<SpeechFields<SharedVoice | BasicVoice | StandInVoice, 'mp3' | 'wav'>>
   'qw3-tts-instruct-flash': SpeechModel<InstructedSpeechFields<SharedVoice | StandInVoice, 'wav'>>
+  'qwen3-tts-flash': SpeechModels['qw3-tts-flash']
+  'qwen3-tts-instruct-flash': SpeechModels['qw3-tts-instruct-flash']
 }
 
 /** A request to a speech model outside {@link SpeechModels}. */

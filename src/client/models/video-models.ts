@@ -17,7 +17,7 @@ export interface VideoModel<
   readonly ability: Ability
 }
 
-/** Video models with narrowed requests. Add your own by `declare module 'signalbox/client'`. */
+/** Video models with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
 export interface VideoModels {
   'wv2.5-t2v-preview': VideoModel<'t2v', Wan26TextRequest<'480p' | '720p' | '1080p', 5 | 10>>
   'wv2.5-i2v-preview': VideoModel<'i2v', Wan26PictureRequest<'480p' | '720p' | '1080p', 5 | 10>>
@@ -39,6 +39,18 @@ export interface VideoModels {
   'wv2.7-i2v': VideoModel<'i2v', Wan27PictureRequest, 'last_frame'>
   'wv2.7-i2v-2026-04-25': VideoModel<'i2v', Wan27PictureRequest, 'last_frame'>
   'wv2.7-r2v': VideoModel<'r2v', Wan27ReferenceRequest, 'voices'>
+  'wan2.5-t2v-preview': VideoModels['wv2.5-t2v-preview']
+  'wan2.5-i2v-preview': VideoModels['wv2.5-i2v-preview']
+  'wan2.6-t2v': VideoModels['wv2.6-t2v']
+  'wan2.6-i2v': VideoModels['wv2.6-i2v']
+  'wan2.6-i2v-flash': VideoModels['wv2.6-i2v-flash']
+  'wan2.6-r2v': VideoModels['wv2.6-r2v']
+  'wan2.6-r2v-flash': VideoModels['wv2.6-r2v-flash']
+  'wan2.7-t2v': VideoModels['wv2.7-t2v']
+  'wan2.7-t2v-2026-04-25': VideoModels['wv2.7-t2v-2026-04-25']
+  'wan2.7-i2v': VideoModels['wv2.7-i2v']
+  'wan2.7-i2v-2026-04-25': VideoModels['wv2.7-i2v-2026-04-25']
+  'wan2.7-r2v': VideoModels['wv2.7-r2v']
 }
 
 /** A request to a video model outside {@link VideoModels}. */

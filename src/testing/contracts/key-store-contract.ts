@@ -94,6 +94,13 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       expect((await keys.list('account_1')).map((record) => record.revokedAtMs)).toEqual([1_750_000_001_000])
     })
 
+    check('keeps the tags of a key, and no others than it was given', async (keys) => {
+      await keys.insert(keyRecord('1', { tags: ['team:a', 'beta'] }))
+      await keys.insert(keyRecord('2'))
+      expect((await keys.findByHash(keyRecord('1').hash))?.tags).toEqual(['team:a', 'beta'])
+      expect((await keys.findByHash(keyRecord('2').hash))?.tags).toEqual(undefined)
+    })
+
     check('keeps the first time when a key is revoked twice', async (keys) => {
       await keys.insert(keyRecord('1'))
       await keys.revoke('key_1', 1_750_000_001_000)

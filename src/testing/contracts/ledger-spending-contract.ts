@@ -168,6 +168,25 @@ export function describeLedgerSpending(
       expect(await reserve(store, 'hold_4', 100n, { caps })).toEqual(HELD)
     })
 
+    check('tells what an account and its keys have spent, refunds taken off', async (store) => {
+      await capped(store)
+      await reserve(store, 'hold_1', 600n)
+      await settle(store, 'hold_1', 250n)
+      await reserve(store, 'hold_2', 100n)
+      await reserve(store, 'hold_3', 70n, { keyId: 'key_2' })
+      const chargeId = (await store.ledger.entries(ACCOUNT_ID, 1))[0]!.id
+      const refund = { refundId: 'refund_1', chargeId, amount: 50n, description: 'bad' }
+      await store.ledger.refund(refund, EXAMPLE_NOW_MS)
+      const both = (charged: bigint, held: bigint) => {
+        return { period: 20250615, chargedDay: charged, chargedMonth: charged, heldDay: held, heldMonth: held }
+      }
+      expect(await store.ledger.spending(ACCOUNT_ID, ['key_2', 'key_none', 'key_1'])).toEqual({
+        account: both(200n, 170n),
+        keys: [both(0n, 70n), { ...both(0n, 0n), period: 0 }, both(200n, 100n)],
+      })
+      expect(await store.ledger.spending('nobody', ['key_1'])).toEqual(undefined)
+    })
+
     check('starts a new day from zero, and the month goes on', async (store) => {
       await capped(store)
       const daily = { key: { amount: 700n, period: 'day' as const } }

@@ -110,7 +110,8 @@ export function describeResponseStore(
   })
 }
 
-function exampleResponse(overrides: Partial<StoredResponse> = {}): StoredResponse {
+/** A turn of the example account. */
+export function exampleResponse(overrides: Partial<StoredResponse> = {}): StoredResponse {
   return {
     id: 'resp_1',
     accountId: ACCOUNT_ID,

@@ -10,7 +10,7 @@ import type { UsageDraft } from '../../usage/usage-record.ts'
 export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency' | 'keys'>
 
 /** The parts of a driver that the suite of the tasks needs. */
-export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webhooks'>
+export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webhooks' | 'responses'>
 
 export const EXAMPLE_NOW_MS = 1_750_000_000_000
 export const ACCOUNT_ID = 'account_1'
@@ -119,6 +119,7 @@ export function exampleDraft(overrides: Partial<UsageDraft> = {}): UsageDraft {
     isEstimated: false,
     durationMs: 1_200,
     firstByteMs: 300,
+    attempts: undefined,
     ...overrides,
   }
 }

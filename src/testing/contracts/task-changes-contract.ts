@@ -1,5 +1,6 @@
-import { OPEN_TASK_STATES, type TaskChange } from '../../stores/task-store.ts'
+import { OPEN_TASK_STATES, type TaskChange, type TaskChangeResult } from '../../stores/task-store.ts'
 import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
+import { exampleResponse } from './response-store-contract.ts'
 import {
   ACCOUNT_ID,
   EXAMPLE_NOW_MS,
@@ -125,11 +126,11 @@ export function describeTaskChanges(
   describe('task store contract: changes', () => {
     check('sets what is given and leaves the rest', async (store) => {
       await submitted(store)
-      expect(await store.tasks.change(acceptance, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.change(acceptance, EXAMPLE_NOW_MS)).toEqual({})
       expect(await store.tasks.find(ACCOUNT_ID, 'upstream-1')).toEqual({ ...task, ...acceptance.set })
       const details = { ...task.details, polls: 1, error: { code: 'c', message: 'm' } }
       const set = { state: 'in_progress', credentialId: 'dashscope:2', deadlineAtMs: 5, details } as const
-      expect(await store.tasks.change({ id: 'task_1', from: ['queued'], set }, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.change({ id: 'task_1', from: ['queued'], set }, EXAMPLE_NOW_MS)).toEqual({})
       expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual({ ...task, ...acceptance.set, ...set })
     })
 
@@ -137,8 +138,8 @@ export function describeTaskChanges(
       await submitted(store)
       const change = { from: ['queued', 'unknown'], set: { state: 'failed' }, resolve: { kind: 'void' } } as const
       const also = { answered: { claim, answer: exampleAnswer('x') }, delivery: exampleDelivery() }
-      expect(await store.tasks.change({ id: 'task_1', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(false)
-      expect(await store.tasks.change({ id: 'task_2', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.change({ id: 'task_1', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(undefined)
+      expect(await store.tasks.change({ id: 'task_2', ...change, ...also }, EXAMPLE_NOW_MS)).toEqual(undefined)
       expect(await store.tasks.find(ACCOUNT_ID, 'task_1')).toEqual(task)
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
       expect(await keyOf(store)).toEqual('in_flight')
@@ -153,7 +154,7 @@ export function describeTaskChanges(
 
     check('charges what was used, gives the rest back and keeps the answer for replay', async (store) => {
       await accepted(store)
-      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS + 9)).toEqual(true)
+      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS + 9)).toEqual(chargedFor(150n))
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
       expect(await keyOf(store)).toEqual('replay')
       const [charge] = await store.ledger.entries(ACCOUNT_ID, 1)
@@ -174,7 +175,7 @@ export function describeTaskChanges(
         set: { state: 'failed' },
         resolve: { kind: 'void' },
       } as const
-      expect(await store.tasks.change(failure, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.change(failure, EXAMPLE_NOW_MS)).toEqual({})
       expect(await balanceOf(store)).toEqual({ balance: 1_000n, held: 0n })
       expect(await keyOf(store)).toEqual('replay')
     })
@@ -182,19 +183,43 @@ export function describeTaskChanges(
     check('completes the key also when the same change ends the hold', async (store) => {
       await submitted(store)
       const answered = { claim, answer: exampleAnswer('accepted') }
-      expect(await store.tasks.change({ ...completion(150n), answered }, EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.change({ ...completion(150n), answered }, EXAMPLE_NOW_MS)).toEqual(chargedFor(150n))
       expect(await keyOf(store)).toEqual('replay')
     })
 
     check('charges above the hold from the balance and records what is lacking', async (store) => {
       await accepted(store)
-      expect(await store.tasks.change(completion(1_200n), EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.change(completion(1_200n), EXAMPLE_NOW_MS)).toEqual(chargedFor(1_000n, 200n))
       expect(await balanceOf(store)).toEqual({ balance: 0n, held: 0n })
       const kinds = (await store.ledger.entries(ACCOUNT_ID, 2)).map(({ kind, amount }) => ({ kind, amount }))
       expect(kinds).toEqual([
         { kind: 'owed', amount: 0n },
         { kind: 'charge', amount: -1_000n },
       ])
+    })
+
+    check('says which thresholds its charge has passed', async (store) => {
+      await accepted(store)
+      const end = completion(800n)
+      const thresholds = { caps: [], balance: [50, 80, 100] }
+      const change = {
+        ...end,
+        resolve: { ...end.resolve, kind: 'settle', amount: 800n, description: 'video' },
+      } as const
+      const told = await store.tasks.change({ ...change, resolve: { ...change.resolve, thresholds } }, EXAMPLE_NOW_MS)
+      const crossing = { of: 'balance', period: undefined, bound: 1_000n, used: 800n } as const
+      expect(told?.charge?.crossings).toEqual([
+        { ...crossing, percent: 50 },
+        { ...crossing, percent: 80 },
+      ])
+    })
+
+    check('says how a hold had ended that it can charge no more', async (store) => {
+      await accepted(store)
+      await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
+      const told = await store.tasks.change(completion(150n), EXAMPLE_NOW_MS)
+      expect(told?.charge).toEqual({ resolved: false, charged: 0n, shortfall: 0n, endedBy: 'voided' })
+      expect(await stateOf(store)).toEqual('completed')
     })
 
     check('refuses an amount below zero before anything is changed', async (store) => {
@@ -208,7 +233,7 @@ export function describeTaskChanges(
 
     check('ends a task without a hold, whatever the change says about money', async (store) => {
       await store.tasks.insert(exampleTask())
-      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS)).toEqual(true)
+      expect(await store.tasks.change(completion(150n), EXAMPLE_NOW_MS)).toEqual({})
       expect(await stateOf(store)).toEqual('completed')
     })
 
@@ -220,11 +245,21 @@ export function describeTaskChanges(
         set: { state: 'cancelled' },
         delivery: exampleDelivery({ id: 'msg_2' }),
       } as const
-      expect(await store.tasks.change(late, EXAMPLE_NOW_MS)).toEqual(false)
-      expect(await store.tasks.change({ ...late, resolve: { kind: 'void' } }, EXAMPLE_NOW_MS)).toEqual(false)
+      expect(await store.tasks.change(late, EXAMPLE_NOW_MS)).toEqual(undefined)
+      expect(await store.tasks.change({ ...late, resolve: { kind: 'void' } }, EXAMPLE_NOW_MS)).toEqual(undefined)
       expect(await stateOf(store)).toEqual('completed')
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
       expect((await store.webhooks.list(ACCOUNT_ID, 'task_1')).map(({ id }) => id)).toEqual(['msg_1'])
+    })
+
+    check('keeps an answer with the end of its task, and none with an end that does not count', async (store) => {
+      await accepted(store)
+      const keeps = exampleResponse({ id: 'task_1' })
+      const late = exampleResponse({ id: 'task_1', response: { id: 'task_1', output: [] } })
+      expect(await store.tasks.change({ ...completion(150n), keeps }, EXAMPLE_NOW_MS)).toEqual(chargedFor(150n))
+      expect(await store.tasks.change({ ...completion(150n), keeps: late }, EXAMPLE_NOW_MS)).toEqual(undefined)
+      expect(await store.responses.find(ACCOUNT_ID, 'task_1', EXAMPLE_NOW_MS)).toEqual(keeps)
+      expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
 
     check(`of ${RACERS} ends at once by poll, cancel and sweep one counts`, async (store) => {
@@ -260,6 +295,10 @@ function completion(amount: bigint): TaskChange {
     set: { state: 'completed' },
     resolve: { kind: 'settle', amount, description: 'video wv2.7-t2v' },
   }
+}
+
+function chargedFor(charged: bigint, shortfall = 0n): TaskChangeResult {
+  return { charge: { resolved: true, charged, shortfall } }
 }
 
 /** The key, the task and the reservation of one example request for a video. */

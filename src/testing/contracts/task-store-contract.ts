@@ -2,6 +2,7 @@ import type { DueQuery, TaskRecord, TaskState } from '../../stores/task-store.ts
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleDelivery, exampleTask, type TaskContractStore } from './store-example.ts'
 import { describeTaskChanges, describeTaskSubmission } from './task-changes-contract.ts'
+import { describeTaskLists } from './task-lists-contract.ts'
 
 /**
  * One case for each guarantee of the task store, and of what it shares with the ledger, the idempotency keys and the
@@ -104,6 +105,7 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
   })
 
   describeTaskSubmission(runner, subject)
+  describeTaskLists(runner, subject)
   describeTaskChanges(runner, subject)
   describeTaskTaking(runner, subject)
   describeTaskRetention(runner, subject)

@@ -1,44 +1,18 @@
-import type { GatewayStore } from '../../stores/gateway-store.ts'
-import type { UsageDraft, UsageRecord } from '../../usage/usage-record.ts'
 import { usageRecord } from '../../usage/usage-record.ts'
-import { DAY_MS, HOUR_MS, type UsageRow, type UsageSeriesQuery, type UsageStore } from '../../usage/usage-store.ts'
-import { type ContractRunner, type ContractSubject, failureName, withDriver } from './contract-runner.ts'
-import {
-  ACCOUNT_ID,
-  EXAMPLE_NOW_MS,
-  exampleDraft,
-  exampleReservation,
-  exampleTask,
-  fundedLedger,
-  type TaskContractStore,
-} from './store-example.ts'
+import type { UsageStore } from '../../usage/usage-store.ts'
+import type { ContractRunner, ContractSubject } from './contract-runner.ts'
+import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleReservation, exampleTask, fundedLedger } from './store-example.ts'
+import { allRecords, charge, DRAFT, free, SETTLEMENT, type UsageContractStore, usageCheck } from './usage-example.ts'
+import { describeUsageSums } from './usage-sums-contract.ts'
 
-/** The parts of a driver that the suite of usage needs. */
-export type UsageContractStore = TaskContractStore & Pick<GatewayStore, 'usage'>
-
-type UsageSubject = TaskContractStore & { readonly usage: UsageStore }
-
-/** The UTC day of the examples. */
-const DAY_START_MS = Math.floor(EXAMPLE_NOW_MS / DAY_MS) * DAY_MS
-const RANGE = { fromMs: DAY_START_MS, untilMs: DAY_START_MS + DAY_MS }
-
-const DRAFT: UsageDraft = exampleDraft()
+export type { UsageContractStore } from './usage-example.ts'
 
 /** One case for each guarantee of the records of calls and their sums, and of what they share with the ledger. */
 export function describeUsageStore(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<UsageContractStore>,
 ): void {
-  const check = (name: string, body: (store: UsageSubject) => Promise<void>) =>
-    it(name, () =>
-      withDriver(subject, async (store) => {
-        const { usage } = store
-        if (usage === undefined) throw new TypeError('the driver keeps no usage')
-        // Written out: a driver may be an object of a class.
-        const { ledger, idempotency, keys, tasks, webhooks } = store
-        await body({ ledger, idempotency, keys, tasks, webhooks, usage })
-      }),
-    )
+  const check = usageCheck(it, subject)
 
   describe('usage store contract: records', () => {
     check('writes the record of a charge with what was charged and when', async (store) => {
@@ -126,6 +100,21 @@ export function describeUsageStore(
       expect(record?.id).toEqual('request_1')
     })
 
+    check('keeps the attempts of a call, of a charged one as of others', async (store) => {
+      const attempts = Array.from({ length: 16 }, (_, index) => {
+        const outcome = (['failed', 'abandoned', 'answered'] as const)[index % 3]!
+        const failed = outcome === 'failed'
+        const why = { reason: failed ? 'unavailable' : undefined, status: failed ? 503 : undefined }
+        const times = { startMs: index * 10, durationMs: index + 1 }
+        return { vendor: 'openai', credentialId: 'openai:1', model: 'gp-"5.4"', outcome, ...why, ...times }
+      })
+      await charge(store, { amount: 60n, record: { ...DRAFT, attempts: attempts.slice(0, 2) } })
+      await store.usage.write([free({ id: 'many', attempts }, EXAMPLE_NOW_MS - 1)])
+      await store.usage.write([free({ id: 'plain' }, EXAMPLE_NOW_MS - 2)])
+      const records = await allRecords(store)
+      expect(records.map(({ attempts: kept }) => kept)).toEqual([attempts.slice(0, 2), attempts, undefined])
+    })
+
     check('gives an account its own records, newest first, a page at a time', async (store) => {
       const ids = Array.from({ length: 25 }, (_, index) => `request_${String(index).padStart(2, '0')}`)
       // Several of them at the same moment.
@@ -154,158 +143,5 @@ export function describeUsageStore(
     })
   })
 
-  describe('usage store contract: sums', () => {
-    check('adds up each record once, in steps and by several at once', async (store) => {
-      const records = Array.from({ length: 40 }, (_, index) => free({ id: `request_${index}` }, EXAMPLE_NOW_MS + index))
-      for (const record of records) await store.usage.write([record])
-      await Promise.all(Array.from({ length: 4 }, async () => store.usage.rollUp(7, EXAMPLE_NOW_MS)))
-      await countAll(store)
-      await countAll(store)
-      const [row] = await series(store, {})
-      expect([row?.requests, row?.usage.inputTokens, row?.usage.videoSeconds]).toEqual([40, 4_000, 60])
-    })
-
-    check('says up to when the sums are complete', async (store) => {
-      for (const at of [1, 2, 3]) await store.usage.write([free({}, EXAMPLE_NOW_MS + at)])
-      const first = await store.usage.rollUp(1, EXAMPLE_NOW_MS + 10)
-      expect([first.added, first.asOfMs < EXAMPLE_NOW_MS + 3]).toEqual([1, true])
-      await countAll(store)
-      expect((await store.usage.rollUp(100, EXAMPLE_NOW_MS + 20)).asOfMs).toEqual(EXAMPLE_NOW_MS + 20)
-    })
-
-    check('groups by time and every dimension', async (store) => {
-      await store.usage.write([
-        free({ model: 'a' }, DAY_START_MS),
-        free({ model: 'a', vendor: undefined, ending: 'failed' }, DAY_START_MS + DAY_MS - 1),
-        free({ model: 'b', ending: 'abandoned', isEstimated: true }, DAY_START_MS + DAY_MS),
-        free({ model: 'b', accountId: 'account_2', keyId: 'key_2' }, DAY_START_MS + HOUR_MS),
-      ])
-      await countAll(store)
-      const two = { fromMs: DAY_START_MS, untilMs: DAY_START_MS + 2 * DAY_MS }
-      const byDay = await series(store, { ...two, step: 'day', groupBy: ['model'] })
-      expect(byDay.map(({ atMs, model, requests, failed }) => [atMs, model, requests, failed])).toEqual([
-        [DAY_START_MS, 'a', 2, 1],
-        [DAY_START_MS, 'b', 1, 0],
-        [DAY_START_MS + DAY_MS, 'b', 1, 0],
-      ])
-      const byHour = await series(store, { ...two, source: 'hours', step: 'hour', groupBy: [] })
-      expect(byHour.map(({ atMs, requests }) => [atMs, requests])).toEqual([
-        [DAY_START_MS, 1],
-        [DAY_START_MS + HOUR_MS, 1],
-        [DAY_START_MS + 23 * HOUR_MS, 1],
-        [DAY_START_MS + DAY_MS, 1],
-      ])
-      const hoursByDay = await series(store, { ...two, source: 'hours', step: 'day', groupBy: ['model'] })
-      expect(hoursByDay).toEqual(byDay)
-      const whole = await series(store, { ...two, groupBy: ['account', 'key', 'endpoint', 'vendor'] })
-      expect(
-        whole.map(({ account, key, endpoint, vendor, requests }) => [account, key, endpoint, vendor, requests]),
-      ).toEqual([
-        ['account_1', 'key_1', 'chat', '', 1],
-        ['account_1', 'key_1', 'chat', 'openai', 2],
-        ['account_2', 'key_2', 'chat', 'openai', 1],
-      ])
-      const filter = { account: 'account_1', model: 'b' }
-      const [row] = await series(store, { ...two, filter })
-      expect([row?.requests, row?.abandoned, row?.estimated, row?.durationMs]).toEqual([1, 1, 1, 1_200])
-      expect(await series(store, { ...two, filter: { vendor: 'no\u0000ne' } })).toEqual([])
-    })
-
-    check('keeps every digit of sums of money', async (store) => {
-      const dueNanoDollars = 2n ** 60n + 1n
-      await store.usage.write([1, 2].map(() => ({ ...free({}, EXAMPLE_NOW_MS), dueNanoDollars })))
-      await countAll(store)
-      const [row] = await series(store, {})
-      expect([row?.dueNanoDollars, row?.chargedNanoDollars]).toEqual([2n ** 61n + 2n, 0n])
-    })
-
-    check('refuses an answer of more rows than are wanted', async (store) => {
-      await store.usage.write(['a', 'b', 'c'].map((model) => free({ model }, EXAMPLE_NOW_MS)))
-      await countAll(store)
-      const wide = { groupBy: ['model'] as const, limit: 2 }
-      expect(await failureName(() => series(store, wide))).toEqual('RangeError')
-      expect((await series(store, { ...wide, limit: 3 })).length).toEqual(3)
-    })
-
-    check('finds no difference between records, sums and journal, and tells one', async (store) => {
-      await charge(store, { amount: 1_400n })
-      await store.ledger.credit(
-        { creditId: 'credit_2', accountId: ACCOUNT_ID, amount: 900n, description: 'more' },
-        EXAMPLE_NOW_MS,
-      )
-      await countAll(store)
-      expect(await store.usage.verify(RANGE)).toEqual([])
-      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2' }), EXAMPLE_NOW_MS)
-      await store.ledger.settle({ ...SETTLEMENT, holdId: 'hold_2', amount: 5n }, EXAMPLE_NOW_MS)
-      expect(await store.usage.verify(RANGE)).toEqual([
-        { accountId: ACCOUNT_ID, records: 1_000n, days: 1_000n, journal: 1_005n },
-      ])
-    })
-
-    check('makes sums again from the records, and counts none of them twice', async (store) => {
-      await store.usage.write([free({}, EXAMPLE_NOW_MS), free({ id: 'request_2' }, EXAMPLE_NOW_MS + DAY_MS)])
-      await countAll(store)
-      await store.usage.write([free({ id: 'request_3' }, EXAMPLE_NOW_MS)])
-      await store.usage.rebuild(RANGE)
-      expect((await series(store, {}))[0]?.requests).toEqual(1)
-      await countAll(store)
-      expect((await series(store, {}))[0]?.requests).toEqual(2)
-      expect((await series(store, { source: 'hours' }))[0]?.requests).toEqual(2)
-    })
-
-    check('deletes what is old, but no record that is not in the sums', async (store) => {
-      await store.usage.write([free({}, EXAMPLE_NOW_MS - DAY_MS)])
-      const old = { hoursUntilMs: undefined, daysUntilMs: undefined, limit: 100 }
-      expect(await store.usage.forget({ ...old, recordsUntilMs: EXAMPLE_NOW_MS })).toEqual(0)
-      await countAll(store)
-      await store.usage.write([free({ id: 'request_2' }, EXAMPLE_NOW_MS)])
-      await countAll(store)
-      expect(await store.usage.forget({ ...old, recordsUntilMs: EXAMPLE_NOW_MS })).toEqual(1)
-      expect((await allRecords(store)).map(({ id }) => id)).toEqual(['request_2'])
-      const range = { fromMs: DAY_START_MS - 2 * DAY_MS, untilMs: DAY_START_MS + DAY_MS }
-      expect((await series(store, range))[0]?.requests).toEqual(2)
-      const sums = { recordsUntilMs: undefined, hoursUntilMs: DAY_START_MS, daysUntilMs: DAY_START_MS, limit: 100 }
-      expect(await store.usage.forget(sums)).toEqual(2)
-      expect((await series(store, range))[0]?.requests).toEqual(1)
-      expect((await series(store, { ...range, source: 'hours' }))[0]?.requests).toEqual(1)
-    })
-  })
-}
-
-const SETTLEMENT = { holdId: 'hold_1', amount: 60n, description: 'chat gp-5.4' }
-
-/** Charges the example's hold of an account with 1,000. */
-async function charge(
-  store: UsageSubject,
-  { amount, record = DRAFT }: { readonly amount: bigint; readonly record?: UsageDraft },
-): Promise<void> {
-  await fundedLedger(store, 1_000n)
-  await store.ledger.reserve(exampleReservation(), EXAMPLE_NOW_MS)
-  await store.ledger.settle({ ...SETTLEMENT, amount, record }, EXAMPLE_NOW_MS)
-}
-
-/** The record of a call that cost nothing. */
-function free(overrides: Partial<UsageDraft>, endedAtMs: number): UsageRecord {
-  return usageRecord({ ...DRAFT, ...overrides }, { endedAtMs, dueNanoDollars: 0n, chargedNanoDollars: 0n })
-}
-
-async function allRecords({ usage }: UsageSubject): Promise<readonly UsageRecord[]> {
-  const range = { accountId: undefined, fromMs: 0, untilMs: EXAMPLE_NOW_MS * 2 }
-  return (await usage.records({ ...range, after: undefined, limit: 1_000 })).records
-}
-
-async function countAll({ usage }: UsageSubject): Promise<void> {
-  while ((await usage.rollUp(1_000, EXAMPLE_NOW_MS)).added > 0);
-}
-
-async function series({ usage }: UsageSubject, query: Partial<UsageSeriesQuery>): Promise<readonly UsageRow[]> {
-  return usage.series({
-    source: 'days',
-    ...RANGE,
-    step: undefined,
-    groupBy: [],
-    filter: {},
-    limit: 1_000,
-    ...query,
-  })
+  describeUsageSums({ describe, it, expect }, subject)
 }

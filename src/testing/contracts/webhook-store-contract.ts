@@ -31,6 +31,30 @@ export function describeWebhookStore(
       expect(bodies).toEqual([exampleDelivery().body])
     })
 
+    check(
+      'lists the messages of all accounts, newest first, by account and state, behind the last one seen',
+      async (store) => {
+        const { webhooks } = store
+        for (const [id, accountId, age] of [
+          ['msg_1', ACCOUNT_ID, 1],
+          ['msg_2', 'account_2', 2],
+          ['msg_3', ACCOUNT_ID, 2],
+        ] as const)
+          await queue(store, exampleDelivery({ id, accountId, createdAtMs: EXAMPLE_NOW_MS + age }))
+        await take(store, EXAMPLE_NOW_MS)
+        await webhooks.record('msg_2', outcome('failed', attempt({ status: 500 })))
+        const listed = async (query: Omit<Parameters<typeof webhooks.listAll>[0], 'limit'>, limit = 10) =>
+          idsOf(await webhooks.listAll({ ...query, limit }))
+        expect(await listed({})).toEqual(['msg_3', 'msg_2', 'msg_1'])
+        expect(await listed({}, 1)).toEqual(['msg_3'])
+        expect(await listed({ after: { createdAtMs: EXAMPLE_NOW_MS + 2, id: 'msg_3' } })).toEqual(['msg_2', 'msg_1'])
+        expect(await listed({ accountId: ACCOUNT_ID })).toEqual(['msg_3', 'msg_1'])
+        expect(await listed({ state: 'failed' })).toEqual(['msg_2'])
+        expect(await listed({ state: 'pending', accountId: 'account_2' })).toEqual([])
+        expect((await webhooks.listAll({ state: 'failed', limit: 1 }))[0]?.attempts).toEqual([attempt({ status: 500 })])
+      },
+    )
+
     check('takes what is due, longest overdue first, at most as many as asked', async (store) => {
       for (const [id, dueInMs] of [
         ['msg_1', 3],
@@ -132,6 +156,25 @@ export function describeWebhookStore(
     check('has none for an account that was given none', async ({ webhooks }) => {
       await webhooks.replaceSecret('account_2', 'whsec_other', EXAMPLE_NOW_MS)
       expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)).toEqual([])
+    })
+
+    check('gives an account one first secret when several ask for it at the same time', async ({ webhooks }) => {
+      const wanted = ['whsec_1', 'whsec_2', 'whsec_3', 'whsec_4']
+      const given = await Promise.all(wanted.map(async (secret) => webhooks.ensureSecret(ACCOUNT_ID, secret)))
+      const later = await webhooks.ensureSecret(ACCOUNT_ID, 'whsec_5')
+      const other = await webhooks.ensureSecret('account_2', 'whsec_6')
+      expect([...new Set([...given, later])].length).toEqual(1)
+      expect(wanted.includes(later)).toEqual(true)
+      expect(other).toEqual('whsec_6')
+      expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)).toEqual([{ secret: later, expiresAtMs: undefined }])
+    })
+
+    check('finds the newest secret of an account that was given some', async ({ webhooks }) => {
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS + 9_000)
+      expect(await webhooks.ensureSecret(ACCOUNT_ID, 'whsec_3')).toEqual('whsec_2')
+      const secrets = await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)
+      expect(secrets.map(({ secret }) => secret)).toEqual(['whsec_2', 'whsec_1'])
     })
 
     check('lets an older secret sign beside the new one until the overlap is over, newest first', async (store) => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { parseVendorJson } from '../../core/json.ts'
 import { type DeliveryStep, deliverySteps } from './delivery-steps.ts'
 import { type Fault, type FaultQueue, faultOf } from './fault.ts'
+import { credentialIdFor, modelOf } from './received-call.ts'
 import {
   type AnswerContext,
   credentialOf,
@@ -13,11 +14,13 @@ import {
   type SandboxReply,
   type VendorErrors,
 } from './sandbox-operation.ts'
+import type { ReplyQueue, ScriptedReply } from './scripted-reply.ts'
 
 /** The input of an operation's answer. */
 export interface AnswerSources {
   readonly operations: readonly SandboxOperation[]
   readonly faults: FaultQueue
+  readonly replies: ReplyQueue
   readonly eventDelayMs: number
   now(): number
 }
@@ -28,19 +31,31 @@ export interface AnsweredCall {
   readonly steps: Iterator<DeliveryStep, void, undefined>
 }
 
-/** Finds the operation of a call and works out its answer. Pure but for the faults that it takes from the queue. */
+/** Finds the operation of a call and works out its answer. Pure but for the faults and replies that it takes from the queues. */
 export function answeredCall(incoming: IncomingCall, sources: AnswerSources): AnsweredCall {
-  const text = Buffer.from(incoming.bytes).toString('utf8')
-  const body = text === '' ? undefined : parseVendorJson(text)
+  const json = Buffer.from(incoming.bytes).toString('utf8')
+  const body = json === '' ? undefined : parseVendorJson(json)
   const operation = sources.operations.find((candidate) => candidate.matches({ ...incoming, body }))
-  if (operation === undefined) {
-    const call = { ...incoming, body, vendor: 'unknown', operation: 'unknown' }
-    return { call, steps: deliverySteps(noSuchPath(incoming), [], 0) }
+  const { vendor, operation: name } = operation ?? { vendor: 'unknown', operation: 'unknown' }
+  const call: SandboxCall = {
+    ...incoming,
+    body,
+    vendor,
+    operation: name,
+    model: modelOf(incoming, body),
+    credentialId: credentialIdFor(vendor, incoming),
   }
-  const call: SandboxCall = { ...incoming, body, vendor: operation.vendor, operation: operation.operation }
-  const faults = sources.faults.take(operation.vendor, operation.operation, operation.promptText(body, incoming))
+  if (operation === undefined) return { call, steps: deliverySteps(noSuchPath(incoming), [], 0) }
+  const text = operation.promptText(body, incoming)
+  const script = sources.replies.take(call, text)
+  const faults = [
+    ...sources.faults.take(vendor, name, text),
+    ...(script?.afterMs === undefined ? [] : [{ kind: 'delay', delayMs: script.afterMs } as const]),
+  ]
   const reply = damagedReply(
-    replacedReply(faults, call, operation.errors) ?? ownReply(operation, call, contextOf(call, faults, sources)),
+    replacedReply(faults, call, operation.errors) ??
+      scriptedError(script, operation.errors) ??
+      ownReply(operation, call, contextOf(call, { faults, script }, sources)),
     faults,
     operation.errors,
   )
@@ -59,13 +74,25 @@ function ownReply(operation: SandboxOperation, call: SandboxCall, context: Answe
   }
 }
 
-function contextOf(call: SandboxCall, faults: readonly Fault[], sources: AnswerSources): AnswerContext {
+/** The vendor's refusal that a test has written. */
+function scriptedError(script: ScriptedReply | undefined, errors: VendorErrors): SandboxReply | undefined {
+  if (script?.error === undefined) return undefined
+  const { status, message, retryAfterSeconds } = script.error
+  return errors.status(status, message, retryAfterSeconds)
+}
+
+function contextOf(
+  call: SandboxCall,
+  { faults, script }: { readonly faults: readonly Fault[]; readonly script: ScriptedReply | undefined },
+  sources: AnswerSources,
+): AnswerContext {
   const replacement = faultOf(faults, 'usage')
   const isLeftOut = faultOf(faults, 'no-usage') !== undefined
   return {
     nowMs: sources.now(),
     id: createHash('sha256').update(call.bytes).digest('hex').slice(0, 24),
-    blocked: faultOf(faults, 'blocked') !== undefined,
+    blocked: faultOf(faults, 'blocked') !== undefined || script?.finishReason === 'content_filter',
+    script,
     usage: (report) => {
       if (isLeftOut) return undefined
       return replacement === undefined ? report : withNumbers(report, replacement.value)

@@ -38,6 +38,9 @@ export type DeliveryStep =
   | { readonly kind: 'reset' }
   | { readonly kind: 'end' }
 
+// Node's timers overflow above this.
+const MAX_DELAY_MS = 2 ** 31 - 1
+
 // Without a wait an endless body would keep the process from doing anything else.
 const ENDLESS_PAUSE_MS = 5
 const ENDLESS_BLOCK = Buffer.alloc(64 * 1024, ' ')
@@ -135,9 +138,11 @@ export function playSteps(
   clock: Clock,
 ): () => void {
   let timer: Timer | undefined
+  let alive: ReturnType<typeof setTimeout> | undefined
   let stopped = false
 
   const play = (): void => {
+    clearTimeout(alive)
     while (!stopped && !connection.closed) {
       const { value: step } = steps.next()
       if (!step || !carryOut(step)) return
@@ -154,6 +159,8 @@ export function playSteps(
         return connection.write(step.bytes)
       case 'wait':
         timer = clock.schedule(step.delayMs, play)
+        // The clock's timers keep no process alive. In process no socket does either, and a script that awaits the answer would end.
+        alive = setTimeout(() => undefined, Math.min(step.delayMs, MAX_DELAY_MS))
         return false
       case 'hang':
         return false
@@ -170,5 +177,6 @@ export function playSteps(
   return () => {
     stopped = true
     timer?.cancel()
+    clearTimeout(alive)
   }
 }

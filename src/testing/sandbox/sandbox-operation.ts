@@ -1,15 +1,24 @@
+import type { ScriptedTurn } from './model/scripted-turn.ts'
+
 /** One call as the stand-ins received it. */
 export interface SandboxCall {
   /**
-   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`, `presets`, `azure`; `files` for what their answers link to; `unknown` for a path
+   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`, `presets`, `azure`, `vertex`, `amazon-bedrock`; `files` for what their answers link to; `receiver` for webhooks of the gateway; `unknown` for a path
    * that no vendor has.
    */
   readonly vendor: string
   /**
-   * `chat`, `responses`, `count-tokens`, `embeddings`, `images`, `image-edits`, `videos`, `video-task`, `video-list`, `video-cancel`;
-   * `picture` and `video` for files; `unknown` for a path that no vendor has.
+   * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `images`, `image-edits`, `videos`, `video-task`, `video-list`,
+   * `video-cancel`; `token`; `picture` and `video` for files; `webhook`; `unknown` for a path that no vendor has.
    */
   readonly operation: string
+  /** The vendor's own id of the model, from the body, the form or the path; undefined when the call names none. */
+  readonly model: string | undefined
+  /**
+   * The id by which the gateway's events and reports name the key; undefined without a key, and for the clouds `vertex` and
+   * `amazon-bedrock`. For a vendor with an id of your own it differs.
+   */
+  readonly credentialId: string | undefined
   readonly method: string
   /** Without the query. */
   readonly path: string
@@ -24,7 +33,7 @@ export interface SandboxCall {
 }
 
 /** The parts of a call from the network. */
-export type IncomingCall = Omit<SandboxCall, 'vendor' | 'operation' | 'body'>
+export type IncomingCall = Omit<SandboxCall, 'vendor' | 'operation' | 'model' | 'credentialId' | 'body'>
 
 /** The credential of a call, in whichever header or query field a vendor reads it; empty when there is none. */
 export function credentialOf(call: Pick<SandboxCall, 'headers' | 'query'>): string {
@@ -61,6 +70,8 @@ export interface AnswerContext {
   readonly id: string
   /** Apply the vendor's content filter. */
   readonly blocked: boolean
+  /** What the model says, where a test has written it. */
+  readonly script?: ScriptedTurn | undefined
   /** Passes a usage object through the `usage` and `no-usage` faults; undefined when it must be left out. */
   usage<Report extends object>(report: Report): Report | undefined
 }
@@ -74,7 +85,7 @@ export interface VendorErrors {
   /** The vendor does not know the credential. */
   badKey(): SandboxReply
   /** An error inside a stream that began with 200. */
-  streamEvent(): string
+  streamEvent(): ReplyPiece
 }
 
 /** One operation of one vendor: a separate file, listed in `operations.ts`. */
@@ -88,7 +99,7 @@ export interface SandboxOperation {
    */
   readonly needsJson?: boolean
   /** Is this call for me? Called in the order of the list. */
-  matches(call: Pick<SandboxCall, 'method' | 'path' | 'body'>): boolean
+  matches(call: Pick<SandboxCall, 'method' | 'path' | 'headers' | 'body'>): boolean
   /**
    * The text in which fault marks are looked for. Never throws, whatever the body.
    * @param call The call itself, for bodies that are no JSON.

@@ -1,7 +1,11 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
+import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { Transport } from '../../transport/transport.ts'
+import { BEDROCK_CONVERSE } from './amazon-bedrock/bedrock-converse.ts'
+import { BEDROCK_CHAT, BEDROCK_COUNT_TOKENS, bedrockMessages } from './amazon-bedrock/bedrock-dialects.ts'
+import { BEDROCK_EMBEDDINGS } from './amazon-bedrock/bedrock-embeddings.ts'
 import { answeredCall } from './answered-call.ts'
-import { ANTHROPIC_COUNT_TOKENS, ANTHROPIC_MESSAGES } from './anthropic/anthropic-messages.ts'
+import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic-messages.ts'
 import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
 import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
@@ -13,31 +17,55 @@ import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
 import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
 import { memoryTransport } from './memory-transport.ts'
+import { MODEL_LISTS } from './model-lists.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
-import { OPENAI_INPUT_TOKENS, OPENAI_RESPONSES } from './openai/openai-responses.ts'
+import {
+  AZURE_OPENAI_RESPONSES,
+  OPENAI_INPUT_TOKENS,
+  OPENAI_RESPONSES,
+  PRESET_RESPONSES,
+} from './openai/openai-responses.ts'
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
 import { PRESET_CHAT } from './presets/preset-chat.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
+import { replyQueue, type ScriptedReply } from './scripted-reply.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
+import { GOOGLE_TOKENS } from './vertex/google-tokens.ts'
+import { VERTEX_CLAUDE_COUNT, vertexClaude } from './vertex/vertex-claude.ts'
+import { VERTEX_COUNT_TOKENS, VERTEX_EMBED_CONTENT, VERTEX_GENERATE, VERTEX_PREDICT } from './vertex/vertex-gemini.ts'
+import { VERTEX_OPEN_CHAT } from './vertex/vertex-open.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
+import { WEBHOOK_RECEIVER } from './webhook-receiver.ts'
 
 /** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_CHAT,
   PRESET_CHAT,
   AZURE_OPENAI_CHAT,
+  BEDROCK_CHAT,
+  BEDROCK_CONVERSE,
+  BEDROCK_EMBEDDINGS,
+  BEDROCK_COUNT_TOKENS,
   OPENAI_RESPONSES,
   OPENAI_INPUT_TOKENS,
+  AZURE_OPENAI_RESPONSES,
+  PRESET_RESPONSES,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
-  ANTHROPIC_MESSAGES,
   ANTHROPIC_COUNT_TOKENS,
   GEMINI_GENERATE,
   GEMINI_EMBEDDINGS,
   GEMINI_COUNT_TOKENS,
   GEMINI_INTERACTIONS,
+  VERTEX_GENERATE,
+  VERTEX_COUNT_TOKENS,
+  VERTEX_EMBED_CONTENT,
+  VERTEX_PREDICT,
+  VERTEX_CLAUDE_COUNT,
+  VERTEX_OPEN_CHAT,
+  GOOGLE_TOKENS,
   DASHSCOPE_CHAT,
   DASHSCOPE_EMBEDDINGS,
   DASHSCOPE_SPEECH,
@@ -45,8 +73,10 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_IMAGES,
   OPENAI_IMAGE_EDITS,
   OPENAI_SPEECH,
+  ...MODEL_LISTS,
   PICTURE_FILES,
   SOUND_FILES,
+  WEBHOOK_RECEIVER,
 ]
 
 /** Settings of {@link sandboxVendors}. */
@@ -63,6 +93,14 @@ export interface SandboxOptions {
   readonly videoRunningMs?: number
 }
 
+const SANDBOX_OPTIONS = {
+  clock: true,
+  eventDelayMs: true,
+  maxRequests: true,
+  videoPendingMs: true,
+  videoRunningMs: true,
+} satisfies MemberNames<SandboxOptions>
+
 /** Stand-ins for all vendors, in one process and without a network. */
 export interface Sandbox {
   /** Serves every vendor's paths on 127.0.0.1; without a port, or with 0, on a free one. Once at a time. */
@@ -75,6 +113,13 @@ export interface Sandbox {
   readonly requests: readonly SandboxCall[]
   /** The oldest call not yet handed out by this method, or the next to arrive. */
   nextRequest(): Promise<SandboxCall>
+  /**
+   * The webhooks received, oldest first, while they are among `requests`. On a port, the stand-in takes them at every path below
+   * `/webhooks`: `webhook_url: \`${origin}/webhooks\``. They are calls to the vendor `receiver`, so faults and replies may refuse them.
+   */
+  readonly webhooks: readonly SandboxCall[]
+  /** The oldest webhook not yet handed out by this method, or the next to arrive. */
+  nextWebhook(): Promise<SandboxCall>
   /** Connections that are open now: sockets (idle ones too) and calls in process. */
   readonly openConnections: number
   /** Calls that are being answered now. */
@@ -90,12 +135,20 @@ export interface Sandbox {
   readonly mostTaskQueriesPerSecond: number
   /** Lets the next call that fits go wrong. The oldest fitting fault strikes first, one for each call. */
   fault(fault: QueuedFault): void
-  /** Clears faults, received calls, disconnects and counts. Running calls and video tasks continue, as at a vendor. */
+  /**
+   * Says what the next call that fits is answered, of any vendor, in its own format. The oldest fitting reply is given first, one for
+   * each call; calls without one are echoed. Checks of the request come before it, and faults of delivery apply to it.
+   * @throws TypeError for a reply that cannot be given, naming why.
+   * @example sandbox.reply({ when: { model: 'gpt-5.4' }, toolCalls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] })
+   */
+  reply(reply: ScriptedReply): void
+  /** Clears replies, faults, received calls, disconnects and counts. Running calls and video tasks continue, as at a vendor. */
   reset(): void
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, Azure OpenAI's chat, and the servers of `signalbox/presets` at
+ * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, chat and Responses of Azure OpenAI, Vertex AI with Google's
+ * token endpoint at `/token`, Amazon Bedrock at `/bedrock`, and the servers of `signalbox/presets` at
  * `/presets/ID/v1`. They use the vendors' real wire formats,
  * refuse the same requests, answer deterministically, and fail on request (see `Fault`).
  *
@@ -110,15 +163,19 @@ export interface Sandbox {
  * await fetch(`${origin}/v1/chat/completions`, { method: 'POST', headers: { authorization: 'Bearer any' }, body })
  */
 export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
+  checkMembers(options, SANDBOX_OPTIONS, 'sandboxVendors')
   const { clock = systemClock, eventDelayMs = 0, maxRequests = 1000 } = options
   const { videoPendingMs: pendingMs = 1000, videoRunningMs: runningMs = 2000 } = options
   const videos = dashscopeVideos({ pendingMs, runningMs })
   const faults = faultQueue()
-  const operations = [...videos.operations, VIDEO_FILES, ...SANDBOX_OPERATIONS]
-  const sources = { operations, faults, eventDelayMs, now: () => clock.now() }
+  const replies = replyQueue()
+  const stateful = [anthropicMessages(), vertexClaude(), bedrockMessages()]
+  const operations = [...videos.operations, VIDEO_FILES, ...stateful, ...SANDBOX_OPERATIONS]
+  const sources = { operations, faults, replies, eventDelayMs, now: () => clock.now() }
   const requests: SandboxCall[] = []
   const arrivals = awaitableQueue<SandboxCall>()
   const departures = awaitableQueue<number>()
+  const webhooks = awaitableQueue<SandboxCall>()
   const inProgress = new Set<VendorConnection>()
   let aborted = 0
   let server: SocketServer | undefined
@@ -136,6 +193,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
       departures.push(Date.now())
     })
     arrivals.push(call)
+    if (isWebhook(call)) webhooks.push(call)
   }
   const inProcess = memoryTransport(receive, clock)
 
@@ -154,6 +212,10 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
     transport: () => inProcess,
     requests,
     nextRequest: () => arrivals.next(),
+    get webhooks() {
+      return requests.filter(isWebhook)
+    },
+    nextWebhook: () => webhooks.next(),
     get openConnections() {
       return inProcess.open + (server?.sockets.size ?? 0)
     },
@@ -170,15 +232,22 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
       return videos.mostQueriesPerSecond
     },
     fault: (fault) => faults.add(fault),
+    reply: (reply) => replies.add(reply),
     reset() {
       faults.clear()
+      replies.clear()
       requests.length = 0
       arrivals.clear()
       departures.clear()
+      webhooks.clear()
       aborted = 0
       videos.resetCounts()
     },
   }
+}
+
+function isWebhook({ operation }: SandboxCall): boolean {
+  return operation === WEBHOOK_RECEIVER.operation
 }
 
 // Without a limit the list would grow in a test that never takes its items.

@@ -1,5 +1,12 @@
-/** One chat model of every vendor that has chat; of Gemini's also the one that always thinks. */
-export const CHAT_MODELS = ['chat-relayed', 'chat-qwen', 'cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro'] as const
+/** One chat model of every vendor that has chat; of Gemini's also the one that always thinks, of OpenAI's one without chat. */
+export const CHAT_MODELS = [
+  'chat-relayed',
+  'chat-pro',
+  'chat-qwen',
+  'cl-sonnet-4-6',
+  'gmn-2.5-flash',
+  'gmn-2.5-pro',
+] as const
 
 /** One embedding model of every vendor that has embeddings, with the size of its vectors. */
 export const EMBEDDING_MODELS = [

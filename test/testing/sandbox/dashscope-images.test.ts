@@ -7,6 +7,7 @@ import { playSteps } from '../../../src/testing/sandbox/delivery-steps.ts'
 import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
 import { PICTURE_FILES, STORAGE_ERRORS } from '../../../src/testing/sandbox/files/stored-files.ts'
 import { fileReply, type SandboxOperation } from '../../../src/testing/sandbox/sandbox-operation.ts'
+import { replyQueue } from '../../../src/testing/sandbox/scripted-reply.ts'
 import { type SocketServer, socketServer } from '../../../src/testing/sandbox/socket-server.ts'
 import type { Json } from './support/running-sandbox.ts'
 
@@ -31,7 +32,13 @@ let nowMs = NOW_MS
 let server: SocketServer
 
 beforeAll(async () => {
-  const sources = { operations: [DASHSCOPE_IMAGES, PICTURE_FILES, ECHO], faults, eventDelayMs: 0, now: () => nowMs }
+  const sources = {
+    operations: [DASHSCOPE_IMAGES, PICTURE_FILES, ECHO],
+    faults,
+    replies: replyQueue(),
+    eventDelayMs: 0,
+    now: () => nowMs,
+  }
   server = await socketServer(0, (incoming, connection) => {
     playSteps(answeredCall(incoming, sources).steps, connection, systemClock)
   })
@@ -84,6 +91,13 @@ describe('a picture of DashScope', () => {
     expect(link).toMatch(/\/sandbox-files\/[0-9a-f]{24}-1664x928\.png\?Expires=\d+&OSSAccessKeyId=sandbox&Signature=.+/)
     expect(new URL(link).origin).toBe(server.origin)
     expect(Number(new URL(link).searchParams.get('Expires'))).toBe(NOW_MS / 1000 + 86_400)
+  })
+
+  test('is drawn whatever stands beside its messages, because the model decides what a request is for', async () => {
+    const given = body('qwen-image-2.0') as { input: object }
+    const answer = await post({ ...given, input: { ...given.input, text: 'a text to speak, for another model' } })
+
+    expect([answer.status, linksOf(answer)]).toEqual([200, [expect.stringContaining('.png')]])
   })
 
   test('opens without a key, and is a file of the right type and size', async () => {

@@ -5,6 +5,7 @@ import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
 import { GEMINI_GENERATE } from '../../../src/testing/sandbox/gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from '../../../src/testing/sandbox/gemini/gemini-interactions.ts'
 import { GEMINI_INTERACTIONS_ERRORS } from '../../../src/testing/sandbox/gemini/gemini-interactions-checks.ts'
+import { replyQueue } from '../../../src/testing/sandbox/scripted-reply.ts'
 import { feed, interactionCall, interactionsOf, relayedText } from '../../vendors/gemini/interaction-call.ts'
 import { eventData, eventsOf, type Json } from './support/running-sandbox.ts'
 
@@ -31,6 +32,7 @@ function ask(body: unknown, options: { path?: string; key?: string; headers?: Re
     {
       operations: [GEMINI_INTERACTIONS, GEMINI_GENERATE],
       faults: faultQueue(),
+      replies: replyQueue(),
       eventDelayMs: 0,
       now: () => Date.UTC(2026, 10, 1, 10),
     },

@@ -3,6 +3,7 @@ import { answeredCall } from '../../../src/testing/sandbox/answered-call.ts'
 import { faultQueue } from '../../../src/testing/sandbox/fault.ts'
 import { drawPicture, type PictureFormat } from '../../../src/testing/sandbox/files/draw-picture.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from '../../../src/testing/sandbox/openai/openai-images.ts'
+import { replyQueue } from '../../../src/testing/sandbox/scripted-reply.ts'
 import { encodeForm } from '../../../src/wire/encode-form.ts'
 import { imageHeader } from '../../../src/wire/image-header.ts'
 import type { Form } from '../../../src/wire/multipart.ts'
@@ -66,6 +67,7 @@ export function ask(
     {
       operations: [OPENAI_IMAGES, OPENAI_IMAGE_EDITS],
       faults: faultQueue(),
+      replies: replyQueue(),
       eventDelayMs: 0,
       now: () => 1_795_168_800_000,
     },

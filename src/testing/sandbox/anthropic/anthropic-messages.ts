@@ -18,30 +18,37 @@ import {
   refuseAnthropic,
   thinkingSignature,
 } from './anthropic-request.ts'
+import { anthropicThreads } from './anthropic-threads.ts'
 
 const VERSIONS = ['2023-06-01', '2026-10-21']
 
-/** Anthropic: `POST /v1/messages`, whole and as a stream. */
-export const ANTHROPIC_MESSAGES: SandboxOperation = {
-  vendor: 'anthropic',
-  operation: 'chat',
-  errors: ANTHROPIC_ERRORS,
-  matches: ({ method, path }) => method === 'POST' && /^(?:\/anthropic)?\/v1\/messages$/.test(path),
-  promptText: (body) => readMessagesPrompt(body).lastUserText,
-  answer(call, context) {
-    const request = asObject(call.body)
-    checkHeaders(call)
-    if (asText(request['model']) === '') refuseAnthropic('model: Field required')
-    if (!isGiven(request['max_tokens'])) refuseAnthropic('max_tokens: Field required')
-    const maxTokens = asNumber(request['max_tokens']) ?? -1
-    if (!Number.isInteger(maxTokens) || maxTokens < 0)
-      refuseAnthropic('max_tokens: Input should be greater than or equal to 1')
-    checkRequest(call)
-    const turn = chatTurn(readMessagesPrompt(call.body), context.blocked)
-    if (request['stream'] !== true) return jsonReply(200, ANTHROPIC_HEADERS, wholeMessage(call.body, turn, context))
-    const filler = event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: ' more' } })
-    return streamReply(ANTHROPIC_HEADERS, messageEvents(call.body, turn, context), filler)
-  },
+/** Anthropic: `POST /v1/messages`, whole and as a stream, with the threads of one sandbox. */
+export function anthropicMessages(): SandboxOperation {
+  const threads = anthropicThreads()
+  return {
+    vendor: 'anthropic',
+    operation: 'chat',
+    errors: ANTHROPIC_ERRORS,
+    matches: ({ method, path }) => method === 'POST' && /^(?:\/anthropic)?\/v1\/messages$/.test(path),
+    promptText: (body) => readMessagesPrompt(body).lastUserText,
+    answer(received, given) {
+      checkHeaders(received)
+      const { call, context, keep } = threads.enter(received, given)
+      const request = asObject(call.body)
+      if (asText(request['model']) === '') refuseAnthropic('model: Field required')
+      if (!isGiven(request['max_tokens'])) refuseAnthropic('max_tokens: Field required')
+      const maxTokens = asNumber(request['max_tokens']) ?? -1
+      if (!Number.isInteger(maxTokens) || maxTokens < 0)
+        refuseAnthropic('max_tokens: Input should be greater than or equal to 1')
+      checkRequest(call)
+      const turn = chatTurn(readMessagesPrompt(call.body), context)
+      const message = wholeMessage(call.body, turn, context)
+      keep(message)
+      if (request['stream'] !== true) return jsonReply(200, ANTHROPIC_HEADERS, message)
+      const filler = event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: ' more' } })
+      return streamReply(ANTHROPIC_HEADERS, messageEvents(call.body, turn, context), filler)
+    },
+  }
 }
 
 /** Anthropic: `POST /v1/messages/count_tokens`. */

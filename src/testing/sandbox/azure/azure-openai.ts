@@ -45,7 +45,7 @@ export const AZURE_OPENAI_CHAT: SandboxOperation = {
     if (context.blocked) throw new RefusedCall(filteredPrompt())
     const effort = asText(request['reasoning_effort'])
     const prompt = { ...readChatPrompt(request), reasoning: effort !== '' && effort !== 'none' }
-    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, false)
+    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, context)
     return filtered(chatAnswer(request, turn, context, DIALECT, ['apim-request-id', 'sandbox-azure']))
   },
 }

@@ -72,7 +72,7 @@ export const DASHSCOPE_CHAT: SandboxOperation = {
     }
     // Only `max_tokens` limits the answer here; OpenAI's newer name of it is not known.
     const maxTokens = asNumber(request['max_tokens'])
-    const turn = chatTurn({ ...readChatPrompt(request), reasoning: thinks, maxTokens }, false)
+    const turn = chatTurn({ ...readChatPrompt(request), reasoning: thinks, maxTokens }, context)
     return chatAnswer(request, turn, context, DIALECT, DASHSCOPE_HEADERS)
   },
 }

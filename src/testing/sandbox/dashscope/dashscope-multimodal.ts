@@ -37,15 +37,14 @@ const EDITED: PictureSize = { width: 1024, height: 1024 }
 
 /**
  * DashScope: `POST /api/v1/services/aigc/multimodal-generation/generation` for pictures (Qwen-Image text to image, image
- * editing; texts of refusals: error codes page). Speech has the same path but `input.text` in place of messages. The answer
+ * editing; texts of refusals: error codes page). Speech has the same path. The answer
  * links to a picture of the right size, which `PICTURE_FILES` draws.
  */
 export const DASHSCOPE_IMAGES: SandboxOperation = {
   vendor: 'dashscope',
   operation: 'images',
   errors: DASHSCOPE_NATIVE_ERRORS,
-  matches: ({ method, path, body }) =>
-    method === 'POST' && path === PATH && typeof asObject(asObject(body)['input'])['text'] !== 'string',
+  matches: ({ method, path, body }) => method === 'POST' && path === PATH && !speaks(body),
   promptText: (body) => textsOf(contentOf(body)).join('\n'),
   answer(call, context) {
     checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
@@ -62,6 +61,12 @@ export const DASHSCOPE_IMAGES: SandboxOperation = {
     const size = sizeOf(parameters['size']) ?? (isEdit ? undefined : rules.textDefault) ?? EDITED
     return answerWith(call, context, size, asNumber(parameters['n']) ?? 1)
   },
+}
+
+/** The model decides what a request is for; one that draws pictures does not speak a text that stands beside its messages. */
+function speaks(body: unknown): boolean {
+  const model = asText(asObject(body)['model'])
+  return typeof inputOf(body)['text'] === 'string' && imageRulesOf(model) === undefined
 }
 
 function answerWith(call: SandboxCall, context: AnswerContext, size: PictureSize, count: number) {
@@ -189,7 +194,7 @@ export const DASHSCOPE_SPEECH: SandboxOperation = {
   vendor: 'dashscope',
   operation: 'speech',
   errors: DASHSCOPE_NATIVE_ERRORS,
-  matches: ({ method, path, body }) => method === 'POST' && path === PATH && typeof inputOf(body)['text'] === 'string',
+  matches: ({ method, path, body }) => method === 'POST' && path === PATH && speaks(body),
   promptText: (body) => asText(inputOf(body)['text']),
   answer(call, context) {
     checkBearer(call, DASHSCOPE_NATIVE_ERRORS)

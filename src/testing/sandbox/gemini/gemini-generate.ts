@@ -39,7 +39,7 @@ function contentParts(call: SandboxCall, model: string, context: AnswerContext):
   const thinking = field(field(call.body, 'generationConfig'), 'thinkingConfig')
   return {
     model,
-    turn: chatTurn(readContentsPrompt(call.body), context.blocked),
+    turn: chatTurn(readContentsPrompt(call.body), context),
     context,
     showsThoughts: field(thinking, 'includeThoughts') === true,
   }

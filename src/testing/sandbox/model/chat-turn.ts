@@ -1,5 +1,6 @@
 import { withoutFaultMarks } from '../fault.ts'
 import { sampleValue } from './sample-value.ts'
+import { hasContent, type ScriptedTurn } from './scripted-turn.ts'
 
 /** A function that the model may call. */
 export interface PromptTool {
@@ -63,12 +64,49 @@ export interface ChatTurn {
 // The rest of a long prompt is not echoed, so that megabytes of prompt do not become a million events.
 const MAX_ECHOED_WORDS = 1000
 
+/** What decides about an answer besides its prompt. */
+export interface TurnContext {
+  /** The content filter blocks the answer. */
+  readonly blocked: boolean
+  readonly script?: ScriptedTurn | undefined
+}
+
 /**
- * Answers a prompt deterministically: echoes the last user text, calls the functions it names (`call <name>`), quotes their
+ * Answers a prompt as a test has written it, or else deterministically: echoes the last user text, calls the functions it names (`call <name>`), quotes their
  * results, or writes JSON that fits the schema. One word counts as one token.
  */
-export function chatTurn(prompt: ChatPrompt, blocked: boolean): ChatTurn {
-  if (blocked) return turn(prompt, { ending: 'blocked' })
+export function chatTurn(prompt: ChatPrompt, { blocked, script = {} }: TurnContext): ChatTurn {
+  const answer = blocked
+    ? turn(prompt, { ending: 'blocked' })
+    : hasContent(script)
+      ? scriptedTurn(prompt, script)
+      : echoingTurn(prompt)
+  return { ...answer, usage: reportedUsage(answer.usage, script) }
+}
+
+/** The bounds of the request do not cut it: it is what the test says. */
+function scriptedTurn(prompt: ChatPrompt, { text = '', chunks, toolCalls = [], ...script }: ScriptedTurn): ChatTurn {
+  const calls = toolCalls.map(({ name, arguments: given = {} }) => ({ name, arguments: given }))
+  const isCalling = script.finishReason === 'tool_calls' || (script.finishReason === undefined && calls.length > 0)
+  return turn(prompt, {
+    reasoning: words(script.reasoning ?? ''),
+    words: chunks ?? words(text),
+    toolCalls: calls,
+    ending: isCalling ? 'tool-calls' : script.finishReason === 'length' ? 'length' : 'stop',
+  })
+}
+
+function reportedUsage(usage: TurnUsage, { usage: script = {} }: ScriptedTurn): TurnUsage {
+  return {
+    prompt: script.inputTokens ?? usage.prompt,
+    cached: script.cachedInputTokens ?? usage.cached,
+    cacheWrite: script.cacheWriteTokens ?? usage.cacheWrite,
+    completion: script.outputTokens ?? usage.completion,
+    reasoning: script.reasoningTokens ?? usage.reasoning,
+  }
+}
+
+function echoingTurn(prompt: ChatPrompt): ChatTurn {
   const said = withoutFaultMarks(prompt.lastUserText)
   const thoughts = prompt.reasoning ? words(`Let me think about this: ${words(said).slice(0, 8).join('').trim()}`) : []
   const limit = prompt.maxTokens ?? Number.POSITIVE_INFINITY

@@ -65,7 +65,8 @@ function message(turn: ChatTurn, dialect: ChatDialect, id: string): Record<strin
   }))
   return {
     role: 'assistant',
-    content: calls.length > 0 ? (dialect.hasOfficialExtras ? null : '') : turn.words.join(''),
+    content:
+      calls.length > 0 && turn.words.length === 0 ? (dialect.hasOfficialExtras ? null : '') : turn.words.join(''),
     ...(dialect.hasOfficialExtras ? { refusal: null, annotations: [] } : {}),
     ...(dialect.showsReasoning && turn.reasoning.length > 0 ? { reasoning_content: turn.reasoning.join('') } : {}),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),

@@ -9,7 +9,8 @@ import {
 } from '../openai-dialect/chat-request.ts'
 import { asList, asObject, asText, isGiven, names } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, openaiError, openaiInvalid } from './openai-errors.ts'
+import { isResponsesOnly } from './openai-models.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {
   'gpt-4o': '2024-08-06',
@@ -58,12 +59,16 @@ export const OPENAI_CHAT: SandboxOperation = {
   promptText: (body) => readChatPrompt(body).lastUserText,
   answer(call, context) {
     checkBearer(call, OPENAI_ERRORS)
+    if (isResponsesOnly(asText(asObject(call.body)['model']))) {
+      const message = 'This model is only supported in v1/responses and not in v1/chat/completions.'
+      throw new RefusedCall(openaiError(404, { message, type: 'invalid_request_error', param: 'model', code: null }))
+    }
     checkChatRequest(call.body, openaiInvalid)
     checkFields(asObject(call.body))
     const effort = asText(asObject(call.body)['reasoning_effort'])
     const turn = chatTurn(
       { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none', maxTokens: tokenLimit(call.body) },
-      context.blocked,
+      context,
     )
     return chatAnswer(call.body, turn, context, DIALECT, OPENAI_HEADERS)
   },

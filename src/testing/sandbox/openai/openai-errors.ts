@@ -63,7 +63,8 @@ export function openaiInvalid(message: string, param: string | null, code: strin
   return openaiError(400, { message, type: 'invalid_request_error', param, code })
 }
 
-function openaiError(status: number, error: object, retryAfterSeconds?: number): SandboxReply {
+/** An error of any status. */
+export function openaiError(status: number, error: object, retryAfterSeconds?: number): SandboxReply {
   const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
   return jsonReply(status, [...OPENAI_HEADERS, ...wait], { error })
 }

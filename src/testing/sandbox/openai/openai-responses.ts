@@ -1,19 +1,27 @@
-import { type ChatPrompt, type ChatTurn, chatTurn, words } from '../model/chat-turn.ts'
+import { type Preset, presets } from '../../../vendors/presets/presets.ts'
+import { type ChatPrompt, type ChatTurn, chatTurn } from '../model/chat-turn.ts'
 import { asList, asNumber, asObject, asText, type Fields } from '../request-fields.ts'
 import {
   type AnswerContext,
+  checkApiKey,
   checkBearer,
+  credentialOf,
   jsonReply,
   RefusedCall,
+  type SandboxCall,
   type SandboxOperation,
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
+import { isResponsesOnly } from './openai-models.ts'
+import { checkResponsesRequest } from './openai-responses-checks.ts'
+import { eventLog, frame, type OfferedTool, outputItems, searches, writeItem } from './openai-responses-items.ts'
 
 /**
- * OpenAI: `POST /v1/responses`, whole and streamed, with messages and functions (OpenAI API reference, "Create a model
- * response"). It keeps nothing: an answer that is continued knows only the new items.
+ * OpenAI: `POST /v1/responses`, whole and streamed, with messages, functions, custom tools, encrypted reasoning and searches, tools of
+ * namespaces and of items included (OpenAI API reference, "Create a model response"). A tool of a namespace is called where the text
+ * names `namespace__tool`. It keeps nothing: an answer that is continued knows only the new items.
  */
 export const OPENAI_RESPONSES: SandboxOperation = {
   vendor: 'openai',
@@ -23,16 +31,61 @@ export const OPENAI_RESPONSES: SandboxOperation = {
   promptText: (body) => readPrompt(asObject(body)).lastUserText,
   answer(call, context) {
     checkBearer(call, OPENAI_ERRORS)
-    const request = asObject(call.body)
-    if (asText(request['model']) === '')
-      throw new RefusedCall(openaiInvalid("Missing required parameter: 'model'.", 'model'))
-    const bound = asNumber(request['max_output_tokens'])
-    if (bound !== undefined && bound < 16) {
-      const message = "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16."
-      throw new RefusedCall(openaiInvalid(message, 'max_output_tokens', 'integer_below_min_value'))
-    }
-    return answer(request, chatTurn(readPrompt(request), context.blocked), context)
+    return answerResponses(call, context)
   },
+}
+
+/**
+ * Azure OpenAI: the same at a resource, by the path of v1 and by those of dated versions (Azure OpenAI, "Use the Responses API").
+ */
+export const AZURE_OPENAI_RESPONSES: SandboxOperation = {
+  ...OPENAI_RESPONSES,
+  vendor: 'azure',
+  matches: ({ method, path }) => method === 'POST' && /^\/openai(?:\/v1)?\/responses$/.test(path),
+  answer(call, context) {
+    checkApiKey(call, OPENAI_ERRORS)
+    return answerResponses(call, context)
+  },
+}
+
+const PRESET_PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/responses$/
+
+/** Servers of `signalbox/presets` that have Responses: `POST /presets/ID/v1/responses`. Those that keep no answers refuse to. */
+export const PRESET_RESPONSES: SandboxOperation = {
+  ...OPENAI_RESPONSES,
+  vendor: 'presets',
+  matches: ({ method, path }) => method === 'POST' && servingPreset(path) !== undefined,
+  answer(call, context) {
+    const { needsKey, responses } = servingPreset(call.path)!
+    if (needsKey) checkBearer(call, OPENAI_ERRORS)
+    const request = asObject(call.body)
+    const kept = ['store', 'previous_response_id'].find(
+      (field) => request[field] !== undefined && request[field] !== false,
+    )
+    if (responses?.keepsAnswers !== true && kept !== undefined)
+      throw new RefusedCall(openaiInvalid(`${kept} is not supported: no state is kept.`, kept))
+    const dropped = Object.entries(responses?.fields ?? {}).find(([field]) => request[field] !== undefined)?.[0]
+    if (dropped !== undefined) throw new RefusedCall(openaiInvalid(`${dropped} is not supported`, dropped))
+    return answerResponses(call, context)
+  },
+}
+
+function servingPreset(path: string): Preset | undefined {
+  const preset = Object.values<Preset>(presets).find(({ id }) => id === PRESET_PATH.exec(path)?.[1])
+  return preset?.serves.includes('responses') === true ? preset : undefined
+}
+
+function answerResponses(call: SandboxCall, context: AnswerContext): SandboxReply {
+  const request = asObject(call.body)
+  if (asText(request['model']) === '')
+    throw new RefusedCall(openaiInvalid("Missing required parameter: 'model'.", 'model'))
+  const bound = asNumber(request['max_output_tokens'])
+  if (bound !== undefined && bound < 16) {
+    const message = "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16."
+    throw new RefusedCall(openaiInvalid(message, 'max_output_tokens', 'integer_below_min_value'))
+  }
+  checkResponsesRequest(call)
+  return answer(request, chatTurn(readPrompt(request), context), { ...context, apiKey: credentialOf(call) })
 }
 
 /** OpenAI: `POST /v1/responses/input_tokens`. */
@@ -44,16 +97,19 @@ export const OPENAI_INPUT_TOKENS: SandboxOperation = {
   promptText: (body) => readPrompt(asObject(body)).lastUserText,
   answer(call, context) {
     checkBearer(call, OPENAI_ERRORS)
-    const { prompt } = chatTurn(readPrompt(asObject(call.body)), context.blocked).usage
+    const { prompt } = chatTurn(readPrompt(asObject(call.body)), context).usage
     return jsonReply(200, OPENAI_HEADERS, { object: 'response.input_tokens', input_tokens: prompt })
   },
 }
 
+/** Items that a model's calls stand in, and the results that answer them. */
+const CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call', 'tool_search_call'])
+const RESULTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output', 'tool_search_output'])
+
 function readPrompt(request: Fields): ChatPrompt {
-  const { input } = request
-  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : asList(input).map(asObject)
+  const items = itemsOf(request)
   const lastUser: Fields = items.findLast((item) => item['role'] === 'user') ?? {}
-  const results = items.slice(items.findLastIndex((item) => item['type'] === 'function_call' || 'role' in item) + 1)
+  const results = items.slice(items.findLastIndex((item) => CALLS.has(item['type']) || 'role' in item) + 1)
   const format = asObject(asObject(request['text'])['format'])
   const isJson = format['type'] === 'json_schema' || format['type'] === 'json_object'
   const effort = asText(asObject(request['reasoning'])['effort'])
@@ -61,19 +117,35 @@ function readPrompt(request: Fields): ChatPrompt {
     texts: [asText(request['instructions']), ...items.map(textOf)],
     lastUserText: textOf(lastUser),
     lastUserImages: asList(lastUser['content']).filter((part) => asObject(part)['type'] === 'input_image').length,
-    toolResults: results.filter((item) => item['type'] === 'function_call_output').map(textOf),
-    tools: asList(request['tools']).flatMap((tool) => {
-      const { type, name, parameters } = asObject(tool)
-      return type === 'function' ? [{ name: asText(name), schema: asObject(parameters) }] : []
-    }),
+    toolResults: results.filter((item) => RESULTS.has(item['type'])).map(textOf),
+    tools: toolsOf(request).map(({ key, schema }) => ({ name: key, schema })),
     toolChoice: toolChoice(request['tool_choice']),
     parallelToolCalls: request['parallel_tool_calls'] !== false,
     json: isJson ? { schema: format['type'] === 'json_schema' ? asObject(format['schema']) : undefined } : undefined,
-    reasoning: effort !== '' && effort !== 'none',
+    reasoning: (effort !== '' || isResponsesOnly(asText(request['model']))) && effort !== 'none',
     maxTokens: asNumber(request['max_output_tokens']),
     stop: [],
     prefill: '',
   }
+}
+
+function itemsOf({ input }: Fields): Fields[] {
+  return typeof input === 'string' ? [{ role: 'user', content: input }] : asList(input).map(asObject)
+}
+
+const TEXT_INPUT = { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] }
+
+function toolsOf(request: Fields): OfferedTool[] {
+  const hidden = itemsOf(request).flatMap((item) => (item['role'] === 'user' ? [] : asList(item['tools'])))
+  return [...asList(request['tools']), ...hidden].flatMap((tool) => offeredTools(asObject(tool), undefined))
+}
+
+function offeredTools({ type, name, parameters, tools }: Fields, namespace: string | undefined): OfferedTool[] {
+  const own = asText(name)
+  if (type === 'namespace') return asList(tools).flatMap((tool) => offeredTools(asObject(tool), own))
+  if ((type !== 'function' && type !== 'custom') || own === '') return []
+  const key = namespace === undefined ? own : `${namespace}__${own}`
+  return [{ kind: type, key, name: own, namespace, schema: type === 'custom' ? TEXT_INPUT : asObject(parameters) }]
 }
 
 function textOf(item: Fields): string {
@@ -90,8 +162,10 @@ function toolChoice(value: unknown): ChatPrompt['toolChoice'] {
   return type === 'function' ? { name: asText(name) } : 'auto'
 }
 
-function answer(request: Fields, turn: ChatTurn, context: AnswerContext): SandboxReply {
-  const items = outputItems(turn, context.id)
+function answer(request: Fields, turn: ChatTurn, context: AnswerContext & { readonly apiKey: string }): SandboxReply {
+  const status = incompleteReason(turn) === undefined ? 'completed' : 'incomplete'
+  const { id, apiKey } = context
+  const items = outputItems(turn, { request, id, apiKey, status, tools: toolsOf(request) })
   const response = (status: string, output: readonly unknown[], usage: unknown): Fields => ({
     id: `resp_${context.id}`,
     object: 'response',
@@ -111,6 +185,7 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext): Sandbo
     tools: request['tools'] ?? [],
     usage,
     metadata: request['metadata'] ?? {},
+    ...(searches(request) ? { tool_usage: { web_search: { num_requests: 1 } } } : {}),
   })
   const { prompt, cached, cacheWrite, completion, reasoning } = turn.usage
   const usage = context.usage({
@@ -120,14 +195,13 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext): Sandbo
     output_tokens_details: { reasoning_tokens: reasoning },
     total_tokens: prompt + completion,
   })
-  const status = incompleteReason(turn) === undefined ? 'completed' : 'incomplete'
   const whole = response(status, items, usage ?? null)
   if (request['stream'] !== true) return jsonReply(200, OPENAI_HEADERS, whole)
   const log = eventLog()
   log.write('response.created', { response: response('in_progress', [], null) })
   log.write('response.in_progress', { response: response('in_progress', [], null) })
   items.forEach((item, index) => {
-    writeItem(item, index, turn, log)
+    writeItem(item, index, turn.words, log)
   })
   log.write(`response.${status}`, { response: whole })
   const filler = { item_id: `msg_${context.id}`, output_index: 0, content_index: 0, delta: ' more', logprobs: [] }
@@ -137,59 +211,4 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext): Sandbo
 function incompleteReason({ ending }: ChatTurn): string | undefined {
   if (ending === 'length') return 'max_output_tokens'
   return ending === 'blocked' ? 'content_filter' : undefined
-}
-
-type Item = Readonly<Record<string, unknown>> & { readonly id: string }
-
-function outputItems(turn: ChatTurn, id: string): Item[] {
-  if (turn.toolCalls.length === 0) {
-    const content = [{ type: 'output_text', text: turn.words.join(''), annotations: [], logprobs: [] }]
-    const status = incompleteReason(turn) === undefined ? 'completed' : 'incomplete'
-    return [{ id: `msg_${id}`, type: 'message', role: 'assistant', status, content }]
-  }
-  return turn.toolCalls.map((call, index) => ({
-    id: `fc_${id}${index}`,
-    type: 'function_call',
-    call_id: `call_${id}${index}`,
-    name: call.name,
-    arguments: JSON.stringify(call.arguments),
-    status: 'completed',
-  }))
-}
-
-interface EventLog {
-  readonly events: string[]
-  write(type: string, members: Fields): void
-}
-
-function eventLog(): EventLog {
-  const events: string[] = []
-  return {
-    events,
-    write: (type, members) => void events.push(frame(type, { sequence_number: events.length, ...members })),
-  }
-}
-
-function frame(type: string, members: Fields): string {
-  return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
-}
-
-function writeItem(item: Item, outputIndex: number, turn: ChatTurn, log: EventLog): void {
-  const place = { item_id: item.id, output_index: outputIndex }
-  const isCall = item['type'] === 'function_call'
-  const begun = { ...item, status: 'in_progress', ...(isCall ? { arguments: '' } : { content: [] }) }
-  log.write('response.output_item.added', { output_index: outputIndex, item: begun })
-  if (isCall) {
-    const text = asText(item['arguments'])
-    for (const delta of words(text)) log.write('response.function_call_arguments.delta', { ...place, delta })
-    log.write('response.function_call_arguments.done', { ...place, arguments: text })
-  } else {
-    const [part] = asList(item['content'])
-    const inPart = { ...place, content_index: 0 }
-    log.write('response.content_part.added', { ...inPart, part: { ...asObject(part), text: '' } })
-    for (const delta of turn.words) log.write('response.output_text.delta', { ...inPart, delta, logprobs: [] })
-    log.write('response.output_text.done', { ...inPart, text: turn.words.join(''), logprobs: [] })
-    log.write('response.content_part.done', { ...inPart, part })
-  }
-  log.write('response.output_item.done', { output_index: outputIndex, item })
 }

@@ -43,7 +43,7 @@ export const PRESET_CHAT: SandboxOperation = {
     if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
     const effort = asText(request['reasoning_effort'])
     const prompt = { ...readChatPrompt(request), reasoning: effort !== '' && effort !== 'none' }
-    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, context.blocked)
+    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, context)
     // All words of reasoning in one chunk, as servers write it that put it into a form of their own.
     const joined = { ...turn, reasoning: turn.reasoning.length === 0 ? [] : [turn.reasoning.join('')] }
     const asked =

@@ -18,7 +18,7 @@ const prompt = (text: string, more: Partial<ChatPrompt> = {}): ChatPrompt => ({
 })
 const tools = ['get', 'get_weather', 'get-time'].map((name) => ({ name, schema: {} }))
 const called = (text: string, more: Partial<ChatPrompt> = {}): string[] =>
-  chatTurn(prompt(text, { tools, ...more }), false).toolCalls.map((call) => call.name)
+  chatTurn(prompt(text, { tools, ...more }), { blocked: false }).toolCalls.map((call) => call.name)
 
 test('words joined are the text again, characters outside the basic plane and long runs included', () => {
   const text = `  zwei Wörter\n\n${'🚀世'.repeat(40)} end  `
@@ -46,29 +46,29 @@ test('calls nothing unless the word call stands before a whole name', () => {
 })
 
 test('reasoning counts against the limit, and may use it up', () => {
-  const all = chatTurn(prompt('hello', { reasoning: true }), false)
-  const few = chatTurn(prompt('hello', { reasoning: true, maxTokens: 3 }), false)
+  const all = chatTurn(prompt('hello', { reasoning: true }), { blocked: false })
+  const few = chatTurn(prompt('hello', { reasoning: true, maxTokens: 3 }), { blocked: false })
 
   expect(all.usage).toMatchObject({ reasoning: 6, completion: 9 })
   expect(few).toMatchObject({ reasoning: ['Let', ' me', ' think'], words: [], ending: 'length' })
 })
 
 test('the earliest stop sequence ends the answer and is named', () => {
-  const turn = chatTurn(prompt('one two three', { stop: ['three', ' two'] }), false)
+  const turn = chatTurn(prompt('one two three', { stop: ['three', ' two'] }), { blocked: false })
 
   expect(turn).toMatchObject({ ending: 'stop-sequence', stopSequence: ' two' })
   expect(turn.words.join('')).toBe('You said: one')
 })
 
 test('a blocked prompt costs its prompt and says nothing', () => {
-  const turn = chatTurn(prompt('hello', { tools, toolChoice: 'required' }), true)
+  const turn = chatTurn(prompt('hello', { tools, toolChoice: 'required' }), { blocked: true })
 
   expect(turn).toMatchObject({ ending: 'blocked', words: [], toolCalls: [], usage: { prompt: 2, completion: 0 } })
 })
 
 test('pictures are mentioned, and a very long prompt is echoed in part', () => {
-  const pictures = chatTurn(prompt('look', { lastUserImages: 2 }), false)
-  const long = chatTurn(prompt('x '.repeat(5000)), false)
+  const pictures = chatTurn(prompt('look', { lastUserImages: 2 }), { blocked: false })
+  const long = chatTurn(prompt('x '.repeat(5000)), { blocked: false })
 
   expect(pictures.words.join('')).toBe('You said: look (pictures: 2)')
   expect(long.words).toHaveLength(1002)

@@ -1,0 +1,52 @@
+import type { TaskStore } from '../../stores/task-store.ts'
+import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
+import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleTask, type TaskContractStore } from './store-example.ts'
+
+/** The tasks of all accounts, as operators list them. */
+export function describeTaskLists(
+  { describe, it, expect }: ContractRunner,
+  subject: ContractSubject<TaskContractStore>,
+): void {
+  const check = (name: string, body: (tasks: TaskStore) => Promise<void>) =>
+    it(name, () => withDriver(subject, (store) => body(store.tasks)))
+
+  describe('task store contract: tasks of all accounts', () => {
+    check('are listed newest first, by account and state', async (tasks) => {
+      await insertFour(tasks)
+      const listed = async (query: Omit<Parameters<TaskStore['listAll']>[0], 'limit'>, limit = 10) =>
+        (await tasks.listAll({ ...query, limit })).map(({ id }) => id)
+      expect(await listed({})).toEqual(['task_9', 'task_3', 'task_2', 'task_1'])
+      expect(await listed({}, 2)).toEqual(['task_9', 'task_3'])
+      expect(await listed({}, 0)).toEqual([])
+      expect(await listed({ state: 'failed' })).toEqual(['task_9'])
+      expect(await listed({ accountId: ACCOUNT_ID })).toEqual(['task_3', 'task_2', 'task_1'])
+      expect(await listed({ accountId: 'account_2', state: 'queued' })).toEqual([])
+      expect(await listed({ accountId: '\u0000' })).toEqual([])
+      expect(await tasks.listAll({ state: 'failed', limit: 1 })).toEqual([FOREIGN])
+    })
+
+    check('go on behind the last one seen, also of one moment', async (tasks) => {
+      await insertFour(tasks)
+      const after = { createdAtMs: EXAMPLE_NOW_MS + 2, id: 'task_3' }
+      const listed = async (query: Omit<Parameters<TaskStore['listAll']>[0], 'limit'>) =>
+        (await tasks.listAll({ ...query, limit: 10 })).map(({ id }) => id)
+      expect(await listed({ after })).toEqual(['task_2', 'task_1'])
+      expect(await listed({ after, state: 'queued', accountId: ACCOUNT_ID })).toEqual(['task_2', 'task_1'])
+      expect(await listed({ after: { ...after, id: 'task_2' } })).toEqual(['task_1'])
+      expect(await listed({ after, state: 'failed' })).toEqual([])
+    })
+  })
+}
+
+const FOREIGN = exampleTask({
+  id: 'task_9',
+  accountId: 'account_2',
+  state: 'failed',
+  createdAtMs: EXAMPLE_NOW_MS + 3,
+})
+
+async function insertFour(tasks: TaskStore): Promise<void> {
+  for (const [id, age] of Object.entries({ task_2: 2, task_1: 1, task_3: 2 }))
+    await tasks.insert(exampleTask({ id, createdAtMs: EXAMPLE_NOW_MS + age }))
+  await tasks.insert(FOREIGN)
+}

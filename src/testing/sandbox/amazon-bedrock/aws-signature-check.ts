@@ -1,0 +1,96 @@
+import { createHash, createHmac } from 'node:crypto'
+import type { SandboxCall } from '../sandbox-operation.ts'
+import { awsRefusal } from './bedrock-errors.ts'
+
+/** The identity that the stand-in knows, from AWS's own examples; a session token beside it is not checked. */
+export const SANDBOX_AWS_KEYS = {
+  accessKeyId: 'AKIDEXAMPLE',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+} as const
+
+/** The region that the stand-in is in. */
+export const SANDBOX_AWS_REGION = 'us-east-1'
+
+const AUTHORIZATION =
+  /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request, ?SignedHeaders=([a-z0-9;-]+), ?Signature=([0-9a-f]{64})$/
+const ALLOWED_SKEW_MS = 5 * 60 * 1000
+
+/**
+ * Checks the signature of a call as the service does: made anew from the request line, the headers and the bytes that arrived.
+ * Source: AWS, "Create a signed AWS API request".
+ */
+export function checkAwsSignature(call: SandboxCall, nowMs: number): void {
+  const match = AUTHORIZATION.exec(call.headers['authorization'] ?? '')
+  if (match === null)
+    throw awsRefusal(403, 'IncompleteSignatureException', 'Authorization header requires a signature.', nowMs)
+  const [, keyId, day = '', region, service, names = '', signature] = match
+  const refuse = (message: string, name = 'InvalidSignatureException') => awsRefusal(403, name, message, nowMs)
+  if (keyId !== SANDBOX_AWS_KEYS.accessKeyId)
+    throw refuse('The security token included in the request is invalid.', 'UnrecognizedClientException')
+  if (region !== SANDBOX_AWS_REGION || service !== 'bedrock')
+    throw refuse('Credential should be scoped to a valid region.')
+  if (call.headers['x-amz-security-token'] === 'expired')
+    throw refuse('The security token included in the request is expired', 'ExpiredTokenException')
+  const time = call.headers['x-amz-date'] ?? ''
+  const signedAtMs = Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
+  const now = stamp(nowMs)
+  if (!(signedAtMs >= nowMs - ALLOWED_SKEW_MS))
+    throw refuse(`Signature expired: ${time} is now earlier than ${stamp(nowMs - ALLOWED_SKEW_MS)} (${now} - 5 min.)`)
+  if (signedAtMs > nowMs + ALLOWED_SKEW_MS)
+    throw refuse(
+      `Signature not yet current: ${time} is still later than ${stamp(nowMs + ALLOWED_SKEW_MS)} (${now} + 5 min.)`,
+    )
+  const signed = names.split(';')
+  if (!signed.includes('host') || !signed.includes('x-amz-date')) throw refuse('A header must be signed.')
+  const payload = createHash('sha256').update(call.bytes).digest('hex')
+  const canonical = [
+    call.method,
+    // The path that arrived, encoded once more.
+    call.path.split('/').map(encode).join('/'),
+    canonicalQuery(call.query),
+    ...signed.map((name) => `${name}:${(call.headers[name] ?? '').trim().replace(/ +/g, ' ')}`),
+    '',
+    names,
+    payload,
+  ].join('\n')
+  const text = `AWS4-HMAC-SHA256\n${time}\n${day}/${region}/${service}/aws4_request\n${hash(canonical)}`
+  let key = hmac(`AWS4${SANDBOX_AWS_KEYS.secretAccessKey}`, day)
+  for (const part of [region, service, 'aws4_request']) key = hmac(key, part)
+  if (hmac(key, text).toString('hex') !== signature) {
+    // The real text prints what was signed, session token included.
+    const token = call.headers['x-amz-security-token']
+    throw refuse(
+      `The request signature we calculated does not match the signature you provided. The Canonical String should have been '${canonical}'${token === undefined ? '' : `, x-amz-security-token:${token}`}`,
+    )
+  }
+}
+
+/** Pairs as they are meant, each encoded in the one allowed way, in order. */
+function canonicalQuery(query: string): string {
+  const pairs = query === '' ? [] : query.split('&')
+  return pairs
+    .map((pair) => {
+      const [name = '', value = ''] = pair
+        .split('=')
+        .map((part) => encode(decodeURIComponent(part.replaceAll('+', ' '))))
+      return `${name}=${value}`
+    })
+    .sort()
+    .join('&')
+}
+
+function stamp(timeMs: number): string {
+  return new Date(timeMs).toISOString().replace(/[-:]|\.\d+/g, '')
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function hmac(key: string | Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}
