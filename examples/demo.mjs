@@ -1,11 +1,12 @@
 // @ts-check
 /*
- * Calls every endpoint of the gateway with the typed client. Needs neither network nor account.
+ * Calls every endpoint of the gateway with the typed client, lets a vendor fail, reaches a limit and the end of a balance, gives a
+ * charge back, and calls a tool by MCP. Needs neither network nor account.
  *
  *   npm run demo
  *
  * It starts stand-ins for the vendors, a gateway that bills by examples/prices.json, and a receiver of webhooks. Each row of
- * its table is a call whose answer was checked. Pictures, sound, videos and vectors are written to `demo-output`, or to the
+ * its table is a call whose answer was checked; the line above a group of rows says what they prove. Pictures, sound, videos and vectors are written to `demo-output`, or to the
  * folder that DEMO_OUTPUT names. It ends with 0 when every row is ok, and with 1 otherwise.
  *
  * To see it fail: DEMO_BROKEN_VENDOR=voyage npm run demo
@@ -16,6 +17,7 @@ import { showAccount } from './demo/account.mjs'
 import { showChats } from './demo/chats.mjs'
 import { showEmbeddings } from './demo/embeddings.mjs'
 import { showMessages } from './demo/messages.mjs'
+import { showOperations } from './demo/operations.mjs'
 import { showPictures } from './demo/pictures.mjs'
 import { showResponses } from './demo/responses.mjs'
 import { showSpeech } from './demo/speech.mjs'
@@ -47,6 +49,7 @@ try {
   await showPictures(demo)
   await showSpeech(demo)
   await showVideos(demo)
+  await showOperations(demo)
   await showAccount(demo)
 
   const failed = table.rows.filter((row) => !row.isOk).length

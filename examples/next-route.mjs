@@ -6,7 +6,7 @@
  * DASHSCOPE_API_KEY, VOYAGE_API_KEY). Without any of them it uses offline stand-ins, so it runs without an account.
  */
 import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
-import { fetchHandler } from 'signalbox/fetch'
+import { nextHandlers } from 'signalbox/fetch'
 import { sandboxVendors } from 'signalbox/testing'
 
 // A vendor without a key is listed as unavailable. A call to it is refused; the error names the missing setting.
@@ -34,10 +34,8 @@ const gateway = createGateway({
 // Prints a generated key, so that you can use it.
 if (env.GATEWAY_KEY === undefined) console.log(`apiKey  ${apiKey}`)
 
-const ai = fetchHandler(gateway, { basePath: '/ai' })
-
 /** Next must not cache responses, and must run this on Node: its edge runtime has no sockets. */
 export const dynamic = 'force-dynamic'
 export const runtime = 'nodejs'
 
-export { ai as GET, ai as POST }
+export const { GET, POST, DELETE, OPTIONS } = nextHandlers(gateway, { basePath: '/ai' })

@@ -7,14 +7,17 @@ import { FREE } from './table.mjs'
 /** @type {import('signalbox/client').ChatMessage[]} */
 const MESSAGES = [{ role: 'user', content: 'Name three rivers.' }]
 
-/** One model of each vendor that chats. */
-const MODELS = ['relay', 'cl-sonnet-4-6', 'gmn-2.5-flash', 'translator']
+/** One model of each vendor that chats, and one that its vendor offers by Responses only. */
+const MODELS = ['relay', 'thinker', 'cl-sonnet-4-6', 'gmn-2.5-flash', 'translator']
 
 /**
  * Chats, as JSON and as a stream.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showChats({ client, table, chargeOf }) {
+  table.section(
+    "chats: every vendor answers in OpenAI's dialect, whole and streamed, and the host's event tells the cost that the caller reads",
+  )
   for (const model of MODELS) {
     await table.row('chat.completions', model, async (options) => {
       const answer = await client.chat.completions.create({ model, messages: MESSAGES }, options)

@@ -7,13 +7,14 @@ import { FREE } from './table.mjs'
 const PROMPT = { messages: [{ role: 'user', content: 'Name three rivers.' }] }
 
 /** The dialect is Anthropic's; any chat model works. */
-const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash']
+const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash', 'thinker']
 
 /**
  * Messages in Anthropic's dialect: as JSON, as a stream, and token counts only.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showMessages({ client, table, chargeOf }) {
+  table.section("messages: the same models answer in Anthropic's dialect, and counting tokens is free")
   for (const model of MODELS) {
     await table.row('messages', model, async (options) => {
       const message = await client.messages.create({ model, max_tokens: 200, ...PROMPT }, options)

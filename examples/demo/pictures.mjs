@@ -10,6 +10,7 @@ import { needed } from './table.mjs'
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showPictures({ client, table, save, fileOf }) {
+  table.section('pictures: each file is whole, and of the format and size asked for')
   await table.row('images.generate', 'qw-image-2.0', async (options) => {
     const request = image('qw-image-2.0').prompt('a paper boat on a desk').size('1664*928').build()
     const answer = await client.images.generate(request, options)

@@ -11,6 +11,7 @@ const MODELS = ['relay', 'cl-sonnet-4-6', 'gmn-2.5-flash']
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showResponses({ client, table, chargeOf }) {
+  table.section('responses: a conversation goes on by its id, whatever vendor answers')
   for (const model of MODELS) {
     const first = await table.row('responses', model, async (options) => {
       const answer = await client.responses.create({ model, input: 'Name three rivers.' }, options)

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
 import { createClient } from 'signalbox/client'
+import { gatewayWithMcp } from 'signalbox/mcp'
 import { nodeHandler } from 'signalbox/node'
 import { sandboxVendors } from 'signalbox/testing'
 import { createMailbox } from './mailbox.mjs'
@@ -18,6 +19,17 @@ const VIDEO_MS = { pending: 400, running: 1_200 }
 /** Chat models of vendors without built-in rows; the second member is the vendor's own name. */
 const ADDED_MODELS = /** @type {const} */ ([
   { id: 'relay', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: 4_096 } },
+  // OpenAI offers it by Responses only; the gateway answers chats and Messages all the same.
+  { id: 'thinker', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4-pro', limits: { maxOutputTokens: 4_096 } },
+  // Asked at OpenAI first, and at DashScope where that fails.
+  {
+    id: 'steady',
+    kind: 'chat',
+    vendor: 'openai',
+    upstream: 'gpt-5.4',
+    routes: [{ vendor: 'openai' }, { vendor: 'dashscope', upstream: 'qwen3-max', priority: 1 }],
+    limits: { maxOutputTokens: 4_096 },
+  },
   { id: 'translator', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max', limits: { maxOutputTokens: 4_096 } },
 ])
 
@@ -69,13 +81,27 @@ export async function startServers({ brokenVendor }) {
     },
   })
   await gateway.accounts.credit(ACCOUNT, CREDIT_DOLLARS, { creditId: 'welcome' })
-  const server = createServer(nodeHandler(gateway))
+  const handler = gatewayWithMcp(gateway)
+  const server = createServer(nodeHandler(handler))
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
 
+  const baseURL = `http://127.0.0.1:${port}/v1`
+  // The client retries temporary failures by default. This demo shows each failure at once.
+  const clientOf = (/** @type {string} */ key) =>
+    createClient({ baseURL, apiKey: key, timeoutMs: 10_000, maxRetries: 0 })
+
   return {
-    // The client retries temporary failures by default. This demo shows each failure at once.
-    client: createClient({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey, timeoutMs: 10_000, maxRetries: 0 }),
+    client: clientOf(apiKey),
+    /** A client with another key. */
+    clientOf,
+    /** The account of the client, and its key. */
+    account: ACCOUNT,
+    apiKey,
+    mcpURL: `http://127.0.0.1:${port}/mcp`,
+    /** What only the host has: the administration, and the stand-ins with what they were asked. */
+    gateway,
+    sandbox,
     webhookUrl: receiver.url,
     /** The verified message about a video. */
     messageAbout: receiver.messageAbout,
@@ -86,6 +112,7 @@ export async function startServers({ brokenVendor }) {
     async close() {
       server.close()
       server.closeAllConnections()
+      await handler.close()
       await gateway.close()
       await Promise.all([receiver.close(), sandbox.close()])
     },

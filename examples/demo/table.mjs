@@ -30,7 +30,7 @@ export async function createTable(client, print) {
   const started = await readAccount(client)
   let account = started
   print(`balance at the start: ${formatDollars(account.balance)}\n`)
-  print(line(['endpoint', 'model', 'ms', 'cost', 'balance', 'result']))
+  print(line(['call', 'model', 'ms', 'cost', 'balance', 'result']))
 
   /**
    * Runs a call and prints its row. The row is ok if `work` does not throw and the balance falls by exactly the reported
@@ -71,7 +71,15 @@ export async function createTable(client, print) {
     return outcome?.value
   }
 
-  return { rows, row, started }
+  /**
+   * Says what the rows below it prove.
+   * @param {string} text
+   */
+  function section(text) {
+    print(`\n${text}`)
+  }
+
+  return { rows, row, section, started }
 }
 
 /**

@@ -13,6 +13,9 @@ import { videoFacts } from './video-facts.mjs'
  */
 export async function showVideos(demo) {
   const { client, table, webhookUrl } = demo
+  table.section(
+    'videos: a task is polled, announced by a signed webhook, downloaded and paid when it ends; a cancelled one is free',
+  )
 
   const boat = await showVideo(demo, {
     model: 'wv2.6-t2v',

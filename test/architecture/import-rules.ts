@@ -11,6 +11,7 @@ const LAYERS = [
   'usage',
   'stores',
   'endpoints',
+  'hooks',
   'vendors',
   'routing',
   'pipeline',
@@ -18,7 +19,11 @@ const LAYERS = [
   'adapters',
   'client',
   'gateway',
+  'metrics',
+  'otel',
   'mcp',
+  'admin',
+  'console',
   'testing',
   'cli',
 ]
@@ -30,8 +35,14 @@ const PACKAGE_OWNERS: Readonly<Record<string, string>> = {
   'form-data-encoder': 'wire/',
   '@fastify/busboy': 'wire/',
   '@modelcontextprotocol/server': 'mcp/',
+  '@opentelemetry/api': 'otel/',
   'wasm-media-encoders': 'wire/',
+  preact: 'console/page/',
+  commander: 'cli/',
 }
+
+/** Packages of which the build puts a copy into the package; nobody who uses it installs them. */
+const BUNDLED = ['preact', 'zod']
 
 /** Where the vendors come together: the only places outside of `vendors/` that may name one. */
 const VENDOR_USERS = /^(?:index\.ts$|cli\/|testing\/)/
@@ -81,7 +92,20 @@ export function unsealedVendorImports(tree: SourceTree): string[] {
 
 /** Folders that serve every endpoint, and so know none of them. */
 const SHARED_BY_ENDPOINTS = new Set([
-  ...['core', 'wire', 'catalog', 'transport', 'usage', 'stores', 'routing', 'pipeline', 'tasks', 'adapters', 'gateway'],
+  ...[
+    'core',
+    'wire',
+    'catalog',
+    'transport',
+    'usage',
+    'stores',
+    'hooks',
+    'routing',
+    'pipeline',
+    'tasks',
+    'adapters',
+    'gateway',
+  ],
 ])
 
 /** Imports of one endpoint's own folder by code that serves all endpoints; it may import the contracts beside the folders. */
@@ -106,7 +130,8 @@ export function foreignPackageImports(tree: SourceTree, dependencies: readonly s
       if (target !== undefined || specifier.startsWith('node:')) continue
       const name = packageName(specifier)
       const owner = PACKAGE_OWNERS[name]
-      if (!dependencies.includes(name)) offences.push(`${path}: ${specifier} is not a runtime dependency`)
+      if (!dependencies.includes(name) && !BUNDLED.includes(name))
+        offences.push(`${path}: ${specifier} is not a runtime dependency`)
       if (owner !== undefined && !(owner.endsWith('/') ? path.startsWith(owner) : path === owner)) {
         offences.push(`${path}: only src/${owner} may import ${name}`)
       }

@@ -35,6 +35,12 @@ describe('the source', () => {
     expect(foreignPackageImports(src, dependencies)).toEqual([])
   })
 
+  test('imports zod as a namespace, of which the bundler takes what is used', () => {
+    const named = [...src].filter(([, text]) => /import (?:type )?(?!\* as|type \* as)[^'"]*from 'zod'/.test(text))
+
+    expect(named.map(([path]) => path)).toEqual([])
+  })
+
   test('relative imports name an existing file with its extension', () => {
     expect(unresolvedImports(src)).toEqual([])
   })

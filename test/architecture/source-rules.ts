@@ -69,7 +69,7 @@ export function badFiles(tree: SourceTree): string[] {
   for (const [path, text] of tree) {
     const lines = text.trimEnd().split('\n').length
     if (lines > MAX_LINES) offences.push(`${path}: ${lines} lines, ${MAX_LINES} are allowed`)
-    const name = path.slice(path.lastIndexOf('/') + 1, -'.ts'.length)
+    const name = path.slice(path.lastIndexOf('/') + 1).replace(/\.tsx?$/, '')
     if (VAGUE_NAMES.includes(name)) offences.push(`${path}: name a file after what it exports`)
     if (!/^[a-z0-9]+(?:[-.][a-z0-9]+)*$/.test(name)) offences.push(`${path}: file names are kebab-case`)
   }

@@ -5,9 +5,12 @@ import ts from 'typescript'
 /** Paths below the root, with `/`, and what stands in each file. */
 export type SourceTree = ReadonlyMap<string, string>
 
-/** Reads every TypeScript file below a folder. */
+/** Reads every TypeScript file below a folder, those with JSX too. */
 export function readSourceTree(root: string): SourceTree {
-  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'))
+  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+    // Declarations of what others wrote hold no code.
+    (path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts'),
+  )
   return new Map(paths.sort().map((path) => [path.split(sep).join('/'), readFileSync(join(root, path), 'utf8')]))
 }
 
@@ -23,7 +26,13 @@ export interface SourceImport {
 
 /** Parses a file. Node parents are set. */
 export function parseSource(path: string, text: string): ts.SourceFile {
-  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS)
+  return ts.createSourceFile(
+    path,
+    text,
+    ts.ScriptTarget.Latest,
+    true,
+    path.endsWith('.tsx') ? ts.ScriptKind.TSX : ts.ScriptKind.TS,
+  )
 }
 
 /** Visits every node of a file, comments excluded. */

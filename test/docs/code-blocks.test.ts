@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { runSignalbox } from '../../src/cli/signalbox.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { typeFaults } from './support/check-types.ts'
-import { type CodeBlock, codeBlocks, ROOT, readPages } from './support/markdown.ts'
+import { type CodeBlock, codeBlocks, ROOT, readPages, shownParts } from './support/markdown.ts'
 
 const blocks = readPages().flatMap(codeBlocks)
 
@@ -20,7 +21,9 @@ const planted = ["biling: 'off'", "billing: 'off'"].map((option) => ({
 }))
 
 test('every block of code compiles against the source', { timeout: 60_000 }, () => {
-  const programs = blocksOf('ts', 'js')
+  // The compiler sees parts of examples with what comes before them, because it sees the examples.
+  const shown = [...shownParts().values()]
+  const programs = blocksOf('ts', 'js').filter(({ code }) => !shown.includes(code))
 
   const faults = typeFaults([...programs, ...planted])
 
@@ -44,10 +47,28 @@ test('blocks are in a language that is checked', () => {
   )
 })
 
-test('shell blocks call scripts, commands, flags and routes that exist', () => {
+/** The help of the command, with that of every action. */
+async function wholeHelp(): Promise<string> {
+  const lines: string[] = []
+  const print = (line: string): void => void lines.push(line)
+  const terminal = { environment: {}, print }
+  await runSignalbox(['--help'], terminal, '0.0.0')
+  const usages = lines.join('\n').match(/^ {2}signalbox [a-z]+(?: [a-z-]+)?/gm) ?? []
+  for (const usage of usages) await runSignalbox([...usage.trim().split(' ').slice(1), '--help'], terminal, '0.0.0')
+  return lines.join('\n')
+}
+
+test('shell blocks call scripts, commands, flags and routes that exist', async () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
-  const help = readFileSync(join(ROOT, 'src/cli/main.ts'), 'utf8')
-  const routes = [...ENDPOINTS.map((endpoint) => endpoint.path), '/v1/models', '/v1/account', '/healthz']
+  const help = await wholeHelp()
+  const routes = [
+    ...ENDPOINTS.map((endpoint) => endpoint.path),
+    '/v1/models',
+    '/v1/account',
+    '/livez',
+    '/readyz',
+    '/healthz',
+  ]
   const offences: string[] = []
 
   for (const { code, page, line } of blocksOf('sh')) {
@@ -56,7 +77,7 @@ test('shell blocks call scripts, commands, flags and routes that exist', () => {
     for (const [, script = ''] of code.matchAll(/npm (start|test)\b/g))
       if (!(script in manifest.scripts)) report(script)
     for (const [, command = ''] of code.matchAll(/^(?:npx )?signalbox ((?:accounts |keys )?\S+)/gm))
-      if (!help.includes(`signalbox ${command}`)) report(`signalbox ${command}`)
+      if (command !== '--help' && !help.includes(`signalbox ${command}`)) report(`signalbox ${command}`)
     for (const [command] of code.matchAll(/signalbox (?:serve|models|accounts|keys)[^\n]*/g))
       for (const [flag] of command.matchAll(/ --[a-z-]+/g)) if (!help.includes(flag.trim())) report(flag)
     for (const [, path = ''] of code.matchAll(/https?:\/\/[\w.:-]+(\/[\w./-]*)/g))

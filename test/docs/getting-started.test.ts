@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
+import { CONFIG_OPTION } from '../../src/cli/configuration.ts'
 import { presetVariables } from '../../src/cli/configured-vendors.ts'
+import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
 import { type Preset, presets } from '../../src/vendors/presets/presets.ts'
 import { firstTable, ROOT, readPage, readPages, section } from './support/markdown.ts'
 
@@ -29,7 +31,16 @@ function namesInCode(): string[] {
   const settings = [...source('cli/serve-settings.ts').matchAll(/(?:read|given)\('([A-Z_]+)'/g)].map(
     ([, name]) => name!,
   )
-  return [...settings, ...vendors.flatMap((prefix) => [`${prefix}_API_KEY`, `${prefix}_BASE_URL`])].sort()
+  const ofVendors = [...source('cli/vendor-settings.ts').matchAll(/^const \w+ = '([A-Z_]+)'$/gm)].map(
+    ([, name]) => name!,
+  )
+  const [ofFile] = /SIGNALBOX_CONFIG/.exec(source('cli/configuration.ts')) ?? []
+  return [
+    ofFile!,
+    ...settings,
+    ...ofVendors,
+    ...vendors.flatMap((prefix) => [`${prefix}_API_KEY`, `${prefix}_BASE_URL`]),
+  ].sort()
 }
 
 test('the page lists exactly the variables that serve reads', () => {
@@ -41,10 +52,12 @@ test('the page lists exactly the variables that serve reads', () => {
 })
 
 test('every variable in the help of the command is one that serve reads, and the other way round', () => {
-  const help = /const HELP = `([\s\S]*?)`/.exec(source('cli/main.ts'))?.[1] ?? ''
-  const expected = namesInCode().filter((name) => !name.endsWith('_BASE_URL') || name === 'OPENAI_BASE_URL')
+  const told = [...SETTINGS, ...VENDOR_VARIABLES].map(({ variable }) => variable)
+  const expected = namesInCode()
 
-  expect(namesIn(help)).toEqual(expected)
+  expect(
+    namesIn(`${told.join(' ')} ${CONFIG_OPTION.config.text}`).filter((name) => !PRESET_NAMES.includes(name)),
+  ).toEqual(expected)
 })
 
 test('no page names a variable of ours that does not exist', () => {

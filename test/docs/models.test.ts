@@ -7,6 +7,7 @@ import { CHAT_FIELDS as ANTHROPIC } from '../../src/vendors/anthropic/chat-to-wi
 import { DASHSCOPE_FIELDS } from '../../src/vendors/dashscope/dashscope-chat.ts'
 import { CHAT_FIELDS as GEMINI } from '../../src/vendors/gemini/chat-to-wire.ts'
 import { OPENAI_REASONING_FIELDS } from '../../src/vendors/shared/openai-field-rules.ts'
+import { CHAT_FIELDS as RESPONSES } from '../../src/vendors/shared/responses-from-chat.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/models.md')
@@ -21,7 +22,7 @@ function ruleOf(table: Readonly<Record<string, unknown>>, field: string, otherwi
 }
 
 test('the page shows what each vendor does with each chat parameter', () => {
-  const tables = [OPENAI_REASONING_FIELDS, DASHSCOPE_FIELDS, ANTHROPIC, GEMINI]
+  const tables = [OPENAI_REASONING_FIELDS, DASHSCOPE_FIELDS, ANTHROPIC, GEMINI, RESPONSES]
   const fields = [...new Set(tables.flatMap((table) => Object.keys(table)))]
   const expected = fields.map((field) => [
     field,
@@ -29,6 +30,7 @@ test('the page shows what each vendor does with each chat parameter', () => {
     ruleOf(DASHSCOPE_FIELDS, field, 'passes'),
     ruleOf(ANTHROPIC, field, 'dropped'),
     ruleOf(GEMINI, field, 'dropped'),
+    ruleOf(RESPONSES, field, 'dropped'),
   ])
 
   const [, ...rows] = firstTable(section(page, 'Chat parameters'))

@@ -77,8 +77,8 @@ test('the table of interactions is what passes, and what is refused', () => {
   expect(fieldsThatAre('refused', column)).toEqual(['background'])
   expect(fieldsThatAre('refused', table.column('older API'))).toEqual(['previous_interaction_id', 'background'])
   const { previous_interaction_id: _previous, ...fresh } = request
-  expect(interactionSchema.safeParse({ ...fresh, background: false }).success).toBe(true)
-  expect(interactionSchema.safeParse({ ...fresh, background: true }).success).toBe(false)
+  expect(interactionSchema().safeParse({ ...fresh, background: false }).success).toBe(true)
+  expect(interactionSchema().safeParse({ ...fresh, background: true }).success).toBe(false)
 })
 
 test('the table of videos is what the vendor gets as it was sent', () => {

@@ -33,7 +33,7 @@ const catalog = createCatalog(BUILT_IN_MODELS)
 const REQUESTS: readonly (readonly [heading: string, inSchema: readonly string[], specified: string])[] = [
   [
     'Chat completion request',
-    schemaFields(chatSchema),
+    schemaFields(chatSchema()),
     'model messages temperature top_p max_tokens stream stop presence_penalty frequency_penalty tools response_format user',
   ],
   [
@@ -41,34 +41,34 @@ const REQUESTS: readonly (readonly [heading: string, inSchema: readonly string[]
     Object.keys(messageProperties()),
     'role content content[].text content[].image_url name tool_call_id',
   ],
-  ['Messages request', [...schemaFields(messagesSchema), 'any other'], ''],
-  ['Embedding request', schemaFields(embeddingsSchema), 'model input encoding_format dimensions'],
+  ['Messages request', [...schemaFields(messagesSchema()), 'any other'], ''],
+  ['Embedding request', schemaFields(embeddingsSchema()), 'model input encoding_format dimensions'],
   [
     'Multimodal image request',
-    schemaFields(multimodalImageSchema),
+    schemaFields(multimodalImageSchema()),
     'model input input.messages input.messages[].role input.messages[].content[].text ' +
       'input.messages[].content[].image parameters parameters.size parameters.n parameters.seed ' +
       'parameters.watermark parameters.negative_prompt parameters.prompt_extend',
   ],
   [
     'Interactions-style image request',
-    schemaFields(interactionSchema),
+    schemaFields(interactionSchema()),
     'model input input[].type input[].text input[].mime_type input[].data system_instruction response_format ' +
       'response_format.type response_format.mime_type response_format.image_size response_format.aspect_ratio ' +
       'generation_config generation_config.thinking_level generation_config.temperature previous_interaction_id tools store',
   ],
-  ["OpenAI's image request", schemaFields(pictureSchema), 'size'],
+  ["OpenAI's image request", schemaFields(pictureSchema()), 'size'],
   [
     'Image edit request',
-    [...schemaFields(pictureSchema), ...schemaFields(imageReferencesSchema), 'image'],
+    [...schemaFields(pictureSchema()), ...schemaFields(imageReferencesSchema()), 'image'],
     'image model prompt mask n size quality response_format output_format background user',
   ],
   [
     'Video generation request',
-    schemaFields(videoSchema),
+    schemaFields(videoSchema()),
     'model duration resolution aspect_ratio input parameters webhook_url',
   ],
-  ['Speech request', schemaFields(speechSchema), 'model input voice response_format instructions speed'],
+  ['Speech request', schemaFields(speechSchema()), 'model input voice response_format instructions speed'],
 ]
 
 describe.each(REQUESTS)('the table of: %s', (heading, inSchema, specified) => {
@@ -112,14 +112,16 @@ test('the table of messages is what the translation does', () => {
     ...{ model: 'gmn-2.5-pro', messages: user, max_tokens: 9, system: 'Be brief.', stream: true, temperature: 1 },
     ...{ top_p: 0.5, stop_sequences: ['.'], tools: [{ name: 'f', input_schema: { type: 'object' } }] },
     ...{ tool_choice: { type: 'auto' }, thinking: { type: 'disabled' }, output_config: { effort: 'low' } },
-    ...{ metadata: { user_id: 'u1' }, 'any other': 1 },
+    ...{ metadata: { user_id: 'u1' }, thread: null, 'any other': 1 },
   }
   expect(Object.keys(request).sort()).toEqual([...table.keys()].sort())
 
   const { request: chat, dropped } = chatRequestFromMessages({ ...request, unheard_of: 1 })
 
   const expected = [...table].filter(([, cell]) => verdictOf(cell) === 'dropped').map(([field]) => field)
-  expect(expected).toEqual(['any other'])
+  const refused = [...table].filter(([, cell]) => verdictOf(cell) === 'refused').map(([field]) => field)
+  expect([expected, refused]).toEqual([['any other'], ['thread']])
+  expect(() => chatRequestFromMessages({ ...request, thread: { type: 'create' } })).toThrow('thread')
   expect(dropped).toEqual(['(unprintable)', 'unheard_of'])
   expect(chat).toMatchObject({ stop: ['.'], reasoning_effort: 'none', user: 'u1', max_tokens: 9 })
 })
@@ -221,7 +223,7 @@ function modelOf(id: string): CatalogModel {
 }
 
 function messageProperties(): Record<string, unknown> {
-  const schema = z.toJSONSchema(chatSchema) as unknown as {
+  const schema = z.toJSONSchema(chatSchema()) as unknown as {
     properties: { messages: { items: { properties: Record<string, unknown> } } }
   }
   return schema.properties.messages.items.properties

@@ -56,6 +56,16 @@ test('the page says what each preset does with fields and with reasoning of earl
   expect(firstTable(section(page, 'What becomes of request fields')).slice(1)).toEqual(withoutBackquotes(expected))
 })
 
+test('the page says which servers have Responses, and what becomes of their follow-ups and fields', () => {
+  const expected = ALL.filter(({ serves }) => serves.includes('responses')).map(({ id, responses = {} }) => [
+    code(id),
+    responses.keepsAnswers === true ? 'name the answer before, which the server keeps' : 'hold the whole history',
+    dialectText({ fields: responses.fields ?? {} }),
+  ])
+
+  expect(firstTable(section(page, 'Responses')).slice(1)).toEqual(withoutBackquotes(expected))
+})
+
 test('the page names the servers that take pictures as bytes, and those that know the role developer', () => {
   const names = (test: (preset: Preset) => boolean) => ALL.filter(test).map(({ name }) => name)
 

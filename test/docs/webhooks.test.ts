@@ -53,7 +53,7 @@ test('the page lists the types of messages', () => {
           ...{ polls: 0, unknownReports: 0, webhookUrl: 'https://app.example.com' },
         },
       },
-      behaviour: videoTask,
+      message: { eventType: videoTask.eventType, eventData: videoTask.record },
     })
     return (JSON.parse(delivery?.body ?? '') as { type: string }).type
   })

@@ -55,3 +55,29 @@ test.each([
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   },
 )
+
+test('a stream whose vendor breaks off after the headers and before any picture is told with what it may bill (nothing before)', async () => {
+  sandbox.fault({ kind: 'reset-mid-stream', events: 3 })
+  const answer = await whileTimePasses(started.post(IMAGES, interaction(PROMPT, { stream: true })))
+  await whileTimePasses(answer.text())
+
+  expect(await started.ended(answer)).toMatchObject({ ending: 'failed', costNanoDollars: 0n })
+  expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
+    expect.objectContaining({ isEstimated: true, usage: expect.objectContaining({ images: 1 }) }),
+  ])
+  expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+})
+
+test('the same is charged as it was held where the host has it so', async () => {
+  await started.close()
+  started = await startGateway({ clock, transport: sandbox.transport(), chargeBrokenAnswers: true })
+  sandbox.fault({ kind: 'reset-mid-stream', events: 3 })
+  const answer = await whileTimePasses(started.post(IMAGES, interaction(PROMPT, { stream: true })))
+  await whileTimePasses(answer.text())
+  const ended = await started.ended(answer)
+
+  expect(ended).toMatchObject({ ending: 'failed', usage: { images: 1 } })
+  expect(ended.costNanoDollars).toBeGreaterThan(0n)
+  expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
+  expect(await started.account()).toEqual({ balance: CREDIT - ended.costNanoDollars, held: 0n })
+})

@@ -6,6 +6,7 @@ import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
 import { type BuiltCommand, builtCommand, type ServerProcess } from '../cli/support/built-command.ts'
+import { expectBooksAgree } from '../support/books-agree.ts'
 import { type RawCaller, rawPost } from '../support/raw-caller.ts'
 import { chatBody, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
@@ -123,6 +124,7 @@ describe('a server that is killed while streams are under way', () => {
     const account = await store.ledger.account(before.id)
     const entries = await store.ledger.entries(before.id, 100_000)
     const usage = await usageOf(store)
+    await expectBooksAgree(store, before.id)
     await store.close()
 
     const hold = (during.held - before.held) / BigInt(STREAMS)

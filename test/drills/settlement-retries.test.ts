@@ -114,6 +114,7 @@ describe('a request that ends while the ledger is down', () => {
 
     expect(response.status).toBe(200)
     expect(response.headers.get('x-signalbox-cost')).toBeNull()
+    expect(Number(response.headers.get('x-signalbox-cost-due'))).toBeGreaterThan(0)
   })
 
   test('is charged once when its settlement arrived and only the acknowledgement was lost', async () => {

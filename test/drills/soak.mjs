@@ -2,7 +2,7 @@
  * A gateway on SQLite under a mixed, steady load for a long time: does anything grow, leak or go wrong?
  *
  *   npm run soak                   an hour
- *   npm run soak -- --minutes 2    as the gate runs it
+ *   npm run soak -- --minutes 1    as the gate runs it
  *
  * Every ten seconds it prints what the gateway's process holds. It ends with 0 when all answers were right, the money is
  * exact, nothing is left behind and the heap did not grow; else with 1 and the reasons.

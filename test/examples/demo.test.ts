@@ -22,7 +22,7 @@ const PICTURES = {
 } as const
 const OTHERS = ['speech.mp3', 'speech.wav', 'vectors.f32', 'vectors.json', 'video-2.6.mp4', 'video-2.7.mp4']
 
-/** Every call that a caller can make, and the two ways in which some answer. */
+/** Every call that a caller can make, the two ways in which some answer, and what an operator sees. */
 const ENDPOINTS = [
   'account.balance',
   'audio.speech mp3',
@@ -31,13 +31,18 @@ const ENDPOINTS = [
   'chat.completions stream',
   'embeddings base64',
   'embeddings float',
+  'fail-over',
   'images.edit',
   'images.generate',
   'images.generate continued',
+  'limit',
+  'mcp chat_complete',
   'messages',
   'messages stream',
   'messages.countTokens',
   'models.list',
+  'refund',
+  'refused balance',
   'responses',
   'responses continued',
   'responses stream',
@@ -95,6 +100,24 @@ describe('the demo', () => {
     expect(durationMs).toBeLessThan(30_000)
     expect([...new Set(rows.map(({ endpoint }) => endpoint))].sort()).toEqual(ENDPOINTS)
     expect(new Set(rows.map(({ outcome }) => outcome))).toEqual(new Set(['ok']))
+  })
+
+  test('says above each group of rows what they prove, and runs no row outside of a group', () => {
+    const [, ...groups] = ended.output.split(/^(?=\w+: .{20,}$)/m)
+    const inGroups = groups.reduce((sum, output) => sum + rowsOf({ code: 0, output }).length, 0)
+
+    expect(groups.map((group) => group.slice(0, group.indexOf(':')))).toEqual([
+      'chats',
+      'messages',
+      'responses',
+      'embeddings',
+      'pictures',
+      'speech',
+      'videos',
+      'operations',
+      'account',
+    ])
+    expect(inGroups).toBe(rowsOf(ended).length)
   })
 
   test('charges, row by row, what the account loses from the first balance to the last', () => {

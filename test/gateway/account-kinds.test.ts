@@ -173,7 +173,7 @@ describe('thresholds', () => {
 
   test.each([
     [{ caps: [0] }, 'spendingThresholds.caps must be percents above 0 and at most 100'],
-    [{ owed: [50] } as object, 'unknown option spendingThresholds.owed'],
+    [{ owed: [50] } as object, 'spendingThresholds.owed is unknown; known: caps, balance'],
   ])('%j are refused at start', async (spendingThresholds, message) => {
     started = await startGateway()
     await expect(startGateway({ spendingThresholds })).rejects.toThrow(message)

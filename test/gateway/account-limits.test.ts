@@ -177,7 +177,11 @@ describe('limits that make no sense', () => {
       { limits: { requestsPerMinute: 1, perAccount: {} } as object },
       'limits.requestsPerMinute must be in one of limits.perKey',
     ],
-    ['of another name', { limits: { perTeam: {} } as object }, 'unknown option limits.perTeam'],
+    [
+      'of another name',
+      { limits: { perTeam: {} } as object },
+      'limits.perTeam is unknown; known: perKey, perAccount, perEndUser',
+    ],
     [
       'of zero',
       { limits: { perAccount: { concurrency: 0 } } },
@@ -186,9 +190,9 @@ describe('limits that make no sense', () => {
     [
       'of a plan',
       { plans: { free: { limits: { perAccount: { rpm: 2 } as object } } } },
-      'unknown option plans.free.limits.perAccount.rpm',
+      'plans.free.limits.perAccount.rpm is unknown; did you mean requestsPerMinute?',
     ],
-    ['beside those of a plan', { plans: { free: { cap: 5 } as object } }, 'unknown option plans.free.cap'],
+    ['beside those of a plan', { plans: { free: { cap: 5 } as object } }, 'plans.free.cap is unknown; known: limits'],
   ])('%s are refused at start', async (_, options, message) => {
     started = await startGateway()
     await expect(startGateway(options)).rejects.toThrow(message)

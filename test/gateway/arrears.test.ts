@@ -161,4 +161,21 @@ describe.each([
     expect(lines.reduce((sum, line) => sum + line.amount, 0n)).toBe(parseDollars('0.26'))
     expect(lines.reduce((sum, line) => sum + line.owed, 0n)).toBe(0n)
   })
+
+  test('header, event, journal and record say the same of what a call costs and what was charged', async () => {
+    const events: GatewayEvent[] = []
+    const gateway = await startOn(openStore(), { events, document: 1 })
+
+    const answer = await ask(gateway)
+    const { headers } = answer
+    const ended = events.find((event) => event.type === 'request-ended')
+    const charge = (await gateway.accounts.ledger(ACCOUNT)).find(({ kind }) => kind === 'charge')
+    const { records } = await gateway.usage.records({ account: ACCOUNT })
+    const [charged, due] = [parseDollars('0.05'), CALL_COST]
+
+    expect([headers.get('x-signalbox-cost'), headers.get('x-signalbox-cost-due')]).toEqual(['0.05', '0.39'])
+    expect(ended).toMatchObject({ costNanoDollars: charged, dueNanoDollars: due })
+    expect(charge).toMatchObject({ amount: -charged, due })
+    expect(records).toMatchObject([{ chargedNanoDollars: charged, dueNanoDollars: due }])
+  })
 })

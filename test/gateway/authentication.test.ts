@@ -114,6 +114,57 @@ describe('a key', () => {
     expect([listed.status, account.status, chatted.status]).toEqual([200, 401, 401])
   })
 
+  test.each<[string, string[], number]>([
+    ['with another key', [`Bearer ${TEST_KEY}`, 'Bearer sk-other'], 400],
+    ['behind another key', ['Bearer sk-other', `Bearer ${TEST_KEY}`], 400],
+    ['with another scheme', [`Bearer ${TEST_KEY}`, 'Basic dXNlcjpwYXNz'], 400],
+    ['with itself', [`Bearer ${TEST_KEY}`, `Bearer ${TEST_KEY}`], 200],
+  ])('in two authorization headers, %s', async (_name, values, status) => {
+    started = await startGateway()
+    const client = await RawClient.open(Number(new URL(started.url).port))
+    client.send(
+      'GET',
+      '/v1/models',
+      values.map((value) => `Authorization: ${value}`),
+    )
+    const overNode = await client.until('\r\n\r\n')
+    client.leave()
+    const headers = new Headers()
+    for (const value of values) headers.append('authorization', value)
+    const overFetch = await started.gateway.fetch(new Request('http://gateway.example/v1/models', { headers }))
+
+    expect(overNode).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(overFetch.status).toBe(status)
+    if (status === 400)
+      expect(await overFetch.json()).toMatchObject({
+        error: { code: 'invalid_request', param: 'Authorization', message: expect.stringContaining('two different') },
+      })
+  })
+
+  test('in authorization is the one that counts, whatever x-api-key holds', async () => {
+    started = await startGateway()
+
+    const known = await modelsWith({ ...bearer(TEST_KEY), 'x-api-key': 'sk-ant-of-the-vendor' })
+    const unknown = await modelsWith({ ...bearer('sk-unknown'), 'x-api-key': TEST_KEY })
+
+    expect([known.status, unknown.status]).toEqual([200, 401])
+  })
+
+  test('of the host may have parameters that commas separate', async () => {
+    const seen: (string | undefined)[] = []
+    const signature = 'AWS4-HMAC-SHA256 Credential=AKID/20261123/a/s3/aws4_request, SignedHeaders=host, Signature=fe5f'
+    started = await startGateway({
+      authenticate: ({ header }) => {
+        seen.push(header('authorization'))
+        return { accountId: TEST_ACCOUNT, keyId: 'signed', tier: 'paid' }
+      },
+    })
+
+    const listed = await modelsWith({ authorization: signature })
+
+    expect([listed.status, seen]).toEqual([200, [signature]])
+  })
+
   test('that is revoked is refused within five seconds', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })

@@ -54,6 +54,7 @@ describe.each(MODELS)('a chat with %s', (model) => {
     const { costNanoDollars } = await started.ended(streamed)
 
     expect(whole.headers.get('x-signalbox-cost')).toBe(formatDollars(costNanoDollars))
+    expect(whole.headers.get('x-signalbox-cost-due')).toBeNull()
     expect(last).toMatchObject({ usage: { cost: formatDollars(costNanoDollars) } })
   })
 

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
+import { formatDollars } from '../../src/core/money.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
@@ -26,4 +27,6 @@ test('request-ended says what was due where the ledger charged less', async () =
 
   expect(costNanoDollars).toBeGreaterThan(0n)
   expect(dueNanoDollars - costNanoDollars).toBe(lacking)
+  expect(response.headers.get('x-signalbox-cost')).toBe(formatDollars(costNanoDollars))
+  expect(response.headers.get('x-signalbox-cost-due')).toBe(formatDollars(dueNanoDollars))
 })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { oddBodies, rawJson } from '../endpoints/fuzz-bodies.ts'
 import {
+  chatBodies,
   countBodies,
   editBodies,
   generationBodies,
@@ -52,6 +53,7 @@ describe.each([
   ['/v1/images/generations', interactionBodies],
   ['/v1/images/generations', generationBodies],
   ['/v1/images/edits', editBodies],
+  ['/v1/chat/completions', chatBodies],
   ['/v1/messages', messageBodies],
   ['/v1/messages/count_tokens', countBodies],
   ['/v1/responses', responseBodies],

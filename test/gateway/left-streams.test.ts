@@ -83,7 +83,8 @@ async function start(
   })
   const connection = { apiKey: 'key', baseURL: vendor.origin }
   started = await startGateway({
-    vendors: [openai(connection), anthropic(connection)],
+    // It answers in the chat dialect, whatever the model.
+    vendors: [openai({ ...connection, responses: false }), anthropic(connection)],
     models: TEST_MODELS.map((row) => (row.id === 'chat-relayed' ? { ...row, ...model } : row)),
     ...options,
   })

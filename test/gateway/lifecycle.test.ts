@@ -117,7 +117,11 @@ describe('a client in this process', () => {
 describe('createGateway refuses', () => {
   test.each([
     ['prices that are missing', { vendors: [] }, /give prices, or billing: 'off'/],
-    ['an unknown option', { vendors: [], billing: 'off', key: [] }, /unknown option "key"/],
+    [
+      'an unknown option',
+      { vendors: [], billing: 'off', key: [] },
+      /createGateway: key is unknown; did you mean keys\?/,
+    ],
     ['prices with billing off', { vendors: [], billing: 'off', prices: { currency: 'USD', prices: [] } }, /contradict/],
     ['a vendor twice', { vendors: [openai({ apiKey: 'a' }), openai({ apiKey: 'b' })], billing: 'off' }, /listed twice/],
     [

@@ -156,3 +156,72 @@ describe('GET /v1/account', () => {
     expect(other).toMatchObject({ id: 'acct_other', balance: '12.5', held: '0', tier: 'free' })
   })
 })
+
+describe('GET /v1/models of a coding client, which asks with the version of its own', () => {
+  const ask = async (key = TEST_KEY): Promise<{ list: CodingList; etag: string | null }> => {
+    const response = await get('/v1/models?client_version=0.169.0', { authorization: `Bearer ${key}` })
+    expect(response.status).toBe(200)
+    return { list: (await response.json()) as CodingList, etag: response.headers.get('etag') }
+  }
+
+  test('has every member that a version of it requires, of each chat model that can be called', async () => {
+    const { list } = await ask()
+    const plain = (await (await get('/v1/models')).json()) as CodingList
+
+    expect(list).toEqual({ ...plain, models: expect.any(Array) })
+    expect(list.models.map(({ slug }) => slug)).toEqual(
+      plain.data.filter(({ kinds, available }) => kinds.includes('chat') && available).map(({ id }) => id),
+    )
+    expect(list.models.find(({ slug }) => slug === 'gmn-2.5-pro')).toEqual({
+      slug: 'gmn-2.5-pro',
+      display_name: expect.any(String),
+      description: null,
+      default_reasoning_level: 'medium',
+      supported_reasoning_levels: ['low', 'medium', 'high'].map((effort) => ({
+        effort,
+        description: expect.any(String),
+      })),
+      shell_type: 'shell_command',
+      visibility: 'list',
+      supported_in_api: true,
+      priority: expect.any(Number),
+      availability_nux: null,
+      upgrade: null,
+      base_instructions: expect.stringContaining('coding agent'),
+      supports_reasoning_summaries: true,
+      supports_reasoning_summary_parameter: true,
+      default_reasoning_summary: 'auto',
+      support_verbosity: false,
+      default_verbosity: null,
+      apply_patch_tool_type: 'freeform',
+      web_search_tool_type: 'text',
+      truncation_policy: { mode: 'bytes', limit: expect.any(Number) },
+      supports_parallel_tool_calls: true,
+      supports_image_detail_original: false,
+      context_window: expect.any(Number),
+      max_context_window: expect.any(Number),
+      auto_compact_token_limit: null,
+      effective_context_window_percent: 95,
+      experimental_supported_tools: [],
+      input_modalities: ['text', 'image'],
+      supports_search_tool: false,
+    })
+  })
+
+  test('has a version of its own, which stays the same while the list does', async () => {
+    const [one, other] = [await ask(), await ask()]
+    const { key } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT, scopes: { models: ['cl-opus-4-7'] } })
+    const scoped = await ask(key)
+
+    expect(one.etag).toMatch(/^"[\w-]{22}"$/)
+    expect(other.etag).toBe(one.etag)
+    expect(scoped.list.models.map(({ slug }) => slug)).toEqual(['cl-opus-4-7'])
+    expect(scoped.etag).not.toBe(one.etag)
+    expect((await get('/v1/models')).headers.get('etag')).toBe(null)
+  })
+})
+
+interface CodingList {
+  readonly data: readonly { readonly id: string; readonly kinds: readonly string[]; readonly available: boolean }[]
+  readonly models: readonly { readonly slug: string }[]
+}

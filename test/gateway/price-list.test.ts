@@ -46,6 +46,19 @@ describe('the prices of a list that tells its rows', () => {
     expect([...models].sort()).toEqual(['qw-image-max', 'wv2.6-i2v-flash'])
   })
 
+  test('are those of the longest pattern that fits, for a model without rows of its own', () => {
+    const rows: readonly PriceRow[] = [
+      { model: 'qw-*', meter: 'image', amount: '0.01' },
+      { model: 'qw-image-*', meter: 'image', amount: '0.02' },
+    ]
+    const own = definePrices({ currency: 'USD', prices: [...ROWS, ...rows] })
+    const amountOf = (model: string) => of(model, own).map(({ prices: [price] }) => price?.amount)
+
+    expect(amountOf('qw-image-2.0')).toEqual(['0.02'])
+    expect(amountOf('qw-image-max')).toEqual(['0.05', '0.07'])
+    expect(of('qw-image-*', own)).toEqual([])
+  })
+
   test('are the same under conditions in another order', () => {
     const row = (amount: string, meter: 'image' | 'request', when: PriceRow['when']): PriceRow => {
       return { model: 'qw-image-max', meter, amount, ...(when === undefined ? {} : { when }) }

@@ -6,7 +6,7 @@ import { openai } from '../../src/vendors/openai/openai.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { type AnsweringVendor, answeringVendor, eventStream, json } from './answering-vendor.ts'
-import { responsesVendor, vendorEvents, vendorResponse } from './responses-vendor.ts'
+import { responsesVendor, sameQuestion, vendorEvents, vendorResponse } from './responses-vendor.ts'
 
 const MODEL = 'cl-sonnet-4-6'
 const perMillion = (meter: PriceRow['meter'], amount: string, model = MODEL): PriceRow => ({
@@ -89,23 +89,7 @@ afterEach(async () => {
   await vendor.close()
 })
 
-const TOOL = { name: 'look', description: 'Looks.', parameters: { type: 'object', properties: {} } }
-
-/** The same question on three paths. */
-const REQUESTS: Readonly<Record<string, object>> = {
-  '/v1/chat/completions': {
-    model: MODEL,
-    messages: [{ role: 'user', content: 'look at x' }],
-    tools: [{ type: 'function', function: TOOL }],
-  },
-  '/v1/messages': {
-    model: MODEL,
-    max_tokens: 16_384,
-    messages: [{ role: 'user', content: 'look at x' }],
-    tools: [{ name: 'look', description: 'Looks.', input_schema: TOOL.parameters }],
-  },
-  '/v1/responses': { model: MODEL, input: 'look at x', tools: [{ type: 'function', ...TOOL }] },
-}
+const REQUESTS = sameQuestion(MODEL)
 
 async function charged(path: string, rest: object = {}, headers: Record<string, string> = {}): Promise<bigint> {
   const before = await started.account()
@@ -172,7 +156,7 @@ test('a stream that is cut after any event of the vendor has one end, and is cha
     const body = { ...REQUESTS['/v1/responses'], stream: true, reasoning: { summary: 'auto' } }
     const answer = await started.post('/v1/responses', body)
     expect(checkGrammar(responseEvents(await answer.text()))['status'], String(count)).toBe('failed')
-    await started.ended(answer)
+    expect((await started.ended(answer)).ending).toBe('failed')
     const after = await started.account()
     expect(after.held).toBe(0n)
     expect(after.balance).toBeLessThan(before.balance)
@@ -243,10 +227,14 @@ describe('a WebSocket', () => {
     socket.write(
       'GET /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nauthorization: Bearer sk-test-0123456789\r\n\r\n',
     )
-    const text = await new Promise<string>((resolve) => {
-      socket.once('data', (bytes) => resolve(bytes.toString()))
+    let text = ''
+    socket.on('data', (bytes) => {
+      text += bytes.toString()
     })
-    socket.destroy()
+    // A client that waits for more would try again for seconds.
+    await new Promise<void>((resolve) => {
+      socket.once('close', () => resolve())
+    })
     expect(text).toMatch(/^HTTP\/1\.1 426 /)
     expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')).replace(/^[^{]*/, ''))).toMatchObject({
       error: { type: 'invalid_request_error' },

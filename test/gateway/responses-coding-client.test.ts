@@ -1,14 +1,37 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
 
 type Item = Readonly<Record<string, unknown>>
+
+interface Body {
+  readonly input: readonly Item[]
+  readonly tools?: readonly Item[]
+}
 
 let started: StartedGateway
 
 beforeAll(async () => {
-  started = await startGateway()
+  // The client offers a web search with every request, which its own vendor charges for.
+  const webSearch = { model: 'chat-relayed', meter: 'web_search', amount: '10.00', per: 1_000 } as const
+  started = await startGateway({ prices: { ...testPrices, prices: [...testPrices.prices, webSearch] } })
 })
 afterAll(() => started.close())
+
+/** A request as Codex 0.169 writes it, with texts of our own. */
+const recorded = (name: string): Body =>
+  JSON.parse(readFileSync(new URL(`fixtures/coding-client/${name}.json`, import.meta.url), 'utf8')) as Body
+
+/** Headers that it sends, besides its credential. */
+const HEADERS = {
+  accept: 'text/event-stream',
+  originator: 'codex_exec',
+  'session-id': '01990c5e-7a41-7d30-9c1e-5d0f4a6b7c8d',
+  'thread-id': '01990c5e-7a41-7d30-9c1e-5d0f4a6b7c8d',
+  'x-codex-turn-metadata': '{"workspaces":{"/home/ada/project":{}}}',
+}
 
 const message = (role: string, text: string): Item => ({
   type: 'message',
@@ -16,76 +39,46 @@ const message = (role: string, text: string): Item => ({
   content: [{ type: 'input_text', text }],
 })
 
-/** What a coding client sends with every request. */
-const COMMON = {
-  store: false,
-  include: ['reasoning.encrypted_content'],
-  tool_choice: 'auto',
-  parallel_tool_calls: true,
-  reasoning: { effort: 'medium', summary: 'auto' },
-  text: { verbosity: 'low' },
-  prompt_cache_key: '0f3c2b7e-3f52-4a53-9d0e-0c8f6a1b2c3d',
-  client_metadata: { installation: 'x' },
-}
-const OBJECT = { type: 'object', properties: { cmd: { type: 'string' } }, required: ['cmd'] }
-const EXEC = { type: 'function', name: 'exec_command', description: 'Runs.', strict: false, parameters: OBJECT }
-const WEB_SEARCH = { type: 'web_search', external_web_access: false }
-const PATCH = {
-  type: 'custom',
-  name: 'apply_patch',
-  description: 'Patches.',
-  format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' },
-}
-const SEARCH = { type: 'tool_search', execution: 'client', parameters: { type: 'object', properties: {} } }
-const CLOCK = { type: 'namespace', name: 'clock', description: 'Time.', tools: [{ ...EXEC, name: 'now' }] }
-const HIDDEN = {
-  type: 'additional_tools',
-  role: 'developer',
-  tools: [
-    { type: 'namespace', name: 'functions', tools: [{ type: 'custom', name: 'exec', description: 'Runs code.' }] },
-    CLOCK,
-  ],
-}
-
-/** Of each family of models: the tools, the name by which the stand-in calls one, and the call as it comes back. */
-const FAMILIES: readonly [string, { tools?: readonly Item[]; first?: readonly Item[]; call: string; item: Item }][] = [
-  [
-    'functions',
-    { tools: [EXEC, CLOCK, WEB_SEARCH], call: 'exec_command', item: { type: 'function_call', name: 'exec_command' } },
-  ],
+/** Of each family of models: its request, the name by which the stand-in calls a tool, and the call as it comes back. */
+const FAMILIES: readonly (readonly [string, { file: string; call: string; item: Item }])[] = [
+  ['functions', { file: 'unknown-model', call: 'exec_command', item: { type: 'function_call', name: 'exec_command' } }],
   [
     'functions of a namespace',
     {
-      tools: [EXEC, CLOCK, WEB_SEARCH],
-      call: 'clock__now',
-      item: { type: 'function_call', name: 'now', namespace: 'clock' },
+      file: 'unknown-model',
+      call: 'multi_agent_v1__spawn_agent',
+      item: { type: 'function_call', name: 'spawn_agent', namespace: 'multi_agent_v1' },
     },
   ],
   [
     'custom tools',
-    {
-      tools: [EXEC, PATCH, SEARCH, WEB_SEARCH],
-      call: 'apply_patch',
-      item: { type: 'custom_tool_call', name: 'apply_patch' },
-    },
+    { file: 'custom-tools', call: 'apply_patch', item: { type: 'custom_tool_call', name: 'apply_patch' } },
   ],
   [
-    'tools of an item',
+    'custom tools that stand in the input',
     {
-      first: [HIDDEN],
+      file: 'tools-in-input',
       call: 'functions__exec',
       item: { type: 'custom_tool_call', name: 'exec', namespace: 'functions' },
     },
   ],
+  [
+    'functions that stand in the input',
+    { file: 'tools-in-input', call: 'clock__now', item: { type: 'function_call', name: 'now', namespace: 'clock' } },
+  ],
 ]
 
-describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'chat-qwen'])('a coding client with %s', (model) => {
-  test.each(FAMILIES)('has %s called, and sends all items back', async (_name, { tools, first = [], call, item }) => {
-    const body = { ...COMMON, model, stream: true, ...(tools === undefined ? {} : { tools }) }
-    const input = [...first, message('developer', 'Be brief.'), message('user', `call ${call}`)]
+const MODELS = ['chat-relayed', 'cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'chat-qwen'] as const
+
+describe.each(MODELS)('a coding client with %s', (model) => {
+  test.each(FAMILIES)('has %s called, and sends all items back', async (_name, { file, call, item }) => {
+    const { input: first, ...rest } = recorded(file)
+    const body = { ...rest, model }
+    const input = [...first, message('user', `call ${call}`)]
     const output = await finalOutput({ ...body, input })
     const made = output.find(({ type }) => type === item['type'])
     expect(made).toMatchObject({ ...item, call_id: expect.any(String) })
+    expect(typeof made?.[item['type'] === 'custom_tool_call' ? 'input' : 'arguments']).toBe('string')
 
     const result = { type: `${String(item['type'])}_output`, call_id: made?.['call_id'], output: 'sunny' }
     const answer = await finalOutput({ ...body, input: [...input, ...output, result] })
@@ -93,12 +86,53 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'chat-qwen'])('a
   })
 })
 
+test('a request of a coding client passes byte for byte at a vendor of its dialect, and nothing is kept', async () => {
+  for (const [, { file }] of FAMILIES) {
+    const body = { ...recorded(file), model: 'chat-relayed', input: [...recorded(file).input, message('user', 'hi')] }
+    const answer = await started.post('/v1/responses', body, HEADERS)
+    const { id } = checkGrammar(responseEvents(await answer.text()))
+    const { body: sent, headers } = started.sandbox.requests.at(-1)!
+    const stored = await fetch(`${started.url}/v1/responses/${id}`, {
+      headers: { authorization: 'Bearer sk-test-0123456789' },
+    })
+
+    expect(sent).toEqual({ ...body, model: 'gpt-5.4' })
+    expect(Object.keys(headers).filter((name) => name in HEADERS && name !== 'accept')).toEqual([])
+    expect(stored.status).toBe(404)
+  }
+})
+
+test('all tools of a coding client reach a vendor of another dialect, wherever they stand', async () => {
+  const namesAt = async (file: string): Promise<string[]> => {
+    const input = [...recorded(file).input, message('user', 'hi')]
+    await finalOutput({ ...recorded(file), model: 'cl-sonnet-4-6', input })
+    const { tools } = started.sandbox.requests.at(-1)!.body as { tools: { name: string }[] }
+    return tools.map(({ name }) => name)
+  }
+  const common = ['exec_command', 'write_stdin', 'update_plan']
+
+  expect(await namesAt('unknown-model')).toEqual([
+    ...common,
+    'view_image',
+    'multi_agent_v1__spawn_agent',
+    'multi_agent_v1__wait_agent',
+  ])
+  expect(await namesAt('custom-tools')).toEqual([...common, 'apply_patch', 'view_image', 'tool_search'])
+  expect(await namesAt('tools-in-input')).toEqual([
+    'functions__exec',
+    'functions__wait',
+    'clock__now',
+    'collaboration__ask_user',
+  ])
+})
+
 test('a coding client is told that nothing searches the web, and its search of tools is answered', async () => {
+  const { input: first, ...rest } = recorded('custom-tools')
+  const [hidden] = recorded('tools-in-input').input as readonly { readonly tools: readonly Item[] }[]
   const search = { type: 'tool_search_call', call_id: 'c1', execution: 'client', arguments: { query: 'time' } }
-  const found = { type: 'tool_search_output', call_id: 'c1', execution: 'client', tools: [CLOCK] }
-  const input = [message('user', 'what time is it'), search, found, message('user', 'call clock__now')]
-  const body = { ...COMMON, model: 'cl-sonnet-4-6', input, tools: [SEARCH, WEB_SEARCH] }
-  const answer = await started.post('/v1/responses', body)
+  const found = { type: 'tool_search_output', call_id: 'c1', execution: 'client', tools: [hidden!.tools[1]] }
+  const input = [...first, message('user', 'what time is it'), search, found, message('user', 'call clock__now')]
+  const answer = await started.post('/v1/responses', { ...rest, stream: false, model: 'cl-sonnet-4-6', input })
   const { output } = (await answer.json()) as { output: readonly Item[] }
 
   expect(answer.headers.get('x-signalbox-dropped')?.split(', ')).toContain('tools.web_search')
@@ -106,23 +140,18 @@ test('a coding client is told that nothing searches the web, and its search of t
 })
 
 test('a coding client that asks for a compaction item is refused, with the item named', async () => {
-  const input = [message('user', 'hello'), { type: 'compaction_trigger' }]
-  const answer = await started.post('/v1/responses', { ...COMMON, model: 'cl-sonnet-4-6', input })
+  const { input: first, ...rest } = recorded('custom-tools')
+  const input = [...first, message('user', 'hello'), { type: 'compaction_trigger' }]
+  const answer = await started.post('/v1/responses', { ...rest, model: 'cl-sonnet-4-6', input })
 
   expect(answer.status).toBe(400)
-  expect(await answer.json()).toMatchObject({ error: { type: 'invalid_request_error', param: 'input[1]' } })
+  expect(await answer.json()).toMatchObject({ error: { type: 'invalid_request_error', param: 'input[3]' } })
 })
 
-/** The items of the last event of a streamed answer. */
+/** The items of a streamed answer, whose events follow the grammar. */
 async function finalOutput(body: object): Promise<readonly Item[]> {
-  const answer = await started.post('/v1/responses', body)
+  const answer = await started.post('/v1/responses', body, HEADERS)
   const text = await answer.text()
   expect([answer.status, text]).toEqual([200, expect.stringContaining('event: response.completed')])
-  const data =
-    text
-      .trimEnd()
-      .split('\n')
-      .at(-1)
-      ?.replace(/^data: /, '') ?? ''
-  return (JSON.parse(data) as { response: { output: readonly Item[] } }).response.output
+  return checkGrammar(responseEvents(text))['output'] as readonly Item[]
 }

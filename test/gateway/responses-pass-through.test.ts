@@ -173,7 +173,6 @@ describe('tools that the vendor runs', () => {
       { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] },
       'input[0].content[0].file_id',
     ],
-    ['background work', { background: true }, 'background'],
   ])('and objects of the operator are refused: %s', async (_what, rest, param) => {
     await started.close()
     const vendors = [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })]

@@ -194,6 +194,12 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
   })
 })
 
+test('what the API has besides, and the gateway has not, is no route', async () => {
+  await start()
+  const answer = await started.post('/v1/responses/compact', { model: MODEL, input: 'hi' })
+  expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'route_not_found' } }])
+})
+
 test('a follow-up is held for with all of its history', async () => {
   const store = memoryStore()
   const held: bigint[] = []

@@ -12,6 +12,27 @@ export const VENDOR_USAGE = {
 
 type Json = Record<string, unknown>
 
+/** A tool, in the dialects that have its members flat. */
+const TOOL = { name: 'look', description: 'Looks.', parameters: { type: 'object', properties: {} } }
+
+/** The same question on three paths. */
+export function sameQuestion(model: string): Readonly<Record<string, object>> {
+  return {
+    '/v1/chat/completions': {
+      model,
+      messages: [{ role: 'user', content: 'look at x' }],
+      tools: [{ type: 'function', function: TOOL }],
+    },
+    '/v1/messages': {
+      model,
+      max_tokens: 16_384,
+      messages: [{ role: 'user', content: 'look at x' }],
+      tools: [{ name: 'look', description: 'Looks.', input_schema: TOOL.parameters }],
+    },
+    '/v1/responses': { model, input: 'look at x', tools: [{ type: 'function', ...TOOL }] },
+  }
+}
+
 /** The answer of the vendor, with a member that the gateway does not know. */
 export function vendorResponse(rest: Json = {}): Json {
   return {
@@ -72,6 +93,8 @@ export interface ResponsesVendor {
   nextAbort(): Promise<void>
   /** What is answered; a stream may end early, or stay open. */
   answer: { whole: string; events: string[]; end: 'clean' | 'reset' | 'open' }
+  /** Which keys get 503. */
+  refuses: (key: string) => boolean
   close(): Promise<void>
 }
 
@@ -89,6 +112,7 @@ export async function responsesVendor(): Promise<ResponsesVendor> {
       aborted += 1
       for (const resolve of waiting.splice(0)) resolve()
     })
+    if (vendor.refuses(headers.authorization ?? '')) return void response.writeHead(503).end()
     const { whole, events, end } = vendor.answer
     if ((JSON.parse(body || '{}') as Json)['stream'] !== true) {
       response.writeHead(200, { 'content-type': 'application/json' })
@@ -108,6 +132,7 @@ export async function responsesVendor(): Promise<ResponsesVendor> {
     },
     nextAbort: () => new Promise((resolve) => waiting.push(resolve)),
     answer: { whole: JSON.stringify(vendorResponse(), null, 1), events: vendorEvents(), end: 'clean' },
+    refuses: () => false,
     async close() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

@@ -24,6 +24,22 @@ test('a slow call is doubled: the first answer counts, the other call is cancell
   expect(started.events.filter(({ type }) => type === 'attempt-failed')).toHaveLength(0)
   expect(await started.account()).toEqual({ balance: before.balance - 20_000n, held: 0n })
   expect(started.gateway.routes().vendors.map(({ inFlight }) => inFlight)).toEqual([0, 0])
+  const { records } = await started.gateway.usage.records()
+  expect(records.map(({ attempts }) => attempts?.map(({ outcome }) => outcome))).toEqual([['abandoned', 'answered']])
+})
+
+test('the event unbilled-usage tells what the vendor of the cancelled call may bill (nothing before)', async () => {
+  started = await startRouted(HEDGED)
+  started.stands[0]!.answer = () => ({ delayMs: 5_000 })
+
+  expect(await started.ask(1)).toEqual(['two'])
+  expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
+    expect.objectContaining({
+      vendor: 'one',
+      isEstimated: true,
+      usage: expect.objectContaining({ outputTokens: 100 }),
+    }),
+  ])
 })
 
 test('the first call still counts when it is answered sooner than the second', async () => {
@@ -41,6 +57,8 @@ test('the failure of one does not end the other', async () => {
   started.stands[1]!.answer = () => ({ status: 503 })
 
   expect(await started.ask(1)).toEqual(['one'])
+  // A 503 is not billed.
+  expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
 })
 
 test('when both fail the caller gets one error, and nothing is charged', async () => {

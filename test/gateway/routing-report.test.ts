@@ -26,7 +26,12 @@ describe('GET /healthz?verbose', () => {
 
     expect(response.status).toBe(200)
     expect(text).not.toMatch(/canary|operator-/)
-    expect(JSON.parse(text)).toEqual({ status: 'ok', ...started.gateway.routes() })
+    expect(JSON.parse(text)).toEqual({
+      status: 'ok',
+      store: { status: 'ok' },
+      inFlight: 0,
+      ...started.gateway.routes(),
+    })
     expect(JSON.parse(text)).toMatchObject({
       status: 'ok',
       retriesLeft: expect.any(Number),

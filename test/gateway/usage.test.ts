@@ -35,6 +35,48 @@ async function records(clock: ReturnType<typeof fakeClock>): Promise<readonly Us
   return (await started.gateway.usage.records()).records
 }
 
+describe('the attempts in the record of a call', () => {
+  const outcomesOf = (record: UsageRecord | undefined) =>
+    record?.attempts?.map(({ vendor, model, outcome, reason, status }) => [vendor, model, outcome, reason, status])
+
+  test('are left out where there was one that did not fail, of a whole answer as of a stream', async () => {
+    const clock = await begin()
+    for (const stream of [false, true]) await started.ended(await chat('hello', { stream }))
+
+    expect((await records(clock)).map(({ ending, attempts }) => [ending, attempts])).toEqual([
+      ['completed', undefined],
+      ['completed', undefined],
+    ])
+  })
+
+  test.each([false, true])('name those that failed before the one that was answered, streamed: %s', async (stream) => {
+    const clock = await begin()
+    started.sandbox.fault({ kind: 'status', status: 503, times: 1 })
+    await started.ended(await chat('hello', { stream }))
+    const [record] = await records(clock)
+
+    expect(outcomesOf(record)).toEqual([
+      ['openai', 'chat-relayed', 'failed', 'unavailable', 503],
+      ['openai', 'chat-relayed', 'answered', undefined, undefined],
+    ])
+    expect(record?.attempts?.map(({ credentialId }) => credentialId)).toEqual([
+      record?.credentialId,
+      record?.credentialId,
+    ])
+    expect(JSON.stringify(record?.attempts)).not.toContain('vendor-key-canary')
+  })
+
+  test('name the only one where it failed, and one that broke off in the middle of a stream', async () => {
+    const clock = await begin()
+    await started.ended(await chat('[[fault:status=400]] hello'))
+    await started.ended(await chat('[[fault:reset-mid-stream=3]] one two three four', { stream: true }))
+    const found = (await records(clock)).map(outcomesOf)
+
+    expect(found).toContainEqual([['openai', 'chat-relayed', 'failed', expect.any(String), 400]])
+    expect(found).toContainEqual([['openai', 'chat-relayed', 'failed', expect.any(String), undefined]])
+  })
+})
+
 describe('the record of a call', () => {
   test('says what a whole answer used and cost, and who asked for it', async () => {
     const clock = await begin()
@@ -101,6 +143,17 @@ describe('the record of a call', () => {
       usage: { inputTokens: expect.any(Number) },
     })
     expect(record?.tags).toEqual(['fixed', 'a', 'b', 'c', 'd', 'e', 'f', 'g'])
+  })
+
+  test('has the tags of the key before those of the caller, and a key that replaces it keeps them', async () => {
+    const clock = await begin()
+    const { keys } = started.gateway
+    const { record } = await keys.create({ accountId: TEST_ACCOUNT, tags: ['team:a', 'beta'] })
+    const { key } = await keys.rotate(record.id)
+    await chat('hello', {}, { authorization: `Bearer ${key}`, 'x-signalbox-tags': 'mine,beta' })
+
+    expect((await records(clock))[0]?.tags).toEqual(['team:a', 'beta', 'mine'])
+    await expect(keys.create({ accountId: TEST_ACCOUNT, tags: ['no tag'] })).rejects.toMatchObject({ param: 'tags' })
   })
 
   test('of a video is written with its charge when it ends', async () => {
@@ -181,6 +234,44 @@ describe('gateway.usage.query', () => {
     expect(await started.gateway.usage.verify({ from: '2026-11-01' })).toEqual([])
   })
 
+  test('adds up by end user and by tag, of an account and by the hour too', async () => {
+    await begin()
+    await chat('hello', {}, { 'x-signalbox-user': 'user_7', 'x-signalbox-tags': 'team:a,beta' })
+    await chat('hello', { user: 'user_7' }, { 'x-signalbox-user': 'user_8', 'x-signalbox-tags': 'beta' })
+    await chat('hello')
+    const ask = async (query: Partial<UsageQuery>) =>
+      (await started.gateway.usage.query({ from: '2026-11-19', ...query })).rows
+    const account = await started.account()
+    const users = await ask({ groupBy: ['endUser'] })
+    const tags = await ask({ groupBy: ['hour', 'account', 'tag'], account: TEST_ACCOUNT })
+    const months = await ask({ groupBy: ['month', 'endUser'], tag: 'beta' })
+
+    expect(users.map(({ endUser, requests }) => [endUser, requests])).toEqual([
+      ['', 1],
+      ['user_7', 1],
+      ['user_8', 1],
+    ])
+    const charged = users.reduce((sum, { chargedNanoDollars }) => sum + chargedNanoDollars, 0n)
+    expect(charged).toBe(100_000_000_000n - account.balance)
+    expect(tags.map(({ atMs, tag, requests }) => [atMs, tag, requests])).toEqual([
+      [NOON_MS, '', 1],
+      [NOON_MS, 'beta', 2],
+      [NOON_MS, 'team:a', 1],
+    ])
+    expect(months.map(({ atMs, endUser, requests }) => [atMs, endUser, requests])).toEqual([
+      [Date.UTC(2026, 10), 'user_7', 1],
+      [Date.UTC(2026, 10), 'user_8', 1],
+    ])
+  })
+
+  test('asks for no end users of days whose records are not kept', async () => {
+    await begin({ usage: { retention: { recordDays: 3 } } })
+    const early = started.gateway.usage.query({ from: '2026-11-16', endUser: 'user_7' })
+
+    await expect(early).rejects.toMatchObject({ code: 'invalid_request', param: 'from' })
+    expect((await started.gateway.usage.query({ from: '2026-11-18', endUser: 'user_7' })).rows).toEqual([])
+  })
+
   const refused: readonly (readonly [name: string, query: unknown, param: string])[] = [
     ['a range of ten years', { from: '2016-11-20' }, 'from'],
     ['a moment that is none', { from: 'yesterday' }, 'from'],
@@ -193,6 +284,7 @@ describe('gateway.usage.query', () => {
     ['two steps in time', { from: '2026-11-01', groupBy: ['day', 'hour'] }, 'groupBy'],
     ['groups that are no list', { from: '2026-11-01', groupBy: 'day' }, 'groupBy'],
     ['hours of one account', { from: '2026-11-01', groupBy: ['hour'], account: 'a' }, 'groupBy'],
+    ['percentiles of end users', { from: '2026-11-19', groupBy: ['endUser'], percentiles: true }, 'percentiles'],
     ['a filter that is no text', { from: '2026-11-01', model: 7 }, 'model'],
     ['a limit of none', { from: '2026-11-01', limit: 0 }, 'limit'],
     ['a member that does not exist', { from: '2026-11-01', acount: 'a' }, 'acount'],
@@ -203,6 +295,19 @@ describe('gateway.usage.query', () => {
 
     expect(error).toBeInstanceOf(GatewayError)
     expect(error).toMatchObject({ code: 'invalid_request', param })
+  })
+
+  test('says how long calls took, of all accounts together', async () => {
+    const clock = await begin()
+    for (let count = 0; count < 3; count++) await chat('hello')
+    await records(clock)
+
+    const { rows } = await started.gateway.usage.query({ from: '2026-11-01', groupBy: ['month'], percentiles: true })
+    const refused = started.gateway.usage.query({ from: '2026-11-01', account: TEST_ACCOUNT, percentiles: true })
+
+    expect(rows).toMatchObject([{ requests: 3, percentiles: { duration: { p50Ms: 5 }, firstByte: { p99Ms: 10 } } }])
+    expect(rows[0]).not.toHaveProperty('latency')
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_request', param: 'percentiles' })
   })
 
   test('answers texts that could be SQL with nothing', async () => {

@@ -11,7 +11,6 @@ import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-ga
 
 const PATH = '/v1/videos/generations'
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-const CDN = 'https://cdn.example.net'
 
 let started: StartedGateway
 let receiver: Receiver | undefined
@@ -195,14 +194,16 @@ describe('refusals', () => {
     expect(((await (await get(PATH)).json()) as { data: unknown[] }).data).toEqual([])
   })
 
-  test('without any secret a webhook is refused, because nobody could verify it', async () => {
-    const { webhookSecret: _none, ...options } = { webhookSecret: undefined, taskPollIntervalMs: 20 }
-    started = await startGateway(options)
+  test('the first webhook of an account makes its secret, which the host can read at once', async () => {
+    started = await startGateway({ taskPollIntervalMs: 20 })
+    receiver = await startReceiver()
 
-    const answer = await started.post(PATH, prompted('x', { webhook_url: `${CDN}/hook` }))
+    const answer = await started.post(PATH, prompted('x', { webhook_url: receiver.url }))
+    const secret = await started.gateway.webhooks.secret('acct_test')
+    const { body, headers } = await receiver.next()
 
-    expect(answer.status).toBe(400)
-    expect(await answer.json()).toMatchObject({ error: { param: 'webhook_url' } })
+    expect(answer.status).toBe(202)
+    expect(new Webhook(secret).verify(body, headers)).toMatchObject({ type: 'video.generation.completed' })
   })
 
   test("a vendor's refusal comes back, and the task, its money and its key are gone", async () => {

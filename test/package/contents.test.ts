@@ -14,9 +14,16 @@ const manifest = JSON.parse(textOf('package.json')) as {
 
 describe('the packed files', () => {
   test('are the build, the documentation and the examples, and nothing else', () => {
-    const texts = ['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'bench/RESULTS.md', 'package.json']
-    const isGuide = (file: string) => /^docs\/(?:decisions\/)?[\w-]+\.md$|^docs\/public\/benchmark\.svg$/.test(file)
-    const isExample = (file: string) => /^examples\/(?:demo\/)?[\w-]+\.(?:mjs|json)$/.test(file)
+    const texts = [
+      ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'bench/RESULTS.md', 'package.json'],
+      'schemas/signalbox.config.schema.json',
+    ]
+    const isGuide = (file: string) =>
+      /^docs\/(?:decisions\/)?[\w-]+\.md$|^docs\/public\/(?:benchmark\.svg|console\/[\w-]+\.jpg)$|^docs\/monitoring\/[\w.]+\.(?:yml|json)$/.test(
+        file,
+      )
+    const isExample = (file: string) =>
+      /^examples\/(?:(?:demo\/)?[\w-]+\.(?:mjs|json)|deploy\/[\w-]+\.(?:yaml|conf))$/.test(file)
     const others = files.filter((file) => !file.startsWith('dist/') && !isGuide(file) && !isExample(file))
 
     expect(others).toEqual(texts)
@@ -95,24 +102,33 @@ describe('the packed files', () => {
 })
 
 describe('the runtime dependencies', () => {
-  test('are the four that need no further reason, and those that have a record in docs/decisions (0007, 0009)', () => {
+  test('are the three that need no further reason, and those that have a record in docs/decisions (0007, 0009, 0048)', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
       '@fastify/busboy',
+      'commander',
       'eventsource-parser',
       'form-data-encoder',
       'undici',
       'wasm-media-encoders',
-      'zod',
     ])
   })
 
   test('bring nothing else into the project of a host', () => {
     const folders = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'))
 
-    // `@modelcontextprotocol` is the optional peer, which these tests install themselves; `@swc` comes with the encoder
+    // `@modelcontextprotocol`, which brings zod, and `@opentelemetry` are optional peers, which these tests install themselves; `@swc` comes with the encoder
     // of sound.
     expect(folders.sort()).toEqual([
-      ...['@fastify', '@modelcontextprotocol', '@swc', 'eventsource-parser', 'form-data-encoder', 'signalbox'],
+      ...[
+        '@fastify',
+        '@modelcontextprotocol',
+        '@opentelemetry',
+        '@swc',
+        'commander',
+        'eventsource-parser',
+        'form-data-encoder',
+        'signalbox',
+      ],
       ...['undici', 'wasm-media-encoders', 'zod'],
     ])
   })

@@ -7,7 +7,7 @@ import { run } from './run.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-const PEER = '@modelcontextprotocol/server@2'
+const PEERS = ['@modelcontextprotocol/server@2', '@opentelemetry/api@1']
 
 /** What the tests of this folder look at. */
 interface Packed {
@@ -15,7 +15,7 @@ interface Packed {
   readonly tarball: string
   /** Every file in it, without the leading `package/`. */
   readonly files: readonly string[]
-  /** A project outside of the repository that has the tarball installed, and the peer without which one entry is useless. */
+  /** A project outside of the repository that has the tarball installed, and the peers without which an entry is useless. */
   readonly project: string
 }
 
@@ -39,7 +39,16 @@ export default async function packedPackage(context: TestProject): Promise<() =>
     await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'host', private: true }))
     await run(
       'npm',
-      ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball, PEER],
+      [
+        'install',
+        '--ignore-scripts',
+        '--prefer-offline',
+        '--no-audit',
+        '--no-fund',
+        '--loglevel=error',
+        tarball,
+        ...PEERS,
+      ],
       { cwd: folder },
     )
     context.provide('packed', { tarball, files: packed.files.map((file) => file.path).sort(), project: folder })

@@ -1,5 +1,6 @@
 import { inject } from 'vitest'
 import type { FoundServer, ServerKind } from './real-servers.setup.ts'
+import { nginxFolder } from './start-nginx.ts'
 import { postgresFolder } from './start-postgres.ts'
 import { redisFolder } from './start-redis.ts'
 
@@ -29,9 +30,9 @@ export async function realServer(kind: ServerKind): Promise<RealServer> {
  * Why a test that must start and end a server of its own is left out; undefined when it can be run.
  * @throws Error as {@link realServer} does.
  */
-export function missingProgram(kind: ServerKind): string | undefined {
-  const folder = kind === 'postgres' ? postgresFolder() : redisFolder()
-  return folder === undefined ? leftOut(`no ${kind} to start on this machine`) : undefined
+export function missingProgram(kind: ServerKind | 'nginx'): string | undefined {
+  const find = { postgres: postgresFolder, redis: redisFolder, nginx: nginxFolder }[kind]
+  return find() === undefined ? leftOut(`no ${kind} to start on this machine`) : undefined
 }
 
 /**

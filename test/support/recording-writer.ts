@@ -24,6 +24,7 @@ export function recordingWriter(): RecordingWriter {
     reasoning: record('reasoning'),
     thinkingBlock: record('thinkingBlock'),
     extraContent: record('extraContent'),
+    annotations: record('annotations'),
     toolCall: record('toolCall'),
     toolCallArguments: record('toolCallArguments'),
     finish: record('finish'),

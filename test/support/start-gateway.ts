@@ -20,6 +20,8 @@ export const TEST_ACCOUNT = 'acct_test'
 /** Models that tests add to the catalog: chat at the vendors for which the specification names none. */
 export const TEST_MODELS = [
   { id: 'chat-relayed', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: 2000 } },
+  // Offered by Responses only, which the catalog knows.
+  { id: 'chat-pro', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4-pro', limits: { maxOutputTokens: 2000 } },
   { id: 'chat-qwen', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max', limits: { maxOutputTokens: 2000 } },
   {
     id: 'embedding-relayed',

@@ -6,6 +6,7 @@ export const testPrices: PriceFile = {
   currency: 'USD',
   prices: [
     ...chat('chat-relayed', '1.00', '4.00'),
+    ...chat('chat-pro', '1.00', '4.00'),
     ...chat('chat-qwen', '0.50', '2.00'),
     ...chat('cl-sonnet-4-6', '3.00', '15.00'),
     ...chat('cl-opus-4-7', '5.00', '25.00'),

@@ -48,6 +48,18 @@ export function codeBlocks({ path, text }: Page): CodeBlock[] {
   return blocks
 }
 
+/** What examples show on a page, by the name of the example: the lines between `// #region shown` and `// #endregion`. */
+export function shownParts(): ReadonlyMap<string, string> {
+  const names = readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.mjs'))
+  const parts = names.map((name) => {
+    const [, part] = SHOWN.exec(readFileSync(join(ROOT, 'examples', name), 'utf8')) ?? []
+    return [name.replace('.mjs', ''), part] as const
+  })
+  return new Map(parts.flatMap(([name, part]) => (part === undefined ? [] : [[name, part] as const])))
+}
+
+const SHOWN = /^\/\/ #region shown\n([\s\S]*?)^\/\/ #endregion$/m
+
 /** The text of a page outside of fenced blocks. */
 export function prose({ text }: Page): string {
   return text.replaceAll(/^```[\s\S]*?^```/gm, '')

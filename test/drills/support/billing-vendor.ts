@@ -15,6 +15,8 @@ export interface BillingVendor {
   readonly origin: string
   /** What it bills for the calls of a plan. */
   billsOf(plan: ExitPlan): readonly VendorBill[]
+  /** How many calls of a plan it bills anything for. */
+  billedCallsOf(plan: ExitPlan): number
   /** Resolves once a call of the plan has arrived. */
   arrived(plan: ExitPlan): Promise<void>
   close(): Promise<void>
@@ -30,7 +32,7 @@ const PROMPT_BYTES_PER_TOKEN = 4.2
 
 /** Starts one that answers calls as these plans say; a plan's second call is answered in full. */
 export async function startBillingVendor(plans: readonly ExitPlan[]): Promise<BillingVendor> {
-  const bills = new Map<number, VendorBill[]>()
+  const bills = new Map<number, VendorBill[][]>()
   const arrivals = new Map<number, () => void>()
   const arrived = plans.map((plan) => new Promise<void>((resolve) => arrivals.set(plan.id, resolve)))
   const server = createServer((request, response) => {
@@ -39,18 +41,25 @@ export async function startBillingVendor(plans: readonly ExitPlan[]): Promise<Bi
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString()
       const plan = plans[Number(/\[exit (\d+)\]/.exec(body)?.[1])]!
-      const own = bills.get(plan.id) ?? []
-      bills.set(plan.id, own)
+      const earlier = bills.get(plan.id) ?? []
+      const own: VendorBill[] = []
+      bills.set(plan.id, [...earlier, own])
       arrivals.get(plan.id)?.()
       const isFalling = (JSON.parse(body) as { model: string }).model === FALLING_UPSTREAM
-      const isCut = plan.kind === 'vendor cuts' && own.length === 0
-      new VendorAnswer(response, plan, own, { isFalling, cutAt: isCut ? plan.at : undefined }).begin()
+      const isFirst = earlier.length === 0
+      const cutAt = isFirst && plan.kind === 'vendor cuts' ? plan.at : undefined
+      const isLate = plan.kind === 'vendor is too slow'
+      new VendorAnswer(response, plan, own, { isFalling, cutAt, isLate }).begin()
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    billsOf: (plan) => bills.get(plan.id) ?? [],
+    billsOf: (plan) => bills.get(plan.id)?.flat() ?? [],
+    billedCallsOf: (plan) =>
+      (bills.get(plan.id) ?? []).filter((call) =>
+        call.some(({ usage }) => Object.values(usage).some((count) => count > 0)),
+      ).length,
     arrived: (plan) => arrived[plan.id]!,
     async close() {
       server.closeAllConnections()
@@ -71,6 +80,7 @@ class VendorAnswer {
   readonly #bills: VendorBill[]
   readonly #isFalling: boolean
   readonly #cutAt: number | undefined
+  readonly #isLate: boolean
   readonly #promptTokens: number
   #isClosed = false
 
@@ -78,13 +88,14 @@ class VendorAnswer {
     response: ServerResponse,
     plan: ExitPlan,
     bills: VendorBill[],
-    { isFalling, cutAt }: { readonly isFalling: boolean; readonly cutAt: number | undefined },
+    facts: { readonly isFalling: boolean; readonly cutAt: number | undefined; readonly isLate: boolean },
   ) {
     this.#response = response
     this.#plan = plan
     this.#bills = bills
-    this.#isFalling = isFalling
-    this.#cutAt = cutAt
+    this.#isFalling = facts.isFalling
+    this.#cutAt = facts.cutAt
+    this.#isLate = facts.isLate
     this.#promptTokens = Math.ceil(Buffer.byteLength(plan.prompt) / PROMPT_BYTES_PER_TOKEN) + 4
     response.on('close', () => {
       this.#isClosed = true
@@ -93,6 +104,7 @@ class VendorAnswer {
 
   begin(): void {
     if (this.#isFalling) this.#fall()
+    else if (this.#isLate) this.#comeLate()
     else if (this.#plan.isStream) void this.#stream()
     else void this.#whole()
   }
@@ -108,6 +120,17 @@ class VendorAnswer {
     const usage = { prompt_tokens: this.#promptTokens, completion_tokens: 0, total_tokens: this.#promptTokens }
     this.#response.writeHead(200, { 'content-type': 'text/event-stream' })
     this.#response.end(data({ ...ENVELOPE, choices: [], usage }) + data(error))
+  }
+
+  /** Begun, and not sent in time: a whole answer is made all the same, a stream is not made further once nobody reads it. */
+  #comeLate(): void {
+    const { form, isStream, hiddenTokens, lateness } = this.#plan
+    if (!isStream || form === 'images') this.#bill(this.#fullUsage())
+    else if (form === 'speech') this.#bill({ characters: this.#plan.prompt.length })
+    else this.#bill({ inputTokens: this.#promptTokens, outputTokens: hiddenTokens })
+    if (lateness === 'silence') return
+    this.#response.writeHead(504, { 'content-type': 'text/html' })
+    this.#response.end('<html><body><h1>504 Gateway Time-out</h1></body></html>')
   }
 
   /** Made in some milliseconds and sent at once; it is billed in full, whether anybody still waits or not. */

@@ -1,9 +1,10 @@
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
-import type { Ledger, Resolution } from '../../../src/stores/ledger.ts'
+import type { Ledger } from '../../../src/stores/ledger.ts'
 import { memoryConcurrencyLimiter } from '../../../src/stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../../../src/stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../../../src/stores/rate-limiter.ts'
+import type { Resolution } from '../../../src/stores/resolution.ts'
 import type { StageGate } from './stage-gate.ts'
 
 /** Drivers in memory that pass through the gate before they act, and count what the gateway took and gave back. */

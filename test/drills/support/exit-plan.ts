@@ -10,6 +10,7 @@ export type ExitKind =
   | 'caller leaves'
   | 'caller leaves, asks again'
   | 'vendor cuts'
+  | 'vendor is too slow'
   | 'fallback'
   | 'replay'
 
@@ -18,6 +19,9 @@ export type ExitPolicy = 'cancel' | 'drain' | undefined
 
 /** How the first model of a fallback fails. */
 export type FirstFailure = 'status' | 'error after usage'
+
+/** How an answer fails that does not come in time: a server before the vendor says so, or nobody says anything. */
+export type Lateness = 'status 504' | 'silence'
 
 /** One call of the loss table. */
 export interface ExitPlan {
@@ -39,6 +43,7 @@ export interface ExitPlan {
   /** Part of the answer after which the caller leaves or the vendor cuts. */
   readonly at: number
   readonly firstFailure: FirstFailure
+  readonly lateness: Lateness
 }
 
 /** Where a vendor has how many bytes for a token: all within what tokenizers of today do with English prose. */
@@ -72,6 +77,7 @@ const KINDS: readonly (readonly [ExitKind, number])[] = [
   ['caller leaves', 35],
   ['caller leaves, asks again', 5],
   ['vendor cuts', 10],
+  ['vendor is too slow', 3],
   ['fallback', 8],
   ['replay', 7],
 ]
@@ -120,6 +126,7 @@ export function planExits(count: number, seed: number): ExitPlan[] {
       pictures: 1 + upTo(2),
       at: random(),
       firstFailure: random() < 0.5 || !isStream ? 'status' : 'error after usage',
+      lateness: random() < 0.5 ? 'status 504' : 'silence',
     }
   })
 }

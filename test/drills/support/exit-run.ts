@@ -40,14 +40,25 @@ export interface ExitRun {
   close(): Promise<void>
 }
 
+/** Long enough for every answer of the drill that comes. */
+const TIMEOUTS = { firstByteMs: 1_500, totalMs: 6_000 }
+
 interface PolicyGateway {
   readonly started: StartedGateway
   /** Of each account, the end of its call under way. */
   readonly endings: Map<string, (ended: RequestEnded) => void>
-  readonly told: Map<string, bigint>
+  readonly told: Map<string, Told>
 }
 
-export async function startExits(plans: readonly ExitPlan[]): Promise<ExitRun> {
+/** What was told of an account's calls, and of how many calls of vendors. */
+interface Told {
+  readonly amount: bigint
+  readonly calls: number
+}
+
+const NOTHING_TOLD: Told = { amount: 0n, calls: 0 }
+
+export async function startExits(plans: readonly ExitPlan[], options: Partial<GatewayOptions> = {}): Promise<ExitRun> {
   const vendor = await startBillingVendor(plans)
   const prices = definePrices(PRICES)
   const costOf = (model: string, usage: Usage): bigint => {
@@ -59,11 +70,12 @@ export async function startExits(plans: readonly ExitPlan[]): Promise<ExitRun> {
   const gateways = new Map<ExitPolicy, PolicyGateway>()
   const startOne = async (policy: ExitPolicy): Promise<void> => {
     const endings = new Map<string, (ended: RequestEnded) => void>()
-    const told = new Map<string, bigint>()
+    const told = new Map<string, Told>()
     const onEvent = (event: GatewayEvent): void => {
       if (event.type === 'request-ended') endings.get(event.accountId)?.(event)
       if (event.type !== 'unbilled-usage') return
-      told.set(event.accountId, (told.get(event.accountId) ?? 0n) + costOf(event.model, event.usage))
+      const { amount, calls } = told.get(event.accountId) ?? NOTHING_TOLD
+      told.set(event.accountId, { amount: amount + costOf(event.model, event.usage), calls: calls + 1 })
     }
     const connection = { apiKey: 'key', baseURL: vendor.origin }
     const store = memoryStore()
@@ -74,6 +86,8 @@ export async function startExits(plans: readonly ExitPlan[]): Promise<ExitRun> {
       prices: PRICES,
       keys: [{ key: 'sk-test-0123456789', account: 'acct_test' }, ...keys],
       onEvent,
+      timeouts: TIMEOUTS,
+      ...options,
       ...(policy === undefined ? {} : { disconnect: policy }),
     })
     for (const { account } of keys) await started.gateway.accounts.credit(account, '1000')
@@ -94,18 +108,21 @@ export async function startExits(plans: readonly ExitPlan[]): Promise<ExitRun> {
   const make = async (plan: ExitPlan, keyIndex: number): Promise<ExitResult> => {
     const { told } = gateways.get(plan.policy)!
     const { account } = keys[keyIndex]!
-    const toldBefore = told.get(account) ?? 0n
+    const toldBefore = told.get(account) ?? NOTHING_TOLD
     const leaves = plan.kind.startsWith('caller leaves')
-    let charged = await call(plan, keyIndex, leaves)
+    const charges = [await call(plan, keyIndex, leaves)]
     if (plan.kind === 'replay' || plan.kind === 'caller leaves, asks again')
-      charged += await call(plan, keyIndex, false)
+      charges.push(await call(plan, keyIndex, false))
+    const toldAfter = told.get(account) ?? NOTHING_TOLD
+    const explained = charges.filter((charge) => charge > 0n).length + toldAfter.calls - toldBefore.calls
     const billed = vendor.billsOf(plan).reduce((sum, { model, usage }) => sum + costOf(model, usage), 0n)
     return {
       plan,
       account: `${account}, ${plan.policy ?? 'default'}`,
       billed,
-      charged,
-      told: (told.get(account) ?? 0n) - toldBefore,
+      charged: charges.reduce((sum, charge) => sum + charge),
+      told: toldAfter.amount - toldBefore.amount,
+      untoldCalls: Math.max(0, vendor.billedCallsOf(plan) - explained),
     }
   }
 

@@ -10,6 +10,8 @@ export interface ExitResult {
   readonly charged: bigint
   /** What `unbilled-usage` tells the operator of it, to be claimed back from the vendor. */
   readonly told: bigint
+  /** Calls that the vendors bill and that were neither charged nor told. */
+  readonly untoldCalls: number
 }
 
 interface Row {
@@ -21,6 +23,9 @@ interface Row {
   lost: bigint
   /** The same of those calls only that lost something. */
   lostAlone: bigint
+  /** Billed and not charged, told or not, of those calls only that were charged less than was billed. */
+  unpaidAlone: bigint
+  untoldCalls: number
 }
 
 /** What is told of a call counts up to what it lost, so that no estimate pays for the loss of another call. */
@@ -34,44 +39,59 @@ function lossOf({ billed, charged, told }: ExitResult): bigint {
 export interface LossTable {
   readonly text: string
   readonly total: Readonly<Row>
-  readonly accounts: readonly { readonly account: string; readonly lost: bigint; readonly dearestCall: bigint }[]
+  /** The rows of the text, by name. */
+  readonly rows: ReadonlyMap<string, Readonly<Row>>
+  readonly accounts: readonly AccountLoss[]
+}
+
+/** What calls of one account lost: in sum, and billed but not charged. */
+interface AccountLoss {
+  readonly account: string
+  readonly lost: bigint
+  readonly unpaid: bigint
+  readonly dearestCall: bigint
 }
 
 export function lossTable(results: readonly ExitResult[]): LossTable {
   const rows = new Map<string, Row>()
-  const accounts = new Map<string, { lost: bigint; dearestCall: bigint }>()
+  const accounts = new Map<string, { lost: bigint; unpaid: bigint; dearestCall: bigint }>()
   for (const result of results) {
     const { kind, form, isStream, policy } = result.plan
     const left = kind.startsWith('caller leaves') ? `, ${policy ?? 'default'}` : ''
     add(rows, `${kind}: ${form}, ${isStream ? 'streamed' : 'whole'}${left}`, result)
     add(rows, kind, result)
     add(rows, 'all', result)
-    const account = accounts.get(result.account) ?? { lost: 0n, dearestCall: 0n }
+    const account = accounts.get(result.account) ?? { lost: 0n, unpaid: 0n, dearestCall: 0n }
     account.lost += lossOf(result)
+    account.unpaid += result.billed - result.charged
     if (result.billed > account.dearestCall) account.dearestCall = result.billed
     accounts.set(result.account, account)
   }
   const sorted = [...rows].sort(([one], [other]) => (one < other ? -1 : 1))
-  const lines = sorted.map(([name, { calls, billed, charged, told, lost, lostAlone }]) =>
+  const lines = sorted.map(([name, { calls, billed, charged, told, lost, lostAlone, unpaidAlone, untoldCalls }]) =>
     [
       name.padEnd(56),
       String(calls).padStart(6),
       ...[billed, charged, told, lost].map(amount),
       share(lost, billed),
       amount(lostAlone),
+      amount(unpaidAlone),
+      share(unpaidAlone, billed),
+      String(untoldCalls).padStart(7),
     ].join(' '),
   )
-  const names = ['billed', 'charged', 'told', 'lost', 'lost, of bill', 'losses alone']
-  const head = ['exit'.padEnd(56), ' calls', ...names.map((name) => name.padStart(14))]
+  const names = ['billed', 'charged', 'told', 'lost', 'lost, of bill', 'losses alone', 'unpaid alone', 'of bill']
+  const head = ['exit'.padEnd(56), ' calls', ...names.map((name) => name.padStart(14)), ' untold']
   return {
     text: [head.join(' '), ...lines].join('\n'),
     total: rows.get('all') ?? emptyRow(),
+    rows,
     accounts: [...accounts].map(([account, figures]) => ({ account, ...figures })),
   }
 }
 
 function emptyRow(): Row {
-  return { calls: 0, billed: 0n, charged: 0n, told: 0n, lost: 0n, lostAlone: 0n }
+  return { calls: 0, billed: 0n, charged: 0n, told: 0n, lost: 0n, lostAlone: 0n, unpaidAlone: 0n, untoldCalls: 0 }
 }
 
 function add(rows: Map<string, Row>, name: string, result: ExitResult): void {
@@ -84,6 +104,8 @@ function add(rows: Map<string, Row>, name: string, result: ExitResult): void {
   row.told += told
   row.lost += lost
   if (lost > 0n) row.lostAlone += lost
+  if (billed > charged) row.unpaidAlone += billed - charged
+  row.untoldCalls += result.untoldCalls
   rows.set(name, row)
 }
 

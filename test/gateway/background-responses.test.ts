@@ -1,0 +1,347 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import { newWebhookSecret, webhookHeaders } from '../../src/tasks/webhook-signature.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
+import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { type ResponsesVendor, responsesVendor } from './responses-vendor.ts'
+
+const MODEL = 'cl-sonnet-4-6'
+const OTHER_KEY = 'sk-other-0123456789'
+
+let started: StartedGateway
+let folder: string
+
+async function start(options: Partial<GatewayOptions> = {}): Promise<void> {
+  started = await startGateway({
+    keys: [
+      { key: TEST_KEY, account: 'acct_test' },
+      { key: OTHER_KEY, account: 'acct_other' },
+    ],
+    ...options,
+  })
+  await started.gateway.accounts.credit('acct_other', '100')
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-background-'))
+})
+
+afterEach(async () => {
+  await started.close()
+  rmSync(folder, { recursive: true })
+})
+
+type Json = Record<string, unknown>
+
+async function ask(method: string, path: string, body?: unknown, key = TEST_KEY): Promise<[number, Json]> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+  const answer = await fetch(`${started.url}/v1/responses${path}`, init)
+  return [answer.status, (await answer.json()) as Json]
+}
+
+async function accepted(body: Json, key = TEST_KEY): Promise<string> {
+  const [status, response] = await ask('POST', '', { model: MODEL, background: true, ...body }, key)
+  expect([status, response['status']]).toEqual([200, 'queued'])
+  return String(response['id'])
+}
+
+const read = async (id: string): Promise<Json> => (await ask('GET', `/${id}`))[1]
+
+async function ended(id: string): Promise<Json> {
+  await started.taskEnded(id)
+  return read(id)
+}
+
+describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
+  beforeEach(() => start(driver === 'memory' ? {} : { store: sqliteStore({ path: join(folder, 'store.db') }) }))
+
+  test('an answer is made after its request, charged as any other, and can be continued', async () => {
+    const before = await started.account()
+    const whole = (await ask('POST', '', { model: MODEL, input: 'hi there', max_output_tokens: 500 }))[1]
+    const cost = before.balance - (await started.account()).balance
+    expect(cost).toBeGreaterThan(0n)
+
+    const id = await accepted({ input: 'hi there', max_output_tokens: 500, metadata: { a: 'b' } })
+    const response = await ended(id)
+    expect(id).toMatch(/^resp_/)
+    expect(response).toMatchObject({ id, status: 'completed', background: true, metadata: { a: 'b' }, error: null })
+    expect(response['usage']).toEqual(whole['usage'])
+    expect(JSON.stringify(response['output'])).toContain('You said: hi there')
+    const after = await started.account()
+    expect([before.balance - after.balance, after.held]).toEqual([2n * cost, 0n])
+
+    const inputs = (await ask('GET', `/${id}/input_items`))[1]['data'] as Json[]
+    expect(inputs).toMatchObject([{ role: 'user', content: 'hi there' }])
+    const next = (await ask('POST', '', { model: MODEL, input: 'and now', previous_response_id: id }))[1]
+    expect(next).toMatchObject({ status: 'completed', previous_response_id: id })
+    const events = responseEvents(await (await follow(id)).text())
+    expect(checkGrammar(events)).toEqual(response)
+    expect((await ask('DELETE', `/${id}`))[1]).toMatchObject({ deleted: true })
+    expect((await ask('GET', `/${id}`))[0]).toBe(404)
+  })
+
+  test('money is held until the end, and an open answer is read as it stands', async () => {
+    started.sandbox.fault({ kind: 'hang' })
+    const before = await started.account()
+    const id = await accepted({ input: 'hi' })
+    await started.sandbox.nextRequest()
+    expect((await started.account()).held).toBeGreaterThan(0n)
+    expect(await read(id)).toMatchObject({ id, status: 'in_progress', background: true, output: [], usage: null })
+    for (const path of ['/input_items']) expect((await ask('GET', `/${id}${path}`))[0]).toBe(400)
+    expect((await ask('DELETE', `/${id}`))[0]).toBe(400)
+    const next = (await ask('POST', '', { model: MODEL, input: 'hi', previous_response_id: id }))[1]
+    expect(next['error']).toMatchObject({ code: 'previous_response_not_found' })
+
+    const [status, cancelled] = await ask('POST', `/${id}/cancel`)
+    expect([status, cancelled['status'], cancelled['error']]).toEqual([200, 'cancelled', null])
+    await started.sandbox.nextAbort()
+    expect(await ask('POST', `/${id}/cancel`)).toEqual([200, cancelled])
+    expect(await read(id)).toEqual(cancelled)
+    const after = await started.account()
+    // The prompt was sent.
+    expect([after.held, before.balance > after.balance]).toEqual([0n, true])
+    const chained = (await ask('POST', '', { model: MODEL, input: 'hi', previous_response_id: id }))[1]
+    expect(chained['error']).toMatchObject({ code: 'previous_response_not_found' })
+  })
+
+  test('an answer that fails is read as failed, and costs nothing', async () => {
+    const before = await started.account()
+    started.sandbox.fault({ kind: 'status', status: 400 })
+    const id = await accepted({ input: 'hi' })
+    const response = await ended(id)
+    expect(response).toMatchObject({ id, status: 'failed', output: [], error: { code: expect.any(String) } })
+    expect(await started.account()).toEqual(before)
+    const types = responseEvents(await (await follow(id)).text()).map(({ type }) => type)
+    expect(types).toEqual(['response.created', 'response.in_progress', 'error', 'response.failed'])
+  })
+
+  test('a stream begins at once, ends with the answer, and is taken up again', async () => {
+    const answer = await started.post('/v1/responses', { model: MODEL, input: 'hi', background: true, stream: true })
+    const events = responseEvents(await answer.text())
+    const response = checkGrammar(events)
+    expect(response).toMatchObject({ status: 'completed', background: true })
+    const again = responseEvents(await (await follow(String(response['id']), '&starting_after=1')).text())
+    expect(again).toEqual(events.slice(2))
+  })
+
+  test('a conversation gets the turn when it has ended', async () => {
+    const headers = { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' }
+    const made = await fetch(`${started.url}/v1/conversations`, { method: 'POST', headers, body: '{}' })
+    const { id: conversation } = (await made.json()) as { id: string }
+    const id = await accepted({ input: 'one', conversation })
+    expect(await ended(id)).toMatchObject({ status: 'completed', conversation: { id: conversation } })
+    const items = await fetch(`${started.url}/v1/conversations/${conversation}/items`, { headers })
+    expect(((await items.json()) as { data: Json[] }).data).toHaveLength(2)
+  })
+
+  test('nothing of it is found by another account', async () => {
+    started.sandbox.fault({ kind: 'hang' })
+    const id = await accepted({ input: 'secret' })
+    await started.sandbox.nextRequest()
+    const unknown = `resp_${'0'.repeat(32)}`
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['GET', '?stream=true'],
+      ['DELETE', ''],
+      ['POST', '/cancel'],
+      ['GET', '/input_items'],
+    ] as const) {
+      const foreign = await ask(method, `/${id}${rest}`, undefined, OTHER_KEY)
+      expect(foreign).toEqual(await ask(method, `/${unknown}${rest}`, undefined, OTHER_KEY))
+      expect(foreign[0]).toBe(404)
+    }
+    await ask('POST', `/${id}/cancel`)
+  })
+
+  test('an Idempotency-Key gives the same answer again', async () => {
+    const body = { model: MODEL, input: 'hi', background: true }
+    const post = async (): Promise<Json> =>
+      (await (await started.post('/v1/responses', body, { 'idempotency-key': 'k1' })).json()) as Json
+    const [first, second] = [await post(), await post()]
+    expect(second).toEqual(first)
+    await started.taskEnded(String(first['id']))
+    expect(await post()).toEqual(first)
+    expect(started.events.filter(({ type }) => type === 'task-submitted')).toHaveLength(1)
+  })
+})
+
+const follow = (id: string, rest = ''): Promise<Response> =>
+  fetch(`${started.url}/v1/responses/${id}?stream=true${rest}`, { headers: { authorization: `Bearer ${TEST_KEY}` } })
+
+test.each([
+  [{ store: false }, 'store'],
+  [{ webhook_url: 'ftp://a.example' }, 'webhook_url'],
+  [{ background: false, webhook_url: 'https://a.example' }, 'webhook_url'],
+])('refuses %j naming the field', async (body, param) => {
+  await start()
+  const [status, answer] = await ask('POST', '', { model: MODEL, input: 'hi', background: true, ...body })
+  expect([status, answer['error']]).toMatchObject([400, { param }])
+})
+
+test('a host that keeps nothing makes no answer in the background', async () => {
+  await start({ responses: { store: 'never' } })
+  const [status, answer] = await ask('POST', '', { model: MODEL, input: 'hi', background: true })
+  expect([status, answer['error']]).toMatchObject([400, { param: 'background' }])
+})
+
+test('one answer at a time is made for a key with one place, and polling takes none', async () => {
+  await start({ limits: { concurrency: 1, requestsPerMinute: 100 } })
+  started.sandbox.fault({ kind: 'hang' })
+  const first = await accepted({ input: 'one' })
+  await started.sandbox.nextRequest()
+  expect((await read(first))['status']).toBe('in_progress')
+  const refused = await ask('POST', '', { model: MODEL, input: 'two' })
+  expect(refused[0]).toBe(429)
+  // It waits, and is run when there is a place.
+  const second = await accepted({ input: 'three' })
+  expect((await read(second))['status']).not.toBe('failed')
+  await ask('POST', `/${first}/cancel`)
+  await started.sandbox.nextAbort()
+  expect(await ended(second)).toMatchObject({ status: 'completed' })
+  expect(started.sandbox.requests).toHaveLength(2)
+})
+
+test('an answer in the background counts as one request, and its tokens when it is made', async () => {
+  await start({ limits: { requestsPerMinute: 2, tokensPerMinute: 100_000 } })
+  const ids = [await accepted({ input: 'one' }), await accepted({ input: 'two' })]
+  expect((await ask('POST', '', { model: MODEL, input: 'three', background: true }))[0]).toBe(429)
+  for (const id of ids) expect(await ended(id)).toMatchObject({ status: 'completed' })
+})
+
+test('the price of the submission counts, whatever comes after', async () => {
+  await start()
+  const { balance } = await started.account()
+  const id = await accepted({ input: 'hi' })
+  const event = await started.taskEnded(id)
+  expect(balance - (await started.account()).balance).toBe(event.costNanoDollars)
+  expect(event).toMatchObject({ state: 'completed', model: MODEL, usage: { outputTokens: expect.any(Number) } })
+  const started_ = started.events.filter(({ type }) => type === 'request-started' || type === 'request-ended')
+  expect(started_).toEqual([])
+})
+
+test('closing puts a run back, and the next gateway on the store makes the answer', async () => {
+  const store = memoryStore()
+  await start({ store })
+  started.sandbox.fault({ kind: 'hang' })
+  const id = await accepted({ input: 'hi' })
+  await started.sandbox.nextRequest()
+  await started.gateway.close({ drainMs: 0 })
+  const task = await store.tasks.find('acct_test', id)
+  expect([task?.state, task?.upstreamId]).toEqual(['queued', undefined])
+  await started.close()
+  await start({ store })
+  await started.gateway.start()
+  expect(await ended(id)).toMatchObject({ id, status: 'completed' })
+  expect((await started.account()).held).toBe(0n)
+})
+
+test('a submission that its process left behind is run later, and one without an end fails without a charge', async () => {
+  const store = memoryStore()
+  const change = (): never => {
+    throw new Error('the store is down')
+  }
+  await start({ store: { ...store, tasks: { ...store.tasks, change } } })
+  const [id, late] = [await accepted({ input: 'hi' }), await accepted({ input: '[[fault:hang]] late' })]
+  await started.close()
+  expect((await store.tasks.find('acct_test', id))?.state).toBe('submitting')
+
+  const clock = fakeClock({ startMs: Date.now() + 120_000 })
+  await start({ store, clock })
+  await started.gateway.start()
+  const stateOf = async (task: string): Promise<string | undefined> =>
+    (await store.tasks.find('acct_test', task))?.state
+  const until = (task: string, state: string, stepMs: number): Promise<void> =>
+    expect
+      .poll(
+        () => {
+          clock.advance(stepMs)
+          return stateOf(task)
+        },
+        { timeout: 15_000, interval: 20 },
+      )
+      .toBe(state)
+  await until(id, 'completed', 1_000)
+  await until(late, 'failed', 60 * 60_000)
+  expect(await read(late)).toMatchObject({ status: 'failed', error: { code: expect.any(String) } })
+  expect((await started.account()).held).toBe(0n)
+})
+
+test('the end is told to the webhook, signed', async () => {
+  const secret = newWebhookSecret()
+  const received: { headers: Record<string, unknown>; body: string }[] = []
+  let arrived!: () => void
+  const arrival = new Promise<void>((resolve) => {
+    arrived = resolve
+  })
+  const receiver = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request.setEncoding('utf8')) body += chunk
+    received.push({ headers: request.headers, body })
+    response.end()
+    arrived()
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  try {
+    await start({ webhookSecret: secret })
+    const { port } = receiver.address() as AddressInfo
+    const id = await accepted({ input: 'hi', webhook_url: `http://127.0.0.1:${port}/hook` })
+    await arrival
+    const [{ headers, body }] = received as [(typeof received)[0]]
+    expect(JSON.parse(body)).toMatchObject({ type: 'response.completed', data: { id } })
+    const signed = webhookHeaders({
+      secrets: [secret],
+      id: String(headers['webhook-id']),
+      timestampSeconds: Number(headers['webhook-timestamp']),
+      body,
+    })
+    expect(signed.at(-1)).toBe(headers['webhook-signature'])
+    expect((await read(id))['status']).toBe('completed')
+  } finally {
+    receiver.closeAllConnections()
+    await new Promise((resolve) => receiver.close(resolve))
+  }
+})
+
+test('what is stored of a task that has ended holds nothing of the prompt', async () => {
+  const store = memoryStore()
+  await start({ store })
+  const id = await accepted({ input: 'a very secret prompt', instructions: 'secret too' })
+  await ended(id)
+  expect(
+    JSON.stringify(await store.tasks.find('acct_test', id), (_, value) =>
+      typeof value === 'bigint' ? `${value}` : value,
+    ),
+  ).not.toContain('secret')
+})
+
+describe('at a vendor of the dialect', () => {
+  let vendor: ResponsesVendor
+
+  beforeEach(async () => {
+    vendor = await responsesVendor()
+    await start({ vendors: [openai({ apiKey: 'vendor-key-a', baseURL: vendor.origin })] })
+  })
+  afterEach(() => vendor.close())
+
+  test('the answer has an id of the gateway, and is continued and deleted by that of the vendor', async () => {
+    const openaiModel = { model: 'chat-relayed' }
+    const id = await accepted({ ...openaiModel, input: 'hi' })
+    expect(await ended(id)).toMatchObject({ id, status: 'completed', background: true, of_the_future: { a: [1] } })
+    expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ model: 'gpt-5.4', input: 'hi' })
+    const [, next] = await ask('POST', '', { ...openaiModel, input: 'more', previous_response_id: id })
+    expect(next).toMatchObject({ id: 'resp_vendor1', previous_response_id: id })
+    expect(JSON.parse(vendor.calls[1]!.body)).toMatchObject({ input: 'more', previous_response_id: 'resp_vendor1' })
+    await ask('DELETE', `/${id}`)
+    expect(vendor.calls[2]?.path).toBe('DELETE /v1/responses/resp_vendor1')
+  })
+})

@@ -1,0 +1,250 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/core/events.ts'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
+import { type AnsweringVendor, answeringVendor, eventStream, json } from './answering-vendor.ts'
+
+const CHAT = '/v1/chat/completions'
+const CREDIT = 100_000_000_000n
+const HELD_TOKENS = 1_500
+const ANSWER_BYTES = 4_200
+const ANSWER = { id: 'c', object: 'chat.completion', created: 1, model: 'm' }
+const MODELS = [
+  { ...TEST_MODELS[0], vendor: 'one', routes: [{ vendor: 'one' }, { vendor: 'two' }], fallbacks: ['spare'] },
+  { ...TEST_MODELS[0], id: 'spare', vendor: 'two' },
+]
+
+let started: StartedGateway
+let vendor: AnsweringVendor
+
+afterEach(async () => {
+  await started.close()
+  await vendor.close()
+})
+
+async function startBefore(
+  answer: (response: ServerResponse) => void,
+  options: Partial<GatewayOptions> = { chargeBrokenAnswers: true },
+): Promise<void> {
+  vendor = await answeringVendor(answer)
+  const vendors = ['one', 'two'].map((id) => openaiCompatible({ id, baseURL: vendor.origin, apiKey: id, models: [] }))
+  started = await startGateway({ vendors, models: MODELS, ...options })
+}
+
+/** The first call fails so; the others are answered. */
+function failingFirst(fail: (response: ServerResponse) => void): (response: ServerResponse) => void {
+  return (response) => (vendor.calls === 1 ? fail(response) : complete(response))
+}
+
+function complete(response: ServerResponse): void {
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'hi', refusal: null }, finish_reason: 'stop' }]
+  json(response, { ...ANSWER, choices, usage: { prompt_tokens: 20, completion_tokens: 9, total_tokens: 29 } })
+}
+
+function breakOff(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': ANSWER_BYTES })
+  response.write('{"id":"c","choices":[', () => response.destroy())
+}
+
+async function ask(fields: object = {}): Promise<Response> {
+  const response = await started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: HELD_TOKENS, ...fields }))
+  await response.text()
+  return response
+}
+
+function told(): Extract<GatewayEvent, { type: 'unbilled-usage' }>[] {
+  return started.events.filter((event) => event.type === 'unbilled-usage')
+}
+
+/** Of the journal: the charges of the account. */
+async function charges(): Promise<bigint[]> {
+  const entries = await started.gateway.accounts.ledger('acct_test', { limit: 20 })
+  return entries.filter(({ kind }) => kind === 'charge').map(({ amount }) => -amount)
+}
+
+describe('a whole answer that breaks off', () => {
+  test('is charged by its announced size, once, and not asked for again', async () => {
+    await startBefore(failingFirst(breakOff))
+    const response = await ask()
+    const ended = await started.ended(response)
+    const outputTokens = (ANSWER_BYTES - 200) / 4
+
+    expect(response.status).toBe(503)
+    expect(vendor.calls).toBe(1)
+    expect(ended).toMatchObject({ ending: 'failed', usage: { outputTokens } })
+    expect(await charges()).toEqual([BigInt(ended.usage?.inputTokens ?? 0) * 1_000n + BigInt(outputTokens) * 4_000n])
+    expect(told()).toEqual([])
+    expect(await started.account()).toEqual({ balance: CREDIT - ended.costNanoDollars, held: 0n })
+  })
+
+  test('is recorded as a failed call whose usage is estimated', async () => {
+    await startBefore(failingFirst(breakOff))
+    const ended = await started.ended(await ask())
+    const { records } = await started.gateway.usage.records()
+
+    expect(records).toEqual([
+      expect.objectContaining({ ending: 'failed', isEstimated: true, chargedNanoDollars: ended.costNanoDollars }),
+    ])
+  })
+
+  test('is asked for again by default, and what came is charged alone', async () => {
+    await startBefore(failingFirst(breakOff), {})
+    const response = await ask()
+
+    expect(response.status).toBe(200)
+    expect(vendor.calls).toBe(2)
+    expect(await charges()).toEqual([20n * 1_000n + 9n * 4_000n])
+    expect(told()).toEqual([expect.objectContaining({ isEstimated: true })])
+  })
+
+  test('is free and told once for each attempt where no other one comes', async () => {
+    await startBefore(breakOff, {})
+    const response = await ask()
+
+    expect(response.status).toBe(503)
+    expect(await charges()).toEqual([])
+    expect(told()).toHaveLength(vendor.calls)
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  test('is charged as well where it ends as promised and is no answer', async () => {
+    await startBefore(failingFirst((response) => response.end(`{"id":"c","choices":[{"text":"${'x'.repeat(1_000)}`)))
+    const response = await ask()
+
+    expect(response.status).toBe(502)
+    expect(vendor.calls).toBe(1)
+    expect((await started.ended(response)).usage?.outputTokens).toBeGreaterThan(190)
+  })
+
+  test('costs nothing with billing off, and is asked for again', async () => {
+    await startBefore(failingFirst(breakOff), { chargeBrokenAnswers: true, billing: 'off' })
+
+    expect((await ask()).status).toBe(200)
+    expect(vendor.calls).toBe(2)
+  })
+})
+
+describe('a whole answer that takes too long', () => {
+  const timeouts = { firstByteMs: 60, totalMs: 200 }
+
+  test.each([
+    ['and is still made', (): void => undefined],
+    ['by the word of a server on the way', (response: ServerResponse) => void response.writeHead(504).end('<html>')],
+  ])('is charged with its output as held (%s)', async (_name, fail) => {
+    await startBefore(fail, { chargeBrokenAnswers: true, timeouts })
+    const response = await ask()
+
+    expect(response.status).toBe(504)
+    expect(vendor.calls).toBe(1)
+    expect((await started.ended(response)).usage).toMatchObject({ outputTokens: HELD_TOKENS })
+    expect(await charges()).toHaveLength(1)
+    expect(told()).toEqual([])
+  })
+
+  test('is told as held by default (the prompt alone before)', async () => {
+    await startBefore(() => undefined, { timeouts })
+    await ask()
+
+    expect(told()).toEqual([
+      expect.objectContaining({ usage: { inputTokens: expect.any(Number), outputTokens: HELD_TOKENS } }),
+    ])
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  test('is asked for elsewhere with retryAfterTimeout, and the answer alone is charged', async () => {
+    await startBefore(
+      failingFirst(() => undefined),
+      {
+        chargeBrokenAnswers: true,
+        timeouts: { firstByteMs: 60, totalMs: 5_000 },
+        routing: { retryAfterTimeout: true },
+      },
+    )
+
+    expect((await ask()).status).toBe(200)
+    expect(await charges()).toEqual([20n * 1_000n + 9n * 4_000n])
+    expect(told()).toHaveLength(1)
+  })
+})
+
+describe('a stream', () => {
+  const chunk = (members: object): string => `data: ${JSON.stringify({ ...ANSWER, ...members })}\n\n`
+
+  test('that breaks off before its first content is charged for the prompt, and not asked for again', async () => {
+    await startBefore((response) => {
+      eventStream(response)
+      response.write(': accepted\n\n', () => response.destroy())
+    })
+    const response = await ask({ stream: true })
+    const ended = await started.ended(response)
+
+    expect(response.status).toBe(503)
+    expect(vendor.calls).toBe(1)
+    expect(ended.usage).toMatchObject({ inputTokens: expect.any(Number), outputTokens: 0 })
+    expect(await charges()).toEqual([ended.costNanoDollars])
+  })
+
+  test('that tells an error before its first content is asked for elsewhere, and the answer alone is charged', async () => {
+    const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 }
+    const choices = [{ index: 0, delta: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }]
+    await startBefore((response) => {
+      eventStream(response)
+      if (vendor.calls === 1) response.end(chunk({ choices: [], usage: { ...usage, prompt_tokens: 700 } }) + failed)
+      else response.end(`${chunk({ choices })}${chunk({ choices: [], usage })}data: [DONE]\n\n`)
+    })
+    const failed = `data: ${JSON.stringify({ error: { message: 'overloaded', type: 'server_error' } })}\n\n`
+    const response = await ask({ stream: true })
+
+    expect(response.status).toBe(200)
+    expect(await charges()).toEqual([5n * 1_000n + 4_000n])
+    expect(told()).toEqual([expect.objectContaining({ isEstimated: false })])
+  })
+
+  test('that reports usage and then tells an error is charged as reported where nobody else answers', async () => {
+    const usage = { prompt_tokens: 700, completion_tokens: 0, total_tokens: 700 }
+    await startBefore((response) => {
+      eventStream(response)
+      response.end(
+        `${chunk({ choices: [], usage })}data: ${JSON.stringify({ error: { message: 'no', type: 'server_error' } })}\n\n`,
+      )
+    })
+    const response = await ask({ stream: true })
+
+    expect((await started.ended(response)).usage).toMatchObject({ inputTokens: 700 })
+    expect(await charges()).toEqual([700_000n])
+    expect(told()).toHaveLength(vendor.calls - 1)
+  })
+})
+
+describe('what a vendor may not have begun', () => {
+  test.each([
+    [
+      'a refusal',
+      (response: ServerResponse) => json(response, { error: { message: 'no', type: 'server_error' } }, 500),
+      0,
+    ],
+    ['an error page', (response: ServerResponse) => void response.writeHead(502).end('<html>'), 1],
+    ['a connection that breaks before an answer', (response: ServerResponse) => void response.destroy(), 1],
+  ])('is free and asked for elsewhere (%s)', async (_name, fail, events) => {
+    await startBefore(failingFirst(fail))
+
+    expect((await ask()).status).toBe(200)
+    expect(await charges()).toEqual([20n * 1_000n + 9n * 4_000n])
+    expect(told()).toHaveLength(events)
+  })
+
+  test.each([
+    ['error pages', (response: ServerResponse) => void response.writeHead(502).end('<html>')],
+    ['connections that break before an answer', (response: ServerResponse) => void response.destroy()],
+  ])('is free where nobody answers (%s)', async (_name, fail) => {
+    await startBefore(fail)
+    const response = await ask()
+
+    expect(response.status).toBe(503)
+    expect(await charges()).toEqual([])
+    expect(told()).toHaveLength(vendor.calls)
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+})

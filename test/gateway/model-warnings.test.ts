@@ -1,0 +1,100 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { silentLogger } from '../../src/core/logger.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { voyage } from '../../src/vendors/voyage/voyage.ts'
+
+let gateway: ReturnType<typeof createGateway> | undefined
+
+afterEach(() => gateway?.close())
+
+const row = (id: string, more: object = {}) => ({ id, kind: 'chat', vendor: 'openai', ...more }) as const
+const price = (model: string) => ({ model, meter: 'request', amount: '1' }) as const
+
+async function start(options: Partial<GatewayOptions>) {
+  const logger = { ...silentLogger, warn: vi.fn() }
+  const onEvent = vi.fn()
+  gateway = createGateway({
+    vendors: [openai({ apiKey: 'k' }), anthropic()],
+    prices: { currency: 'USD', prices: [] },
+    logger,
+    onEvent,
+    ...options,
+  })
+  await gateway.start()
+  const warnings = gateway.warnings()
+  expect(logger.warn.mock.calls.map(([message, { code }]) => ({ code, message }))).toEqual(warnings)
+  expect(onEvent.mock.calls).toEqual(warnings.map((warning) => [{ type: 'configuration-warning', ...warning }]))
+  return warnings
+}
+
+test('models that the host has listed and not priced are told in one warning', async () => {
+  const own = openaiCompatible({
+    id: 'own',
+    baseURL: 'http://own.example/v1',
+    models: [{ id: 'own-model', kind: 'chat' }],
+  })
+  const warnings = await start({
+    vendors: [openai({ apiKey: 'k' }), anthropic(), own],
+    models: [
+      row('priced'),
+      row('by-pattern'),
+      row('forgotten'),
+      row('not-callable', { vendor: 'anthropic' }),
+      row('any-*', { upstream: 'x-*' }),
+    ],
+    prices: { currency: 'USD', prices: [price('priced'), price('by-*')] },
+  })
+
+  expect(warnings).toEqual([
+    {
+      code: 'model-unpriced',
+      message: 'Models have no price and are refused while billing is on: "forgotten", "own-model".',
+    },
+  ])
+})
+
+test('of very many models without a price twenty are named', async () => {
+  const models = Array.from({ length: 25 }, (_, index) => row(`m-${index}`))
+  const [warning] = await start({ models })
+
+  expect(warning?.message).toMatch(/"m-19" and 5 more\.$/)
+})
+
+test('nobody needs a price where billing is off, or for models that nobody has listed', async () => {
+  expect(await start({})).toEqual([])
+  await gateway?.close()
+  expect(await start({ billing: 'off', prices: undefined as never, models: [row('free')] })).toEqual([])
+})
+
+test('fallbacks whose vendors cannot be called are told with the reason', async () => {
+  const warnings = await start({
+    billing: 'off',
+    prices: undefined as never,
+    vendors: [openai({ apiKey: 'k' }), anthropic(), voyage()],
+    models: [
+      row('main', { fallbacks: ['good', 'keyless', 'vendorless', 'by-routes', 'by-good-route'] }),
+      row('good'),
+      row('keyless', { vendor: 'anthropic' }),
+      row('vendorless', { vendor: 'gone' }),
+      row('by-routes', { vendor: 'anthropic', routes: [{ vendor: 'anthropic' }, { vendor: 'gone' }] }),
+      row('by-good-route', { vendor: 'anthropic', routes: [{ vendor: 'anthropic' }, { vendor: 'openai' }] }),
+    ],
+  })
+
+  expect(warnings.map(({ code }) => code)).toEqual(Array.from({ length: 3 }, () => 'fallback-unreachable'))
+  expect(warnings.map(({ message }) => message)).toEqual([
+    'The model "keyless" can never answer as a fallback of "main": the vendor "anthropic" has no key.',
+    'The model "vendorless" can never answer as a fallback of "main": there is no vendor "gone".',
+    'The model "by-routes" can never answer as a fallback of "main": the vendor "anthropic" has no key, and there is no vendor "gone".',
+  ])
+})
+
+test('prices of models that do not exist are told beside', async () => {
+  const warnings = await start({ prices: { currency: 'USD', prices: [price('gone')] } })
+
+  expect(warnings).toEqual([{ code: 'price-unused', message: 'prices[0] (request of gone): there is no such model' }])
+})

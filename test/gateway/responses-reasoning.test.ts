@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { gemini } from '../../src/vendors/gemini/gemini.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type AnsweringVendor, answeringVendor, eventStream } from './answering-vendor.ts'
+import { type ResponsesVendor, responsesVendor } from './responses-vendor.ts'
+
+type Item = Readonly<Record<string, unknown>>
+
+let started: StartedGateway
+
+afterEach(() => started.close())
+
+const TOOL = { type: 'function', name: 'look', description: 'Looks.', parameters: { type: 'object', properties: {} } }
+const user = (text: string): Item => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] })
+
+/** The items of a streamed answer, as a client that keeps nothing gathers them. */
+async function streamedItems(body: object): Promise<readonly Item[]> {
+  const answer = await started.post('/v1/responses', { ...body, stream: true, store: false })
+  const events = responseEvents(await answer.text())
+  const { output } = checkGrammar(events)
+  const done = events.flatMap(({ type, item }) => (type === 'response.output_item.done' ? [item as Item] : []))
+  expect(done).toEqual(output)
+  return done
+}
+
+describe('at a vendor that encrypts reasoning for the organisation of its key', () => {
+  const MODEL = 'chat-relayed'
+  const reasoning = { type: 'reasoning', id: 'rs_vendor1', summary: [], encrypted_content: 'gAAAA' }
+  const message = {
+    type: 'message',
+    id: 'msg_vendor1',
+    role: 'assistant',
+    status: 'completed',
+    content: [{ type: 'output_text', text: 'hello there', annotations: [], logprobs: [] }],
+  }
+  let vendors: ResponsesVendor[]
+
+  beforeEach(async () => {
+    vendors = [await responsesVendor()]
+    started = await startGateway({
+      vendors: [openai({ apiKey: ['key-of-one-org', 'key-of-another'], baseURL: vendors[0]!.origin })],
+    })
+  })
+  afterEach(async () => {
+    for (const vendor of vendors) await vendor.close()
+  })
+
+  const followUp = { model: MODEL, store: false, input: [user('hi'), reasoning, message, user('and now')] }
+
+  test('a client gets its items as they were, and the vendor gets them back as they were', async () => {
+    const items = await streamedItems({ model: MODEL, input: [user('hi')] })
+    expect(items).toEqual([reasoning, message])
+    await (await started.post('/v1/responses', followUp)).text()
+
+    // Neither an id nor the order of reasoning and what follows it has changed.
+    expect(JSON.parse(vendors[0]!.calls[1]!.body)).toEqual({ ...followUp, model: 'gpt-5.4' })
+  })
+
+  test.each([false, true])(
+    'reasoning that a client carries returns to the key that made it (streamed: %s)',
+    async (stream) => {
+      const [vendor] = vendors
+      const first = await started.post('/v1/responses', { model: MODEL, input: 'hi', store: false, stream })
+      await first.text()
+      for (let count = 0; count < 6; count++)
+        await (await started.post('/v1/responses', { ...followUp, stream })).text()
+      const keys = vendor!.calls.map(({ key }) => key)
+      expect(new Set(keys).size).toBe(1)
+
+      // Others take turns.
+      for (let count = 0; count < 4; count++)
+        await (await started.post('/v1/responses', { model: MODEL, input: 'hi', store: false })).text()
+      expect(new Set(vendor!.calls.map(({ key }) => key)).size).toBe(2)
+    },
+  )
+
+  test('what its key cannot answer is asked of no other key of the vendor', async () => {
+    const [vendor] = vendors
+    await (await started.post('/v1/responses', { model: MODEL, input: 'hi', store: false })).text()
+    const maker = vendor!.calls[0]!.key
+    vendor!.refuses = (key) => key === maker
+    const answer = await started.post('/v1/responses', followUp)
+    const fresh = await started.post('/v1/responses', { model: MODEL, input: 'hi', store: false })
+
+    const carrying = vendor!.calls.filter(({ body }) => body.includes('gAAAA'))
+    expect([answer.status, new Set(carrying.map(({ key }) => key))]).toEqual([503, new Set([maker])])
+    expect(fresh.status).toBe(200)
+  })
+})
+
+describe('at a vendor whose reasoning travels in envelopes', () => {
+  let vendor: AnsweringVendor
+  let bodies: Record<string, unknown>[]
+
+  afterEach(() => vendor.close())
+
+  const frames = (events: readonly object[]): string =>
+    events
+      .map((event) => `event: ${(event as { type?: string }).type ?? ''}\ndata: ${JSON.stringify(event)}\n\n`)
+      .join('')
+
+  test('the signature of a call comes back to Gemini in a loop of tools that a client carries', async () => {
+    bodies = []
+    const call = { name: 'look', args: { at: 'x' } }
+    const content = (part: object) => ({ candidates: [{ content: { role: 'model', parts: [part] }, index: 0 }] })
+    vendor = await answeringVendor((response, body) => {
+      bodies.push(body)
+      eventStream(response)
+      const parts =
+        bodies.length === 1
+          ? [
+              { text: 'hm', thought: true },
+              { functionCall: call, thoughtSignature: 'U0lHTkFUVVJF' },
+            ]
+          : [{ text: 'It is sunny.' }]
+      const last = {
+        candidates: [{ finishReason: 'STOP', index: 0 }],
+        usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 5 },
+      }
+      response.end([...parts.map(content), last].map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`).join(''))
+    })
+    started = await startGateway({ vendors: [gemini({ apiKey: 'key', baseURL: vendor.origin })] })
+    const request = { model: 'gmn-2.5-pro', tools: [TOOL], reasoning: { summary: 'auto' } }
+    const items = await streamedItems({ ...request, input: [user('look at x')] })
+    expect(items.map(({ type }) => type)).toEqual(['reasoning', 'function_call'])
+    const output = { type: 'function_call_output', call_id: items[1]!['call_id'], output: 'sunny' }
+    await streamedItems({ ...request, input: [user('look at x'), ...items, output] })
+
+    const turns = bodies[1]!['contents'] as { role: string; parts: Item[] }[]
+    expect(turns.find(({ role }) => role === 'model')?.parts.at(-1)).toMatchObject({
+      functionCall: call,
+      thoughtSignature: 'U0lHTkFUVVJF',
+    })
+  })
+
+  test('signed thinking comes back to Claude before the call that followed it', async () => {
+    bodies = []
+    const usage = { input_tokens: 9, output_tokens: 5 }
+    const thinking = { type: 'thinking', thinking: 'hm', signature: 'c2lnbmF0dXJl' }
+    const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [], usage }
+    vendor = await answeringVendor((response, body) => {
+      bodies.push(body)
+      eventStream(response)
+      response.end(
+        frames([
+          { type: 'message_start', message: head },
+          { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } },
+          { type: 'content_block_delta', index: 0, delta: { type: 'thinking_delta', thinking: 'hm' } },
+          { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature: thinking.signature } },
+          { type: 'content_block_stop', index: 0 },
+          {
+            type: 'content_block_start',
+            index: 1,
+            content_block: { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} },
+          },
+          { type: 'content_block_delta', index: 1, delta: { type: 'input_json_delta', partial_json: '{"at":"x"}' } },
+          { type: 'content_block_stop', index: 1 },
+          { type: 'message_delta', delta: { stop_reason: 'tool_use', stop_sequence: null }, usage },
+          { type: 'message_stop' },
+        ]),
+      )
+    })
+    started = await startGateway({ vendors: [anthropic({ apiKey: 'key', baseURL: vendor.origin })] })
+    const request = { model: 'cl-sonnet-4-6', tools: [TOOL], reasoning: { effort: 'medium', summary: 'auto' } }
+    const items = await streamedItems({ ...request, input: [user('look at x')] })
+    expect(items[0]).toMatchObject({
+      type: 'reasoning',
+      summary: [{ text: 'hm' }],
+      encrypted_content: expect.any(String),
+    })
+    const output = { type: 'function_call_output', call_id: 'toolu_1', output: 'sunny' }
+    await streamedItems({ ...request, input: [user('look at x'), ...items, output] })
+
+    const [, turn] = bodies[1]!['messages'] as { content: Item[] }[]
+    expect(turn?.content).toEqual([thinking, { type: 'tool_use', id: 'toolu_1', name: 'look', input: { at: 'x' } }])
+  })
+})
