@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { Options } from 'tsup'
+import { consolePageDefines } from './console-page.config.ts'
 import manifest from './package.json' with { type: 'json' }
 import tsconfig from './tsconfig.json' with { type: 'json' }
 
@@ -35,6 +36,7 @@ const javascript = {
   // tsup would turn `node:x` into `x`, and some builtins exist under the prefixed name only.
   removeNodeProtocol: false,
   silent: true,
+  define: { SIGNALBOX_VERSION: JSON.stringify(manifest.version) },
 } as const satisfies Options
 
 const esm: Options = { ...javascript, format: 'esm', entry: { ...libraryEntries, cli: 'src/cli/main.ts' } }
@@ -51,9 +53,10 @@ const declarations: Options = {
 }
 
 export default async function builds(overrides: Options): Promise<Options[]> {
+  const define = consolePageDefines()
   // `tsup --format esm` is what `npm start` runs: only what Node needs to execute, in a second instead of ten.
-  if (overrides.format !== undefined) return [esm]
+  if (overrides.format !== undefined) return [{ ...esm, define }]
   // Not tsup's `clean`: the three builds run at the same time and would delete each other's files.
   await rm('dist', { recursive: true, force: true })
-  return [esm, commonjs, declarations]
+  return [{ ...esm, define }, { ...commonjs, define }, declarations]
 }

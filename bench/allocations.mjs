@@ -1,9 +1,11 @@
 // What one small chat allocates in the gateway, without sockets: a number that, unlike times, does not depend on how busy
 // the machine is. The young generation holds a whole round, so nothing is collected while it is measured.
 //
-//   node --expose-gc --min-semi-space-size=64 --max-semi-space-size=64 bench/allocations.mjs
+//   node --expose-gc --min-semi-space-size=64 --max-semi-space-size=64 bench/allocations.mjs [openai|compatible|preset]
 //
-// Prints bytes per request as JSON.
+// The vendor is OpenAI, or a server of its dialect, without a preset or with one. Prints bytes per request as JSON.
+import { openaiCompatible } from '../dist/index.js'
+import { presets } from '../dist/presets.js'
 import { CHAT, openChatGateway } from './in-process-chat.mjs'
 import { sendOnce } from './in-process-rounds.mjs'
 
@@ -12,7 +14,18 @@ const WARM_UP = 12_000
 const ROUND = 1_000
 const ROUNDS = 5
 
-const gateway = await openChatGateway()
+const { id, baseURL } = presets.groq
+const apiKey = 'vendor-key'
+const models = [{ id: 'bench-chat', kind: 'chat', upstream: 'gpt-4.1-mini', limits: { maxOutputTokens: 1000 } }]
+
+/** Options of the gateway by the kind of its vendor. */
+const OPTIONS = {
+  openai: () => ({}),
+  compatible: () => ({ vendors: [openaiCompatible({ id, baseURL, apiKey, models })], models: [] }),
+  preset: () => ({ vendors: [openaiCompatible(presets.groq, { apiKey, models })], models: [] }),
+}
+
+const gateway = await openChatGateway(OPTIONS[process.argv[2] ?? 'openai']())
 
 async function send(count) {
   let left = count

@@ -31,6 +31,15 @@ export function messagesStreamFaults({ body }, { proxy, model }) {
   return faults
 }
 
+/** What is wrong with a stream of Responses; `model` is what a gateway has to call it. */
+export function responsesStreamFaults({ body }, { proxy, model }) {
+  const texts = body.split('event: response.output_text.delta').length - 1
+  const isWhole = texts === CONTENT_EVENTS && body.includes('event: response.completed')
+  const faults = isWhole ? [] : [`${texts} pieces of text, or no end`]
+  if (proxy.isTranslating && !body.includes(`"model":"${model}"`)) faults.push(`the model is not ${model}`)
+  return faults
+}
+
 /** What is wrong with the result of the MCP tool `chat_complete`. */
 export function mcpChatFaults({ body, head }, { model }) {
   if (!/\r\ncontent-type: *application\/json/i.test(head)) return ['the answer is not plain JSON']

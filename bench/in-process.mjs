@@ -1,10 +1,11 @@
 // What the gateway itself costs for one small chat, without sockets: CPU time and allocated bytes per request.
 // Sockets and the kernel are most of a proxied request and most of its noise; this leaves them out.
 //
-//   node --expose-gc bench/in-process.mjs [requests per round] [sqlite|memory] [unrecorded]
+//   node --expose-gc bench/in-process.mjs [requests per round] [sqlite|memory] [unrecorded|prometheus]
 //
 // With `sqlite` the money is kept in a SQLite file in the temporary folder, synchronous=FULL, instead of in memory. With
-// `unrecorded` no records of usage are written.
+// `unrecorded` no records of usage are written; with `prometheus` metrics are counted. What telemetry adds is measured more exactly
+// by `bench/telemetry.mjs`, where gateways with and without it take turns.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,8 +16,12 @@ const perRound = Number(process.argv[2] ?? 20_000)
 const folder = process.argv[3] === 'sqlite' ? mkdtempSync(join(tmpdir(), 'signalbox-bench-')) : undefined
 const store = folder && (await import('../dist/sqlite.js')).sqliteStore({ path: join(folder, 'bench.db') })
 
-const usage = process.argv[4] === 'unrecorded' ? { usage: 'off' } : {}
-const gateway = await openChatGateway({ ...(store === undefined ? {} : { store }), ...usage })
+const variants = {
+  unrecorded: () => ({ usage: 'off' }),
+  prometheus: async () => ({ observe: [(await import('../dist/prometheus.js')).prometheus()] }),
+}
+const further = (await variants[process.argv[4]]?.()) ?? {}
+const gateway = await openChatGateway({ ...(store === undefined ? {} : { store }), ...further })
 await measureRounds(() => sendOnce(gateway, CHAT), { perRound, rounds: 15, parallel: 32 })
 await gateway.close({ drainMs: 0 })
 if (folder !== undefined) rmSync(folder, { recursive: true })

@@ -8,6 +8,8 @@ import {
   imageEditAnswer,
   messageAnswer,
   messagesEvents,
+  responseAnswer,
+  responsesEvents,
   STREAM_END,
   STREAM_HEAD,
   videoReceipt,
@@ -31,7 +33,9 @@ const SLOW_EVENTS = chatEvents('gpt-bench-slow').slice(0, 2)
 
 const BURST = Buffer.concat([STREAM_HEAD, ...chatEvents('gpt-bench-burst'), STREAM_END])
 const MESSAGES_BURST = Buffer.concat([STREAM_HEAD, ...messagesEvents('claude-bench-burst'), STREAM_END])
+const RESPONSES_BURST = Buffer.concat([STREAM_HEAD, ...responsesEvents('gpt-bench-burst'), STREAM_END])
 const CHAT = chatAnswer('gpt-bench')
+const RESPONSE = responseAnswer('gpt-bench')
 const MESSAGE = messageAnswer('claude-bench')
 const EMBEDDINGS = embeddingsAnswer('embedding-bench')
 const IMAGE_EDIT = imageEditAnswer()
@@ -52,6 +56,7 @@ function answer(socket, path, body) {
     if (manner === 'paced') return pace(socket, MESSAGES_PACE)
     return socket.write(manner === 'burst' ? MESSAGES_BURST : MESSAGE)
   }
+  if (path.endsWith('/responses')) return socket.write(manner === 'burst' ? RESPONSES_BURST : RESPONSE)
   if (manner === undefined) return socket.write(CHAT)
   if (manner === 'burst') return socket.write(BURST)
   if (manner === 'slow') return drip(socket)

@@ -76,6 +76,18 @@ export function messagesRequest(model) {
   })
 }
 
+/** The same question in OpenAI's Responses, which nobody keeps. */
+export function responsesRequest(model, { stream = false } = {}) {
+  return post('/v1/responses', {
+    model,
+    instructions: SYSTEM_PROMPT,
+    input: QUESTION,
+    max_output_tokens: 512,
+    store: false,
+    ...(stream ? { stream } : {}),
+  })
+}
+
 /** One hundred short texts to embed. */
 export function embeddingsRequest(model) {
   const input = Array.from({ length: 100 }, (_, index) => `Track ${index}: ${QUESTION.slice(index, index + 60)}`)

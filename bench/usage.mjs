@@ -1,10 +1,11 @@
 /**
- * What questions about usage cost. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both].
+ * What questions about usage cost. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both] [file].
+ * A file, of SQLite, is kept, and asked again without being filled.
  * The records are of the last 30 days, 200 accounts, 1,000 keys and 20 models, made by the database itself, and added up day by
  * day as `signalbox usage rebuild` does. Of each question: the median of 9 times, the processor time of this process, and the longest time for which the event loop
  * of this process did nothing else.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -15,17 +16,23 @@ import { quantile } from './statistics.mjs'
 
 const RECORDS = Number(process.argv[2] ?? 1_000_000)
 const WANTED = process.argv[3] ?? 'both'
+const FILE = process.argv[4]
 const DAY_MS = 86_400_000
 const DAYS = 30
 const END_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS
 const START_MS = END_MS - DAYS * DAY_MS
 const REPEATS = 9
 
+/** Each key asks for each model. */
+const KEY = 'n * 7919 + n / 1000'
+
 /** The columns of a record of which `n` counts from 0; `hash` and `mod` are the database's. */
 const recordColumns = (text, mod) => ({
   id: `'req_' || ${text('n')}`,
-  account_id: `'acct_' || ${text(mod('n * 7919', 200))}`,
-  key_id: `'key_' || ${text(mod('n * 7919', 1000))}`,
+  account_id: `'acct_' || ${text(mod(KEY, 200))}`,
+  key_id: `'key_' || ${text(mod(KEY, 1000))}`,
+  end_user: `'user_' || ${text(mod('n', 5000))}`,
+  tags: `'team:' || ${text(mod('n', 7))} || ',beta'`,
   endpoint: `'chat'`,
   model: `'model_' || ${text(mod('n * 104729', 20))}`,
   requested_model: `'model_' || ${text(mod('n * 104729', 20))}`,
@@ -44,13 +51,7 @@ const recordColumns = (text, mod) => ({
 })
 const spaced = (type) => `${START_MS} + n * CAST(${DAYS * DAY_MS} AS ${type}) / ${RECORDS}`
 
-async function openSqlite() {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-bench-'))
-  const path = join(folder, 'usage.db')
-  const store = sqliteStore({ path, clock: 'caller' })
-  await store.start()
-  const { DatabaseSync } = await import('@photostructure/sqlite')
-  const database = new DatabaseSync(path)
+function fillSqlite(database) {
   const columns = recordColumns(
     (value) => `(${value})`,
     (value, count) => `(${value}) % ${count}`,
@@ -60,9 +61,21 @@ async function openSqlite() {
     WITH RECURSIVE counted(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM counted WHERE n < ${RECORDS - 1})
     SELECT ${Object.values(columns).join(', ')}, ${spaced('INTEGER')} FROM counted`)
   database.exec('UPDATE signalbox_usage_mark SET mark = (SELECT max(number) FROM signalbox_usage)')
+}
+
+async function openSqlite() {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-bench-'))
+  const path = FILE ?? join(folder, 'usage.db')
+  const isFilled = existsSync(path)
+  const store = sqliteStore({ path, clock: 'caller' })
+  await store.start()
+  const { DatabaseSync } = await import('@photostructure/sqlite')
+  const database = new DatabaseSync(path)
+  if (!isFilled) fillSqlite(database)
   const statement = database.prepare('PRAGMA page_count')
   return {
     store,
+    isAddedUp: isFilled,
     bytes: () => statement.get().page_count * 4096,
     async close() {
       database.close()
@@ -115,6 +128,10 @@ const QUESTIONS = {
   'month by account': (usage) => usage.series({ ...whole, source: 'days', groupBy: ['account'] }),
   'month of one account by day and key': (usage) =>
     usage.series({ ...whole, source: 'days', step: 'day', groupBy: ['key'], filter: { account: 'acct_7' } }),
+  'month of one account by end user, from records': (usage) =>
+    usage.series({ ...whole, source: 'records', groupBy: ['endUser'], filter: { account: 'acct_7' } }),
+  'month of one account by day and tag, from records': (usage) =>
+    usage.series({ ...whole, source: 'records', step: 'day', groupBy: ['tag'], filter: { account: 'acct_7' } }),
   'newest 50': (usage) => usage.records({ ...page, accountId: undefined }),
   'newest 50 of an account': (usage) => usage.records({ ...page, accountId: 'acct_7' }),
   'page in the middle': (usage) => usage.records({ ...page, accountId: undefined, after: middle }),
@@ -122,10 +139,10 @@ const QUESTIONS = {
 
 async function measure(name, open) {
   let began = performance.now()
-  const { store, bytes, tidy, close } = await open()
+  const { store, isAddedUp = false, bytes, tidy, close } = await open()
   const made = performance.now() - began
   began = performance.now()
-  for (let atMs = START_MS; atMs < END_MS; atMs += DAY_MS)
+  for (let atMs = START_MS; atMs < END_MS && !isAddedUp; atMs += DAY_MS)
     await store.usage.rebuild({ fromMs: atMs, untilMs: atMs + DAY_MS })
   const addedUp = performance.now() - began
   await tidy?.()

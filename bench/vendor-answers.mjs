@@ -212,3 +212,61 @@ export function messageAnswer(model) {
     usage: { input_tokens: CHAT_USAGE.input, output_tokens: CHAT_USAGE.output },
   })
 }
+
+/** Events of one whole Responses stream. */
+export const RESPONSES_EVENTS = CONTENT_EVENTS + 8
+
+function responseObject(model, status, output) {
+  const usage = {
+    input_tokens: CHAT_USAGE.input,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: CHAT_USAGE.output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: CHAT_USAGE.input + CHAT_USAGE.output,
+  }
+  return {
+    id: 'resp_0a1b2c3d4e5f60718293a4b5c6d7e8f9',
+    object: 'response',
+    created_at: 1_795_166_047,
+    status,
+    model: dated(model),
+    output,
+    tools: [],
+    usage: status === 'completed' ? usage : null,
+  }
+}
+
+function responseMessage(words) {
+  const part = { type: 'output_text', text: words.join(''), annotations: [], logprobs: [] }
+  return { id: 'msg_0a1b2c3d4e5f6071', type: 'message', role: 'assistant', status: 'completed', content: [part] }
+}
+
+/** A whole response. */
+export function responseAnswer(model) {
+  const words = Array.from({ length: 100 }, (_, index) => ` ${WORDS[index % WORDS.length]}`)
+  return jsonAnswer(responseObject(model, 'completed', [responseMessage(words)]))
+}
+
+/** The events of a Responses stream with the padding that OpenAI adds by default, each framed. */
+export function responsesEvents(model) {
+  const words = Array.from({ length: CONTENT_EVENTS }, (_, index) => ` ${WORDS[index % WORDS.length]}`)
+  const item = responseMessage(words)
+  const [part] = item.content
+  const place = { item_id: item.id, output_index: 0, content_index: 0 }
+  const begun = { response: responseObject(model, 'in_progress', []) }
+  const events = [
+    ['created', begun],
+    ['in_progress', begun],
+    ['output_item.added', { output_index: 0, item: { ...item, status: 'in_progress', content: [] } }],
+    ['content_part.added', { ...place, part: { ...part, text: '' } }],
+    ...words.map((delta) => ['output_text.delta', { ...place, delta, logprobs: [], obfuscation: 'x9Yz1aB2cD' }]),
+    ['output_text.done', { ...place, text: part.text, logprobs: [] }],
+    ['content_part.done', { ...place, part }],
+    ['output_item.done', { output_index: 0, item }],
+    ['completed', { response: responseObject(model, 'completed', [item]) }],
+  ]
+  return events.map(([name, fields], sequence_number) => {
+    const type = `response.${name}`
+    return framed(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, ...fields })}\n\n`)
+  })
+}

@@ -23,6 +23,7 @@ const MODELS = [
   { id: 'bench-chat-brief', vendor: 'openai', upstream: 'gpt-bench-brief' },
   { id: 'bench-chat-burst', vendor: 'openai', upstream: 'gpt-bench-burst' },
   { id: 'bench-chat-slow', vendor: 'openai', upstream: 'gpt-bench-slow' },
+  { id: 'bench-pro-burst', vendor: 'openai', upstream: 'gpt-pro-burst', protocol: 'responses' },
   { id: 'bench-claude', vendor: 'anthropic', upstream: 'claude-bench' },
   { id: 'bench-claude-burst', vendor: 'anthropic', upstream: 'claude-bench-burst' },
   { id: 'bench-claude-paced', vendor: 'anthropic', upstream: 'claude-bench-paced' },

@@ -1,4 +1,5 @@
 import { scenario as chatBurst } from './chat-burst.mjs'
+import { scenario as chatBurstByResponses } from './chat-burst-by-responses.mjs'
 import { scenario as chatBurstTranslated } from './chat-burst-translated.mjs'
 import { scenario as chatJson } from './chat-json.mjs'
 import { scenario as chatPaced } from './chat-paced.mjs'
@@ -9,6 +10,9 @@ import { scenario as firstByte } from './first-byte.mjs'
 import { scenario as messagesBurst } from './messages-burst.mjs'
 import { scenario as messagesPaced } from './messages-paced.mjs'
 import { scenario as openStreams } from './open-streams.mjs'
+import { scenario as responsesBurst } from './responses-burst.mjs'
+import { scenario as responsesBurstTranslated } from './responses-burst-translated.mjs'
+import { scenario as responsesJson } from './responses-json.mjs'
 import { scenario as videoSubmit } from './video-submit.mjs'
 
 /**
@@ -22,6 +26,10 @@ export const SCENARIOS = [
   chatBurstTranslated,
   messagesPaced,
   messagesBurst,
+  responsesJson,
+  responsesBurst,
+  responsesBurstTranslated,
+  chatBurstByResponses,
   embeddings,
   edits,
   videoSubmit,

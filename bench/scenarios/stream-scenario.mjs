@@ -1,7 +1,7 @@
-import { chatStreamFaults, messagesStreamFaults } from '../answer-faults.mjs'
+import { chatStreamFaults, messagesStreamFaults, responsesStreamFaults } from '../answer-faults.mjs'
 import { CHAT_COST } from '../costs.mjs'
-import { chatRequest, messagesRequest } from '../requests.mjs'
-import { MESSAGES_EVENTS, STREAM_EVENTS } from '../vendor-answers.mjs'
+import { chatRequest, messagesRequest, responsesRequest } from '../requests.mjs'
+import { MESSAGES_EVENTS, RESPONSES_EVENTS, STREAM_EVENTS } from '../vendor-answers.mjs'
 import { cpuScenario } from './cpu-scenario.mjs'
 
 /** OpenAI's dialect on both sides. */
@@ -13,6 +13,23 @@ export const CHAT = {
 
 /** Anthropic's dialect on both sides: the gateway passes the events on, and replaces the model in the first. */
 export const MESSAGES = { events: MESSAGES_EVENTS, request: messagesRequest, faultsOf: messagesStreamFaults }
+
+/** OpenAI's Responses on both sides: the gateway passes the events on, and replaces the model in the first and the last. */
+export const RESPONSES = {
+  events: RESPONSES_EVENTS,
+  request: (model) => responsesRequest(model, { stream: true }),
+  faultsOf: responsesStreamFaults,
+}
+
+/** The gateway turns the events of `vendor` into those of `caller`; the floor passes the same events as they are. */
+export function translated(caller, vendor) {
+  const side = (proxy) => (proxy.isTranslating ? caller : vendor)
+  return {
+    events: vendor.events,
+    request: (model, proxy) => side(proxy).request(model),
+    faultsOf: (answer, { proxy, model }) => side(proxy).faultsOf(answer, { proxy, model }),
+  }
+}
 
 /** All events at once, on few connections. */
 export function burstScenario(dialect, description) {
