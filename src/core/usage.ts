@@ -30,6 +30,12 @@ export interface Usage {
   readonly characters?: number
   /** Web searches by the vendor. */
   readonly webSearches?: number
+  /** Seconds of audio read, for models that count sound by its length; may have a fraction. */
+  readonly audioSeconds?: number
+  /** What vendors of reranking count: one query with a number of documents. */
+  readonly searchUnits?: number
+  /** What hooks charge for their own work. */
+  readonly hookUnits?: number
   /** Work of other models within the call, such as an advisor's. It is in none of the counts above. */
   readonly otherModels?: readonly ModelUsage[]
 }

@@ -186,6 +186,9 @@ export class GatewayMetrics implements Observer {
     add(units, usage.videoSeconds, model, vendor, 'video_second')
     add(units, usage.characters, model, vendor, 'character')
     add(units, usage.webSearches, model, vendor, 'web_search')
+    add(units, usage.audioSeconds, model, vendor, 'audio_second')
+    add(units, usage.searchUnits, model, vendor, 'search_unit')
+    add(units, usage.hookUnits, model, vendor, 'hook_unit')
   }
 
   /** Value of the label; undefined: there is none. */

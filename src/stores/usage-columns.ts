@@ -12,7 +12,7 @@ import {
 } from '../usage/usage-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
-/** Column of each meter. Video is counted in milliseconds, because a column holds whole numbers. */
+/** Column of each meter. Seconds are counted in milliseconds, because a column holds whole numbers. */
 const METER_COLUMNS: Readonly<Record<UsageField, string>> = {
   inputTokens: 'input_tokens',
   cachedInputTokens: 'cached_input_tokens',
@@ -27,12 +27,23 @@ const METER_COLUMNS: Readonly<Record<UsageField, string>> = {
   videoSeconds: 'video_milliseconds',
   characters: 'characters',
   webSearches: 'web_searches',
+  audioSeconds: 'audio_milliseconds',
+  searchUnits: 'search_units',
+  hookUnits: 'hook_units',
 }
 
 const METERS = Object.entries(METER_COLUMNS) as readonly (readonly [UsageField, string])[]
 
 /** Columns of the meters, in the order of {@link usageValues}. */
 export const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
+
+/** Columns that tables made before these meters have not. */
+export const LATER_METER_NAMES: readonly string[] = ['audio_milliseconds', 'search_units', 'hook_units']
+
+/** The columns of a list that its table had when it was made; {@link LATER_METER_NAMES} were added to it. */
+export function firstColumns(columns: readonly string[]): readonly string[] {
+  return columns.filter((column) => !LATER_METER_NAMES.includes(column))
+}
 
 /** Columns of a record that a draft fills, before those of the meters. */
 export const RECORD_COLUMNS: readonly string[] = [
@@ -112,8 +123,9 @@ export type RollUp = keyof typeof ROLL_UPS
 export function modelDaysOfHours(prefix: string): string {
   const { keys, sums } = ROLL_UPS.model_days
   const [, ...others] = keys
-  const added = sums.map((column) => `sum(${column})`)
-  return `INSERT INTO ${prefix}usage_model_days (${[...keys, ...sums].join(', ')})
+  const first = firstColumns(sums)
+  const added = first.map((column) => `sum(${column})`)
+  return `INSERT INTO ${prefix}usage_model_days (${[...keys, ...first].join(', ')})
     SELECT hour / 24, ${[...others, ...added].join(', ')} FROM ${prefix}usage_hours GROUP BY hour / 24, ${others.join(', ')}`
 }
 
@@ -260,7 +272,7 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
   ]
   for (const [field] of METERS) {
     const units = record.usage[field]
-    values.push(units === undefined ? null : wholeCount(field === 'videoSeconds' ? units * 1000 : units))
+    values.push(units === undefined ? null : wholeCount(isInSeconds(field) ? units * 1000 : units))
   }
   return values
 }
@@ -348,8 +360,12 @@ function textOrNull(text: string | undefined): string | null {
   return text === undefined ? null : storableText(text)
 }
 
+function isInSeconds(field: UsageField): boolean {
+  return field === 'videoSeconds' || field === 'audioSeconds'
+}
+
 function unitsOf(field: UsageField, units: number): number {
-  return field === 'videoSeconds' ? units / 1000 : units
+  return isInSeconds(field) ? units / 1000 : units
 }
 
 /** Largest count in a column of 32 bits. */

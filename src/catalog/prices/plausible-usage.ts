@@ -43,6 +43,9 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
   videoSeconds: undefined,
   characters: undefined,
   webSearches: undefined,
+  audioSeconds: undefined,
+  searchUnits: undefined,
+  hookUnits: undefined,
 }
 const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
 
@@ -86,7 +89,9 @@ type Mutable = { -readonly [Name in keyof Usage]?: Usage[Name] }
 
 function isPlausible(field: UsageField, value: unknown, bounds: UsageBounds): boolean {
   if (typeof value !== 'number' || !(value >= 0)) return false
-  return (field === 'videoSeconds' || Number.isInteger(value)) && value <= ceiling(field, bounds)
+  return (
+    (field === 'videoSeconds' || field === 'audioSeconds' || Number.isInteger(value)) && value <= ceiling(field, bounds)
+  )
 }
 
 function ceiling(field: UsageField, { hold, limits }: UsageBounds): number {

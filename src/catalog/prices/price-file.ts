@@ -3,7 +3,7 @@ import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import { parseDecimal } from '../../core/money.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { configurationError } from '../configuration-error.ts'
-import { METERS, type Meter } from './rate.ts'
+import { METERS, METERS_WITH_MINIMUM, type Meter } from './rate.ts'
 
 /** One price. */
 export interface PriceRow {
@@ -14,6 +14,11 @@ export interface PriceRow {
   readonly amount: string
   /** Units that `amount` buys; 1 when absent. */
   readonly per?: number | undefined
+  /**
+   * Least units for which a call that has some is charged: `10` for a vendor that bills at least ten seconds. Only of `image`,
+   * `video_second`, `audio_second`, `character`, `search_unit`.
+   */
+  readonly minimum?: number | undefined
   /** What the row holds for, all of it: `{ resolution: '1080p' }`. Absent: always. */
   readonly when?: PriceConditions | undefined
 }
@@ -23,6 +28,7 @@ const PRICE_ROW_MEMBERS = {
   meter: true,
   amount: true,
   per: true,
+  minimum: true,
   when: true,
 } satisfies MemberNames<PriceRow>
 
@@ -50,29 +56,36 @@ const PRICE_FILE_MEMBERS = {
 const LARGEST_UNIT_COUNT = 1_000_000_000_000
 
 const priceRow = onDemand(() =>
-  z.strictObject({
-    model: z.string().min(1, 'must not be empty'),
-    meter: z.enum(METERS, {
-      error: (issue) => `unknown meter ${JSON.stringify(issue.input)}; the meters are ${METERS.join(', ')}`,
+  z
+    .strictObject({
+      model: z.string().min(1, 'must not be empty'),
+      meter: z.enum(METERS, {
+        error: (issue) => `unknown meter ${JSON.stringify(issue.input)}; the meters are ${METERS.join(', ')}`,
+      }),
+      amount: z
+        .string('must be a decimal string, such as "3.00"')
+        .refine(isDecimal, 'must be a decimal string, such as "3.00"'),
+      per: z.int().min(1).max(LARGEST_UNIT_COUNT).optional(),
+      minimum: z.number().positive().max(LARGEST_UNIT_COUNT).optional(),
+      when: z
+        .record(
+          z.string().regex(/^(?:inputTokensAbove|[a-z][a-z0-9_]*)$/, 'must be a billing field in snake_case'),
+          z.union([z.string().min(1), z.int().min(1)]),
+        )
+        .check(({ value, issues }) => {
+          for (const [name, condition] of Object.entries(value)) {
+            if ((name === 'inputTokensAbove') === (typeof condition === 'number')) continue
+            const message = name === 'inputTokensAbove' ? 'must be a whole number of tokens' : 'must be a string'
+            issues.push({ code: 'custom', path: [name], message, input: condition })
+          }
+        })
+        .optional(),
+    })
+    .check(({ value, issues }) => {
+      if (value.minimum === undefined || METERS_WITH_MINIMUM.includes(value.meter)) return
+      const message = `only prices of ${METERS_WITH_MINIMUM.join(', ')} have a minimum`
+      issues.push({ code: 'custom', path: ['minimum'], message, input: value.minimum })
     }),
-    amount: z
-      .string('must be a decimal string, such as "3.00"')
-      .refine(isDecimal, 'must be a decimal string, such as "3.00"'),
-    per: z.int().min(1).max(LARGEST_UNIT_COUNT).optional(),
-    when: z
-      .record(
-        z.string().regex(/^(?:inputTokensAbove|[a-z][a-z0-9_]*)$/, 'must be a billing field in snake_case'),
-        z.union([z.string().min(1), z.int().min(1)]),
-      )
-      .check(({ value, issues }) => {
-        for (const [name, condition] of Object.entries(value)) {
-          if ((name === 'inputTokensAbove') === (typeof condition === 'number')) continue
-          const message = name === 'inputTokensAbove' ? 'must be a whole number of tokens' : 'must be a string'
-          issues.push({ code: 'custom', path: [name], message, input: condition })
-        }
-      })
-      .optional(),
-  }),
 )
 
 const priceFile = onDemand(() =>

@@ -186,7 +186,8 @@ function rateOf(
  * @throws TypeError for a price of searches in calls that cannot search.
  */
 function priceRule(row: PriceRow, index: number): PriceRule {
-  const price = { meter: row.meter, amount: row.amount, per: row.per ?? 1 }
+  const { meter, amount, per = 1, minimum } = row
+  const price: MeterPrice = minimum === undefined ? { meter, amount, per } : { meter, amount, per, minimum }
   const { inputTokensAbove: above = 0, ...named } = row.when ?? {}
   const conditions = new Map(Object.entries(named).map(([name, value]) => [name, String(value)]))
   // Only a call that may search is charged for searches, and the row is a price for such a call.

@@ -1,5 +1,5 @@
 import { type Decimal, divideRoundingUp, NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
-import type { Usage } from '../../core/usage.ts'
+import type { Usage, UsageField } from '../../core/usage.ts'
 
 /**
  * What may have a price. Tokens of a kind with a price of its own are charged at it and not again as part of their total;
@@ -19,11 +19,26 @@ export const METERS = [
   'video_second',
   'character',
   'web_search',
+  'audio_second',
+  'search_unit',
+  'hook_unit',
   'request',
 ] as const
 
 /** One thing that may have a price. */
 export type Meter = (typeof METERS)[number]
+
+/** Meters that a vendor may charge for at least so many units a call, with their counts. */
+const MINIMUM_FIELDS = {
+  image: 'images',
+  video_second: 'videoSeconds',
+  audio_second: 'audioSeconds',
+  character: 'characters',
+  search_unit: 'searchUnits',
+} as const satisfies Partial<Record<Meter, UsageField>>
+
+/** Meters whose prices may have a `minimum`. */
+export const METERS_WITH_MINIMUM: readonly Meter[] = Object.keys(MINIMUM_FIELDS) as (keyof typeof MINIMUM_FIELDS)[]
 
 /** The price of one meter. */
 export interface MeterPrice {
@@ -31,6 +46,8 @@ export interface MeterPrice {
   /** Dollars for `per` units, as a decimal string. */
   readonly amount: string
   readonly per: number
+  /** Least units for which a call that has some is charged; absent: what it has. Of {@link METERS_WITH_MINIMUM} only. */
+  readonly minimum?: number
   /** Holds for calls with more input tokens than this, for all of their tokens; absent: for all calls. */
   readonly inputTokensAbove?: number
 }
@@ -46,6 +63,8 @@ export interface Rate {
   readonly denominator: bigint
   /** Is any kind of token priced? */
   readonly pricesTokens: boolean
+  /** Least units of a call that has some; absent where no price has a minimum. */
+  readonly minimums?: readonly (readonly [field: UsageField, units: number])[]
   /** Prices that hold in place of these above a number of input tokens, the highest number first. */
   readonly tiers: readonly RateTier[]
   /** Rates of models that may work within the call, by the vendor's id of the model. Absent: none may. */
@@ -100,7 +119,20 @@ function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly 
     numerators[fraction.meter] = fraction.numerator * (denominator / fraction.denominator)
   }
   const pricesTokens = prices.some((price) => price.meter.endsWith('_token'))
-  return { model, prices, numerators, denominator, pricesTokens, tiers }
+  const minimums = prices.flatMap(({ meter, minimum }): (readonly [UsageField, number])[] =>
+    minimum === undefined ? [] : [[MINIMUM_FIELDS[meter as keyof typeof MINIMUM_FIELDS], minimum]],
+  )
+  const rate = { model, prices, numerators, denominator, pricesTokens, tiers }
+  return minimums.length === 0 ? rate : { ...rate, minimums }
+}
+
+function withMinimums(usage: Usage, minimums: NonNullable<Rate['minimums']>): Usage {
+  const raised: { -readonly [Name in keyof Usage]: Usage[Name] } = { ...usage }
+  for (const [field, units] of minimums) {
+    const count = usage[field] ?? 0
+    if (count > 0) raised[field] = Math.max(count, units)
+  }
+  return raised
 }
 
 /**
@@ -111,7 +143,7 @@ function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly 
  *
  * Undefined when the call used something that has no price: then no amount is right. Tokens need
  * no price of their own where the model is sold by the request, picture, second or character and no kind of token is
- * priced; pictures, seconds and characters need none where there is a price by the request, or tokens that are priced.
+ * priced; pictures, seconds, search units and characters need none where there is a price by the request, or tokens that are priced.
  * @throws RangeError for counts that are negative, fractional or not finite; vendors' reports go through
  *   `plausibleUsage` first.
  */
@@ -149,8 +181,9 @@ function totalInputOf(usage: Usage): number {
   return inputTokens ?? cachedInputTokens + cacheWriteTokens + inputImageTokens + inputAudioTokens
 }
 
-function chargeFlat(rate: Rate, usage: Usage): bigint | undefined {
+function chargeFlat(rate: Rate, counted: Usage): bigint | undefined {
   const price = rate.numerators
+  const usage = rate.minimums === undefined ? counted : withMinimums(counted, rate.minimums)
   const totalInput = totalInputOf(usage)
   const cached = priced(price.cached_input_token, usage.cachedInputTokens, totalInput)
   const allWritten = usage.cacheWriteTokens ?? 0
@@ -170,6 +203,9 @@ function chargeFlat(rate: Rate, usage: Usage): bigint | undefined {
   const images = usage.images ?? 0
   const characters = usage.characters ?? 0
   const videoSeconds = usage.videoSeconds ?? 0
+  const audioSeconds = usage.audioSeconds ?? 0
+  const searchUnits = usage.searchUnits ?? 0
+  const hookUnits = usage.hookUnits ?? 0
   const webSearches = usage.webSearches ?? 1
 
   if (!rate.pricesTokens) {
@@ -177,16 +213,22 @@ function chargeFlat(rate: Rate, usage: Usage): bigint | undefined {
       price.request !== undefined ||
       (price.image !== undefined && images > 0) ||
       (price.video_second !== undefined && videoSeconds > 0) ||
+      (price.audio_second !== undefined && audioSeconds > 0) ||
+      (price.search_unit !== undefined && searchUnits > 0) ||
       (price.character !== undefined && characters > 0)
     if ((input > 0 || output > 0) && !isSoldByUnit) return undefined
   } else if ((input > 0 && price.input_token === undefined) || (output > 0 && price.output_token === undefined)) {
     return undefined
   }
-  if (images > 0 || characters > 0 || videoSeconds > 0) {
+  // No other price covers what a hook charges.
+  if (hookUnits > 0 && price.hook_unit === undefined) return undefined
+  if (images > 0 || characters > 0 || videoSeconds > 0 || audioSeconds > 0 || searchUnits > 0) {
     const isSoldOtherwise = price.request !== undefined || (rate.pricesTokens && totalInput + totalOutput > 0)
     if (images > 0 && price.image === undefined && !isSoldOtherwise) return undefined
     if (videoSeconds > 0 && price.video_second === undefined && !isSoldOtherwise) return undefined
     if (characters > 0 && price.character === undefined && !isSoldOtherwise) return undefined
+    if (audioSeconds > 0 && price.audio_second === undefined && !isSoldOtherwise) return undefined
+    if (searchUnits > 0 && price.search_unit === undefined && !isSoldOtherwise) return undefined
   }
 
   const sum =
@@ -202,13 +244,19 @@ function chargeFlat(rate: Rate, usage: Usage): bigint | undefined {
     cost(price.reasoning_token, reasoning) +
     cost(price.image, images) +
     cost(price.character, characters) +
+    cost(price.search_unit, searchUnits) +
+    cost(price.hook_unit, hookUnits) +
     cost(price.web_search, webSearches)
-  if (videoSeconds === 0 || price.video_second === undefined) return divideRoundingUp(sum, rate.denominator)
-  const seconds = exactDecimal(videoSeconds)
-  return divideRoundingUp(
-    sum * seconds.denominator + price.video_second * seconds.numerator,
-    rate.denominator * seconds.denominator,
-  )
+  const ofVideo = price.video_second !== undefined && videoSeconds > 0
+  const ofAudio = price.audio_second !== undefined && audioSeconds > 0
+  if (!ofVideo && !ofAudio) return divideRoundingUp(sum, rate.denominator)
+  const video = exactDecimal(ofVideo ? videoSeconds : 0)
+  const audio = exactDecimal(ofAudio ? audioSeconds : 0)
+  const denominator = video.denominator * audio.denominator
+  const seconds =
+    (price.video_second ?? 0n) * video.numerator * audio.denominator +
+    (price.audio_second ?? 0n) * audio.numerator * video.denominator
+  return divideRoundingUp(sum * denominator + seconds, rate.denominator * denominator)
 }
 
 /**

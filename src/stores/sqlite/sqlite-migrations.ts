@@ -2,7 +2,7 @@ import { CONVERSATION_MIGRATION } from './sqlite-conversations.ts'
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
-import { MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
+import { LATER_METERS_MIGRATION, MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
 
 /** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
 const TASK_MIGRATION = `
@@ -295,6 +295,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   JOURNAL_MIGRATION,
   USAGE_MIGRATION + NEWEST_MIGRATION,
   MODEL_DAYS_MIGRATION,
+  LATER_METERS_MIGRATION,
 ]
 
 /**

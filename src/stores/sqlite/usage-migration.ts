@@ -1,4 +1,4 @@
-import { BUCKET_NAMES, modelDaysOfHours } from '../usage-columns.ts'
+import { BUCKET_NAMES, LATER_METER_NAMES, modelDaysOfHours } from '../usage-columns.ts'
 
 /** Columns of every table of sums, as the migration has them. */
 const SUMS = `  requests               INTEGER NOT NULL,
@@ -102,3 +102,13 @@ ${SUMS}  ${BUCKETS},
 ) STRICT, WITHOUT ROWID;
 ${modelDaysOfHours('signalbox_')};
 `
+
+/** Columns for what is counted since. */
+export const LATER_METERS_MIGRATION = LATER_METER_NAMES.map(
+  (column) => `
+ALTER TABLE signalbox_usage ADD COLUMN ${column} INTEGER;
+ALTER TABLE signalbox_usage_hours ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_usage_model_days ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signalbox_usage_days ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0;
+`,
+).join('')

@@ -25,6 +25,35 @@ const CHAT = rateOf({
 })
 
 describe('charge', () => {
+  it('charges fractions of seconds of sound and of video exactly, and search units by the piece', () => {
+    const rate = rateOf({ audio_second: '0.000075', video_second: '0.1', search_unit: '0.002' }, 1)
+
+    expect(charge(rate, { audioSeconds: 0.3 })).toBe(22_500n)
+    expect(charge(rate, { audioSeconds: 1.7, videoSeconds: 5.04 })).toBe(127_500n + 504_000_000n)
+    expect(charge(rate, { searchUnits: 3 })).toBe(6_000_000n)
+    // By the text of what was heard nothing is sold.
+    expect(charge(rate, { audioSeconds: 0.3, outputTokens: 90 })).toBe(22_500n)
+  })
+
+  it('charges a call that has some units for at least the minimum of their price', () => {
+    const rate = createRate('example', [{ meter: 'audio_second', amount: '0.001', per: 1, minimum: 10 }])
+
+    expect([0, 4, 10, 12.5].map((audioSeconds) => charge(rate, { audioSeconds }))).toEqual([
+      0n,
+      10_000_000n,
+      10_000_000n,
+      12_500_000n,
+    ])
+    expect(highestCharge(rate, { audioSeconds: 4 })).toBe(10_000_000n)
+  })
+
+  it('has no amount for sound, search units and work of hooks without a price', () => {
+    expect(charge(CHAT, { audioSeconds: 1 })).toBe(undefined)
+    expect(charge(CHAT, { searchUnits: 1 })).toBe(undefined)
+    expect(charge(CHAT, { inputTokens: 10, outputTokens: 1, hookUnits: 1 })).toBe(undefined)
+    expect(charge(rateOf({ request: '2', hook_unit: '5' }), { hookUnits: 2 })).toBe(12_000n)
+  })
+
   it('charges tokens at their prices', () => {
     expect(charge(CHAT, { inputTokens: 1_000, outputTokens: 200 })).toBe(3_000_000n + 3_000_000n)
   })

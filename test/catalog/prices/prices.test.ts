@@ -39,6 +39,7 @@ describe('definePrices', () => {
     [{ currency: 'USD', prices: [{ ...GOOD, amount: '1,25' }] }, 'prices[0].amount: must be a decimal string'],
     [{ currency: 'USD', prices: [{ ...GOOD, per: 0 }] }, 'prices[0].per: '],
     [{ currency: 'USD', prices: [{ ...GOOD, per: '1000' }] }, 'prices[0].per: '],
+    [{ currency: 'USD', prices: [{ ...GOOD, minimum: 10 }] }, 'prices[0].minimum: only prices of image, '],
     [{ currency: 'USD', prices: [{ ...GOOD, when: { resolution: 720 } }] }, 'prices[0].when.resolution: '],
     [{ currency: 'USD', prices: [{ ...GOOD, unit: 'token' }] }, 'prices[0].unit is unknown; known: model, meter'],
     [{ currency: 'USD', prices: [GOOD, GOOD] }, 'prices[1]: the input_token price of "gp-5" repeats prices[0]'],

@@ -4,6 +4,7 @@ import { isTrusted } from '../../../src/stores/sqlite/sqlite-engine.ts'
 import { MIGRATIONS, migrate } from '../../../src/stores/sqlite/sqlite-migrations.ts'
 import { SqliteStoreError, sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { MODEL_DAYS_MIGRATION } from '../../../src/stores/sqlite/usage-migration.ts'
+import { LATER_METER_NAMES } from '../../../src/stores/usage-columns.ts'
 import { exampleDraft } from '../../../src/testing/contracts/store-example.ts'
 import { usageRecord } from '../../../src/usage/usage-record.ts'
 import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
@@ -101,8 +102,11 @@ describe('sqlite store on a database that cannot be used', () => {
     await store.usage?.rollUp(10, NOW_MS)
     await store.close()
     const database = defaultEngine.open(path)
-    database.exec(`DROP TABLE signalbox_usage_model_days;
-      DELETE FROM signalbox_migrations WHERE version = ${MIGRATIONS.indexOf(MODEL_DAYS_MIGRATION) + 1}`)
+    const dropped = ['', '_hours', '_days'].flatMap((table) =>
+      LATER_METER_NAMES.map((column) => `ALTER TABLE signalbox_usage${table} DROP COLUMN ${column};`),
+    )
+    database.exec(`DROP TABLE signalbox_usage_model_days; ${dropped.join(' ')}
+      DELETE FROM signalbox_migrations WHERE version > ${MIGRATIONS.indexOf(MODEL_DAYS_MIGRATION)}`)
     database.close()
     const updated = sqliteStore({ path, clock: 'caller' })
     await updated.start()

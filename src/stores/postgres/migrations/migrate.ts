@@ -5,7 +5,7 @@ import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
 import { ARREARS, JOURNAL_TABLES, NEWEST_INDEXES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
-import { MODEL_DAYS_TABLE, USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
+import { LATER_METERS, MODEL_DAYS_TABLE, USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
  * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
@@ -21,6 +21,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   JOURNAL_TABLES,
   [...USAGE_TABLES, ...NEWEST_INDEXES],
   MODEL_DAYS_TABLE,
+  LATER_METERS,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

@@ -1,4 +1,12 @@
-import { METER_NAMES, modelDaysOfHours, RECORD_COLUMNS, ROLL_UPS, type RollUp } from '../../usage-columns.ts'
+import {
+  firstColumns,
+  LATER_METER_NAMES,
+  METER_NAMES,
+  modelDaysOfHours,
+  RECORD_COLUMNS,
+  ROLL_UPS,
+  type RollUp,
+} from '../../usage-columns.ts'
 
 /** Types of a record's columns, for those that are not text. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -17,7 +25,7 @@ function definition(column: string): string {
 }
 
 /** Wide columns first, so that rows need little padding. */
-const ORDERED = [...RECORD_COLUMNS].sort((one, other) => widthOf(other) - widthOf(one))
+const ORDERED = [...firstColumns(RECORD_COLUMNS)].sort((one, other) => widthOf(other) - widthOf(one))
 
 function widthOf(column: string): number {
   return ['smallint', 'integer', 'bigint'].indexOf(TYPES[column] ?? 'text')
@@ -26,7 +34,9 @@ function widthOf(column: string): number {
 const RECORD_DEFINITIONS = RECORD_COLUMNS.map(definition).join(', ')
 
 const [HOUR_SUMS, DAY_SUMS] = [ROLL_UPS.hours.sums, ROLL_UPS.days.sums].map((names) =>
-  names.map((column) => `${column} bigint NOT NULL`).join(', '),
+  firstColumns(names)
+    .map((column) => `${column} bigint NOT NULL`)
+    .join(', '),
 )
 
 /** Chosen of a record: of a charged one the time and amounts are those of the charge. */
@@ -82,6 +92,15 @@ export const MODEL_DAYS_TABLE: readonly string[] = [
   // Steps of processes with the functions of before find the mark locked, and add nothing meanwhile.
   `SELECT m.mark FROM usage_mark m FOR UPDATE`,
   modelDaysOfHours(''),
+]
+
+/** Columns for what is counted since. */
+export const LATER_METERS: readonly string[] = [
+  `ALTER TABLE usage_records ${LATER_METER_NAMES.map((column) => `ADD COLUMN ${column} integer`).join(', ')}`,
+  ...['hours', 'model_days', 'days'].map(
+    (table) =>
+      `ALTER TABLE usage_${table} ${LATER_METER_NAMES.map((column) => `ADD COLUMN ${column} bigint NOT NULL DEFAULT 0`).join(', ')}`,
+  ),
 ]
 
 export const USAGE_FUNCTIONS: readonly string[] = [
