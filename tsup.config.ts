@@ -29,6 +29,19 @@ export const PACKAGE_ENTRIES: readonly PackageEntry[] = Object.keys(manifest.exp
 
 const libraryEntries = Object.fromEntries(PACKAGE_ENTRIES.map(({ name, source }) => [name, source]))
 
+/**
+ * One character beyond Latin-1 makes V8 keep a whole file in two bytes a character. The bundler escapes those of strings; what is
+ * left stands in comments and regular expressions.
+ */
+const escapeCharacters = {
+  name: 'escape-characters',
+  renderChunk(code: string) {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII.
+    const escaped = code.replace(/[^\x00-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    return { code: escaped }
+  },
+}
+
 const javascript = {
   target: 'node20',
   platform: 'node',
@@ -36,8 +49,9 @@ const javascript = {
   // tsup would turn `node:x` into `x`, and some builtins exist under the prefixed name only.
   removeNodeProtocol: false,
   silent: true,
+  plugins: [escapeCharacters],
   define: { SIGNALBOX_VERSION: JSON.stringify(manifest.version) },
-} as const satisfies Options
+} satisfies Options
 
 const esm: Options = { ...javascript, format: 'esm', entry: { ...libraryEntries, cli: 'src/cli/main.ts' } }
 

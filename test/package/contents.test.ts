@@ -56,6 +56,14 @@ describe('the packed files', () => {
     expect(entries).toEqual([...new Set(named)].sort())
   })
 
+  test('are code of ASCII, because one wider character doubles what a file takes in memory', () => {
+    const code = files.filter((file) => /^dist\/.*\.c?js$/.test(file))
+
+    expect(code.length).toBeGreaterThan(PACKAGE_ENTRIES.length)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII.
+    expect(code.filter((file) => /[^\x00-\x7f]/.test(textOf(file)))).toEqual([])
+  })
+
   test('hold no chunk that nothing imports', () => {
     const code = files.filter((file) => file.startsWith('dist/'))
     const everything = code.map(textOf).join('\n')
