@@ -1,53 +1,31 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
-import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { newWebhookSecret, webhookHeaders } from '../../src/tasks/webhook-signature.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
-import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { type ResponsesVendor, responsesVendor } from './responses-vendor.ts'
+import { askGateway, databasePaths, OTHER_KEY, startTwoAccounts, storeOf } from './two-accounts.ts'
 
 const MODEL = 'cl-sonnet-4-6'
-const OTHER_KEY = 'sk-other-0123456789'
 
 let started: StartedGateway
-let folder: string
+const database = databasePaths()
 
-async function start(options: Partial<GatewayOptions> = {}): Promise<void> {
-  started = await startGateway({
-    keys: [
-      { key: TEST_KEY, account: 'acct_test' },
-      { key: OTHER_KEY, account: 'acct_other' },
-    ],
-    ...options,
-  })
-  await started.gateway.accounts.credit('acct_other', '100')
+const start = async (options: Partial<GatewayOptions> = {}): Promise<void> => {
+  started = await startTwoAccounts(options)
 }
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'signalbox-background-'))
-})
-
-afterEach(async () => {
-  await started.close()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => started.close())
 
 type Json = Record<string, unknown>
 
-async function ask(method: string, path: string, body?: unknown, key = TEST_KEY): Promise<[number, Json]> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
-  const answer = await fetch(`${started.url}/v1/responses${path}`, init)
-  return [answer.status, (await answer.json()) as Json]
-}
+const ask = (method: string, path: string, body?: unknown, key = TEST_KEY): Promise<[number, Json]> =>
+  askGateway(started, method, `/v1/responses${path}`, body, key)
 
 async function accepted(body: Json, key = TEST_KEY): Promise<string> {
   const [status, response] = await ask('POST', '', { model: MODEL, background: true, ...body }, key)
@@ -63,7 +41,7 @@ async function ended(id: string): Promise<Json> {
 }
 
 describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
-  beforeEach(() => start(driver === 'memory' ? {} : { store: sqliteStore({ path: join(folder, 'store.db') }) }))
+  beforeEach(() => start(storeOf(driver, database.path)))
 
   test('an answer is made after its request, charged as any other, and can be continued', async () => {
     const before = await started.account()

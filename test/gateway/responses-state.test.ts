@@ -1,41 +1,23 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
-import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { type ResponsesVendor, responsesVendor, vendorEvents, vendorResponse } from './responses-vendor.ts'
+import { databasePaths, OTHER_KEY, startTwoAccounts, storeOf } from './two-accounts.ts'
 
 const MODEL = 'cl-sonnet-4-6'
-const OTHER_KEY = 'sk-other-0123456789'
 
 let started: StartedGateway
-let folder: string
+const database = databasePaths()
 
-async function start(options: Partial<GatewayOptions> = {}): Promise<void> {
-  started = await startGateway({
-    keys: [
-      { key: 'sk-test-0123456789', account: 'acct_test' },
-      { key: OTHER_KEY, account: 'acct_other' },
-    ],
-    ...options,
-  })
-  await started.gateway.accounts.credit('acct_other', '100')
+const start = async (options: Partial<GatewayOptions> = {}): Promise<void> => {
+  started = await startTwoAccounts(options)
 }
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'signalbox-responses-'))
-})
-
-afterEach(async () => {
-  await started.close()
-  rmSync(folder, { recursive: true })
-})
+afterEach(() => started.close())
 
 interface Answer {
   readonly id: string
@@ -46,7 +28,7 @@ interface Answer {
 const create = async (body: object): Promise<Answer> =>
   (await (await started.post('/v1/responses', { model: MODEL, ...body })).json()) as Answer
 
-const get = (path: string, init: RequestInit = {}, key = 'sk-test-0123456789'): Promise<Response> =>
+const get = (path: string, init: RequestInit = {}, key = TEST_KEY): Promise<Response> =>
   fetch(`${started.url}/v1/responses/${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
 
 const list = async (path: string): Promise<{ data: { id: string; content?: unknown }[]; has_more: boolean }> =>
@@ -62,7 +44,7 @@ function sentMessages(): unknown {
 }
 
 describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
-  beforeEach(() => start(driver === 'memory' ? {} : { store: sqliteStore({ path: join(folder, 'store.db') }) }))
+  beforeEach(() => start(storeOf(driver, database.path)))
 
   test.each([false, true])('a follow-up at once finds the turn before it (streamed: %s)', async (stream) => {
     let id: string
