@@ -4,6 +4,13 @@ import { ROUTING_STRATEGIES } from '../routing/routing-options.ts'
 
 const count = z.int().positive()
 const days = z.number().min(1).exactOptional()
+const unknownTokens = {
+  image: count.exactOptional(),
+  audio: count.exactOptional(),
+  video: count.exactOptional(),
+  document: count.exactOptional(),
+  conversation: count.exactOptional(),
+}
 const policy = z.enum(['cancel', 'drain'])
 
 /** Options of `createGateway` that have no variable; the configuration file has them below `gateway`. */
@@ -15,6 +22,17 @@ export const FURTHER_OPTIONS = z.strictObject({
     .boolean()
     .exactOptional()
     .describe('charges the answered parts of a batch of embeddings that failed (false)'),
+  chargeBrokenAnswers: z
+    .boolean()
+    .exactOptional()
+    .describe('charges for what a vendor may bill of an answer that broke (false)'),
+  unknownInputTokens: z
+    .strictObject({
+      ...unknownTokens,
+      models: z.record(z.string(), z.strictObject(unknownTokens)).exactOptional(),
+    })
+    .exactOptional()
+    .describe('tokens held for inputs by URL or file id, by their kind (the context window)'),
   unpricedFeatures: z
     .array(z.string().min(1))
     .exactOptional()

@@ -4,10 +4,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Configuration, readConfiguration } from '../../src/cli/configuration.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
+import { FURTHER_OPTIONS } from '../../src/cli/further-options.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
 import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
 import type { Environment } from '../../src/cli/terminal.ts'
+import { GATEWAY_OPTIONS } from '../../src/gateway/gateway-options.ts'
 
 let folder: string
 const before = process.cwd()
@@ -106,7 +108,12 @@ describe('the configuration file', () => {
     allowPrivateUrls: true,
     passUnknownModels: ['groq'],
     console: true,
-    gateway: { bodyLimitBytes: 1024, routing: { hedge: { afterMs: 500 } } },
+    gateway: {
+      bodyLimitBytes: 1024,
+      chargeBrokenAnswers: true,
+      unknownInputTokens: { document: 50_000, models: { 'our-chat': { image: 900 } } },
+      routing: { hedge: { afterMs: 500 } },
+    },
   }
   const ENVIRONMENT = {
     DATABASE_URL: 'postgres://db.example/money',
@@ -156,6 +163,30 @@ describe('the configuration file', () => {
       vendor: { apiKeys: ['one', 'two'], headers: ['x-team', 'red'], passUnknownModels: true },
     })
     expect([serveConsole, gateway]).toEqual([true, FULL.gateway])
+  })
+
+  test('or a variable can set every option of a gateway that is data', () => {
+    const variables = ['models', 'vendors', 'prices', 'billing', 'keys', 'limits', 'plans', 'timeouts', 'operatorKey']
+    const ofServe = [
+      ...['store', 'holdTtlMs', 'spendingThresholds', 'webhookSecret', 'taskDeadlineMs', 'taskPollIntervalMs'],
+      ...['taskRetentionDays', 'allowPrivateUrls', 'logger', 'rateLimiter', 'concurrencyLimiter'],
+    ]
+    const code = [
+      'endpoints',
+      'authenticate',
+      'estimateTokens',
+      'hooks',
+      'onEvent',
+      'observe',
+      'transport',
+      'clock',
+      'ids',
+      'cache',
+      'overload',
+    ]
+    const known = [...Object.keys(FURTHER_OPTIONS.shape), ...variables, ...ofServe, ...code]
+
+    expect(Object.keys(GATEWAY_OPTIONS).filter((name) => !known.includes(name))).toEqual([])
   })
 
   test('gives way to a variable that names a file of models, vendors, prices or plans', async () => {
