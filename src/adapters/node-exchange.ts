@@ -44,6 +44,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   #left = false
   #bodyReader: RequestBodyReader | undefined
   #watched = false
+  #isHeadFlat = false
 
   /**
    * `path` is already below the mount; the query is read from the request. `hostRequest` is the framework's own, where that is
@@ -111,7 +112,13 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   }
 
   write(bytes: Uint8Array | string): boolean {
-    return this.#ended || this.closed ? true : this.#response.write(bytes)
+    if (this.#ended || this.closed) return true
+    const isAccepted = this.#response.write(bytes)
+    if (!this.#isHeadFlat) {
+      this.#isHeadFlat = true
+      flattenHead(this.#response)
+    }
+    return isAccepted
   }
 
   end(bytes?: Uint8Array | string): void {
@@ -286,6 +293,15 @@ function writeResponseHead(response: ServerResponse, status: number, headers: re
     else response.setHeader(name, value)
   }
   response.writeHead(status)
+}
+
+/**
+ * Node keeps the text of a sent head for as long as the answer lasts, as a tree of its pieces: 2 kB of an open stream. Reading a
+ * character makes V8 put them together.
+ */
+function flattenHead(response: ServerResponse & { readonly _header?: unknown }): void {
+  const { _header: head } = response
+  if (typeof head === 'string') head.charCodeAt(0)
 }
 
 /** Up to here a body is joined to its head: Node puts a text into one buffer with it, and other bytes behind it. */
