@@ -39,6 +39,10 @@ export class GatewayMetrics implements Observer {
   readonly set: MetricSet
   /** When the counters began at 0, Unix milliseconds. */
   readonly startedAtMs = Date.now()
+  /** Of each vendor that was called, what OpenTelemetry calls it. */
+  readonly providers = new Map<string, string>()
+  /** Of each endpoint whose vendors were called, the kind of its models. */
+  readonly kinds = new Map<string, string>()
   readonly #hasAccounts: boolean
   readonly #accounts = new Set<string>()
   readonly #endpoints = new Map<string, EndpointSeries>()
@@ -85,8 +89,15 @@ export class GatewayMetrics implements Observer {
     if (end.costNanoDollars !== 0n) this.#cost(route, end.endpoint, account).nanoDollars += end.costNanoDollars
   }
 
-  attemptStarted(request: unknown, { model, vendor }: AttemptFacts): RouteSeries {
-    return (request as EndpointSeries).route(model, vendor)
+  attemptStarted(request: unknown, { model, vendor, provider, kind }: AttemptFacts): RouteSeries {
+    const series = request as EndpointSeries
+    const route = series.route(model, vendor)
+    if (!route.isTold) {
+      route.isTold = true
+      this.providers.set(vendor, provider)
+      this.kinds.set(series.endpoint, kind)
+    }
+    return route
   }
 
   attemptEnded(attempt: unknown, { outcome }: AttemptEnd): void {

@@ -45,6 +45,8 @@ export class RouteSeries {
   readonly output: SeriesHandle<NumberSeries>
   /** Without an account. */
   readonly cost: SeriesHandle<MoneySeries>
+  /** Has a call to the vendor told what the vendor is? */
+  isTold = false
 
   constructor(set: MetricSet, endpoint: string, model: string, vendor: string) {
     this.model = model

@@ -89,7 +89,7 @@ export class CallSpans implements Observer {
     const call = request as RequestSpan | undefined
     if (call === undefined) return undefined
     const { api, tracer, attempts } = this.#settings
-    const operation = OPERATIONS[facts.kind] ?? 'generate_content'
+    const operation = names.OPERATIONS[facts.kind] ?? names.OTHER_OPERATION
     const span = attempts
       ? tracer.startSpan(
           `${operation} ${facts.upstream}`,
@@ -190,9 +190,6 @@ function withinToolCall({ context }: ToolCallSpan): Origin {
 }
 
 const HEADER_SETTER = { set: (headers: string[], name: string, value: string) => void headers.push(name, value) }
-
-/** By what a model does; anything else is `generate_content`. */
-const OPERATIONS: Readonly<Record<string, string>> = { chat: 'chat', embedding: 'embeddings' }
 
 const OUTPUT_TYPES: Readonly<Record<string, string>> = { image: 'image', speech: 'speech', video: 'video' }
 

@@ -1,42 +1,10 @@
 import type { Attributes, HrTime } from '@opentelemetry/api'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { GatewayMetrics } from '../metrics/gateway-metrics.ts'
 import { HistogramSeries, type MetricFamily, MoneySeries, type NumberSeries } from '../metrics/metric-family.ts'
 import { VERSION } from '../metrics/version.ts'
-
-/** A point of a metric, as `@opentelemetry/sdk-metrics` has it. */
-export interface OtelDataPoint<Value> {
-  readonly startTime: HrTime
-  readonly endTime: HrTime
-  readonly attributes: Attributes
-  readonly value: Value
-}
-
-/** Counts by bucket; each bound is inclusive, and the last bucket has none. */
-export interface OtelHistogram {
-  readonly buckets: { boundaries: number[]; counts: number[] }
-  readonly sum: number
-  readonly count: number
-}
-
-interface OtelMetricOf<Type extends number, Value> {
-  readonly descriptor: {
-    readonly name: string
-    readonly description: string
-    readonly unit: string
-    /** `ValueType.DOUBLE` */
-    readonly valueType: 1
-  }
-  /** `AggregationTemporality.CUMULATIVE` */
-  readonly aggregationTemporality: 1
-  /** `DataPointType`: histogram 0, gauge 2, sum 3. */
-  readonly dataPointType: Type
-  readonly dataPoints: OtelDataPoint<Value>[]
-}
-
-export type OtelMetric =
-  | OtelMetricOf<0, OtelHistogram>
-  | OtelMetricOf<2, number>
-  | (OtelMetricOf<3, number> & { readonly isMonotonic: true })
+import { genAiMetrics } from './gen-ai-metrics.ts'
+import { HISTOGRAM, histogramOf, type OtelDataPoint, type OtelMetric, SUM, type Times } from './otel-metric.ts'
 
 /** What {@link otelMetrics} gives to a reader of `@opentelemetry/sdk-metrics`. */
 export interface OtelMetricProducer {
@@ -65,28 +33,41 @@ const NO_RESOURCE: NoResource = {
   getRawAttributes: () => [],
 }
 
+/** Options of {@link otelMetrics}. */
+export interface OtelMetricsOptions {
+  /**
+   * `signalbox`: the names and labels of `prometheus()`. `gen_ai`: those of OpenTelemetry's GenAI conventions, for what these know.
+   * Default: both.
+   */
+  readonly names?: 'signalbox' | 'gen_ai' | 'both'
+}
+
+const OTEL_METRICS_OPTIONS = { names: true } satisfies MemberNames<OtelMetricsOptions>
+
 /**
- * The numbers of `prometheus()` for OpenTelemetry, under the same names and labels: no second count. Give it to a reader:
- * `new PeriodicExportingMetricReader({ exporter, metricProducers: [otelMetrics(metrics)] })`. Sums and histograms are cumulative, from
+ * The numbers of `prometheus()` for OpenTelemetry, under the same names and labels and under those of the GenAI conventions: no second
+ * count. Give it to a reader: `new PeriodicExportingMetricReader({ exporter, metricProducers: [otelMetrics(metrics)] })`. Sums and histograms are cumulative, from
  * the making of this producer's `metrics` on.
+ * @throws TypeError for unknown `names`.
  */
-export function otelMetrics(metrics: GatewayMetrics): OtelMetricProducer {
+export function otelMetrics(metrics: GatewayMetrics, options: OtelMetricsOptions = {}): OtelMetricProducer {
+  checkMembers(options, OTEL_METRICS_OPTIONS, 'otelMetrics')
+  const { names = 'both' } = options
+  if (!['signalbox', 'gen_ai', 'both'].includes(names)) throw new TypeError(`otelMetrics: unknown names "${names}"`)
   return {
     async collect() {
       metrics.refresh()
       const times = { startTime: timeOf(metrics.startedAtMs), endTime: timeOf(Date.now()) }
-      const found = metrics.set.families.map((family) => metricOf(family, times))
+      const found = [
+        ...(names === 'gen_ai' ? [] : metrics.set.families.map((family) => metricOf(family, times))),
+        ...(names === 'signalbox' ? [] : genAiMetrics(metrics, times)),
+      ]
       const scope = { name: 'signalbox', version: VERSION }
       // What has no series yet is left out: an empty metric tells nothing.
       const scopeMetrics = [{ scope, metrics: found.filter(({ dataPoints }) => dataPoints.length > 0) }]
       return { resourceMetrics: { resource: NO_RESOURCE, scopeMetrics }, errors: [] }
     },
   }
-}
-
-interface Times {
-  readonly startTime: HrTime
-  readonly endTime: HrTime
 }
 
 function timeOf(unixMs: number): HrTime {
@@ -100,13 +81,12 @@ function metricOf({ description, series }: MetricFamily<AnySeries>, times: Times
   const { name, kind, help, labels } = description
   const unit = UNITS.find(([ending]) => name.endsWith(ending))?.[1] ?? ''
   const descriptor = { name, description: help, unit, valueType: 1 } as const
-  const shared = { descriptor, aggregationTemporality: 1 } as const
   const pointsOf = <Value>(read: (series: AnySeries) => Value): OtelDataPoint<Value>[] =>
     series.map((one) => ({ ...times, attributes: attributesOf(labels, one.values), value: read(one) }))
-  if (kind === 'histogram') return { ...shared, dataPointType: 0, dataPoints: pointsOf(histogramOf) }
+  if (kind === 'histogram') return { ...HISTOGRAM, descriptor, dataPoints: pointsOf(histogramOf) }
   return kind === 'gauge'
-    ? { ...shared, dataPointType: 2, dataPoints: pointsOf(numberOf) }
-    : { ...shared, dataPointType: 3, isMonotonic: true, dataPoints: pointsOf(numberOf) }
+    ? { aggregationTemporality: 1, dataPointType: 2, descriptor, dataPoints: pointsOf(numberOf) }
+    : { ...SUM, descriptor, dataPoints: pointsOf(numberOf) }
 }
 
 /** Units by the end of a metric's name. */
@@ -126,11 +106,4 @@ function attributesOf(labels: readonly string[], values: readonly string[]): Att
 function numberOf(series: AnySeries): number {
   if (series instanceof MoneySeries) return Number(series.nanoDollars) / 1e9
   return series instanceof HistogramSeries ? series.sum : series.value
-}
-
-function histogramOf(series: AnySeries): OtelHistogram {
-  if (!(series instanceof HistogramSeries)) throw new TypeError('a histogram has a series of another kind')
-  const counts = [...series.counts]
-  const count = counts.reduce((total, some) => total + some, 0)
-  return { buckets: { boundaries: [...series.bounds], counts }, sum: series.sum, count }
 }

@@ -31,6 +31,29 @@ export const SERVER_PORT = 'server.port'
 export const ERROR_TYPE = 'error.type'
 export const STATUS_CODE = 'http.response.status_code'
 
+export const TOKEN_MODALITY = 'gen_ai.token.modality'
+
+/** Metrics of calls of models: histograms in seconds. */
+export const DURATION_METRICS = ['gen_ai.client.inference.duration', 'gen_ai.server.request.duration'] as const
+export const FIRST_CHUNK_METRICS = [
+  'gen_ai.client.inference.time_to_first_chunk',
+  'gen_ai.server.time_to_first_token',
+] as const
+export const PER_TOKEN_METRICS = ['gen_ai.server.time_per_output_token'] as const
+
+/** Counters of tokens, by what we call their kind. Input and output contain their parts. */
+export const TOKEN_METRICS = {
+  input: 'gen_ai.client.inference.usage.input_tokens',
+  cached_input: 'gen_ai.client.inference.usage.cache_read.input_tokens',
+  cache_write: 'gen_ai.client.inference.usage.cache_write.input_tokens',
+  output: 'gen_ai.client.inference.usage.output_tokens',
+  reasoning: 'gen_ai.client.inference.usage.reasoning.output_tokens',
+} as const
+
+/** Operations by the kind of a model; of any other kind `OTHER_OPERATION`. */
+export const OPERATIONS: Readonly<Record<string, string>> = { chat: 'chat', embedding: 'embeddings' }
+export const OTHER_OPERATION = 'generate_content'
+
 export const TOOL_NAME = 'gen_ai.tool.name'
 export const MCP_METHOD = 'mcp.method.name'
 export const MCP_SESSION_ID = 'mcp.session.id'

@@ -14,7 +14,7 @@ import { createGateway } from '../../src/gateway/gateway.ts'
 import * as main from '../../src/index.ts'
 import { mcpHandler } from '../../src/mcp/index.ts'
 import { metricsHandler, prometheus } from '../../src/metrics/index.ts'
-import { otel } from '../../src/otel/index.ts'
+import { otel, otelMetrics } from '../../src/otel/index.ts'
 import { postgresStore } from '../../src/stores/postgres/postgres-store.ts'
 import { redisCache, redisLimits } from '../../src/stores/redis/redis-limits.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
@@ -202,6 +202,7 @@ const PLACES: readonly Place[] = [
   ],
   ['RedactionOptions', 'redact: ', (x) => main.redact([], x)],
   ['OtelOptions', 'otel: ', (x) => otel(x)],
+  ['OtelMetricsOptions', 'otelMetrics: ', (x) => otelMetrics(prometheus(), x)],
   ['MemoryStoreOptions', 'memoryStore: ', (x) => main.memoryStore(x)],
   ['MemoryCacheOptions', 'memoryCache: ', (x) => main.memoryCache(x)],
   ['RedisCacheOptions', 'redisCache: ', (x) => redisCache({ client: {} as never, ...x })],

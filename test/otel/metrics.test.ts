@@ -15,10 +15,10 @@ import { otelMetrics } from '../../src/otel/index.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 let started: StartedGateway
-let provider: MeterProvider
+let provider: MeterProvider | undefined
 
 afterEach(async () => {
-  await provider.shutdown()
+  await provider?.shutdown()
   await started.close()
 })
 
@@ -57,6 +57,54 @@ test('the numbers of prometheus() reach an exporter of the SDK as sums, gauges a
   expect(of('in_flight')?.dataPoints).toMatchObject([{ attributes: { endpoint: 'chat' }, value: 0 }])
   expect(of('vendor_key_up')?.dataPoints.length).toBeGreaterThan(0)
   expect(of('refusals_total')).toBeUndefined()
+  const spoken = found.find(({ descriptor }) => descriptor.name === 'gen_ai.client.inference.duration')
+  expect(spoken?.dataPoints[0]?.attributes).toEqual({
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': 'openai',
+    'gen_ai.request.model': 'chat-relayed',
+  })
+})
+
+test('calls by several endpoints are one series under the names of the GenAI conventions, with tokens by modality', async () => {
+  const metrics = prometheus()
+  started = await startGateway({ observe: [metrics] })
+  const usage = { inputTokens: 100, inputImageTokens: 60, cachedInputTokens: 10, outputTokens: 7, reasoningTokens: 3 }
+  for (const endpoint of ['chat', 'messages']) {
+    const request = metrics.requestStarted({ endpoint } as never)
+    const facts = { model: 'm', vendor: 'mine', provider: 'openai', kind: 'chat' }
+    metrics.attemptEnded(metrics.attemptStarted(request, facts as never), { outcome: 'ok' } as never)
+    const costs = { costNanoDollars: 0n, durationMs: 300, firstByteMs: 100, overheadMs: 1 }
+    metrics.requestEnded(request, {
+      endpoint,
+      model: 'm',
+      vendor: 'mine',
+      outcome: 'completed',
+      usage,
+      ...costs,
+    } as never)
+  }
+  const collected = await otelMetrics(metrics, { names: 'gen_ai' }).collect()
+  const found = collected.resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics)
+  const of = (name: string) =>
+    found
+      .find(({ descriptor }) => descriptor.name === name)
+      ?.dataPoints.map(({ attributes, value }) => [attributes, value])
+  const route = { 'gen_ai.provider.name': 'openai', 'gen_ai.request.model': 'm' }
+  const call = { 'gen_ai.operation.name': 'chat', ...route }
+  const modality = (name: string) => ({ ...route, 'gen_ai.token.modality': name })
+
+  expect(of('gen_ai.client.inference.duration')).toMatchObject([[call, { count: 2, sum: 0.6 }]])
+  expect(of('gen_ai.server.request.duration')).toMatchObject([[call, { count: 2 }]])
+  expect(of('gen_ai.client.inference.time_to_first_chunk')).toMatchObject([[call, { count: 2, sum: 0.2 }]])
+  expect(of('gen_ai.client.inference.usage.input_tokens')).toEqual([
+    [modality('image'), 120],
+    [modality('text'), 80],
+  ])
+  expect(of('gen_ai.client.inference.usage.cache_read.input_tokens')).toEqual([[modality('text'), 20]])
+  expect(of('gen_ai.client.inference.usage.output_tokens')).toEqual([[modality('text'), 14]])
+  expect(of('gen_ai.client.inference.usage.reasoning.output_tokens')).toEqual([[modality('text'), 6]])
+  expect(JSON.stringify(found)).not.toContain('signalbox_')
+  expect(() => otelMetrics(metrics, { names: 'all' as never })).toThrow('otelMetrics: unknown names "all"')
 })
 
 test('the numbers reach a collector by OTLP over a socket', async () => {
