@@ -86,6 +86,7 @@ export function createClient(options: ClientOptions): GatewayClient {
         return decodedVectors(body, requestId) as never
       },
     },
+    moderations: { create: (request, callOptions) => post('/moderations', request, callOptions) },
     audio: {
       speech: {
         create: async (request, callOptions) => {

@@ -14,6 +14,7 @@ import type {
   OtherImageRequest,
 } from './models/image-models.ts'
 import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
+import type { ModerationAnswer, ModerationModels, OtherModerationRequest } from './models/moderation-models.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
@@ -88,6 +89,13 @@ export interface GatewayClient {
       request: ModelRequest<EmbeddingModels, Model, OtherEmbeddingRequest> & { readonly encoding_format?: Encoding },
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
+  }
+  readonly moderations: {
+    /** Judges texts and pictures. The categories are those of the model's vendor. */
+    create<const Model extends ModelId<ModerationModels>>(
+      request: ModelRequest<ModerationModels, Model, OtherModerationRequest>,
+      options?: CallOptions,
+    ): Promise<AnswerOf<ModerationModels, Model, ModerationAnswer>>
   }
   readonly audio: {
     readonly speech: {

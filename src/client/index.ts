@@ -85,6 +85,18 @@ export type {
 } from './models/interaction-images.ts'
 export type { AnswerOf, EventOf, ModelId, RequestOf } from './models/model-request.ts'
 export type {
+  ModerationAnswer,
+  ModerationFields,
+  ModerationInputPart,
+  ModerationModel,
+  ModerationModels,
+  ModerationResult,
+  OmniCategory,
+  OmniModerationAnswer,
+  OtherModerationRequest,
+  TextModerationFields,
+} from './models/moderation-models.ts'
+export type {
   MultimodalImageAnswer,
   MultimodalPictureRequest,
   MultimodalPlainEditRequest,
