@@ -27,7 +27,8 @@ test('the page shows what each vendor does with each chat parameter', () => {
   const expected = fields.map((field) => [
     field,
     ruleOf(OPENAI_REASONING_FIELDS, field, 'passes'),
-    ruleOf(DASHSCOPE_FIELDS, field, 'passes'),
+    // What is left out at every server of the dialect but OpenAI's own is in no table.
+    field === 'moderation' ? 'dropped' : ruleOf(DASHSCOPE_FIELDS, field, 'passes'),
     ruleOf(ANTHROPIC, field, 'dropped'),
     ruleOf(GEMINI, field, 'dropped'),
     ruleOf(RESPONSES, field, 'dropped'),

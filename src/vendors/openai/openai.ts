@@ -82,12 +82,14 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     path: `${prefix}${API_PATH}/chat/completions`,
     rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
     reasonsUnseen,
+    moderates: true,
     streamFailure: errors.fromStream,
   })
   const responses: OpenAIResponsesDialect = {
     path: `${prefix}${API_PATH}/responses`,
     allowsVendorObjects: options.allowVendorObjects === true,
     reasonsUnseen: effortUnseen,
+    moderates: true,
     streamFailure: errors.fromStream,
   }
   return {
