@@ -56,6 +56,31 @@ export interface AccountBalance {
   readonly tier: 'paid' | 'free'
 }
 
+/** A request that is asked about. */
+export interface EstimatedRequest {
+  /** Id or path of its endpoint: `chat`, `/v1/chat/completions`. */
+  readonly endpoint: string
+  /** Its body, as builders make it. */
+  readonly body: object
+}
+
+/** What a request would use, hold and cost at most. */
+export interface CallEstimate {
+  readonly object: 'estimate'
+  /** Id of the endpoint. */
+  readonly endpoint: string
+  readonly model: string
+  /** Upper estimate of what it uses, by name: `inputTokens`, `outputTokens`, `images`. */
+  readonly usage: Readonly<Record<string, number>>
+  readonly billing: 'on' | 'off'
+  /** Decimal dollars; null: billing is off. */
+  readonly held: string | null
+  readonly currency: 'USD'
+  readonly exact: false
+  /** The models that may answer: the requested one, then its fallbacks. */
+  readonly models: readonly string[]
+}
+
 /** Which page of videos; the cursors are ids of videos. */
 export interface VideoPage {
   /** 1 to 100; default 20. */
@@ -111,6 +136,8 @@ export interface GatewayClient {
   }
   readonly messages: Messages
   readonly responses: Responses
+  /** What a request would hold and cost at most. Nothing is held, and no model is called. */
+  estimate(request: EstimatedRequest, options?: CallOptions): Promise<CallEstimate>
   readonly models: {
     /** The models of the gateway. */
     list(options?: CallOptions): Promise<readonly ClientModel[]>

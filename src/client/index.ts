@@ -27,9 +27,11 @@ export type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
 export type { EventStream } from './event-stream.ts'
 export type {
   AccountBalance,
+  CallEstimate,
   ChatCompletions,
   ClientModel,
   EditedImages,
+  EstimatedRequest,
   GatewayClient,
   Images,
   Messages,
