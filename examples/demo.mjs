@@ -17,6 +17,7 @@ import { showAccount } from './demo/account.mjs'
 import { showChats } from './demo/chats.mjs'
 import { showEmbeddings } from './demo/embeddings.mjs'
 import { showMessages } from './demo/messages.mjs'
+import { showModerations } from './demo/moderations.mjs'
 import { showOperations } from './demo/operations.mjs'
 import { showPictures } from './demo/pictures.mjs'
 import { showResponses } from './demo/responses.mjs'
@@ -46,6 +47,7 @@ try {
   await showMessages(demo)
   await showResponses(demo)
   await showEmbeddings(demo)
+  await showModerations(demo)
   await showPictures(demo)
   await showSpeech(demo)
   await showVideos(demo)

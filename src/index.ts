@@ -40,6 +40,7 @@ export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
+export type { ModerationAnswer, ModerationResult } from './client/models/moderation-models.ts'
 export type { ChatChunk, ChatStream } from './client/streams.ts'
 export { type Clock, systemClock, type Timer } from './core/clock.ts'
 export type { Credential, CredentialProvider, CredentialRequest, SignableRequest } from './core/credential.ts'
@@ -153,6 +154,7 @@ export { createGateway, type Gateway, type InProcessOptions } from './gateway/ga
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
 export type { GatewayHealth } from './gateway/health.ts'
 export type { Holds, HoldsPage, HoldsPageOptions } from './gateway/holds.ts'
+export type { GivenHook } from './gateway/hook-host.ts'
 export type { Keys, NewKey } from './gateway/keys.ts'
 export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
@@ -165,6 +167,7 @@ export type { UnpricedModels } from './gateway/unpriced-models.ts'
 export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
 export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
 export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
+export type { AskingCall, GatewayHook, HookHost, HostedEndpoint } from './hooks/gateway-hook.ts'
 export {
   type AnswerResult,
   type AnyHook,
@@ -184,6 +187,7 @@ export {
   type TextWindow,
   type WireResult,
 } from './hooks/hook.ts'
+export { type ModerationGuardOptions, moderationGuard } from './hooks/moderation-guard.ts'
 export { type RedactionOptions, redact } from './hooks/redact.ts'
 export { pii, type RedactionRule } from './hooks/redaction-rules.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'

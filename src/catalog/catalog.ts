@@ -11,7 +11,7 @@ export interface ModelSource {
   /** False for a vendor that cannot be called. Absent: each can. */
   isConfigured?(vendorId: string): boolean
   /** What `list` names, without the models, of which nothing is kept. Absent: nothing that needs no row. */
-  names?(): Iterable<Pick<CatalogModel, 'id' | 'vendor' | 'upstream'>>
+  names?(): Iterable<Pick<CatalogModel, 'id' | 'kinds' | 'vendor' | 'upstream'>>
   /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
   facts?(vendorId: string, upstream: string): VendorModel | undefined
 }

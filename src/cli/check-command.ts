@@ -150,7 +150,8 @@ function checkPrices(
     new VendorModels(all.map((vendor) => modelVendor(vendor, ENDPOINTS))),
   )
   const list = 'forCatalog' in prices.prices ? prices.prices.forCatalog(catalog) : prices.prices
-  const found = unpricedModelIds({ catalog, vendors: new Map(all.map((vendor) => [vendor.id, vendor])), prices: list })
+  const byId = new Map(all.map((vendor) => [vendor.id, vendor]))
+  const found = unpricedModelIds({ catalog, vendors: byId, prices: list, endpoints: { all: ENDPOINTS } })
   if (found === undefined) return undefined
   const { unpriced, models: count } = found
   if (unpriced.length === 0) return { name: 'prices', status: 'ok', message: `all ${count} models have a price` }

@@ -86,6 +86,7 @@ export function createClient(options: ClientOptions): GatewayClient {
         return decodedVectors(body, requestId) as never
       },
     },
+    moderations: { create: (request, callOptions) => post('/moderations', request, callOptions) },
     audio: {
       speech: {
         create: async (request, callOptions) => {
@@ -115,6 +116,7 @@ export function createClient(options: ClientOptions): GatewayClient {
         get(`${pathOf(RESPONSES, response)}/input_items${queryOf(page)}`, callOptions),
       countTokens: (request, callOptions) => post(`${RESPONSES}/input_tokens`, request, callOptions),
     },
+    estimate: (request, callOptions) => post('/estimate', request, callOptions),
     models: {
       async list(callOptions) {
         const { body, requestId } = await connection.jsonWithId<{ readonly data: readonly ClientModel[] }>({

@@ -14,6 +14,7 @@ import type {
   OtherImageRequest,
 } from './models/image-models.ts'
 import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
+import type { ModerationAnswer, ModerationModels, OtherModerationRequest } from './models/moderation-models.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
@@ -55,6 +56,31 @@ export interface AccountBalance {
   readonly tier: 'paid' | 'free'
 }
 
+/** A request that is asked about. */
+export interface EstimatedRequest {
+  /** Id or path of its endpoint: `chat`, `/v1/chat/completions`. */
+  readonly endpoint: string
+  /** Its body, as builders make it. */
+  readonly body: object
+}
+
+/** What a request would use, hold and cost at most. */
+export interface CallEstimate {
+  readonly object: 'estimate'
+  /** Id of the endpoint. */
+  readonly endpoint: string
+  readonly model: string
+  /** Upper estimate of what it uses, by name: `inputTokens`, `outputTokens`, `images`. */
+  readonly usage: Readonly<Record<string, number>>
+  readonly billing: 'on' | 'off'
+  /** Decimal dollars; null: billing is off. */
+  readonly held: string | null
+  readonly currency: 'USD'
+  readonly exact: false
+  /** The models that may answer: the requested one, then its fallbacks. */
+  readonly models: readonly string[]
+}
+
 /** Which page of videos; the cursors are ids of videos. */
 export interface VideoPage {
   /** 1 to 100; default 20. */
@@ -89,6 +115,13 @@ export interface GatewayClient {
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
   }
+  readonly moderations: {
+    /** Judges texts and pictures. The categories are those of the model's vendor. */
+    create<const Model extends ModelId<ModerationModels>>(
+      request: ModelRequest<ModerationModels, Model, OtherModerationRequest>,
+      options?: CallOptions,
+    ): Promise<AnswerOf<ModerationModels, Model, ModerationAnswer>>
+  }
   readonly audio: {
     readonly speech: {
       /**
@@ -103,6 +136,8 @@ export interface GatewayClient {
   }
   readonly messages: Messages
   readonly responses: Responses
+  /** What a request would hold and cost at most. Nothing is held, and no model is called. */
+  estimate(request: EstimatedRequest, options?: CallOptions): Promise<CallEstimate>
   readonly models: {
     /** The models of the gateway. */
     list(options?: CallOptions): Promise<readonly ClientModel[]>

@@ -27,9 +27,11 @@ export type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
 export type { EventStream } from './event-stream.ts'
 export type {
   AccountBalance,
+  CallEstimate,
   ChatCompletions,
   ClientModel,
   EditedImages,
+  EstimatedRequest,
   GatewayClient,
   Images,
   Messages,
@@ -84,6 +86,18 @@ export type {
   WideInteractionRatio,
 } from './models/interaction-images.ts'
 export type { AnswerOf, EventOf, ModelId, RequestOf } from './models/model-request.ts'
+export type {
+  ModerationAnswer,
+  ModerationFields,
+  ModerationInputPart,
+  ModerationModel,
+  ModerationModels,
+  ModerationResult,
+  OmniCategory,
+  OmniModerationAnswer,
+  OtherModerationRequest,
+  TextModerationFields,
+} from './models/moderation-models.ts'
 export type {
   MultimodalImageAnswer,
   MultimodalPictureRequest,

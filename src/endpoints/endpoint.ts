@@ -196,6 +196,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * Absent: no vendor can.
    */
   servesUnlisted?(vendor: Offers): boolean | string
+  /** The model of a request that names none. Absent: every request names one. */
+  readonly defaultModel?: string
   /** How its callers read errors. */
   readonly errors: ErrorDialect
   /** Where one path takes several shapes of request: the endpoint of each, by the model's protocol. */
@@ -207,8 +209,11 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * answer, there is no retry.
    */
   readonly isPaidJob?: boolean
-  /** True for a free endpoint: it needs no price, and no money is held. */
-  readonly isFree?: boolean
+  /**
+   * True for a free endpoint: it needs no price, and no money is held. `unless-priced`: so are its models without a price row; one
+   * that has a row is charged by it.
+   */
+  readonly isFree?: boolean | 'unless-priced'
   /** True if hedging is allowed: JSON responses that can safely be produced twice. */
   readonly canHedge?: boolean
   /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */

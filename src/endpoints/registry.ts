@@ -14,6 +14,9 @@ import type { OpenAIImageRequest } from './images/openai/openai-image-request.ts
 import { countTokensEndpoint, messagesEndpoint } from './messages/messages-endpoint.ts'
 import type { MessagesOffer } from './messages/messages-operation.ts'
 import type { MessagesRequest } from './messages/messages-request.ts'
+import type { ModerationsOffer } from './moderations/moderation-operation.ts'
+import type { ModerationRequest } from './moderations/moderation-request.ts'
+import { moderationsEndpoint } from './moderations/moderations-endpoint.ts'
 import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
 import type { ResponsesOffer } from './responses/responses-operation.ts'
 import type { ResponsesRequest } from './responses/responses-request.ts'
@@ -36,6 +39,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   imageEditEndpoint,
   videoEndpoint,
   speechEndpoint,
+  moderationsEndpoint,
 ]
 
 /** Requests of the gateway's own endpoints, by the id of the endpoint. */
@@ -48,6 +52,7 @@ export interface EndpointRequests {
   image_edits: ImageEditRequest
   videos: VideoRequest
   speech: SpeechRequest
+  moderations: ModerationRequest
 }
 
 /** What vendors can offer, by endpoint. Messages and token counts include chat. */
@@ -58,4 +63,5 @@ export interface VendorOffers
     ImagesOffer,
     ImageEditsOffer,
     VideosOffer,
-    SpeechOffer {}
+    SpeechOffer,
+    ModerationsOffer {}

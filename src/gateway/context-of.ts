@@ -39,6 +39,7 @@ import { answerCacheOf } from './cache-options.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
+import { hooksFor } from './hook-host.ts'
 import { keyAuthentication } from './key-authentication.ts'
 import { limitSetOf, planLimitsOf } from './limit-options.ts'
 import { modelVendor } from './model-vendor.ts'
@@ -87,8 +88,9 @@ export function contextOf(
   const principalFaults = new PrincipalFaults(logger, (error) =>
     emit(context, { type: 'internal-error', requestId: undefined, where: 'authenticate', error }),
   )
-  const hooks =
-    options.hooks === undefined || options.hooks.length === 0 ? undefined : new HookTable(options.hooks, endpoints.all)
+  const given = options.hooks ?? []
+  const hosted = { endpoints: endpoints.all, catalog: routed, context: () => context }
+  const hooks = given.length === 0 ? undefined : new HookTable(hooksFor(given, hosted), endpoints.all)
   const context: PipelineContext = {
     endpoints,
     catalog: routed,

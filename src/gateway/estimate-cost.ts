@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
-import { CallRecord } from '../pipeline/call-record.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import { CallRecord, type Parsed } from '../pipeline/call-record.ts'
 import { innerRequest, NOWHERE } from '../pipeline/inner-request.ts'
 import { readRequest } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -24,9 +25,20 @@ export interface CostEstimate {
   readonly usage: Usage
 }
 
+/** The same as callers read it, by `POST /v1/estimate` and with the header `x-signalbox-dry-run`. */
+export interface RequestEstimate extends Omit<CostEstimate, 'cost'> {
+  readonly object: 'estimate'
+  /** Dollars that would be held at most, as a decimal string; null if billing is off. */
+  readonly held: string | null
+  /** It is an upper bound: what is charged is known at the end of a call. */
+  readonly exact: false
+  /** Public ids of the models that may answer: the requested one, then its fallbacks in order. */
+  readonly models: readonly string[]
+}
+
 /** A request to price without running it. */
 export interface PricedRequest {
-  /** Id of its endpoint: `chat`, `embeddings`, `images`. */
+  /** Id of its endpoint, such as `chat`, `embeddings`, `images`, or its path. */
   readonly endpoint: string
   /** The JSON body. */
   readonly body: unknown
@@ -40,16 +52,28 @@ export interface PricedRequest {
 export async function estimateCost(
   context: PipelineContext,
   principal: Principal,
-  { endpoint: id, body }: PricedRequest,
+  request: PricedRequest,
 ): Promise<CostEstimate> {
-  const { all } = context.endpoints
-  const endpoint = all.find((candidate) => candidate.id === id)
-  if (endpoint === undefined) {
-    const known = all.map((candidate) => candidate.id).join(', ')
-    throw new GatewayError('invalid_request', { message: `endpoint: must be one of ${known}`, param: 'endpoint' })
-  }
-  const received = new CallRecord({
-    request: innerRequest(endpoint.path, Buffer.from(JSON.stringify(body ?? null))),
+  const parsed = await readRequest(context, askedAbout(context, principal, request))
+  const { endpoint, model, billing, currency, held, usage } = estimateOf(context, parsed)
+  return { endpoint, model, billing, currency, cost: held, usage }
+}
+
+/**
+ * A request that is asked about, as if it had arrived.
+ * @param header Of the caller's request; absent: it has none.
+ * @throws GatewayError `invalid_request` for an unknown endpoint.
+ */
+export function askedAbout(
+  context: PipelineContext,
+  principal: Principal,
+  { endpoint: name, body }: PricedRequest,
+  header?: (name: string) => string | undefined,
+): CallRecord {
+  const endpoint = endpointNamed(context, name)
+  const request = innerRequest(endpoint.path, Buffer.from(JSON.stringify(body ?? null)))
+  return new CallRecord({
+    request: header === undefined ? request : { ...request, header: (other) => request.header(other) ?? header(other) },
     sink: NOWHERE,
     requestId: context.ids.next('req'),
     startedAtMs: context.clock.now(),
@@ -57,15 +81,34 @@ export async function estimateCost(
     vouchedPrincipal: principal,
     routeOverride: undefined,
   })
-  const parsed = await readRequest(context, received)
-  const model = parsed.chain[0]!
-  const cost = context.prices === undefined ? undefined : (priceRequest(context, parsed)?.amount ?? 0n)
+}
+
+function endpointNamed({ endpoints: { all } }: PipelineContext, name: string): Endpoint {
+  const endpoint = all.find(({ id, path }) => id === name || path === name)
+  if (endpoint !== undefined) return endpoint
+  const known = [...new Set(all.map(({ id }) => id))].join(', ')
+  throw new GatewayError('invalid_request', {
+    message: `endpoint: must be one of ${known}, or a path`,
+    param: 'endpoint',
+  })
+}
+
+/** What a checked request would hold. @throws GatewayError `model_not_priced`, or `unsupported_parameter` for a part without a price. */
+export function estimateOf(context: PipelineContext, parsed: Parsed): RequestEstimate {
+  const { endpoint, chain } = parsed
+  const model = chain[0]!
+  const usage = estimateFor(context, parsed, model)
+  const priced = priceRequest(context, parsed, usage)
+  const isOff = context.prices === undefined
   return {
-    endpoint: id,
+    object: 'estimate',
+    endpoint: endpoint.id,
     model: model.id,
-    billing: context.prices === undefined ? 'off' : 'on',
+    usage,
+    billing: isOff ? 'off' : 'on',
+    held: isOff ? null : formatDollars(priced?.amount ?? 0n),
     currency: 'USD',
-    cost: cost === undefined ? null : formatDollars(cost),
-    usage: estimateFor(context, parsed, model),
+    exact: false,
+    models: (priced?.chain ?? chain).map(({ id }) => id),
   }
 }

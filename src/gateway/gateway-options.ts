@@ -10,7 +10,6 @@ import type { Observer } from '../core/observer.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { UnknownInputTokens } from '../endpoints/media-input.ts'
 import type { TokenEstimator } from '../endpoints/token-estimate.ts'
-import type { AnyHook } from '../hooks/hook.ts'
 import type { DisconnectPolicies } from '../pipeline/abort-scope.ts'
 import type { Timeouts } from '../pipeline/pipeline-context.ts'
 import type { RoutingOptions } from '../routing/routing-options.ts'
@@ -23,6 +22,7 @@ import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
+import type { GivenHook } from './hook-host.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
 import type { OverloadOptions } from './overload-guard.ts'
 
@@ -205,7 +205,7 @@ export interface GatewayOptions {
   /**
    * The host's say in calls, in this order for requests and reversed for answers: redaction, guards, rules of its own. Default: none.
    */
-  readonly hooks?: readonly AnyHook[]
+  readonly hooks?: readonly GivenHook[]
   readonly onEvent?: EventListener
   /** Metrics and traces: what `prometheus()` and `otel()` make, or observers of your own. Default: none. */
   readonly observe?: readonly Observer[]

@@ -2,7 +2,7 @@ import { isPattern } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayOptions } from './gateway-options.ts'
-import { isCallable, pricedBy } from './unpriced-models.ts'
+import { isCallable, pricedBy, pricedKinds } from './unpriced-models.ts'
 
 /** Most ids that one message names. */
 const MOST_NAMED = 20
@@ -17,16 +17,17 @@ export function warnOfModels(context: PipelineContext, options: Pick<GatewayOpti
 }
 
 function warnOfUnpriced(
-  { catalog, vendors, prices, warnings }: PipelineContext,
+  { catalog, vendors, prices, endpoints, warnings }: PipelineContext,
   { models = [], vendors: given }: Pick<GatewayOptions, 'models' | 'vendors'>,
 ): void {
   const rows = prices?.rows?.()
   if (rows === undefined) return
   const hasPrice = pricedBy(rows)
+  const needsPrice = pricedKinds(endpoints)
   const listed = [...models, ...given.flatMap((vendor) => (vendor.hasBuiltInModels === true ? [] : vendor.models))]
   const unpriced = [...new Set(listed.map(({ id }) => id))].filter((id) => {
     const model = isPattern(id) ? undefined : catalog.find(id)
-    return model !== undefined && isCallable(model, vendors) && !hasPrice(id)
+    return model !== undefined && isCallable(model, vendors) && needsPrice(model) && !hasPrice(id)
   })
   if (unpriced.length === 0) return
   const named = unpriced.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))

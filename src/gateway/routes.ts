@@ -8,6 +8,7 @@ export type Target =
   | { readonly kind: 'models' }
   | { readonly kind: 'model'; readonly modelId: string }
   | { readonly kind: 'account' }
+  | { readonly kind: 'estimate' }
   | { readonly kind: 'tasks'; readonly endpoint: Endpoint }
   | { readonly kind: 'task'; readonly endpoint: Endpoint; readonly taskId: string; readonly action: TaskAction }
   | { readonly kind: 'stored-answer'; readonly endpoint: Endpoint; readonly id: string; readonly action: string }
@@ -39,6 +40,8 @@ const readablePaths = new Map<string, Target>([
   ['/openapi.json', { kind: 'openapi' }],
 ])
 const MODEL_PREFIX = '/v1/models/'
+/** Path of the question what a request would cost. */
+export const ESTIMATE_PATH = '/v1/estimate'
 
 /** Finds the route of a method and path; `allow` if the path exists for other methods, undefined if it does not exist. */
 export function matchRoute(endpoints: EndpointTable, method: string, path: string): Match {
@@ -63,6 +66,7 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
     const methods = objects.objects.methods(objects.segments) ?? []
     return methods.includes(method) ? { target: objects } : { allow: methods }
   }
+  if (path === ESTIMATE_PATH) return method === 'POST' ? { target: { kind: 'estimate' } } : { allow: POST_ONLY }
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }

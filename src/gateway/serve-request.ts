@@ -29,6 +29,7 @@ import { bearsOperatorKey } from './operator-key.ts'
 import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
 import { matchRoute, type Target } from './routes.ts'
+import { DRY_RUN_HEADER, isDryRun, serveDryRun, serveEstimate } from './serve-estimate.ts'
 
 /** The server state when a request arrives. */
 export interface ServerState {
@@ -92,6 +93,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     received = receive(context, { request: held ?? request, incoming }, target.endpoint, requestId)
     server.inFlight.add(received.calls)
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
+    if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
     await pipeline(context, received, (parsed) => completionOf(server, parsed))
@@ -187,8 +189,10 @@ function completionOf({ deferred }: ServerState, { endpoint, body }: Parsed): Co
   return endpoint.deferral?.applies(body) === true ? new DeferredSubmission(deferred) : undefined
 }
 
-/** Model lists are read by clients that send `x-api-key` too. */
-const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model'])
+/** Model lists and estimates are asked for by clients that send `x-api-key` too. */
+const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model', 'estimate'])
+
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 /** By it a coding client asks for its own list, and says its version (github openai/codex, `endpoint/models.rs`). */
 const CODING_CLIENT_PARAMETER = 'client_version'
@@ -207,6 +211,13 @@ async function read(
   const { request, sink } = incoming
   incoming.principal ??= await identify(context, request, X_API_KEY_TARGETS.has(target.kind))
   const { principal } = incoming
+  if (target.kind === 'estimate') return await serveEstimate(context, principal, request, sink)
+  // What is asked for would be done.
+  if (isDryRun(request) && !SAFE_METHODS.has(request.method))
+    throw new GatewayError('invalid_request', {
+      message: `${DRY_RUN_HEADER}: ${request.path} calls no model`,
+      param: DRY_RUN_HEADER,
+    })
   if (target.kind === 'tasks' || target.kind === 'task') {
     const { wakeWebhooks } = server
     const task = target.kind === 'task' ? target : undefined

@@ -6,6 +6,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { unpricedFallback } from '../pipeline/pricing.ts'
+import { pricedKinds } from './unpriced-models.ts'
 
 /**
  * Tells the operator of price rows by which no call can ever be charged, and of fallbacks that have no price at all. Prices that
@@ -20,10 +21,14 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineC
       warnings.warn({ code: 'price-unused', message: `prices[${index}] (${row.meter} of ${row.model}): ${reason}` })
   }
   const priced = new Set(rows.map(({ model }) => model))
+  const needsPrice = pricedKinds(endpoints)
   for (const { id, fallbacks } of catalog.rows) {
     if (!priced.has(id)) continue
-    for (const fallback of fallbacks)
-      if (catalog.find(fallback) !== undefined && !priced.has(fallback)) warnings.warn(unpricedFallback(fallback, id))
+    for (const fallback of fallbacks) {
+      const model = catalog.find(fallback)
+      if (model !== undefined && needsPrice(model) && !priced.has(fallback))
+        warnings.warn(unpricedFallback(fallback, id))
+    }
   }
 }
 

@@ -176,6 +176,21 @@ function takenFor(
   return { estimate, leases, takes, requestCount }
 }
 
+/**
+ * Counts a request that is only asked about: against the limits of requests, not of tokens or of requests at once.
+ * @throws GatewayError as {@link admit} does.
+ */
+export async function admitEstimate(context: PipelineContext, parsed: Parsed): Promise<Admitted> {
+  if (parsed.principal.isFrozen === true) throw new GatewayError('account_frozen')
+  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
+  const limited = limitedBy(parsed, await limitsOf(context, parsed.principal))
+  const taken = takenFor({ estimate, limited, leases: [] }, { request: true, tokens: false })
+  const { leases, takes } = taken
+  if (takes.length > 0)
+    return decided(context, parsed, taken, await context.rateLimiter.take(takes, context.clock.now()))
+  return parsed.admitted({ estimate, leases, tokenTakes: takes, requestBucket: undefined, tokenBucket: undefined })
+}
+
 // Apart from `takeRates`: a function that may make closures allocates for them in every call.
 function decidedLater(
   context: PipelineContext,

@@ -4,7 +4,7 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { bodyError, type GatewayRequest } from '../core/exchange.ts'
-import { type CallerJson, readCallerJson } from '../core/json.ts'
+import { type CallerJson, isJsonObject, readCallerJson } from '../core/json.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
@@ -53,7 +53,7 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
   const { called, request, principal } = authenticated
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
-    : readCallerJson(received)
+    : withDefaultModel(called, readCallerJson(received))
   const model = requestedModel(context, called, value)
   const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   const shaped = authenticated.shaped(endpoint)
@@ -83,7 +83,9 @@ export type Replacement = { readonly value: unknown } | { readonly form: Parsed[
 export function reparse(context: PipelineContext, parsed: Parsed, replacement: Replacement): ParsedRequest {
   const { called, endpoint, claim } = parsed
   const { value, bytes } =
-    'form' in replacement ? { value: replacement.form, bytes: undefined } : sentJson(context, replacement.value)
+    'form' in replacement
+      ? { value: replacement.form, bytes: undefined }
+      : withDefaultModel(called, sentJson(context, replacement.value))
   const model = requestedModel(context, called, value)
   const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
@@ -103,6 +105,13 @@ function sentJson({ bodyLimitBytes }: PipelineContext, value: unknown): CallerJs
   const bytes = Buffer.from(text)
   if (bytes.byteLength > bodyLimitBytes) throw bodyError('too_large', bodyLimitBytes)
   return readCallerJson(bytes)
+}
+
+/** The same JSON, with the endpoint's own model where it names none. */
+function withDefaultModel({ defaultModel }: Endpoint, json: CallerJson): CallerJson {
+  if (defaultModel === undefined || !isJsonObject(json.value) || json.value['model'] !== undefined) return json
+  const value = { model: defaultModel, ...json.value }
+  return { value, bytes: Buffer.from(JSON.stringify(value)) }
 }
 
 const NO_FIELDS = {}

@@ -1,6 +1,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
 import { type BillingFields, charge, highestCharge, type Prices, type Rate } from '../catalog/prices/prices.ts'
+import { createRate, type MeterPrice } from '../catalog/prices/rate.ts'
 import { GatewayError } from '../core/errors.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
@@ -23,13 +24,14 @@ export interface PricedRequest extends Omit<Hold, 'id'> {
 
 /**
  * Prices a request at the dearest model that could answer; undefined where nothing is charged: billing is off, or the endpoint
- * is free.
+ * is free, or is so for models without a price and none has one.
  * @param estimate That of the first model of the chain, where it is known already.
  * @throws GatewayError `model_not_priced`, and `unsupported_parameter` naming the part of the request that has no price.
  */
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
   if (prices === undefined || parsed.endpoint.isFree === true) return undefined
+  if (parsed.endpoint.isFree === 'unless-priced') return priceUnlessFree(context, prices, parsed)
   const first = parsed.chain[0]
   if (parsed.chain.length === 1 && first !== undefined) {
     const rate = rateOfRequest(context, prices, parsed, first)
@@ -63,6 +65,29 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
   if (chain.length === 0) throw notPriced(parsed.chain[0]!)
   return { amount, rates, chain: chain.length === parsed.chain.length ? parsed.chain : chain, estimates }
 }
+
+/** Models without a price cost nothing; undefined if none of the chain has one. */
+function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parsed): PricedRequest | undefined {
+  const { chain } = parsed
+  const listed = chain.map((model) => rateOfRequest(context, prices, parsed, model))
+  if (listed.every((rate) => rate === undefined)) return undefined
+  const rates: Rate[] = []
+  const estimates: Usage[] = []
+  let amount = 0n
+  for (const [index, model] of chain.entries()) {
+    const rate = listed[index] ?? createRate(model.id, FREE)
+    if ('param' in rate) throw unpricedPart(rate)
+    const estimate = estimateFor(context, parsed, model)
+    const cost = highestCharge(rate, estimate)
+    if (cost === undefined) throw notPriced(model)
+    rates.push(rate)
+    estimates.push(estimate)
+    if (cost > amount) amount = cost
+  }
+  return { amount, rates, chain, estimates }
+}
+
+const FREE: readonly MeterPrice[] = [{ meter: 'request', amount: '0', per: 1 }]
 
 function isAskedFor({ id, aliases }: CatalogModel, { body }: Parsed): boolean {
   return id === body.model || aliases.includes(body.model)

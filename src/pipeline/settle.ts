@@ -258,7 +258,7 @@ export function settledUsage(
   if (candidate === undefined) return estimatedUsage
   const told = { requestId: reserved.requestId, vendor: candidate.vendor.id, model: candidate.model.id }
   if (reported === undefined) {
-    const isMissing = ending.kind === 'completed' && reserved.endpoint.isFree !== true
+    const isMissing = ending.kind === 'completed' && isSoldByUsage(reserved)
     if (isMissing && estimatedUsage !== undefined)
       emit(context, { type: 'usage-missing', ...told, usage: estimatedUsage })
     return estimatedUsage
@@ -273,6 +273,11 @@ export function settledUsage(
     context.tokenSizes.noteReasoning(candidate.model.id, reasoningTokens)
   }
   return usage
+}
+
+/** Nobody misses a report that is charged for by nothing. */
+function isSoldByUsage({ endpoint: { isFree = false }, hold }: Reserved): boolean {
+  return typeof isFree === 'boolean' ? !isFree : hold?.rates.some(({ pricesTokens }) => pricesTokens) === true
 }
 
 /** Gives what the ledger says; undefined where there was no hold. */

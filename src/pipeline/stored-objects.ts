@@ -1,17 +1,16 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
-import { type ByteSink, bodyError, type GatewayRequest } from '../core/exchange.ts'
+import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { parseCallerJson } from '../core/json.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Principal } from '../stores/principal.ts'
-import { mediaType } from '../wire/headers.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
 import { countReading } from './count-reading.ts'
 import { answerAccess } from './kept-answers.ts'
 import { claimOf } from './parse.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
+import { readJsonBytes } from './read-json-bytes.ts'
 import { respondJson, respondReplay } from './respond.ts'
 
 /** A request about objects that callers keep, from an authenticated caller. */
@@ -39,7 +38,7 @@ export async function serveStoredObjects(context: PipelineContext, asked: Stored
   const { principal, endpoint, request, sink, requestId } = asked
   if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
   await countReading(context, principal)
-  const bytes = request.method === 'POST' ? await readBytes(context, request) : NOTHING
+  const bytes = request.method === 'POST' ? await readJsonBytes(context, request) : NOTHING
   const body = bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)
   const claim = request.method === 'POST' ? claimOf(context, request, principal.accountId, bytes) : undefined
   try {
@@ -96,19 +95,4 @@ async function noted(context: PipelineContext, requestId: string, note: () => Ma
   } catch (error) {
     reportFault(context, requestId, 'idempotency', error)
   }
-}
-
-/** The bytes of a JSON body; empty if there is none. */
-function readBytes({ bodyLimitBytes }: PipelineContext, request: GatewayRequest): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    request.readBody(bodyLimitBytes, (failure, chunks) => {
-      if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
-      const bytes = joinChunks(chunks)
-      if (bytes.byteLength > 0 && mediaType(request.header('content-type')) !== 'application/json')
-        return reject(
-          new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' }),
-        )
-      resolve(bytes)
-    })
-  })
 }

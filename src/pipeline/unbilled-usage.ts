@@ -47,7 +47,8 @@ export function unreportedUsage(
   const { endpoint, caller } = call
   if (!mayHaveBegun || outcome === 'ignored' || billedUsage !== undefined) return undefined
   // A task is followed, and who has left pays.
-  if (endpoint.task !== undefined || endpoint.isFree === true || caller.isDisconnected) return undefined
+  const isFree = endpoint.isFree === true || (endpoint.isFree === 'unless-priced' && call.hold === undefined)
+  if (endpoint.task !== undefined || isFree || caller.isDisconnected) return undefined
   const isStopped = isMaking && answerBytes === undefined && mayStillRun(failure)
   const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
   return estimatedUsage(call, { outputBytes, isUnseen: reasonsUnseen || isStopped, isStopped })

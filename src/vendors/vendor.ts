@@ -12,6 +12,7 @@ export type { ExtraFeature } from '../endpoints/endpoint.ts'
 export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'
 export type { MediaFacts, MediaRules } from '../endpoints/media-input.ts'
 export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
+export type { ModerationsOffer } from '../endpoints/moderations/moderation-operation.ts'
 export type {
   AcceptedTask,
   AnswerBody,

@@ -3,9 +3,19 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
-import { chat, embedding, GatewayError, image, imageEdit, response, speech } from '../../src/client/builders/index.ts'
+import {
+  chat,
+  embedding,
+  GatewayError,
+  image,
+  imageEdit,
+  moderation,
+  response,
+  speech,
+} from '../../src/client/builders/index.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { imagesEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
+import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
 import { responsesSchema } from '../../src/endpoints/responses/responses-schema.ts'
 
 const PICTURE = 'https://cdn.example.net/a.png'
@@ -26,6 +36,32 @@ function accept(body: { readonly model: string }): void {
   const model = catalog.find(body.model)!
   imagesEndpoint.shapes!.get(model.protocol!)!.parse(JSON.parse(JSON.stringify(body)), model)
 }
+
+describe('moderation', () => {
+  const draft = moderation('omni-moderation-latest').text('one', 'two')
+
+  test('writes texts as a list, and parts as soon as there is a picture', () => {
+    expect(draft.build()).toEqual({ model: 'omni-moderation-latest', input: ['one', 'two'] })
+    expect(draft.picture(PICTURE).build()).toEqual({
+      model: 'omni-moderation-latest',
+      input: [
+        { type: 'text', text: 'one' },
+        { type: 'text', text: 'two' },
+        { type: 'image_url', image_url: { url: PICTURE } },
+      ],
+    })
+  })
+
+  test('makes what the gateway takes', () => {
+    const model = createCatalog([{ id: 'omni-moderation-latest', kind: 'moderation', vendor: 'openai' }]).list()[0]!
+    for (const body of [draft.build(), draft.picture(PICTURE).build()])
+      expect(moderationsEndpoint.parse(body, model)).toEqual(body)
+  })
+
+  test('needs something to judge', () => {
+    expect(faultOf(() => moderation('m').build())).toEqual({ code: 'invalid_request', param: 'input' })
+  })
+})
 
 describe('response', () => {
   const tool = { type: 'function', name: 'find', parameters: { type: 'object' } } as const

@@ -14,6 +14,7 @@ import { MessagesConversation } from '../../src/endpoints/messages/messages-conv
 import { countTokensEndpoint, messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
+import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
 import { remotePictures as picturesOfResponses } from '../../src/endpoints/responses/remote-pictures.ts'
 import { ResponsesConversation } from '../../src/endpoints/responses/responses-conversation.ts'
@@ -23,6 +24,7 @@ import { refuseVendorObjects } from '../../src/endpoints/responses/vendor-object
 import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
 import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
+import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/moderation-models.ts'
 import { oddBodies, rawJson } from './fuzz-bodies.ts'
 import {
   countBodies,
@@ -31,13 +33,14 @@ import {
   inputTokenBodies,
   interactionBodies,
   messageBodies,
+  moderationBodies,
   multimodalBodies,
   responseBodies,
   speechBodies,
   videoBodies,
 } from './fuzz-proper-bodies.ts'
 
-const catalog = createCatalog(BUILT_IN_MODELS)
+const catalog = createCatalog([...BUILT_IN_MODELS, ...OPENAI_MODERATION_MODELS])
 
 /** Half of a character outside of the basic plane, without its other half. */
 const LONE_HALF = /\p{Surrogate}/u
@@ -80,6 +83,7 @@ const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, u
   ['responses', responsesEndpoint as Endpoint, responseBodies],
   ['input_tokens', inputTokensEndpoint as Endpoint, inputTokenBodies],
   ['speech', speechEndpoint as Endpoint, speechBodies],
+  ['moderations', moderationsEndpoint as Endpoint, moderationBodies],
   ['videos', videoEndpoint as Endpoint, videoBodies],
 ]
 

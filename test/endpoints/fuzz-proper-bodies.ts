@@ -163,6 +163,18 @@ export const speechBodies: Bodies = [
   { model: 'qw3-tts-instruct-flash', input: '早上好。', voice: 'alloy', instructions: 'softly', stream_format: 'sse' },
 ]
 
+export const moderationBodies: Bodies = [
+  { model: 'omni-moderation-latest', input: ['a boat', 'a storm'] },
+  {
+    model: 'omni-moderation-latest',
+    input: [
+      { type: 'text', text: 'a boat' },
+      { type: 'image_url', image_url: { url: PNG_URL } },
+      { type: 'image_url', image_url: { url: `${CDN}/a.png` } },
+    ],
+  },
+]
+
 export const videoBodies: Bodies = [
   {
     model: 'wv2.6-t2v',

@@ -41,6 +41,8 @@ const ENDPOINTS = [
   'messages stream',
   'messages.countTokens',
   'models.list',
+  'moderations picture',
+  'moderations texts',
   'refund',
   'refused balance',
   'responses',

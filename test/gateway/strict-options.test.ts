@@ -201,6 +201,7 @@ const PLACES: readonly Place[] = [
     (x) => metricsHandler(prometheus(), { operatorKey: OPERATOR_KEY, ...x }),
   ],
   ['RedactionOptions', 'redact: ', (x) => main.redact([], x)],
+  ['ModerationGuardOptions', 'moderationGuard: ', (x) => main.moderationGuard({ model: 'm', block: { a: 1 }, ...x })],
   ['OtelOptions', 'otel: ', (x) => otel(x)],
   ['OtelMetricsOptions', 'otelMetrics: ', (x) => otelMetrics(prometheus(), x)],
   ['MemoryStoreOptions', 'memoryStore: ', (x) => main.memoryStore(x)],

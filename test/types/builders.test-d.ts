@@ -1,4 +1,13 @@
-import { chat, embedding, image, imageEdit, response, speech, video } from '../../src/client/builders/index.ts'
+import {
+  chat,
+  embedding,
+  image,
+  imageEdit,
+  moderation,
+  response,
+  speech,
+  video,
+} from '../../src/client/builders/index.ts'
 import { createClient } from '../../src/client/index.ts'
 
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1' })
@@ -15,6 +24,12 @@ await client.images.generate(image('gp-image-2').prompt('a').size('1536x864').fo
 await client.images.edit(imageEdit('gp-image-2').prompt('a').image(new Blob([])).background('opaque').build())
 await client.images.edit(imageEdit('de-2').prompt('a').image(new Blob([])).urls().build())
 await client.audio.speech.create(speech('qw3-tts-instruct-flash').text('a').instructions('softly').build())
+const judged = await client.moderations.create(moderation('omni-moderation-latest').text('a').picture(url).build())
+void judged.results[0]?.categories['sexual/minors']
+// @ts-expect-error The categories of the model are known.
+void judged.results[0]?.categories['no-such-category']
+const judgedElsewhere = await client.moderations.create(moderation('a-model-of-mine').text('a').build())
+void judgedElsewhere.results[0]?.category_scores?.['selfharm']
 const streamed = await client.chat.completions.create(chat('cl-opus-4-7').user('a').stream().build())
 streamed.abort()
 const replied = await client.responses.create(response('gmn-2.5-pro').user('a').json().build())

@@ -86,7 +86,7 @@ export class VendorModels implements ModelSource {
     return this.#vendors.some(({ id, isConfigured }) => id === vendorId && isConfigured)
   }
 
-  *names(): Iterable<Pick<CatalogModel, 'id' | 'vendor' | 'upstream'>> {
+  *names(): Iterable<Pick<CatalogModel, 'id' | 'kinds' | 'vendor' | 'upstream'>> {
     const ids = new Set<string>()
     for (const vendor of this.#vendors) {
       if (!vendor.isConfigured) continue
@@ -94,7 +94,7 @@ export class VendorModels implements ModelSource {
         if (definitionOf(known, vendor) === undefined) continue
         const id = ids.has(known.id) ? `${vendor.id}/${known.id}` : known.id
         ids.add(id)
-        yield { id, vendor: vendor.id, upstream: known.id }
+        yield { id, kinds: known.kinds, vendor: vendor.id, upstream: known.id }
       }
     }
   }

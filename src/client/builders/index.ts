@@ -14,6 +14,7 @@ export { type BuiltEmbedding, type EmbeddingBuilder, embedding } from './embeddi
 export { type BuiltImage, type ImageBuilder, type ImageModelFacts, image } from './image-builder.ts'
 export type { InteractionPicture } from './image-drafts.ts'
 export { type BuiltImageEdit, type ImageEditBuilder, imageEdit } from './image-edit-builder.ts'
+export { type BuiltModeration, type ModerationBuilder, moderation } from './moderation-builder.ts'
 export { type BuiltResponse, type ResponseBuilder, response } from './response-builder.ts'
 export { type BuiltSpeech, type SpeechBuilder, speech } from './speech-builder.ts'
 export { type BuiltVideo, type VideoBuilder, video } from './video-builder.ts'

@@ -2,6 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatResponseFormat } from '../chat/chat-request.ts'
 import { invalidField, renamedError, unsupportedField } from '../field-errors.ts'
+import { INLINE_MODERATION, refuseLostBlocking } from '../inline-moderation.ts'
 import { chatMessagesFromItems } from './chat-messages-from-items.ts'
 import { chatTools, type Report } from './chat-tools.ts'
 import type { EnvelopeOwner } from './reasoning-envelope.ts'
@@ -106,6 +107,7 @@ function checkFields(responses: ResponsesRequest, report: Report): void {
     if (!isSet(responses[field])) continue
     const problem = REFUSED_FIELDS.get(field)
     if (problem !== undefined) throw unsupportedField(field, problem)
+    if (field === INLINE_MODERATION) refuseLostBlocking(responses[field])
     if (!MAPPED_FIELDS.has(field)) report(field)
   }
   if (responses.background === true) throw unsupportedField('background', 'this model answers on the connection only')

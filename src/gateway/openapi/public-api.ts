@@ -2,6 +2,8 @@ import type { Endpoint, StoredObjects } from '../../endpoints/endpoint.ts'
 import type { JsonSchema } from '../../endpoints/json-schema.ts'
 import type { EndpointTable } from '../../pipeline/endpoint-table.ts'
 import { TASK_ACTIONS } from '../../tasks/task-requests.ts'
+import { ESTIMATE_PATH } from '../routes.ts'
+import { DRY_RUN_HEADER } from '../serve-estimate.ts'
 import {
   ERROR_RESPONSES,
   jsonAnswer,
@@ -21,7 +23,7 @@ export function publicApi(endpoints: EndpointTable): OpenApiDocument {
     if (endpoint.task !== undefined) addTaskPaths(paths, endpoint)
     if (endpoint.kept !== undefined) addStoredPaths(paths, endpoint)
   }
-  Object.assign(paths, READABLE_PATHS)
+  Object.assign(paths, READABLE_PATHS, { [ESTIMATE_PATH]: { post: ESTIMATE_OPERATION } })
   return openApiDocument({
     title: 'Signalbox gateway',
     description: 'Model vendors behind one API. Which fields a model takes is in its row of the catalog.',
@@ -58,6 +60,55 @@ const IDEMPOTENCY_KEY: OpenApiParameter = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
+const DRY_RUN: OpenApiParameter = {
+  name: DRY_RUN_HEADER,
+  in: 'header',
+  required: false,
+  description: 'With `true` the answer is an estimate, as of /v1/estimate, and no model is called.',
+  schema: { type: 'string', enum: ['true', 'false'] },
+}
+
+const ESTIMATE_OPERATION: OpenApiOperation = {
+  operationId: 'estimate_request',
+  summary: 'What a request would hold and cost at most, without calling a model',
+  tags: ['estimate'],
+  requestBody: {
+    required: true,
+    content: {
+      'application/json': {
+        schema: {
+          type: 'object',
+          required: ['endpoint', 'body'],
+          additionalProperties: false,
+          properties: {
+            endpoint: { type: 'string', description: 'Id or path of an endpoint.' },
+            body: { type: 'object', description: 'The body that the endpoint would get.' },
+          },
+        },
+      },
+    },
+  },
+  responses: {
+    200: jsonAnswer('The estimate', {
+      type: 'object',
+      required: ['object', 'endpoint', 'model', 'usage', 'billing', 'held', 'currency', 'exact', 'models'],
+      properties: {
+        object: { const: 'estimate' },
+        endpoint: { type: 'string' },
+        model: { type: 'string' },
+        usage: { type: 'object', additionalProperties: { type: 'number' } },
+        billing: { enum: ['on', 'off'] },
+        held: { type: ['string', 'null'], description: 'Decimal dollars; null: billing is off.' },
+        currency: { const: 'USD' },
+        exact: { const: false },
+        models: { type: 'array', items: { type: 'string' } },
+      },
+    }),
+    ...ERROR_RESPONSES,
+  },
+  security: [{ bearer: [] }, { x_api_key: [] }],
+}
+
 function callOperation(endpoint: Endpoint): OpenApiOperation {
   const { id, path, isFree, takesXApiKey, formBody, task } = endpoint
   const schema = schemaOf(endpoint)
@@ -66,7 +117,7 @@ function callOperation(endpoint: Endpoint): OpenApiOperation {
     operationId: `create_${nameOf(path)}`,
     summary: `Calls a model by ${path}`,
     tags: [id],
-    ...(isFree === true ? {} : { parameters: [IDEMPOTENCY_KEY] }),
+    parameters: isFree === true ? [DRY_RUN] : [IDEMPOTENCY_KEY, DRY_RUN],
     requestBody: { required: true, content: { 'application/json': { schema }, ...form } },
     responses: {
       ...(task === undefined ? { 200: answerOf(endpoint, schema) } : { 202: jsonAnswer('The task') }),

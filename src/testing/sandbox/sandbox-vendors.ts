@@ -21,6 +21,7 @@ import { MODEL_LISTS } from './model-lists.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
+import { OPENAI_MODERATIONS, PRESET_MODERATIONS } from './openai/openai-moderations.ts'
 import {
   AZURE_OPENAI_RESPONSES,
   OPENAI_INPUT_TOKENS,
@@ -73,6 +74,8 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_IMAGES,
   OPENAI_IMAGE_EDITS,
   OPENAI_SPEECH,
+  OPENAI_MODERATIONS,
+  PRESET_MODERATIONS,
   ...MODEL_LISTS,
   PICTURE_FILES,
   SOUND_FILES,

@@ -42,6 +42,7 @@ const MEMBERS: readonly string[] = [
   'reasoning',
   'finishReason',
   'usage',
+  'scores',
   'error',
   'afterMs',
   'times',
@@ -51,7 +52,10 @@ const MEMBERS: readonly string[] = [
 const SPEAKING = new Set(['chat', 'responses'])
 
 /** Operations in which a model works; others, such as polls and downloads, are answered by a reply only if it names them. */
-const WORKING = new Set([...SPEAKING, 'embeddings', 'images', 'image-edits', 'speech', 'videos'])
+const WORKING = new Set([...SPEAKING, 'embeddings', 'images', 'image-edits', 'speech', 'videos', 'moderations'])
+
+/** The operation in which a model judges. */
+const JUDGING = 'moderations'
 
 /** The replies that wait for calls. */
 export interface ReplyQueue {
@@ -86,7 +90,9 @@ export function replyQueue(): ReplyQueue {
 function fits(reply: ScriptedReply, call: SandboxCall, promptText: string): boolean {
   const { when = {} } = reply
   const named = typeof when === 'function' ? undefined : when.operation
-  if (isSpoken(reply)) {
+  if (reply.scores !== undefined) {
+    if (call.operation !== JUDGING) return false
+  } else if (isSpoken(reply)) {
     if (!SPEAKING.has(call.operation)) return false
   } else if (named === undefined && !WORKING.has(call.operation)) return false
   if (typeof when === 'function') return when(call)
@@ -103,9 +109,13 @@ function checkReply(reply: ScriptedReply): void {
   const unknown = Object.keys(reply).find((name) => !MEMBERS.includes(name))
   if (unknown !== undefined)
     throw new TypeError(`reply: there is no member ${JSON.stringify(unknown)}; it has ${MEMBERS.join(', ')}`)
-  const { text, chunks, error, afterMs, times = 1 } = reply
-  if (!isSpoken(reply) && error === undefined && afterMs === undefined)
-    throw new TypeError('reply: say text, chunks, toolCalls, reasoning, finishReason, usage, error or afterMs')
+  const { text, chunks, scores, error, afterMs, times = 1 } = reply
+  if (!isSpoken(reply) && scores === undefined && error === undefined && afterMs === undefined)
+    throw new TypeError('reply: say text, chunks, toolCalls, reasoning, finishReason, usage, scores, error or afterMs')
+  if (scores !== undefined && (isSpoken(reply) || error !== undefined))
+    throw new TypeError('reply: scores are the whole of an answer of moderation')
+  if (!Object.values(scores ?? {}).every((score) => score >= 0 && score <= 1))
+    throw new TypeError('reply: scores must be numbers from 0 to 1')
   if (text !== undefined && chunks !== undefined) throw new TypeError('reply: text and chunks are the same; give one')
   if (error !== undefined && isSpoken(reply)) throw new TypeError('reply: error takes the place of an answer')
   if (error !== undefined && !(Number.isInteger(error.status) && error.status >= 400 && error.status <= 599))

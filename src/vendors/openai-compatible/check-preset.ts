@@ -18,6 +18,7 @@ const ENDPOINTS: readonly string[] = [
   'embeddings',
   'images',
   'image-edits',
+  'moderations',
 ] satisfies PresetEndpoint[]
 const RULES: readonly string[] = ['rename', 'values', 'atMost']
 const EMBEDDINGS_MEMBERS = {
@@ -25,6 +26,7 @@ const EMBEDDINGS_MEMBERS = {
   takesTokens: true,
   givesBase64: true,
 } satisfies MemberNames<NonNullable<Preset['embeddings']>>
+const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
 
 /**
  * Checks a preset when a vendor is made of it, so that a mistake in one fails then and not at the first request.
@@ -42,6 +44,7 @@ export function checkPreset(preset: Preset): void {
   checkMembers(preset.errors, ERROR_WORDS_MEMBERS, owner, 'errors')
   checkMembers(preset.responses, PRESET_RESPONSES_MEMBERS, owner, 'responses')
   checkMembers(preset.embeddings, EMBEDDINGS_MEMBERS, owner, 'embeddings')
+  checkMembers(preset.moderations, MODERATIONS_MEMBERS, owner, 'moderations')
   checkDialect(preset, owner, '')
   if (typeof preset.name !== 'string') fail('name must be a text')
   if (!URL.canParse(preset.baseURL)) fail('baseURL must be a URL')

@@ -8,6 +8,7 @@ import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
+import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import type { Preset } from '../shared/preset.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
@@ -30,8 +31,8 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   /** Name for people; the id by default. */
   readonly displayName?: string | undefined
   /**
-   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/images/generations` and
-   * `/images/edits` are appended.
+   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/images/generations`,
+   * `/images/edits` and `/moderations` are appended.
    */
   readonly baseURL: string
   /** One key or several; without one no credential is sent. */
@@ -118,7 +119,7 @@ const PRESET_OPTIONS = {
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
- * A server that speaks OpenAI's dialect of chat completions, embeddings and images: one of a preset, or any other.
+ * A server that speaks OpenAI's dialect of chat completions, embeddings, images and moderations: one of a preset, or any other.
  * @throws TypeError when the id or `baseURL` is not of the stated form, an option of a preset is unknown, or `account` is
  *   missing where the preset needs it.
  */
@@ -172,6 +173,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
       generations: openaiImages({ path: `${prefix}/images/generations`, streamFailure: errors.fromStream }),
     },
     imageEdits: openaiImageEdits({ path: `${prefix}/images/edits`, streamFailure: errors.fromStream }),
+    moderations: openaiModerations({ path: `${prefix}/moderations` }),
     errorFrom: errors.fromAnswer,
   }
 }
@@ -237,6 +239,14 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(serves.includes('images') ? { images: { generations: openaiImages(images) } } : {}),
     ...(serves.includes('image-edits')
       ? { imageEdits: openaiImageEdits({ ...images, path: `${prefix}/images/edits` }) }
+      : {}),
+    ...(serves.includes('moderations')
+      ? {
+          moderations: openaiModerations({
+            path: `${prefix}/moderations`,
+            takesParts: preset.moderations?.takesParts,
+          }),
+        }
       : {}),
     errorFrom: errors.fromAnswer,
   }

@@ -13,6 +13,7 @@ import {
 } from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
+import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
@@ -24,6 +25,7 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
+import { OPENAI_MODERATION_MODELS } from './moderation-models.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
 const API_PATH = '/v1'
@@ -65,7 +67,7 @@ const OPENAI_OPTIONS = {
 } satisfies MemberNames<OpenAIOptions>
 
 /**
- * OpenAI: responses, chat completions, embeddings, images, edits of images, and speech.
+ * OpenAI: responses, chat completions, embeddings, images, edits of images, speech, and moderations.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -80,12 +82,14 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     path: `${prefix}${API_PATH}/chat/completions`,
     rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
     reasonsUnseen,
+    moderates: true,
     streamFailure: errors.fromStream,
   })
   const responses: OpenAIResponsesDialect = {
     path: `${prefix}${API_PATH}/responses`,
     allowsVendorObjects: options.allowVendorObjects === true,
     reasonsUnseen: effortUnseen,
+    moderates: true,
     streamFailure: errors.fromStream,
   }
   return {
@@ -95,7 +99,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     ...vendorConnection(options),
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
-    models: OPENAI_SPEECH_MODELS,
+    models: [...OPENAI_SPEECH_MODELS, ...OPENAI_MODERATION_MODELS],
     hasBuiltInModels: true,
     passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
@@ -118,6 +122,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     },
     imageEdits: openaiImageEdits({ path: `${prefix}${API_PATH}/images/edits`, streamFailure: errors.fromStream }),
     speech: openaiSpeech(`${prefix}${API_PATH}/audio/speech`),
+    moderations: openaiModerations({ path: `${prefix}${API_PATH}/moderations` }),
     media: openaiMedia,
     errorFrom: errors.fromAnswer,
   }

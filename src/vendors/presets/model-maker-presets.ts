@@ -22,7 +22,8 @@ export const MODEL_MAKER_PRESETS = {
     baseURL: 'https://api.mistral.ai/v1',
     keyVariables: ['MISTRAL_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings'],
+    serves: ['chat', 'embeddings', 'moderations'],
+    moderations: { takesParts: false },
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
       seed: { rename: 'random_seed' },

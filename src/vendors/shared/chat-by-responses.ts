@@ -7,6 +7,7 @@ import type { OpenAIResponsesDialect } from './openai-responses.ts'
 import { ResponsesAnswerReader } from './responses-answer-reader.ts'
 import { ResponsesChatDecoder } from './responses-chat-decoder.ts'
 import { responsesFromChat } from './responses-from-chat.ts'
+import { withoutModeration } from './without-moderation.ts'
 
 /** The `protocol` in the catalog of chat models that their vendor offers by Responses only. */
 export const RESPONSES_PROTOCOL = 'responses'
@@ -37,7 +38,10 @@ function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
   return {
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
-      const { request, dropped } = responsesFromChat({ call, allowsVendorObjects })
+      const unmoderated = dialect.moderates === true ? undefined : withoutModeration(call.request)
+      const asked = unmoderated === undefined ? call : { ...call, request: unmoderated.request }
+      const { request, dropped: lost } = responsesFromChat({ call: asked, allowsVendorObjects })
+      const dropped = unmoderated === undefined ? lost : [...unmoderated.dropped, ...lost]
       const headers = bearerHeaders(call.apiKey, call.stream ? 'text/event-stream' : 'application/json')
       return { path, headers, body: JSON.stringify(request), dropped }
     },

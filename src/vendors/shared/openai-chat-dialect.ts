@@ -33,6 +33,8 @@ export interface OpenAIChatDialect {
   readonly takesImageUrls?: boolean | undefined
   /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
+  /** True for servers that carry out the field `moderation`. Absent: it is left out, and a request to block is refused. */
+  readonly moderates?: true | undefined
   /** Reads an error envelope that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }

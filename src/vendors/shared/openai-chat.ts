@@ -10,6 +10,7 @@ import { openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
+import { withoutModeration } from './without-moderation.ts'
 
 const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
 
@@ -37,6 +38,13 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
  * `include_usage` added. Otherwise the parsed request is serialised.
  */
 function chatToWire(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
+  if (call.request['moderation'] === undefined || dialect.moderates === true) return writtenChat(call, dialect)
+  const { request, dropped } = withoutModeration(call.request)
+  const wire = writtenChat({ ...call, request, bytes: undefined }, dialect)
+  return { ...wire, dropped: [...dropped, ...wire.dropped] }
+}
+
+function writtenChat(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
   const { body: ruled, dropped } = applyFieldRules(call.request, dialect.rulesFor(call.model.upstream))
   const { headers = bearerHeaders, asksForUsage = true } = dialect
   const edited =

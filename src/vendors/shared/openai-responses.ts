@@ -13,6 +13,7 @@ import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
 import { mendedUsage, responsesUsage } from './openai-responses-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
+import { withoutModeration } from './without-moderation.ts'
 
 /** How a server speaks the Responses dialect. */
 export interface OpenAIResponsesDialect {
@@ -28,6 +29,8 @@ export interface OpenAIResponsesDialect {
   readonly keepsAnswers?: boolean | undefined
   /** False for servers that do not count the tokens of a request. */
   readonly countsTokens?: boolean | undefined
+  /** True for servers that carry out the field `moderation`. Absent: it is left out, and a request to block is refused. */
+  readonly moderates?: true | undefined
   /** False for servers that take pictures as bytes only. */
   readonly takesImageUrls?: boolean | undefined
   /** May callers name files, vector stores and other objects of the operator's account? */
@@ -41,7 +44,8 @@ export interface OpenAIResponsesDialect {
 export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassThroughOperation {
   const { path, query = '', headers = bearerHeaders, keepsAnswers = true, countsTokens = true } = dialect
   const rules = keepsAnswers ? (dialect.rules ?? NO_RULES) : { ...STATELESS, ...dialect.rules }
-  const sender = { allowsVendorObjects: dialect.allowsVendorObjects, headers, rules }
+  const { allowsVendorObjects, moderates } = dialect
+  const sender = { allowsVendorObjects, moderates: moderates === true, headers, rules }
   return {
     toWire: (call) => responsesToWire(call, sender, `${path}${query}`),
     fromWire: passResponse,
@@ -89,6 +93,7 @@ function leftOut(field: string): FieldRule<ResponsesRequest> {
 /** How requests are written. */
 interface Sender {
   readonly allowsVendorObjects: boolean
+  readonly moderates: boolean
   readonly headers: KeyHeaders
   readonly rules: FieldRules<ResponsesRequest>
 }
@@ -98,7 +103,23 @@ interface Sender {
  * this vendor refuses what it did not encrypt.
  * @throws GatewayError `unsupported_parameter` for what is not priced, or belongs to the operator.
  */
-function responsesToWire(
+function responsesToWire(call: VendorCall<ResponsesRequest>, sender: Sender, path: string): WireRequest {
+  if (call.request['moderation'] === undefined || sender.moderates) return writtenRequest(call, sender, path)
+  const { request, dropped } = withoutModeration(call.request)
+  const { conversation } = call
+  const original = conversation?.original as { readonly request: ResponsesRequest } | undefined
+  const kept = original && { request: withoutModeration(original.request).request, bytes: undefined }
+  const unmoderated = {
+    ...call,
+    request,
+    bytes: undefined,
+    ...(conversation && { conversation: { ...conversation, original: kept } }),
+  }
+  const wire = writtenRequest(unmoderated, sender, path)
+  return { ...wire, dropped: [...dropped, ...wire.dropped] }
+}
+
+function writtenRequest(
   call: VendorCall<ResponsesRequest>,
   { allowsVendorObjects, headers, rules }: Sender,
   path: string,

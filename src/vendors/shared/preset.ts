@@ -2,7 +2,7 @@ import type { MemberNames } from '../../core/known-members.ts'
 import type { ErrorWords } from './openai-error.ts'
 
 /** What of OpenAI's API a server offers. */
-export type PresetEndpoint = 'chat' | 'responses' | 'embeddings' | 'images' | 'image-edits'
+export type PresetEndpoint = 'chat' | 'responses' | 'embeddings' | 'images' | 'image-edits' | 'moderations'
 
 /**
  * What becomes of a request field. Fields without a rule pass.
@@ -132,6 +132,10 @@ export interface Preset extends PresetDialect {
     /** Does it encode base64? Yes by default. */
     readonly givesBase64?: boolean
   }
+  readonly moderations?: {
+    /** False for servers that judge texts only: lists of parts, which may hold pictures, are refused. */
+    readonly takesParts?: boolean
+  }
 }
 
 export const PRESET_MEMBERS = {
@@ -149,6 +153,7 @@ export const PRESET_MEMBERS = {
   errors: true,
   responses: true,
   embeddings: true,
+  moderations: true,
   fields: true,
   reasoning: true,
   toolChoice: true,

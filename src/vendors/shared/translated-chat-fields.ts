@@ -1,5 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/inline-moderation.ts'
 import type { ChatField } from './chat-fields.ts'
 
 /** Fields that current SDKs send beyond those known by name. */
@@ -63,6 +64,7 @@ export function fieldCheck(table: TranslationTable, harmless: HarmlessValues = {
       const value = request[field]
       if (value === undefined || value === null) continue
       const rule = rules.get(field) ?? 'dropped'
+      if (field === INLINE_MODERATION && rule !== 'mapped') refuseLostBlocking(value)
       if (rule === 'dropped') report(field)
       if (rule === 'refused' && isHarmless.get(field)?.(value) !== true) {
         throw new GatewayError('unsupported_parameter', {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { defineModel } from '../../../src/catalog/model.ts'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
+import type { ModerationRequest } from '../../../src/endpoints/moderations/moderation-request.ts'
 import type { VendorCall, WireAnswer } from '../../../src/vendors/vendor.ts'
 
 /** 2026-11-20T10:00:00Z, the moment at which all calls of these tests begin. */
@@ -14,7 +15,7 @@ interface CallOptions {
 }
 
 /** A call whose request came as these bytes. */
-export function callFromText<Request extends ChatRequest | EmbeddingsRequest>(
+export function callFromText<Request extends ChatRequest | EmbeddingsRequest | ModerationRequest>(
   text: string,
   options: CallOptions = {},
 ): VendorCall<Request> {

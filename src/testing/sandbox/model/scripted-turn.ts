@@ -32,6 +32,8 @@ export interface ScriptedTurn {
    */
   readonly finishReason?: 'stop' | 'length' | 'tool_calls' | 'content_filter'
   readonly usage?: ScriptedUsage
+  /** Scores of categories in an answer of moderation, 0 to 1; what is 0.5 or more is flagged. The others are as for any other input. */
+  readonly scores?: Readonly<Record<string, number>>
 }
 
 /** Does a script say what the model answers, or only what is reported? */

@@ -1,0 +1,21 @@
+import { isJsonObject } from '../core/json.ts'
+import { unsupportedField } from './field-errors.ts'
+
+/** A field of chat and Responses: the vendor moderates input and output itself (OpenAI API, `moderation`). */
+export const INLINE_MODERATION = 'moderation'
+
+/**
+ * Is called before the field is left out for a vendor that does not moderate. Scores are missing then, which is reported like any
+ * field; but who has asked for blocking must not get an answer without it. A mode that is unknown may block too.
+ * @throws GatewayError `unsupported_parameter` naming the mode.
+ */
+export function refuseLostBlocking(moderation: unknown): void {
+  const policy = isJsonObject(moderation) ? moderation['policy'] : undefined
+  if (!isJsonObject(policy)) return
+  for (const side of ['input', 'output']) {
+    const rule = policy[side]
+    const mode = isJsonObject(rule) ? rule['mode'] : undefined
+    if (mode === undefined || mode === null || mode === 'score') continue
+    throw unsupportedField(`${INLINE_MODERATION}.policy.${side}.mode`, 'the vendor of this model does not block')
+  }
+}

@@ -1,0 +1,134 @@
+import { isJsonObject } from '../core/json.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { ModelKind } from '../core/model-kind.ts'
+import type { TextPart } from '../endpoints/texts.ts'
+import type { AskingCall, GatewayHook, HookHost } from './gateway-hook.ts'
+import type { AnyHook, Denial, EndpointId } from './hook.ts'
+
+/** What a guard blocks, and where. */
+export interface ModerationGuardOptions {
+  /** Public id of a model for moderation. */
+  readonly model: string
+  /** Score of a category from which on a text is denied, 0 to 1. The categories are those of the model's vendor. */
+  readonly block: Readonly<Record<string, number>>
+  /** Default: requests and answers. */
+  readonly on?: readonly ('request' | 'answer')[]
+  /** Ids of the endpoints that it covers. Default: all with texts but `moderations`, whose callers want to know. */
+  readonly endpoints?: readonly EndpointId[]
+  /** Longest time of the judgement of one request or answer, in milliseconds. Default 2,000. */
+  readonly timeoutMs?: number
+  /** What happens when there is no judgement. Default `deny`: 503 `hook_failed`. */
+  readonly onFailure?: 'deny' | 'allow'
+  /** Are answers charged for that the guard denies? Default true. */
+  readonly chargeDenied?: boolean
+  /** What callers read who are denied. Default: that a rule of the service denied it. */
+  readonly message?: string
+  /** Said in events. Default `moderation-guard`. */
+  readonly name?: string
+}
+
+const MODERATION_GUARD_OPTIONS = {
+  model: true,
+  block: true,
+  on: true,
+  endpoints: true,
+  timeoutMs: true,
+  onFailure: true,
+  chargeDenied: true,
+  message: true,
+  name: true,
+} satisfies MemberNames<ModerationGuardOptions>
+
+const OWNER = 'moderationGuard'
+const KIND: ModelKind = 'moderation'
+const POINTS = ['request', 'answer'] as const
+
+/** Most texts of one call. They are judged one call after the other, until one is denied. */
+const TEXTS_PER_CALL = 32
+
+/**
+ * A hook that has texts judged by a moderation model of the gateway's own, and denies those that score too high: requests before
+ * anything is held, answers before their callers see a byte, streams held back to their end. Without a judgement nothing passes.
+ * @throws TypeError naming the option; from `createGateway`, for a model that does not moderate.
+ * @example
+ * createGateway({ vendors, hooks: [moderationGuard({ model: 'omni-moderation-latest', block: { 'sexual/minors': 0.2 } })] })
+ */
+export function moderationGuard(options: ModerationGuardOptions): GatewayHook {
+  checkGuard(options)
+  const { name = 'moderation-guard' } = options
+  return { name, forGateway: (host) => guardOf({ ...options, name }, host) }
+}
+
+function checkGuard(options: ModerationGuardOptions): void {
+  checkMembers(options, MODERATION_GUARD_OPTIONS, OWNER)
+  const { model, block, on = POINTS, message } = options
+  if (typeof model !== 'string' || model === '') throw new TypeError(`${OWNER}: model must be the id of a model`)
+  if (!isJsonObject(block) || Object.keys(block).length === 0)
+    throw new TypeError(`${OWNER}: block must name at least one category`)
+  for (const [category, score] of Object.entries(block))
+    if (!(typeof score === 'number' && score >= 0 && score <= 1))
+      throw new TypeError(`${OWNER}: block[${JSON.stringify(category)}] must be a number from 0 to 1`)
+  if (!Array.isArray(on) || on.length === 0 || !on.every((point) => POINTS.includes(point)))
+    throw new TypeError(`${OWNER}: on must be a list of ${POINTS.join(', ')}`)
+  if (message !== undefined && typeof message !== 'string') throw new TypeError(`${OWNER}: message must be a text`)
+}
+
+function guardOf(options: ModerationGuardOptions & { readonly name: string }, host: HookHost): AnyHook {
+  const { model, block, on = POINTS, endpoints, message, ...common } = options
+  const kinds = host.kindsOf(model)
+  if (kinds?.includes(KIND) !== true)
+    throw new TypeError(
+      `${OWNER}: ${kinds === undefined ? 'there is no model' : 'no moderation is offered by the model'} ${JSON.stringify(model)}`,
+    )
+  const asked = host.endpoints.find(({ kind }) => kind === KIND)
+  if (asked === undefined) throw new TypeError(`${OWNER}: the gateway has no endpoint for moderation`)
+  const limits = Object.entries(block)
+  const deny: Denial = message === undefined ? {} : { message }
+  const judged = async (
+    call: AskingCall & { texts(): readonly TextPart[] },
+  ): Promise<{ readonly deny: Denial } | undefined> => {
+    const texts = [...new Set(call.texts().map(({ text }) => text))].filter((text) => text.trim() !== '')
+    for (let start = 0; start < texts.length; start += TEXTS_PER_CALL) {
+      const input = texts.slice(start, start + TEXTS_PER_CALL)
+      const answer = await host.ask(asked.path, { model, input }, call)
+      if (resultsOf(answer, input.length).some((scores) => isBlocked(scores, limits))) return { deny }
+    }
+    return undefined
+  }
+  return {
+    ...common,
+    endpoints: endpoints ?? covered(host, on).filter((id) => id !== asked.id),
+    ...(on.includes('request') ? { request: judged } : {}),
+    ...(on.includes('answer') ? { answer: judged } : {}),
+  }
+}
+
+/** All endpoints that have texts at the points. */
+function covered({ endpoints }: HookHost, on: readonly ('request' | 'answer')[]): EndpointId[] {
+  const ids = endpoints
+    .filter((endpoint) => (on.includes('request') ? endpoint.hasRequestTexts : endpoint.hasAnswerTexts))
+    .map(({ id }) => id)
+  return [...new Set(ids)] as EndpointId[]
+}
+
+type Scores = Readonly<Record<string, unknown>>
+
+/** @throws TypeError for an answer that does not judge every text by scores. */
+function resultsOf(answer: unknown, count: number): readonly Scores[] {
+  const results: unknown = isJsonObject(answer) ? answer['results'] : undefined
+  if (!Array.isArray(results) || results.length !== count) throw new TypeError('not every text was judged')
+  return results.map((result) => {
+    const scores = isJsonObject(result) ? result['category_scores'] : undefined
+    if (!isJsonObject(scores)) throw new TypeError('the model gives no scores')
+    return scores
+  })
+}
+
+/** @throws TypeError for a category that the model does not know: what is not judged must not pass. */
+function isBlocked(scores: Scores, limits: readonly (readonly [category: string, score: number])[]): boolean {
+  return limits.some(([category, limit]) => {
+    const score = scores[category]
+    if (typeof score !== 'number') throw new TypeError(`the model gives no score of ${JSON.stringify(category)}`)
+    return score >= limit
+  })
+}

@@ -1,0 +1,248 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { AnyHook } from '../../src/hooks/hook.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
+
+const CHAT = '/v1/chat/completions'
+const ESTIMATE = '/v1/estimate'
+const DRY = { 'x-signalbox-dry-run': 'true' }
+const BODY = chatBody('cl-sonnet-4-6', 'good morning', { max_tokens: 100 })
+
+interface Estimate {
+  held: string | null
+  [member: string]: unknown
+}
+
+let started: StartedGateway | undefined
+
+afterEach(async () => {
+  await started?.close()
+  started = undefined
+})
+
+async function start(options: Partial<GatewayOptions> = {}) {
+  started = await startGateway(options)
+  return started
+}
+
+async function estimateOf(response: Response): Promise<Estimate> {
+  expect(response.status).toBe(200)
+  return (await response.json()) as Estimate
+}
+
+const errorOf = async (response: Response) => ((await response.json()) as { error: Record<string, unknown> }).error
+const ask = (endpoint: string, body: unknown, headers?: Record<string, string>) =>
+  started!.post(ESTIMATE, { endpoint, body }, headers)
+
+test('both ways give one answer: what the same request holds while it runs', async () => {
+  await start()
+  const body = chatBody('cl-sonnet-4-6', '[[fault:delay=200]] good morning', { max_tokens: 100 })
+  const byPath = await estimateOf(await ask(CHAT, body))
+  const byId = await estimateOf(await ask('chat', body))
+  const dry = await estimateOf(await started!.post(CHAT, body, DRY))
+  const answer = started!.post(CHAT, body)
+  await started!.sandbox.nextRequest()
+  const { held } = await started!.account()
+  await answer
+
+  expect(dry).toEqual({
+    object: 'estimate',
+    endpoint: 'chat',
+    model: 'cl-sonnet-4-6',
+    usage: { inputTokens: expect.any(Number), outputTokens: 100 },
+    billing: 'on',
+    held: expect.any(String),
+    currency: 'USD',
+    exact: false,
+    models: ['cl-sonnet-4-6'],
+  })
+  expect([byPath, byId]).toEqual([dry, dry])
+  expect(held).toBe(BigInt(Math.round(Number(dry.held) * 1e9)))
+})
+
+test('the example of the page is so', async () => {
+  const row = { model: 'cl-sonnet-4-6', per: 1_000_000 }
+  const prices = [
+    { ...row, meter: 'input_token', amount: '3' },
+    { ...row, meter: 'output_token', amount: '15' },
+  ] as const
+  await start({ prices: { currency: 'USD', prices } })
+  const body = { model: 'cl-sonnet-4-6', max_tokens: 500, messages: [{ role: 'user', content: 'Hello' }] }
+  const page = readFileSync(new URL('../../docs/billing.md', import.meta.url), 'utf8')
+  const shown = /```json\n(\{\n {2}"object": "estimate"[^`]+)```/.exec(page)?.[1] ?? ''
+
+  expect(await estimateOf(await ask('chat', body))).toEqual(JSON.parse(shown))
+})
+
+test('journal, usage records, events and vendors stay untouched', async () => {
+  const clock = fakeClock({ startMs: Date.now() })
+  await start({ clock })
+  const ledger = await started!.gateway.accounts.ledger(TEST_ACCOUNT)
+  const before = await started!.account()
+  await estimateOf(await started!.post(CHAT, BODY, DRY))
+  await estimateOf(await started!.post(CHAT, { ...BODY, stream: true }, DRY))
+  await estimateOf(await ask('chat', BODY))
+  await estimateOf(
+    await ask('videos', { model: 'wv2.6-t2v', duration: 4, resolution: '720p', input: { prompt: 'a boat' } }),
+  )
+  clock.advance(1_000)
+  await new Promise((resolve) => setImmediate(resolve))
+
+  expect(await started!.account()).toEqual(before)
+  expect(await started!.gateway.accounts.ledger(TEST_ACCOUNT)).toEqual(ledger)
+  expect((await started!.gateway.usage.records({ account: TEST_ACCOUNT })).records).toEqual([])
+  expect((await started!.gateway.tasks.listAll()).tasks).toEqual([])
+  expect(started!.events.map(({ type }) => type)).not.toContain('request-started')
+  expect(started!.sandbox.requests).toEqual([])
+  expect(started!.sandbox.openConnections).toBe(0)
+})
+
+test('no Idempotency-Key is claimed', async () => {
+  await start()
+  const key = { 'idempotency-key': 'once' }
+  await estimateOf(await started!.post(CHAT, BODY, { ...DRY, ...key }))
+  await estimateOf(await ask('chat', BODY, key))
+  const response = await started!.post(CHAT, BODY, key)
+
+  expect(response.headers.get('idempotent-replayed')).toBeNull()
+  expect(await response.json()).toMatchObject({ object: 'chat.completion' })
+})
+
+test('no hook is asked', async () => {
+  const hook: AnyHook = { name: 'never', request: () => ({ deny: {} }) }
+  await start({ hooks: [hook] })
+  await estimateOf(await started!.post(CHAT, BODY, DRY))
+  expect((await started!.post(CHAT, BODY)).status).toBe(400)
+})
+
+describe('limits', () => {
+  test('of requests count an estimate like a request, those of tokens do not', async () => {
+    await start({ limits: { requestsPerMinute: 2, tokensPerMinute: 150, concurrency: 1 } })
+    const first = await started!.post(CHAT, BODY, DRY)
+    const second = await ask('chat', BODY)
+    const third = await started!.post(CHAT, BODY, DRY)
+
+    expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('1')
+    expect(first.headers.get('x-ratelimit-remaining-tokens')).toBeNull()
+    expect([first.status, second.status, third.status]).toEqual([200, 200, 429])
+    expect(third.headers.get('retry-after')).not.toBeNull()
+  })
+
+  test('of tokens still let the request itself pass', async () => {
+    await start({ limits: { tokensPerMinute: 150 } })
+    for (let round = 0; round < 3; round++) await estimateOf(await started!.post(CHAT, BODY, DRY))
+    expect((await started!.post(CHAT, BODY)).status).toBe(200)
+  })
+})
+
+describe('the models', () => {
+  test('are those that may answer, held for by the dearest', async () => {
+    const row = { meter: 'request', per: 1 } as const
+    await start({
+      models: [
+        { id: 'cheap', kind: 'chat', vendor: 'openai', upstream: 'gpt-4o', fallbacks: ['dear', 'unpriced'] },
+        { id: 'dear', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' },
+        { id: 'unpriced', kind: 'chat', vendor: 'openai', upstream: 'gpt-4o-mini' },
+      ],
+      prices: {
+        currency: 'USD',
+        prices: [
+          { ...row, model: 'cheap', amount: '0.01' },
+          { ...row, model: 'dear', amount: '0.05' },
+        ],
+      },
+    })
+    expect(await estimateOf(await ask('chat', chatBody('cheap', 'Hi')))).toMatchObject({
+      model: 'cheap',
+      models: ['cheap', 'dear'],
+      held: '0.05',
+    })
+  })
+
+  test('of a free endpoint hold nothing, and billing that is off says so', async () => {
+    await start()
+    const counted = { model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: 'Hi' }] }
+    expect(await estimateOf(await ask('/v1/messages/count_tokens', counted))).toMatchObject({
+      held: '0',
+      billing: 'on',
+    })
+    expect(await estimateOf(await ask('moderations', { input: 'Hi' }))).toMatchObject({ held: '0' })
+    await started!.close()
+    await start({ billing: 'off' })
+    expect(await estimateOf(await ask('chat', BODY))).toMatchObject({ held: null, billing: 'off' })
+  })
+})
+
+test('a form is estimated by the header', async () => {
+  await start()
+  const form = new FormData()
+  form.set('model', 'gp-image-2')
+  form.set('prompt', 'more light')
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  )
+  form.set('image', new Blob([png], { type: 'image/png' }), 'a.png')
+  const headers = { authorization: `Bearer ${TEST_KEY}`, ...DRY }
+  const response = await fetch(`${started!.url}/v1/images/edits`, { method: 'POST', headers, body: form })
+  expect(await estimateOf(response)).toMatchObject({ endpoint: 'image_edits', usage: { images: 1 } })
+  expect(started!.sandbox.requests).toEqual([])
+})
+
+describe('what is refused', () => {
+  test.each([
+    ['an unknown endpoint', { endpoint: 'no-such', body: {} }, 'endpoint'],
+    ['no endpoint', { body: {} }, 'endpoint'],
+    ['no body', { endpoint: 'chat' }, 'body'],
+    ['another member', { endpoint: 'chat', body: BODY, dry: true }, 'dry'],
+    ['a body that the endpoint refuses', { endpoint: 'chat', body: { model: 'cl-sonnet-4-6' } }, 'messages'],
+  ])('%s', async (_title, body, param) => {
+    await start()
+    const response = await started!.post(ESTIMATE, body)
+    expect(response.status).toBe(400)
+    expect(await errorOf(response)).toMatchObject({ param })
+  })
+
+  test('no key, a key without the scope, and a model without a price', async () => {
+    await start()
+    const { key } = await started!.gateway.keys.create({ accountId: TEST_ACCOUNT, scopes: { endpoints: ['videos'] } })
+    const statuses = [
+      (await ask('chat', BODY, { authorization: 'Bearer wrong' })).status,
+      (await ask('chat', BODY, { authorization: `Bearer ${key}` })).status,
+      (await started!.post(CHAT, BODY, { ...DRY, authorization: `Bearer ${key}` })).status,
+      (await ask('chat', chatBody('gpt-4o', 'Hi'))).status,
+    ]
+    expect(statuses).toEqual([401, 403, 403, 503])
+  })
+
+  test('a value of the header that is neither true nor false, before anything is spent', async () => {
+    await start()
+    const response = await started!.post(CHAT, BODY, { 'x-signalbox-dry-run': 'yes' })
+    expect(response.status).toBe(400)
+    expect(await errorOf(response)).toMatchObject({ param: 'x-signalbox-dry-run' })
+    expect((await started!.post(CHAT, BODY, { 'x-signalbox-dry-run': 'false' })).status).toBe(200)
+    expect(started!.sandbox.requests).toHaveLength(1)
+  })
+
+  test('the header where no model is called, so that nothing is done by mistake', async () => {
+    await start()
+    const response = await started!.post('/v1/conversations', {}, DRY)
+    expect(response.status).toBe(400)
+    expect(await errorOf(response)).toMatchObject({ param: 'x-signalbox-dry-run' })
+  })
+
+  test('other methods of the path', async () => {
+    await start()
+    const response = await fetch(`${started!.url}${ESTIMATE}`, { headers: { authorization: `Bearer ${TEST_KEY}` } })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
+  })
+})
+
+test('the client asks by the same route, in process too', async () => {
+  await start()
+  const client = started!.gateway.client({ accountId: TEST_ACCOUNT, keyId: 'key_1', tier: 'paid' })
+  const estimate = await client.estimate({ endpoint: 'chat', body: BODY })
+  expect(estimate).toEqual(await estimateOf(await ask('chat', BODY)))
+})
