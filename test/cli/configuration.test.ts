@@ -106,7 +106,13 @@ describe('the configuration file', () => {
     allowPrivateUrls: true,
     passUnknownModels: ['groq'],
     console: true,
-    gateway: { bodyLimitBytes: 1024, routing: { hedge: { afterMs: 500 } } },
+    gateway: {
+      bodyLimitBytes: 1024,
+      routing: { hedge: { afterMs: 500 } },
+      cache: { rules: [{ endpoints: ['chat'], models: ['our-*'], sampling: 'any', ttlMs: 1000 }], callers: 'may-ask' },
+      overload: { maxInFlight: 500, maxEventLoopDelayMs: 200 },
+      promptCaching: 'auto',
+    },
   }
   const ENVIRONMENT = {
     DATABASE_URL: 'postgres://db.example/money',
