@@ -13,6 +13,7 @@ const alert = (/** @type {string} */ text) => console.log('ALERT', text)
 
 // #region shown
 const WINDOW_MS = 60_000
+const OF_CALLERS = new Set(['caller', 'context_length_exceeded'])
 const failures = new Map([['', [0]]])
 
 const gateway = createGateway({
@@ -20,7 +21,7 @@ const gateway = createGateway({
   transport: sandbox.transport(),
   prices: listPrices(),
   onEvent(event) {
-    if (event.type === 'attempt-failed' && event.reason !== 'caller') {
+    if (event.type === 'attempt-failed' && !OF_CALLERS.has(event.reason)) {
       const since = Date.now() - WINDOW_MS
       const recent = (failures.get(event.vendor) ?? []).filter((atMs) => atMs > since)
       failures.set(event.vendor, [...recent, Date.now()])

@@ -18,6 +18,7 @@ export {
   type ModelKind,
   type ModelLimits,
   type ModelRoute,
+  type PromptCaching,
   type SpeechAbilities,
   type VideoAbilities,
 } from './catalog/model.ts'

@@ -4,6 +4,9 @@ import type { ImageAbilities, ModelFacts, ModelLimits, SpeechAbilities, VideoAbi
 
 export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, VideoAbilities }
 
+/** Are prompts marked for a vendor's cache? */
+export type PromptCaching = 'auto' | 'off'
+
 /** One way to reach a public model: a vendor, and what the vendor calls it. */
 export interface ModelRoute {
   /** Id of the vendor. */
@@ -49,6 +52,11 @@ export interface CatalogModel extends ModelFacts {
   readonly displayName: string
   /** Names of groups that it belongs to, for key scopes such as `group:cheap`. Absent: none. */
   readonly groups?: readonly string[]
+  /**
+   * `auto`: prompts without marks of their callers are marked for the vendor's prompt cache, at vendors that cache by marks. `off`: they
+   * are not. Absent: as the gateway's option says.
+   */
+  readonly promptCaching?: PromptCaching
   /** True for one of any number of ids: a match of a pattern, or an id that no catalog knows. Not listed. */
   readonly isOpen?: boolean
 }
@@ -75,6 +83,7 @@ export const MODEL_MEMBERS = {
   created: true,
   displayName: true,
   groups: true,
+  promptCaching: true,
   protocol: true,
   limits: true,
   reasonsUnseen: true,
@@ -85,10 +94,13 @@ export const MODEL_MEMBERS = {
 
 /**
  * Fills in a model definition's defaults.
- * @throws RangeError for an empty list of routes, and for a route whose weight is not a positive number or whose priority is
+ * @throws RangeError for an empty list of routes, for a `promptCaching` that is neither `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is
  *   not a whole number from 0 on.
  */
 export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel {
+  const { promptCaching } = members
+  if (promptCaching !== undefined && promptCaching !== 'auto' && promptCaching !== 'off')
+    throw new RangeError(`promptCaching of a model must be auto or off: ${String(promptCaching)}`)
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
   return {
     upstream: members.id,

@@ -129,6 +129,7 @@ export const modelDefinitions = onDemand(() =>
       created: z.int().nonnegative().exactOptional(),
       displayName: z.string().min(1).max(200).exactOptional(),
       groups: z.array(name()).exactOptional(),
+      promptCaching: z.enum(['auto', 'off']).exactOptional(),
     } satisfies SchemasOf<ModelDefinition>),
   ),
 )

@@ -12,9 +12,43 @@ const unknownTokens = {
   conversation: count.exactOptional(),
 }
 const policy = z.enum(['cancel', 'drain'])
+const milliseconds = z.number().positive()
+const partition = z.enum(['account', 'key', 'user'])
+const sampling = z.enum(['deterministic', 'any'])
+const texts = z.array(z.string().min(1))
 
 /** Options of `createGateway` that have no variable; the configuration file has them below `gateway`. */
 export const FURTHER_OPTIONS = z.strictObject({
+  cache: z
+    .strictObject({
+      rules: z
+        .array(
+          z.strictObject({
+            endpoints: texts.exactOptional(),
+            models: texts.exactOptional(),
+            sampling: sampling.exactOptional(),
+            partition: z.enum([...partition.options, 'gateway']).exactOptional(),
+            ttlMs: milliseconds.exactOptional(),
+          }),
+        )
+        .exactOptional(),
+      callers: z.enum(['may-ask', 'ignored']).exactOptional(),
+      partition: partition.exactOptional(),
+      ttlMs: milliseconds.exactOptional(),
+      maxTtlMs: milliseconds.exactOptional(),
+      staleIfErrorMs: z.number().nonnegative().exactOptional(),
+      collapse: z.boolean().exactOptional(),
+    })
+    .exactOptional()
+    .describe('response cache in the memory of the process; {} has all defaults'),
+  overload: z
+    .strictObject({
+      maxInFlight: count.exactOptional(),
+      maxHeldBytes: count.exactOptional(),
+      maxEventLoopDelayMs: milliseconds.exactOptional(),
+    })
+    .exactOptional()
+    .describe('when the process refuses further requests'),
   bodyLimitBytes: count.exactOptional().describe('largest request body (32 MiB)'),
   showPrices: z.boolean().exactOptional().describe('does GET /v1/models say prices? (false)'),
   showBalanceInErrors: z.boolean().exactOptional().describe('does a 402 say how much there is? (true)'),
@@ -65,6 +99,10 @@ export const FURTHER_OPTIONS = z.strictObject({
     )
     .exactOptional()
     .describe('how long records of usage are kept'),
+  promptCaching: z
+    .enum(['auto', 'off'])
+    .exactOptional()
+    .describe('are long prompts marked for the prompt cache of vendors? (off)'),
   routing: z
     .strictObject({
       strategy: z.enum(ROUTING_STRATEGIES as ['weighted', 'latency', 'cost']).exactOptional(),

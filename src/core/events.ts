@@ -53,6 +53,19 @@ export type GatewayEvent =
       readonly vendorRequestId: string | undefined
     }
   | {
+      /** A model was not asked, because the request is larger than its context window; a fallback that holds it was. */
+      readonly type: 'model-skipped'
+      readonly requestId: string
+      /** The requested model. */
+      readonly model: string
+      readonly reason: 'context_length_exceeded'
+      /** Estimate of the prompt, with the output that the request asks for. */
+      readonly estimatedTokens: number
+      readonly contextTokens: number
+      /** The first fallback that holds it. */
+      readonly fallback: string
+    }
+  | {
       readonly type: 'vendor-account-problem'
       readonly requestId: string
       readonly vendor: string

@@ -37,6 +37,11 @@ export interface VendorCall<Request> {
   readonly billedUsage?: ((reported: Usage | undefined, outputBytes: number) => Usage) | undefined
   /** Present where the endpoint continues stored answers. */
   readonly conversation?: Conversation | undefined
+  /**
+   * Present where the prompt should be cached by the vendor: with marks at its ends, if the request has none and the model caches prompts
+   * of this length.
+   */
+  readonly promptCaching?: { readonly promptTokens: number } | undefined
   /** Signs state of a vendor that callers carry; absent: it is not protected from forgery. */
   readonly stateSecret?: string | undefined
 }

@@ -14,8 +14,10 @@ export interface VendorFailure {
   /**
    * The subject of an operator error, if the vendor names it: only the model, so that the key keeps serving others, or the
    * key, its account or its quota. Absent: 401, 402, 403 and 429 concern the key, everything else the model.
+   * Of a caller error only `size`: the request is larger than the model's context window, so that a model with a larger one may
+   * answer it.
    */
-  readonly concerns?: 'key' | 'model' | undefined
+  readonly concerns?: 'key' | 'model' | 'size' | undefined
   /** The vendor's HTTP status; 0 when the failure came inside a stream or without an answer. */
   readonly status: number
   /** The vendor's own text. Shown to callers only for `caller`, after redaction. */

@@ -104,7 +104,9 @@ const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Exclude<BillingOpti
 /** Refuses members that do not exist, wherever they stand: each would be an option that is set and has no effect. */
 function checkNames(options: GatewayOptions): void {
   checkMembers(options, GATEWAY_OPTIONS, OWNER)
-  const { billing, usage, keys, timeouts, responses, disconnect, models, vendors } = options
+  const { billing, usage, keys, timeouts, responses, disconnect, models, vendors, promptCaching } = options
+  if (promptCaching !== undefined && promptCaching !== 'auto' && promptCaching !== 'off')
+    throw new TypeError('createGateway: promptCaching must be auto or off')
   if (typeof billing === 'object') checkMembers(billing, BILLING_MEMBERS, OWNER, 'billing')
   if (typeof usage === 'object') {
     checkMembers(usage, USAGE_MEMBERS, OWNER, 'usage')

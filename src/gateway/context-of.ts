@@ -142,6 +142,7 @@ export function contextOf(
     },
     tokenSizes: new TokenSizes(),
     estimateTokens: options.estimateTokens ?? estimateTokens,
+    marksPrompts: options.promptCaching === 'auto',
     keptAnswers: {
       keeps: options.responses?.store !== 'never',
       retentionMs: (options.responses?.retentionDays ?? DEFAULT_ANSWER_RETENTION_DAYS) * DAY_MS,

@@ -1,4 +1,4 @@
-import type { ModelDefinition } from '../catalog/model.ts'
+import type { ModelDefinition, PromptCaching } from '../catalog/model.ts'
 import type { CatalogPrices } from '../catalog/prices/list-prices.ts'
 import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
 import type { Clock } from '../core/clock.ts'
@@ -203,6 +203,11 @@ export interface GatewayOptions {
    */
   readonly allowPrivateUrls?: boolean
   /**
+   * `auto`: long prompts without marks of their callers are marked for the prompt cache of vendors that cache by marks, where calls of a
+   * conversation reach the same key. A model's own `promptCaching` goes first. Default `off`.
+   */
+  readonly promptCaching?: PromptCaching
+  /**
    * The host's say in calls, in this order for requests and reversed for answers: redaction, guards, rules of its own. Default: none.
    */
   readonly hooks?: readonly GivenHook[]
@@ -256,6 +261,7 @@ export const GATEWAY_OPTIONS = {
   taskPollIntervalMs: true,
   taskRetentionDays: true,
   allowPrivateUrls: true,
+  promptCaching: true,
   hooks: true,
   onEvent: true,
   observe: true,

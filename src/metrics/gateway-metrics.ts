@@ -118,6 +118,12 @@ export class GatewayMetrics implements Observer {
       case 'request-refused':
         set.refusals.at(event.endpoint ?? '', event.code).value += 1
         return
+      case 'cache-hit':
+        set.cacheHits.at(event.endpoint, event.model, event.isStale ? 'stale' : 'fresh').value += 1
+        return
+      case 'cache-write-failed':
+        set.cacheWriteFailures.only.value += 1
+        return
       case 'settlement-given-up':
         set.settlementsGivenUp.at(event.reason).value += 1
         return

@@ -53,6 +53,15 @@ export class MetricSet {
     ['endpoint'],
   )
   readonly attempts = this.#numbers('attempts_total', 'Calls to vendors.', ['vendor', 'model', 'outcome'])
+  readonly cacheHits = this.#numbers('cache_hits_total', 'Requests that were answered from the response cache.', [
+    'endpoint',
+    'model',
+    'state',
+  ])
+  readonly cacheWriteFailures = this.#numbers(
+    'cache_write_failures_total',
+    'Answers that the response cache could not take.',
+  )
   readonly tokens = this.#numbers(
     'tokens_total',
     'Tokens that were charged for; input and output include their parts.',

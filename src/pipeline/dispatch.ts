@@ -7,6 +7,7 @@ import { stickyKey } from '../routing/sticky-key.ts'
 import { attempt, type UnstreamedOutcome } from './attempt.ts'
 import type { Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
+import { noLargerModels, passOverSmallModels } from './context-window.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, mayStillRun } from './error-classification.ts'
 import { hedge, mayHedge } from './hedge.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -106,7 +107,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
       if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
       else {
         attempts = 1
-        candidate = candidateAfter(context, last, selection)
+        candidate = candidateAfter(context, call, last, selection)
       }
       // What is asked for again is told here; of the last attempt the end decides.
       if (candidate !== undefined) last = told(context, call, last)
@@ -154,7 +155,7 @@ function selectionOf(context: PipelineContext, { call, candidates }: Routed): Se
   if (candidates.length < 2) return undefined
   const { routeOverride, endpoint, body, request, principal, isStream } = call
   const { strategy, fallback } = context.routing
-  return new Selection(candidates, {
+  const selection = new Selection(candidates, {
     strategy: routeOverride?.strategy ?? strategy,
     fallback: routeOverride?.fallback ?? fallback,
     isStream,
@@ -163,6 +164,8 @@ function selectionOf(context: PipelineContext, { call, candidates }: Routed): Se
     conversation: () => endpoint.conversation?.(body) ?? body,
     costAt: (candidate) => costAt(context, call, candidate),
   })
+  if (call.chain.length > 1) passOverSmallModels(context, call, selection)
+  return selection
 }
 
 /** The next candidate. A half-open circuit is probed only while retry budget remains. */
@@ -217,14 +220,33 @@ function mayRepeat(
 /** The candidate after a failure; undefined: none. */
 function candidateAfter(
   context: PipelineContext,
+  call: Reserved,
   { failure, candidate }: LastFailure,
   selection: Selection | undefined,
 ): RouteCandidate | undefined {
   if (selection === undefined || !failure.mayFallBack) return undefined
+  if (failure.isOversized === true) return largerAfter(context, call, { failure, candidate }, selection)
   const isOfKey = failure.outcome === 'refused' || failure.outcome === 'busy'
   selection.failed(candidate, { status: failure.error.status, isOfKey })
   const next = nextOf(context, selection)
   return next !== undefined && context.retryBudget.withdraw() ? next : undefined
+}
+
+/**
+ * The candidate after one whose context window was too small. It takes nothing from the retry budget: the refused call was no load
+ * for its vendor, and each model is asked at most once.
+ */
+function largerAfter(
+  context: PipelineContext,
+  call: Reserved,
+  { failure, candidate }: Pick<LastFailure, 'failure' | 'candidate'>,
+  selection: Selection,
+): RouteCandidate | undefined {
+  // A window of other endpoints is not that of a whole request.
+  if (call.endpoint.outputBound === undefined) return undefined
+  selection.exclude(noLargerModels(context, call, candidate.model.id))
+  selection.failed(candidate, { status: failure.error.status, isOfKey: false })
+  return nextOf(context, selection)
 }
 
 const NOTHING_DROPPED: readonly string[] = []

@@ -17,6 +17,8 @@ export interface AttemptFailure {
   readonly report: FailureReport
   /** May another candidate answer instead? */
   readonly mayFallBack: boolean
+  /** True where the request is larger than the model's context window: only a model with a larger one may answer instead. */
+  readonly isOversized?: boolean
   /** May the same candidate be retried? */
   readonly mayRetry: boolean
   /** Was any part of the request sent? Then the vendor may have begun to work, and to charge. */
@@ -61,6 +63,9 @@ export function mayStillRun({ error, mayHaveBegun }: AttemptFailure): boolean {
   return error.code === 'upstream_timeout' && mayHaveBegun
 }
 
+/** Why a model could not take a request: events and records of usage say it. */
+export const OVERSIZED = 'context_length_exceeded'
+
 /** Classifies a vendor's error. */
 export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   const base = {
@@ -76,7 +81,16 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   const { retryAfterSeconds } = failure
   switch (failure.kind) {
     case 'caller':
-      return { ...base, error: rejected(failure), mayFallBack: false, mayRetry: false }
+      return failure.concerns === 'size'
+        ? {
+            ...base,
+            reason: OVERSIZED,
+            error: rejected(failure),
+            mayFallBack: true,
+            isOversized: true,
+            mayRetry: false,
+          }
+        : { ...base, error: rejected(failure), mayFallBack: false, mayRetry: false }
     case 'rate_limited':
       return {
         ...base,

@@ -46,7 +46,7 @@ const NO_TOKENS: MediaTokens = { total: 0, parts: {} }
 export function mediaTokens(context: PipelineContext, media: readonly MediaFacts[], model: CatalogModel): MediaTokens {
   if (media.length === 0) return NO_TOKENS
   const routes = model.routes ?? [model]
-  const window = contextTokens(context, routes, model)
+  const window = contextTokensOf(context, model) ?? ASSUMED_CONTEXT_TOKENS
   const sums = new Map<MediaKind, number>()
   let total = 0
   for (const input of media) {
@@ -73,15 +73,14 @@ interface CountedRoute {
 /** Where neither the model's row nor its vendor tells. */
 const ASSUMED_CONTEXT_TOKENS = 200_000
 
-function contextTokens(
-  { vendors }: PipelineContext,
-  routes: readonly CountedRoute[],
-  { upstream, limits }: CatalogModel,
-): number {
-  const known = routes.flatMap(
+/** Most input tokens of a model, by its row, else by the widest of its vendors; undefined: none of them tells. */
+export function contextTokensOf({ vendors }: PipelineContext, model: CatalogModel): number | undefined {
+  const { limits, upstream, routes = [model] } = model
+  if (limits.contextTokens !== undefined) return limits.contextTokens
+  const known = (routes as readonly CountedRoute[]).flatMap(
     (route) => vendors.get(route.vendor)?.media?.contextTokens(route.upstream ?? upstream) ?? [],
   )
-  return limits.contextTokens ?? (known.length === 0 ? ASSUMED_CONTEXT_TOKENS : Math.max(...known))
+  return known.length === 0 ? undefined : Math.max(...known)
 }
 
 interface Counting {

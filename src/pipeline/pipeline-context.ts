@@ -132,6 +132,8 @@ export interface PipelineContext {
   readonly tokenSizes: TokenSizes
   /** Tokens in so many bytes of request, from above. */
   readonly estimateTokens: TokenEstimator
+  /** Are prompts marked for the caches of vendors, where the row of the model does not say? */
+  readonly marksPrompts: boolean
   readonly keptAnswers: KeptAnswerSettings
   readonly stateMakers: StateMakers
   /** Undefined: no answer is given twice. */

@@ -5,6 +5,7 @@ import type { Operation, VendorCall } from '../endpoints/operation.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
+import { promptCachingOf } from './prompt-caching.ts'
 import { withRemoteMedia } from './remote-media.ts'
 import { withWireHooks } from './wire-hooks.ts'
 
@@ -79,6 +80,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   /** Of its operation, which is made by these facts. */
   readonly operation: { reasonsUnseen: boolean }
   readonly stateSecret: string | undefined
+  readonly promptCaching: VendorCall<Reserved['body']>['promptCaching']
 
   constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], context: PipelineContext) {
     const { continued, request } = call
@@ -106,5 +108,6 @@ class CallFacts implements VendorCall<Reserved['body']> {
       original: continued.recalled?.original,
     }
     this.stateSecret = context.keptAnswers.stateSecret
+    this.promptCaching = promptCachingOf(context, call, candidate)
   }
 }

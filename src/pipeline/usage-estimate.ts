@@ -7,6 +7,7 @@ import { editMembers } from '../wire/json-edits.ts'
 import type { Parsed, Reserved } from './call-record.ts'
 import { mediaTokens } from './media-estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
+import { mayMarkPrompt } from './prompt-caching.ts'
 
 /**
  * Upper estimate of what a request will use at a model. Where it sets no bound, its output is the model's longest answer or
@@ -19,6 +20,8 @@ export function estimateFor(context: PipelineContext, parsed: Parsed, model: Cat
   const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
   const { total, parts } = mediaTokens(context, parsed.media, model)
   const usage = endpoint.estimate(body, textTokens + total, model)
+  if (usage.cacheWriteTokens === undefined && mayMarkPrompt(context, parsed, model))
+    return { ...parts, ...usage, cacheWriteTokens: usage.inputTokens ?? 0 }
   return total === 0 ? usage : { ...parts, ...usage }
 }
 

@@ -37,6 +37,8 @@ export class Selection {
   /** By credential. */
   #authors: Map<string, boolean> | undefined
   #conversation: { readonly model: string } | undefined
+  /** Ids of models that are called first only where nobody else can be. */
+  #passedOver: ReadonlySet<string> | undefined
   #lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
   #status = NOBODY_STATUS
   #isFirst = true
@@ -48,7 +50,11 @@ export class Selection {
 
   /** The next candidate; undefined if none remains. */
   next(nowMs: number, mayProbe: boolean): RouteCandidate | undefined {
-    const left = this.#eligible(nowMs, mayProbe)
+    let left = this.#eligible(nowMs, mayProbe)
+    if (left.length === 0 && this.#isFirst && this.#passedOver !== undefined) {
+      this.#passedOver = undefined
+      left = this.#eligible(nowMs, mayProbe)
+    }
     return left.length < 2 ? left[0] : this.#picked(left as readonly [RouteCandidate, ...RouteCandidate[]], nowMs)
   }
 
@@ -76,6 +82,22 @@ export class Selection {
     for (const other of this.#candidates) if (other.model === candidate.model) this.#excluded.push(other)
   }
 
+  /**
+   * These models are called only if no other can be called first. The requested model may be one of them; its fallbacks then answer
+   * as if it had failed with this HTTP status. False, with nothing changed: they may not.
+   */
+  passOver(models: ReadonlySet<string>, status: number): boolean {
+    if (!this.#mayFallBack(status)) return false
+    this.#passedOver = models
+    this.#status = status
+    return true
+  }
+
+  /** These models cannot answer the request. */
+  exclude(models: ReadonlySet<string>): void {
+    for (const other of this.#candidates) if (models.has(other.model.id)) this.#excluded.push(other)
+  }
+
   /** The candidate is being called. */
   asked(candidate: RouteCandidate): void {
     this.#excluded.push(candidate)
@@ -89,21 +111,24 @@ export class Selection {
   }
 
   #eligible(nowMs: number, mayProbe: boolean): Eligible<RouteCandidate> {
-    const mayFallBack = this.#mayFallBack()
+    const mayFallBack = this.#mayFallBack(this.#status)
     const asked = this.#candidates[0]?.model.id
     return eligibleCandidates(this.#candidates, {
       nowMs,
       mayProbe,
       isFirst: this.#isFirst,
-      isExcluded: (candidate) => this.#excluded.includes(candidate) || (!mayFallBack && candidate.model.id !== asked),
+      isExcluded: (candidate) =>
+        this.#excluded.includes(candidate) ||
+        (!mayFallBack && candidate.model.id !== asked) ||
+        this.#passedOver?.has(candidate.model.id) === true,
       ownsReasoning: (candidate) => this.#ownsReasoning(candidate),
       lastFailed: this.#lastFailed,
     })
   }
 
-  #mayFallBack(): boolean {
+  #mayFallBack(status: number): boolean {
     const { fallback } = this.#options
-    if (typeof fallback === 'object') return fallback.statuses.includes(this.#status)
+    if (typeof fallback === 'object') return fallback.statuses.includes(status)
     return fallback === 'on-failure'
   }
 

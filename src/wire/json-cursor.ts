@@ -339,6 +339,21 @@ export function findMembers<Name extends string>(
   return spans
 }
 
+/** Span of the last item of a list, `bytes[start, end)`; undefined for an empty list, and for another value. */
+export function lastItem(bytes: Buffer, { start, end }: ByteSpan): ByteSpan | undefined {
+  const cursor = new JsonCursor([bytes.subarray(start, end)])
+  let last: ByteSpan | undefined
+  if (!cursor.enter(OPEN_BRACKET)) return undefined
+  for (let byte = cursor.peek(); byte !== CLOSE_BRACKET; byte = cursor.peek()) {
+    if (byte === COMMA) cursor.enter(COMMA)
+    if (cursor.peek() === END) return undefined
+    const itemStart = start + cursor.position
+    if (!cursor.skipValue()) return undefined
+    last = { start: itemStart, end: start + cursor.position }
+  }
+  return last
+}
+
 /**
  * Span of a string, quotes included: the value of the first member of that name; for a path of several names, of the first
  * member at each level. Undefined if there is none, if it is not a string, or if a name has escapes.

@@ -113,6 +113,9 @@ describe('the configuration file', () => {
       chargeBrokenAnswers: true,
       unknownInputTokens: { document: 50_000, models: { 'our-chat': { image: 900 } } },
       routing: { hedge: { afterMs: 500 } },
+      cache: { rules: [{ endpoints: ['chat'], models: ['our-*'], sampling: 'any', ttlMs: 1000 }], callers: 'may-ask' },
+      overload: { maxInFlight: 500, maxEventLoopDelayMs: 200 },
+      promptCaching: 'auto',
     },
   }
   const ENVIRONMENT = {
@@ -181,8 +184,6 @@ describe('the configuration file', () => {
       'transport',
       'clock',
       'ids',
-      'cache',
-      'overload',
     ]
     const known = [...Object.keys(FURTHER_OPTIONS.shape), ...variables, ...ofServe, ...code]
 

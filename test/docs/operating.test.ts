@@ -16,6 +16,7 @@ const ASKS: Readonly<Record<GatewayEvent['type'], boolean>> = {
   'cache-hit': false,
   'cache-write-failed': true,
   'attempt-failed': true,
+  'model-skipped': false,
   'vendor-account-problem': true,
   'circuit-opened': true,
   'circuit-closed': false,

@@ -7,7 +7,9 @@ import { memoryCache } from '../../src/stores/memory/memory-cache.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
+import { eventStream } from './answering-vendor.ts'
 import { completion, type HookedGateway, hookedGateway, type Script, spoken } from './hooked-gateway.ts'
+import { vendorEvents } from './responses-vendor.ts'
 
 const CHAT = '/v1/chat/completions'
 const SECRET = 'jane.doe@example.com'
@@ -27,6 +29,20 @@ type Json = Record<string, unknown>
 const telling: Script = (response, body) => {
   if (body['stream'] === true) spoken(PIECES)(response, body)
   else completion(PIECES.join(''))(response, body)
+}
+
+/** The same as a stream of Responses. */
+const tellingResponse: Script = (response) => {
+  eventStream(response)
+  for (const event of vendorEvents())
+    response.write(
+      event
+        .replaceAll(/,"encrypted_content":(?:"gAAAA"|null)/g, '')
+        .replaceAll('hello there', PIECES.join(''))
+        .replace('"delta":"hello "', `"delta":"${PIECES[0]}${PIECES[1]}"`)
+        .replace('"delta":"there"', `"delta":"${PIECES[2]}"`),
+    )
+  response.end()
 }
 
 /** Gateways of the same store have the same entries, as one has that was started anew with other hooks. */
@@ -221,6 +237,32 @@ describe.each([
     expect([stale.status, stale.response.headers.get('x-signalbox-error-code')]).toEqual([503, 'upstream_unavailable'])
     expect((await after.account()).held).toBe(0n)
   })
+})
+
+test.each([
+  ['/v1/messages', { max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }, 'message_stop'],
+  ['/v1/responses', { input: 'hi', store: false }, 'response.completed'],
+])('a streamed hit of %s is screened by a hook that came after it was kept', async (path, fields, lastEvent) => {
+  const store = memoryCache()
+  const question = async (gateway: HookedGateway) => {
+    const response = await gateway.post(path, { model: 'chat-relayed', stream: true, ...fields })
+    return { cache: response.headers.get('x-signalbox-cache'), text: await response.text() }
+  }
+  const script: Script = path === '/v1/messages' ? telling : tellingResponse
+  const first = await question(await start([], { cache: { store }, script }))
+  const after = await start([redact([pii.email], { on: ['answer'] })], { cache: { store }, script })
+  const second = await question(after)
+  const denied = await question(await start([denying({ message: 'Withheld.' })], { cache: { store }, script }))
+
+  expect([first.cache, second.cache, denied.cache]).toEqual(['miss', 'hit', 'hit'])
+  // The address is cut over several events.
+  expect(first.text).toContain('.doe@exam')
+  expect(second.text).not.toMatch(/jane|doe@|exam|ple\.com/)
+  expect(second.text).toContain('[EMAIL]')
+  expect(second.text).toContain(lastEvent)
+  expect(denied.text).not.toMatch(/jane|doe@/)
+  expect(denied.text).toContain('Withheld.')
+  expect(after.received).toEqual([])
 })
 
 test('a streamed hit is shown to a text hook, which ends it before a byte is sent', async () => {

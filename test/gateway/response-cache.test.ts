@@ -493,25 +493,34 @@ describe('a cache that fails', () => {
     expect(kept.size).toBe(0)
   })
 
-  test('with damaged entries asks the vendor', async () => {
+  test.each<[string, (at: number, length: number) => boolean]>([
+    ['head', (at) => at > 100 && at < 120],
+    ['body', (at, length) => at >= length - 20],
+  ])('with entries whose %s is damaged asks the vendor', async (_part, isDamaged) => {
     const damaged = new Map<string, Uint8Array>()
     const store = {
       get: (key: string) => damaged.get(key),
       set: (key: string, entry: Uint8Array) =>
         void damaged.set(
           key,
-          entry.map((byte, at) => (at > 300 ? ~byte : byte)),
+          entry.map((byte, at) => (isDamaged(at, entry.length) ? ~byte : byte)),
         ),
       clear: () => undefined,
       generation: () => 0,
     }
-    started = await start({ cache: { store } })
+    started = await start({ cache: { store, callers: 'may-ask' } })
     const long = chatBody('chat-relayed', 'hello '.repeat(1000), SURE)
     const first = await ask(long)
+    const only = await ask(long, { 'x-signalbox-cache': 'only' })
     const second = await ask(long)
 
+    // Who wants an answer of the cache or none pays no vendor.
+    expect([only.response.status, only.response.headers.get('x-signalbox-error-code')]).toEqual([504, 'cache_miss'])
+    expect((await started.account()).held).toBe(0n)
+
     expect(second.response.status).toBe(200)
-    expect(withoutIds(second.text)).toBe(withoutIds(first.text))
+    const [one, other] = [first, second].map(({ text }) => withoutIds(text).replace(/"created":\d+/, ''))
+    expect(one).toBe(other)
     expect(started.sandbox.requests).toHaveLength(2)
   })
 })

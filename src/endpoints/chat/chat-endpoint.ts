@@ -1,4 +1,5 @@
 import { withoutFields } from '../billing-fields.ts'
+import { chatCacheTime } from '../cache-marks.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
@@ -30,9 +31,12 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     const perChoice =
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     const webSearches = chatSearches(request, protocol)
+    const cacheTime = chatCacheTime(request)
     return {
       inputTokens,
       outputTokens: perChoice * (request.n ?? 1),
+      ...(cacheTime === 'none' ? {} : { cacheWriteTokens: inputTokens }),
+      ...(cacheTime === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
       ...(webSearches === undefined ? {} : { webSearches }),
     }
   },

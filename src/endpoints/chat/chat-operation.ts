@@ -41,8 +41,8 @@ export interface ChatOperation {
   readonly leavesOut?: ReadonlySet<string>
   /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
   takesImageUrls?(model: CatalogModel): boolean
-  /** True where `cache_control` of parts of messages and of tools is understood, so that Messages callers' is kept. Absent: no. */
-  readonly takesCacheControl?: boolean
+  /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */
+  takesCacheControl?(model: CatalogModel): boolean
 }
 
 /** What of a vendor carries out a chat. */

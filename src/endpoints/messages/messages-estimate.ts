@@ -1,13 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { CacheTime } from '../cache-marks.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
 import { adviceBounds, compactionTrigger } from './inner-samplings.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { messagesSearches } from './messages-surcharges.ts'
-
-/** How long a prompt is cached; the longest lifetime in a request applies to all of it. */
-type CacheTime = 'none' | 'minutes' | 'hour'
 
 /**
  * An upper estimate of a message's usage. If any part of a prompt is cached, all of it may be written to the cache.
@@ -18,7 +16,7 @@ export function messagesEstimate(request: MessagesRequest, promptTokens: number)
   const readings = trigger !== undefined && promptTokens >= trigger ? 2 : 1
   const inputTokens = readings * promptTokens
   const outputTokens = readings * (request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS)
-  const time = cacheTimeOf(request)
+  const time = messagesCacheTime(request)
   const webSearches = messagesSearches(request)
   // An advisor reads the conversation and what the model has written so far.
   const otherModels = adviceBounds(request).map(({ model, uses, tokens }) => ({
@@ -35,7 +33,8 @@ export function messagesEstimate(request: MessagesRequest, promptTokens: number)
   }
 }
 
-function cacheTimeOf(request: MessagesRequest): CacheTime {
+/** How long the marks of a request ask for its prompt to be cached; the longest time applies to all of it. */
+export function messagesCacheTime(request: MessagesRequest): CacheTime {
   let longest = timeOf(request)
   for (const blocks of [request.tools, request.system, request.messages]) longest = longer(longest, timeWithin(blocks))
   return longest

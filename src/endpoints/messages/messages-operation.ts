@@ -147,11 +147,11 @@ interface TranslatedCall {
   readonly dropped: readonly string[]
 }
 
-function translatedCall(call: VendorCall<MessagesRequest>, { takesCacheControl }: ChatOperation): TranslatedCall {
+function translatedCall(call: VendorCall<MessagesRequest>, chat: ChatOperation): TranslatedCall {
   const { request, dropped } = chatRequestFromMessages(
     call.request,
     call.model.limits.maxOutputTokens,
-    takesCacheControl === true,
+    chat.takesCacheControl?.(call.model) === true,
   )
   // Bytes and headers are in the caller's dialect, which this vendor does not accept.
   return { chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined }, dropped }

@@ -278,8 +278,11 @@ function partsOf(content: unknown, path: string, report: Report): ChatContentPar
   if (!Array.isArray(content)) throw invalidField(path, 'must be text or a list of parts')
   return content.flatMap((part: unknown, index) => {
     if (!isJsonObject(part)) throw invalidField(`${path}[${index}]`, 'must be a part with a type')
-    if (isJsonObject(part['prompt_cache_breakpoint'])) report('input.prompt_cache_breakpoint')
-    return partOf(part, `${path}[${index}]`)
+    const parts = partOf(part, `${path}[${index}]`)
+    const { prompt_cache_breakpoint } = part
+    if (!isJsonObject(prompt_cache_breakpoint)) return parts
+    if (report.keepsBreakpoints !== true) report('input.prompt_cache_breakpoint')
+    return report.keepsBreakpoints === true ? parts.map((one) => ({ ...one, prompt_cache_breakpoint })) : parts
   })
 }
 

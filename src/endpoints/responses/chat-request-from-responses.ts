@@ -62,6 +62,8 @@ export interface TranslatedRequest {
 
 /** What the translation depends on besides the request. */
 export interface TranslationFacts extends EnvelopeOwner {
+  /** Are cache breakpoints of parts understood? Absent: they are reported. */
+  readonly keepsBreakpoints?: boolean
   /** The model's output limit; a higher bound is lowered to it, and reported. */
   readonly maxOutputTokens?: number | undefined
 }
@@ -72,7 +74,9 @@ export interface TranslationFacts extends EnvelopeOwner {
  */
 export function chatRequestFromResponses(responses: ResponsesRequest, facts: TranslationFacts): TranslatedRequest {
   const dropped = new Set<string>()
-  const report: Report = (field) => void dropped.add(headerName(field))
+  const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), {
+    keepsBreakpoints: facts.keepsBreakpoints === true,
+  })
   checkFields(responses, report)
   const names = new ToolNames()
   // Tools first: their names decide how the calls of the history are called.

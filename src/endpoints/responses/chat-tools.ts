@@ -5,7 +5,11 @@ import { inputItems, itemType, type ResponsesRequest, type ResponsesTool } from 
 import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
 
 /** Names a dropped field of the request. */
-export type Report = (field: string) => void
+export interface Report {
+  (field: string): void
+  /** Do cache breakpoints of parts stay? Absent: they are reported. */
+  readonly keepsBreakpoints?: boolean
+}
 
 type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>
 

@@ -1,3 +1,4 @@
+import { chatCacheTime } from '../cache-marks.ts'
 import { type CarriedState, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
@@ -68,7 +69,14 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
   estimate(request, inputTokens, { limits }) {
     const outputTokens = request.max_output_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     const webSearches = responsesSearches(request)
-    return { inputTokens, outputTokens, ...(webSearches === undefined ? {} : { webSearches }) }
+    const cacheTime = chatCacheTime({ messages: inputItems(request) })
+    return {
+      inputTokens,
+      outputTokens,
+      ...(cacheTime === 'none' ? {} : { cacheWriteTokens: inputTokens }),
+      ...(cacheTime === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
+      ...(webSearches === undefined ? {} : { webSearches }),
+    }
   },
   outputBound: { of: (request) => request.max_output_tokens ?? undefined, member: 'max_output_tokens' },
   priceFields: responsesSurcharges,

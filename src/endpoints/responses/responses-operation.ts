@@ -79,7 +79,7 @@ export function createInputTokensOperation(
     const body = { object, input_tokens: inputTokens, estimated: true }
     return { requests: [], whole: () => jsonBody(body), stream: neverStreams }
   }
-  const translated = translatedCall(call)
+  const translated = translatedCall(call, chat)
   const wire = withCallerNames(translated, () => tokenCount.toWire(translated.chatCall))
   return {
     requests: [{ ...wire, dropped: droppedFields(translated, wire) }],
@@ -98,8 +98,9 @@ export interface TranslatedCall extends Omit<TranslatedRequest, 'request'> {
 }
 
 /** Translates a call. Throws as {@link chatRequestFromResponses} does. */
-export function translatedCall(call: VendorCall<ResponsesRequest>): TranslatedCall {
+export function translatedCall(call: VendorCall<ResponsesRequest>, chat: ChatOperation): TranslatedCall {
   const { request, ...rest } = chatRequestFromResponses(call.request, {
+    keepsBreakpoints: chat.takesCacheControl?.(call.model) === true,
     vendor: call.model.vendor,
     secret: call.stateSecret,
     maxOutputTokens: call.model.limits.maxOutputTokens,
@@ -130,7 +131,7 @@ class TranslatedResponses implements Operation {
   readonly #translated: TranslatedCall
 
   constructor(chat: ChatOperation, call: VendorCall<ResponsesRequest>) {
-    const translated = translatedCall(call)
+    const translated = translatedCall(call, chat)
     const wire = withCallerNames(translated, () => chat.toWire(translated.chatCall))
     this.requests = [{ ...wire, dropped: droppedFields(translated, wire) }]
     this.reasonsUnseen = reasonsUnseen(chat, translated.chatCall)

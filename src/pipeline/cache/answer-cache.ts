@@ -89,8 +89,9 @@ export class AnswerCache {
     const { endpoint, body, bytes, request, principal, chain, routeOverride, answerId } = admitted
     const { cached: rules } = endpoint
     const model = chain[0]!
-    const mode = this.#modeOf(request.header('x-signalbox-cache'))
-    const askedMs = this.#ttlOf(request.header('x-signalbox-cache-ttl'))
+    const mayAsk = this.settings.callers === 'may-ask'
+    const mode = mayAsk ? modeOf(request.header('x-signalbox-cache')) : undefined
+    const askedMs = mayAsk ? ttlOf(request.header('x-signalbox-cache-ttl')) : undefined
     const narrow = partitionOf(request.header('x-signalbox-cache-partition'))
     if (rules === undefined || mode === 'off' || bytes === undefined) return undefined
     // The host chose the vendor, or the answer is read later by its id.
@@ -136,19 +137,19 @@ export class AnswerCache {
     this.#flights.set(key, flight)
     return flight
   }
+}
 
-  #modeOf(header: string | undefined): CacheWish['mode'] | 'off' {
-    if (header === undefined || this.settings.callers === 'ignored') return undefined
-    const mode = header.trim().toLowerCase()
-    if (!MODES.has(mode)) throw headerError('x-signalbox-cache', 'must be use, refresh, only or off')
-    return mode as CacheWish['mode'] | 'off'
-  }
+function modeOf(header: string | undefined): CacheWish['mode'] | 'off' {
+  if (header === undefined) return undefined
+  const mode = header.trim().toLowerCase()
+  if (!MODES.has(mode)) throw headerError('x-signalbox-cache', 'must be use, refresh, only or off')
+  return mode as CacheWish['mode'] | 'off'
+}
 
-  #ttlOf(header: string | undefined): number | undefined {
-    if (header === undefined || this.settings.callers === 'ignored') return undefined
-    if (!/^[1-9]\d{0,8}$/.test(header)) throw headerError('x-signalbox-cache-ttl', 'must be a whole number of seconds')
-    return Number(header) * 1000
-  }
+function ttlOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined
+  if (!/^[1-9]\d{0,8}$/.test(header)) throw headerError('x-signalbox-cache-ttl', 'must be a whole number of seconds')
+  return Number(header) * 1000
 }
 
 type Vendors = ReadonlyMap<string, Vendor>

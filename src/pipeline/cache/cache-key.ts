@@ -5,7 +5,7 @@ import { asBuffer } from '../../wire/join-chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-cursor.ts'
 
 /** Version of what entries look like and of what keys are made of. Raise it when either changes. */
-const FORMAT_VERSION = 1
+const FORMAT_VERSION = 2
 
 /** What decides an answer, or who may have it, beside the members of its request. */
 export interface KeyParts {
@@ -34,14 +34,19 @@ export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet
   for (const member of members) if (!leftOut.has(member.name)) deciding.push(member)
   deciding.sort(byName)
   const { generations, partition, path, model, form, headers, fingerprint } = parts
-  const head: unknown[] = [
-    ...[FORMAT_VERSION, generations, partition, path, model.id, revisionOf(model), form, fingerprint],
-    // A header that is not there is none that is empty.
-    headers.map((value) => value ?? null),
-  ]
-  for (const { name, valueStart, end } of deciding) head.push(name, end - valueStart)
-  // The lengths stand in the head, so the values need nothing between them.
-  return digestOf(JSON.stringify(head), asBuffer(body), deciding)
+  // Each text stands behind its length, so that two lists of parts never make the same head.
+  let head = `${FORMAT_VERSION} ${generations.join()} ${revisionOf(model)} ${partition.length}`
+  for (const text of partition) head += withLength(text)
+  head += withLength(path) + withLength(form) + withLength(fingerprint) + headers.length
+  // A header that is not there is none that is empty.
+  for (const value of headers) head += value === undefined ? ' -' : withLength(value)
+  // Lengths stand here, so the values need nothing between them.
+  for (const { name, valueStart, end } of deciding) head += `${withLength(name)} ${end - valueStart}`
+  return digestOf(head, asBuffer(body), deciding)
+}
+
+function withLength(text: string): string {
+  return ` ${text.length}:${text}`
 }
 
 /** One call for all of a small request costs less than one for each member. What is larger is not copied. */

@@ -20,10 +20,12 @@ export class CachePlan {
   /** Undefined: nothing is read or written. */
   key: string | undefined = undefined
   ttlMs = 0
+  /** Does the caller want an answer of the cache or none? */
+  isOnly = false
   /** Public id of the requested model. */
   model = ''
-  /** Settles when it is known whether the answer is kept. */
-  kept: Promise<void> | undefined = undefined
+  /** Settles when those who wait for the answer have it; undefined: they have, or there is none. */
+  kept: PromiseLike<void> | undefined = undefined
   /** An answer that is no longer fresh, for when no vendor answers. */
   stale: Uint8Array | undefined = undefined
   /** The whole answer before hooks; undefined: no hook has read it. */

@@ -103,12 +103,22 @@ export function decodeAnswer(entry: Uint8Array): CachedAnswer | undefined {
     const answer = JSON.parse(bytes.toString('utf8', HEAD_LENGTH_BYTES, bodyStart)) as EntryHead & {
       chunks: CachedAnswer['chunks']
     }
+    if (!isHead(answer)) return undefined
     const packed = bytes.subarray(bodyStart)
     answer.chunks = (cost) => chunksOf(answer, packed, cost)
     return answer
   } catch {
     return undefined
   }
+}
+
+const HEADER_TEXT = /^[\x20-\x7e]+$/
+
+/** Has a head what an answer is made of? One that a store has damaged may still be JSON. */
+function isHead({ contentType, storedAtMs, staleFromMs, byteLength, usage, dropped, idSteps }: EntryHead): boolean {
+  if (typeof contentType !== 'string' || !HEADER_TEXT.test(contentType)) return false
+  if (typeof storedAtMs !== 'number' || typeof staleFromMs !== 'number' || typeof byteLength !== 'number') return false
+  return typeof usage === 'object' && usage !== null && Array.isArray(dropped) && Array.isArray(idSteps)
 }
 
 function chunksOf(head: EntryHead, packed: Buffer, cost: string): MaybePromise<readonly Buffer[]> {

@@ -9,7 +9,8 @@ const MOST_SUCCESSIONS = 2
  * own; one of those that wait then takes its place.
  */
 export class Flight {
-  readonly #waiting = new Set<(outcome: FlightOutcome) => void>()
+  /** Made for the first one that waits: most requests have no equal. */
+  #waiting: Set<(outcome: FlightOutcome) => void> | undefined
   readonly #over: () => void
   #successions = 0
   #isOver = false
@@ -21,13 +22,15 @@ export class Flight {
 
   /** Does anybody wait for the leader? */
   get isAwaited(): boolean {
-    return this.#waiting.size > 0
+    return this.#waiting !== undefined && this.#waiting.size > 0
   }
 
   /** Waits; the function that it returns ends the waiting. */
   join(listener: (outcome: FlightOutcome) => void): () => void {
-    this.#waiting.add(listener)
-    return () => void this.#waiting.delete(listener)
+    this.#waiting ??= new Set()
+    const waiting = this.#waiting
+    waiting.add(listener)
+    return () => void waiting.delete(listener)
   }
 
   /** The leader's answer is there. */
@@ -38,13 +41,14 @@ export class Flight {
   /** The leader is over; without an answer somebody else leads, or all go alone. No effect after {@link answered}. */
   leaderOver(): void {
     if (this.#isOver) return
-    const [next] = this.#waiting
-    if (next === undefined || this.#successions >= MOST_SUCCESSIONS) {
+    const waiting = this.#waiting
+    const next = waiting?.values().next().value
+    if (waiting === undefined || next === undefined || this.#successions >= MOST_SUCCESSIONS) {
       this.#end('alone')
       return
     }
     this.#successions += 1
-    this.#waiting.delete(next)
+    waiting.delete(next)
     next('lead')
   }
 
@@ -52,7 +56,9 @@ export class Flight {
     if (this.#isOver) return
     this.#isOver = true
     this.#over()
-    for (const listener of this.#waiting) listener(outcome)
-    this.#waiting.clear()
+    const waiting = this.#waiting
+    if (waiting === undefined) return
+    for (const listener of waiting) listener(outcome)
+    waiting.clear()
   }
 }

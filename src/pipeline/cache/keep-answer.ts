@@ -1,4 +1,4 @@
-import { isPending } from '../../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import type { Candidate, Reserved } from '../call-record.ts'
@@ -22,7 +22,8 @@ export function keepInCache(context: PipelineContext, reserved: Reserved, answer
   const { cache } = context
   const { cachePlan: plan } = reserved
   if (cache === undefined || plan?.key === undefined || !mayKeep(reserved, answer)) return
-  plan.kept = write(context, cache, { plan, key: plan.key, requestId: reserved.requestId }, reserved, answer)
+  const kept = write(context, cache, { plan, key: plan.key, requestId: reserved.requestId }, reserved, answer)
+  if (isPending(kept)) plan.kept = kept
 }
 
 /** An answer is kept if it is the whole answer of the requested model to the request as it came, and no refusal. */
@@ -45,14 +46,14 @@ interface EntryPlace {
   readonly requestId: string
 }
 
-/** Settles once those who wait for the answer have it; the store may take longer. Never rejects. */
-async function write(
+/** Done, or settled, once those who wait for the answer have it; the store may take longer. Never throws or rejects. */
+function write(
   context: PipelineContext,
   cache: AnswerCache,
   { plan, key, requestId }: EntryPlace,
   { endpoint, isStream }: Reserved,
   { candidate, usage = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
-): Promise<void> {
+): MaybePromise<void> {
   const rules = endpoint.cached!
   const body = joinChunks(chunks)
   if (rules.refusals.some((mark) => body.includes(mark))) return
@@ -60,22 +61,23 @@ async function write(
   const { flight, ttlMs } = plan
   const vendor = candidate.vendor.id
   const facts = { storedAtMs, staleFromMs: storedAtMs + ttlMs, isStream, contentType, vendor, usage, dropped }
-  try {
-    const encoded = encodeAnswer(facts, body, rules)
-    const entry = isPending(encoded) ? await encoded : encoded
+  const failed = (error: unknown): void => writeFailed(context, cache, requestId, error)
+  const done = (): void => {
+    cache.stats.writes += 1
+  }
+  const set = (entry: Uint8Array): void => {
     flight?.answered(entry)
     const keepMs = ttlMs + cache.settings.staleIfErrorMs
     const written = cache.settings.store.set(key, entry, keepMs, context.clock.now())
-    if (isPending(written)) {
-      written.then(
-        () => {
-          cache.stats.writes += 1
-        },
-        (error: unknown) => writeFailed(context, cache, requestId, error),
-      )
-    } else cache.stats.writes += 1
+    if (isPending(written)) written.then(done, failed)
+    else done()
+  }
+  try {
+    const encoded = encodeAnswer(facts, body, rules)
+    if (isPending(encoded)) return encoded.then(set).then(undefined, failed)
+    set(encoded)
   } catch (error) {
-    writeFailed(context, cache, requestId, error)
+    failed(error)
   }
 }
 

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
-import { isPending } from '../../core/maybe-promise.ts'
+import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import { release } from '../admit.ts'
 import type { Admitted } from '../call-record.ts'
 import { type PipelineContext, reportFault } from '../pipeline-context.ts'
@@ -42,6 +42,11 @@ export async function throughCache<Completion>(
     throw error
   }
   if (outcome !== 'proceed' && (await serveHit(context, cache, admitted, outcome))) return
+  // An entry that cannot be used is none.
+  if (plan.isOnly) {
+    await release(context, admitted, 0)
+    throw new GatewayError('cache_miss')
+  }
   const { flight } = plan
   if (flight === undefined) return proceed(context, admitted, completion)
   try {
@@ -60,8 +65,10 @@ async function lookUp(
   plan: CachePlan,
 ): Promise<CachedAnswer | 'proceed'> {
   const wish = cache.wishOf(admitted)
-  const key = wish && (await keyOf(context, cache, admitted, wish))
+  const keying = wish && keyOf(context, cache, admitted, wish)
+  const key = isPending(keying) ? await keying : keying
   const isOnly = wish?.mode === 'only'
+  plan.isOnly = isOnly
   if (wish === undefined || key === undefined) {
     if (isOnly) throw new GatewayError('cache_miss')
     return 'proceed'
@@ -71,34 +78,46 @@ async function lookUp(
   plan.model = admitted.chain[0]!.id
   plan.status = wish.mode === 'refresh' ? 'refresh' : 'miss'
   if (wish.mode === 'refresh') return 'proceed'
-  const entry = await read(context, cache, admitted, key)
+  const reading = read(context, cache, admitted, key)
+  const entry = isPending(reading) ? await reading : reading
   const answer = entry && decodeAnswer(entry)
   if (answer !== undefined && answer.staleFromMs > context.clock.now()) return answer
   if (answer !== undefined) plan.stale = entry
   if (isOnly) throw new GatewayError('cache_miss')
   cache.stats.misses += 1
-  return cache.settings.collapse && !admitted.isStream ? collapse(context, cache, admitted, plan, key) : 'proceed'
+  if (!cache.settings.collapse || admitted.isStream) return 'proceed'
+  const underWay = cache.flightOf(key)
+  if (underWay !== undefined) return collapse(context, admitted, plan, underWay)
+  plan.flight = cache.takeOff(key)
+  return 'proceed'
 }
 
 /** Undefined: it is not known at present which entries count. */
-async function keyOf(
+function keyOf(
   context: PipelineContext,
   cache: AnswerCache,
   admitted: Admitted,
   wish: CacheWish,
-): Promise<string | undefined> {
+): MaybePromise<string | undefined> {
   const { store } = cache.settings
   const nowMs = context.clock.now()
+  const keyIn = (ofAll: number | undefined, ofAccount: number | undefined): string | undefined =>
+    ofAll === undefined || ofAccount === undefined
+      ? undefined
+      : cache.keyOf(admitted, wish, [ofAll, ofAccount], context.vendors)
+  const failed = (error: unknown): undefined => {
+    reportFault(context, admitted.requestId, 'cache', error)
+    return undefined
+  }
   try {
     const ofAll = store.generation(ALL_ACCOUNTS, nowMs)
     const ofAccount = wish.isOfAccount ? store.generation(admitted.principal.accountId, nowMs) : 0
-    const first = isPending(ofAll) ? await ofAll : ofAll
-    const second = isPending(ofAccount) ? await ofAccount : ofAccount
-    if (first === undefined || second === undefined) return undefined
-    return cache.keyOf(admitted, wish, [first, second], context.vendors)
+    if (!isPending(ofAll) && !isPending(ofAccount)) return keyIn(ofAll, ofAccount)
+    return Promise.all([ofAll, ofAccount])
+      .then(([first, second]) => keyIn(first, second))
+      .catch(failed)
   } catch (error) {
-    reportFault(context, admitted.requestId, 'cache', error)
-    return undefined
+    return failed(error)
   }
 }
 
@@ -106,34 +125,31 @@ async function keyOf(
 export const ALL_ACCOUNTS = ''
 
 /** A cache that fails is one that has nothing. */
-async function read(
+function read(
   context: PipelineContext,
   cache: AnswerCache,
   { requestId }: Admitted,
   key: string,
-): Promise<Uint8Array | undefined> {
-  try {
-    const entry = cache.settings.store.get(key, context.clock.now())
-    return isPending(entry) ? await entry : entry
-  } catch (error) {
+): MaybePromise<Uint8Array | undefined> {
+  const failed = (error: unknown): undefined => {
     reportFault(context, requestId, 'cache', error)
     return undefined
   }
+  try {
+    const entry = cache.settings.store.get(key, context.clock.now())
+    return isPending(entry) ? entry.then(undefined, failed) : entry
+  } catch (error) {
+    return failed(error)
+  }
 }
 
-/** Waits for an equal request that is under way, or becomes the one that others wait for. */
+/** Waits for an equal request that is under way, and takes its place if it fails. */
 async function collapse(
   context: PipelineContext,
-  cache: AnswerCache,
   admitted: Admitted,
   plan: CachePlan,
-  key: string,
+  underWay: Flight,
 ): Promise<CachedAnswer | 'proceed'> {
-  const underWay = cache.flightOf(key)
-  if (underWay === undefined) {
-    plan.flight = cache.takeOff(key)
-    return 'proceed'
-  }
   const outcome = await waitFor(context, admitted, underWay)
   if (outcome === 'lead') plan.flight = underWay
   return typeof outcome === 'string' ? 'proceed' : (decodeAnswer(outcome) ?? 'proceed')

@@ -14,7 +14,7 @@ export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOp
     fromWire: converseFromWire,
     decoder: (call, writer) => converseDecoder(call, writer, apiKeys),
     takesImageUrls: () => false,
-    takesCacheControl: true,
+    takesCacheControl: () => true,
     leavesOut: SURCHARGES_LEFT_OUT,
     reasonsUnseen: ({ model, request }) => {
       const { messages, reasoningFields } = converseAbilities(model.upstream)
@@ -36,7 +36,7 @@ export function bedrockChat(openai: ChatOperation, converse: ChatOperation): Cha
     decoder: (call, writer) => of(call.model).decoder(call, writer),
     passThrough: { ...passThrough, applies },
     takesImageUrls: () => false,
-    takesCacheControl: true,
+    takesCacheControl: () => true,
     // The dialect of OpenAI leaves them out too: see its rules.
     leavesOut: SURCHARGES_LEFT_OUT,
     reasonsUnseen: (call) => of(call.model).reasonsUnseen?.(call) ?? false,

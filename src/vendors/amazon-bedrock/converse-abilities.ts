@@ -43,6 +43,7 @@ const ANY: ModelAbilities = {
   maxOutputTokens: Number.POSITIVE_INFINITY,
   contextTokens: Number.POSITIVE_INFINITY,
   maxImageTokens: 1_600,
+  cachedFromTokens: 1_000,
 }
 
 const EFFORTS_OF_THREE: Readonly<Record<string, string>> = {

@@ -1,3 +1,4 @@
+import { cacheMarkOf, chatCacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
 import { cachePointsBehind, textContent } from '../shared/messages-content.ts'
@@ -99,7 +100,8 @@ function converseRequest(call: VendorCall<ChatRequest>, report: (field: string) 
   const written = messages.messages.flatMap((turn) =>
     turn.role === 'system' ? [] : [{ role: turn.role, content: writer.content(turn.content) }],
   )
-  const allSystem = [...system, ...(messages.system === undefined ? [] : [{ text: messages.system }])]
+  const allSystem = [...system, ...systemBlocks(messages)]
+  if (isMarked(call, abilities)) markEnds(allSystem, written)
   return {
     messages: written,
     ...(allSystem.length === 0 ? {} : { system: allSystem }),
@@ -108,6 +110,27 @@ function converseRequest(call: VendorCall<ChatRequest>, report: (field: string) 
     ...outputConfig(messages),
     ...additionalFields(messages, request, abilities, report),
   }
+}
+
+/** Does the gateway ask for cache points, which the model has, at a prompt that is long enough and has none of its caller's? */
+function isMarked({ promptCaching, request }: VendorCall<ChatRequest>, { messages }: ConverseAbilities): boolean {
+  if (promptCaching === undefined || messages.cachePoints !== true) return false
+  return promptCaching.promptTokens >= messages.cachedFromTokens && chatCacheTime(request) === 'none'
+}
+
+/** Cache points at the end of the system prompt and of the last turn. */
+function markEnds(system: ConverseBlock[], turns: readonly { readonly content: ConverseBlock[] }[]): void {
+  const point: ConverseBlock = { cachePoint: { type: 'default' } }
+  if (system.length > 0) system.push(point)
+  turns.at(-1)?.content.push(point)
+}
+
+/** System text that stands with the turns because there is nothing else. */
+function systemBlocks({ system }: MessagesRequest): ConverseBlock[] {
+  if (system === undefined) return []
+  return typeof system === 'string'
+    ? [{ text: system }]
+    : system.map((block) => (block.type === 'text' ? { text: block.text } : cachePoint(block)))
 }
 
 /**
@@ -228,7 +251,7 @@ function additionalFields(
   return Object.keys(fields).length === 0 ? {} : { additionalModelRequestFields: fields }
 }
 
-/** Names `cache_control` where the model has no cache points. */
+/** Names the marks of a caller's where the model has no cache points. */
 function reportCacheControl(
   { messages, tools }: ChatRequest,
   { messages: { cachePoints } }: ConverseAbilities,
@@ -236,5 +259,8 @@ function reportCacheControl(
 ): void {
   if (cachePoints === true) return
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []))
-  if ([...parts, ...(tools ?? [])].some((part) => Reflect.get(part, 'cache_control'))) report('cache_control')
+  for (const part of [...parts, ...(tools ?? [])]) {
+    const mark = cacheMarkOf(part)
+    if (mark !== undefined) report(mark.field)
+  }
 }

@@ -119,6 +119,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
     chat: {
       toWire: (call) => hostedChatToWire(call, host),
       leavesOut: SURCHARGES_LEFT_OUT,
+      takesCacheControl: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
       reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),

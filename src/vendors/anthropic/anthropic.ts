@@ -187,6 +187,7 @@ function messagesVendor(
     chat: {
       toWire: (call) => chatToWire(call, address),
       leavesOut: SURCHARGES_LEFT_OUT,
+      takesCacheControl: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
       reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),

@@ -3,6 +3,7 @@ import { modelAbilities } from '../shared/messages-abilities.ts'
 import { type MessagesRequest, messagesFromChat } from '../shared/messages-from-chat.ts'
 import { fieldCheck, surchargesLeftOut, type TranslationTable } from '../shared/translated-chat-fields.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
+import { withCacheControl } from './cache-control.ts'
 
 /** Every field of a chat request at this vendor (Anthropic, "OpenAI SDK compatibility", field tables). */
 export const CHAT_FIELDS = {
@@ -102,5 +103,6 @@ export function messagesRequestFor(
 ): MessagesRequest {
   reportDroppedFields(call.request, report)
   const refusesSampling = version >= VERSION_WITHOUT_SAMPLING
-  return messagesFromChat(call, { abilities: modelAbilities(call.model.upstream), refusesSampling }, report)
+  const abilities = modelAbilities(call.model.upstream)
+  return withCacheControl(messagesFromChat(call, { abilities, refusesSampling }, report), call, report)
 }

@@ -1,5 +1,6 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { retryAfterSeconds } from '../../wire/headers.ts'
+import { isContextOverflow } from '../shared/context-overflow.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
 
@@ -66,6 +67,7 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
   return {
     kind,
     ...(isOfModel ? { concerns: 'model' } : {}),
+    ...concernsSize(kind, error),
     status: answer.status,
     message: redactCredentials(error.message, apiKeys),
     code: error.code,
@@ -78,8 +80,10 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
 /** Reads an error event inside a stream: `{type: "error", error: {type, message}}`. */
 export function messagesStreamError(event: unknown, apiKeys: readonly string[]): VendorFailure {
   const error = readErrorBody(event, '')
+  const kind = kindOf(0, error)
   return {
-    kind: kindOf(0, error),
+    kind,
+    ...concernsSize(kind, error),
     status: 0,
     message: redactCredentials(error.message, apiKeys),
     code: error.code,
@@ -107,6 +111,10 @@ function shownDetails(details: ErrorBody['details'], apiKeys: readonly string[])
   if (text === undefined || text.length > MAX_DETAILS_CHARACTERS) return undefined
   const redacted = parseVendorJson(redactCredentials(text, apiKeys))
   return isJsonObject(redacted) ? redacted : undefined
+}
+
+function concernsSize(kind: FailureKind, { message, code, type }: ErrorBody): Pick<VendorFailure, 'concerns'> {
+  return kind === 'caller' && isContextOverflow(message, code, type) ? { concerns: 'size' } : {}
 }
 
 function kindOf(status: number, error: ErrorBody): FailureKind {

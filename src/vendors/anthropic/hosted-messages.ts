@@ -9,6 +9,7 @@ import type { MessagesOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { messagesRequestFor } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { extraFeatures } from './extra-features.ts'
+import { AutomaticMarks } from './marked-messages.ts'
 import { callerHeader, messagesOperation, withoutCarriedBlocks } from './messages-operation.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
 
@@ -87,7 +88,8 @@ function toWire(
 ): WireRequest {
   const { bytes, model, stream, apiKey } = call
   const own = withoutCarriedBlocks(call)
-  const request = own ?? call.request
+  const marks = AutomaticMarks.for(call)
+  const request = marks?.inRequest(own ?? call.request) ?? own ?? call.request
   const unknown = Object.keys(request).filter((name) => !host.fields.has(name) && name !== 'model')
   const changes = new Map<string, string | undefined>([
     ['model', namesModel ? JSON.stringify(model.upstream) : undefined],
@@ -96,7 +98,8 @@ function toWire(
   ])
   const source = own === undefined && bytes !== undefined ? asBuffer(bytes) : undefined
   const isPlain = source !== undefined && ![...host.refusedMembers.keys()].some((name) => source.includes(`"${name}"`))
-  const edited = isPlain ? editMembers(source, changes)?.apply(source) : undefined
+  const marked = isPlain && marks !== undefined ? marks.inBytes(source) : source
+  const edited = isPlain && marked !== undefined ? editMembers(marked, changes)?.apply(marked) : undefined
   const cleaned = edited === undefined ? withoutMembers(request, host.refusedMembers) : undefined
   const betas = betasOf(callerHeader(call, 'anthropic-beta'), host, allowed)
   return {

@@ -13,6 +13,7 @@ import { blockTextBytes } from './block-text-bytes.ts'
 import { keyHeadersFor, type MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { extraFeatures } from './extra-features.ts'
+import { AutomaticMarks } from './marked-messages.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
 
 /** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
@@ -48,6 +49,7 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
 function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddress): WireRequest {
   const version = callerHeader(call, 'anthropic-version') ?? address.version
   const beta = callerHeader(call, 'anthropic-beta')
+  const marks = AutomaticMarks.for(call)
   const own = withoutCarriedBlocks(call)
   return {
     path: address.path,
@@ -63,14 +65,21 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
       'accept-encoding',
       'identity',
     ],
-    body: own === undefined ? editedBody(call) : JSON.stringify({ ...own, model: call.model.upstream }),
+    body:
+      own === undefined
+        ? editedBody(call, marks)
+        : JSON.stringify({ ...(marks?.inRequest(own) ?? own), model: call.model.upstream }),
     dropped: own === undefined ? [] : ['messages.thinking'],
   }
 }
 
-function editedBody({ bytes, request, model }: VendorCall<MessagesRequest>): Uint8Array | string {
-  const edited = bytes && replaceString(asBuffer(bytes), 'model', request.model, model.upstream)
-  return edited ?? JSON.stringify({ ...request, model: model.upstream })
+function editedBody(
+  { bytes, request, model }: VendorCall<MessagesRequest>,
+  marks: AutomaticMarks | undefined,
+): Uint8Array | string {
+  const named = bytes && replaceString(asBuffer(bytes), 'model', request.model, model.upstream)
+  const edited = named === undefined || marks === undefined ? named : marks.inBytes(named)
+  return edited ?? JSON.stringify({ ...(marks?.inRequest(request) ?? request), model: model.upstream })
 }
 
 /** A header of the caller's without blanks; undefined: there is none. @throws GatewayError `invalid_request` for other characters than printable ones. */

@@ -25,6 +25,7 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
+import { breakpointRules, takesBreakpoints } from './cache-breakpoints.ts'
 import { OPENAI_MODERATION_MODELS } from './moderation-models.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
@@ -66,6 +67,11 @@ const OPENAI_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<OpenAIOptions>
 
+const BREAKPOINT_RULES = {
+  max_tokens: breakpointRules(OPENAI_RULES.max_tokens),
+  max_completion_tokens: breakpointRules(OPENAI_RULES.max_completion_tokens),
+} as const
+
 /**
  * OpenAI: responses, chat completions, embeddings, images, edits of images, speech, and moderations.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
@@ -80,9 +86,10 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     tokenLimitField(upstream, options.tokenLimitFields, options.defaultTokenLimitField ?? DEFAULT_TOKEN_LIMIT_FIELD)
   const chat = openaiChat({
     path: `${prefix}${API_PATH}/chat/completions`,
-    rulesFor: (upstream) => OPENAI_RULES[fieldOf(upstream)],
+    rulesFor: (upstream) => (takesBreakpoints(upstream) ? BREAKPOINT_RULES : OPENAI_RULES)[fieldOf(upstream)],
     reasonsUnseen,
     moderates: true,
+    takesCacheControl: takesBreakpoints,
     streamFailure: errors.fromStream,
   })
   const responses: OpenAIResponsesDialect = {

@@ -2,12 +2,14 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { firstHeader, retryAfterSeconds } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { isContextOverflow } from './context-overflow.ts'
 import { redactCredentials } from './redact-credentials.ts'
 
 type Verdict = Pick<VendorFailure, 'kind' | 'concerns'>
 
 const KEY: Verdict = { kind: 'operator', concerns: 'key' }
 const MODEL: Verdict = { kind: 'operator', concerns: 'model' }
+const OVERSIZED: Verdict = { kind: 'caller', concerns: 'size' }
 
 /**
  * By the name of the exception in lower case: answers write `ThrottlingException`, events of a stream `throttlingException` (AWS,
@@ -109,6 +111,7 @@ function verdictOf(name: string, message: string, status: number): Verdict {
   if (ABOUT_THE_RATE.test(message)) return { kind: 'rate_limited' }
   const verdict = VERDICTS.get(name) ?? verdictByStatus(status)
   if (verdict.kind === 'caller' && ABOUT_THE_MODEL.test(message)) return MODEL
+  if (verdict.kind === 'caller' && isContextOverflow(message)) return OVERSIZED
   if (name.startsWith('accessdenied') && NAMES_MODEL.test(message)) return MODEL
   return verdict
 }

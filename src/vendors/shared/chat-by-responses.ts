@@ -20,13 +20,16 @@ export function chatByResponses(chat: ChatOperation, dialect: OpenAIResponsesDia
   const translated = translatedChat(dialect)
   const at = ({ model }: Parameters<ChatOperation['toWire']>[0]): ChatOperation =>
     model.protocol === RESPONSES_PROTOCOL ? translated : chat
-  const { passThrough } = chat
+  const { passThrough, takesCacheControl } = chat
   return {
     ...chat,
     toWire: (call) => at(call).toWire(call),
     fromWire: (answer, call) => at(call).fromWire(answer, call),
     decoder: (call, writer) => at(call).decoder(call, writer),
     reasonsUnseen: (call) => at(call).reasonsUnseen?.(call) ?? false,
+    ...(takesCacheControl === undefined
+      ? {}
+      : { takesCacheControl: (model) => model.protocol !== RESPONSES_PROTOCOL && takesCacheControl(model) }),
     ...(passThrough === undefined
       ? {}
       : { passThrough: { ...passThrough, applies: (call) => at(call) === chat && passThrough.applies(call) } }),

@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { VendorFailure } from '../vendor.ts'
+import { isContextOverflow } from './context-overflow.ts'
 import { redactCredentials } from './redact-credentials.ts'
 
 /** Error classification by token (google.rpc codes; Interactions API, "Errors"). */
@@ -53,6 +54,7 @@ export function googleFailure(error: GoogleError, status: number, apiKeys: reado
   return {
     kind,
     ...(kind === 'operator' ? { concerns: concernOf(error, error.httpStatus ?? status) } : {}),
+    ...(kind === 'caller' && isContextOverflow(error.message) ? { concerns: 'size' } : {}),
     status,
     message: redactGoogleKeys(error.message, apiKeys),
     code: error.token,

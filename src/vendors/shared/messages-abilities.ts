@@ -32,8 +32,10 @@ export interface ModelAbilities {
   readonly maxImageTokens: number
   /** Media types of files that it reads; absent: PDF. */
   readonly documentTypes?: ReadonlySet<string>
-  /** Are prefixes cached where `cache_control` of a chat's parts says so? Absent: no. */
+  /** Are prefixes cached where marks at a chat's parts say so? Absent: no. */
   readonly cachePoints?: boolean
+  /** Shortest prompt that is cached, in tokens (Anthropic, "Prompt caching"); the shortest of all models where none is published. */
+  readonly cachedFromTokens: number
 }
 
 const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
@@ -52,6 +54,8 @@ const GENERATION_5_5: ModelAbilities = {
   maxOutputTokens: 128_000,
   contextTokens: 1_000_000,
   maxImageTokens: 4_784,
+  cachePoints: true,
+  cachedFromTokens: 1_024,
 }
 
 // Anthropic, migration guide and "Model deprecations".
@@ -84,11 +88,11 @@ const BY_FAMILY: ReadonlyMap<string, ModelAbilities> = new Map([
   ['claude-opus-4', { ...GENERATION_4, maxOutputTokens: 32_000 }],
   ['claude-opus-4-1', { ...GENERATION_4, maxOutputTokens: 32_000 }],
   ['claude-sonnet-4', GENERATION_4],
-  ['claude-haiku-4-5', GENERATION_4_5],
+  ['claude-haiku-4-5', { ...GENERATION_4_5, cachedFromTokens: 4_096 }],
   ['claude-sonnet-4-5', GENERATION_4_5],
-  ['claude-opus-4-5', GENERATION_4_5],
+  ['claude-opus-4-5', { ...GENERATION_4_5, cachedFromTokens: 4_096 }],
   ['claude-sonnet-4-6', GENERATION_4_6],
-  ['claude-opus-4-6', GENERATION_4_6],
+  ['claude-opus-4-6', { ...GENERATION_4_6, cachedFromTokens: 4_096 }],
   ['claude-opus-4-7', { ...GENERATION_5, systemInPlace: false }],
   ['claude-opus-4-8', GENERATION_5],
   ['claude-opus-5', GENERATION_5],

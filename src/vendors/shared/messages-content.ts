@@ -1,5 +1,6 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
+import { type CacheMark, cacheMarkOf } from '../../endpoints/cache-marks.ts'
 import type { ChatContentPart, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
 import { readDataUrl } from './data-url.ts'
 import type { ModelAbilities } from './messages-abilities.ts'
@@ -8,7 +9,7 @@ import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 // Content blocks that requests carry (Anthropic, Messages reference, "content").
 
 /** Text; the API refuses empty ones. */
-interface TextBlock {
+export interface TextBlock {
   type: 'text'
   text: string
 }
@@ -49,6 +50,8 @@ export interface ToolResultBlock {
 export interface CachePointBlock {
   type: 'cache_point'
   ttl?: '1h'
+  /** The member by which the caller asked for it. */
+  field: CacheMark['field']
 }
 
 /** What a tool result may hold. */
@@ -121,12 +124,12 @@ export function contentToWire(
   })
 }
 
-/** A cache point for `cache_control` of a part or tool, where the model has them. */
+/** A cache point for the mark at a part or tool, where the model has them. */
 export function cachePointsBehind(part: object, { cachePoints }: ContentAbilities): CachePointBlock[] {
-  if (cachePoints !== true) return []
-  const control: unknown = Reflect.get(part, 'cache_control')
-  if (!isJsonObject(control)) return []
-  return [control['ttl'] === '1h' ? { type: 'cache_point', ttl: '1h' } : { type: 'cache_point' }]
+  const mark = cachePoints === true ? cacheMarkOf(part) : undefined
+  if (mark === undefined) return []
+  const { field, isLong } = mark
+  return [{ type: 'cache_point', ...(isLong ? { ttl: '1h' } : {}), field }]
 }
 
 function imageBlock(url: string, path: string): ImageBlock {

@@ -3,8 +3,10 @@ import type { ChatMessage, ChatToolCall, ThinkingBlock } from '../../endpoints/c
 import type { ModelAbilities } from './messages-abilities.ts'
 import {
   type AssistantBlock,
+  type CachePointBlock,
   type ContentAbilities,
   contentToWire,
+  type TextBlock,
   type ToolResultBlock,
   type ToolResultContent,
   textBlocks,
@@ -21,7 +23,8 @@ export type MessagesTurn =
 
 /** A chat in Anthropic's terms: system text apart, and turns in which consecutive messages of one side are joined. */
 interface Conversation {
-  readonly system: string[]
+  /** Cache points only where a caller has set some. */
+  readonly system: (TextBlock | CachePointBlock)[]
   readonly turns: MessagesTurn[]
 }
 
@@ -71,17 +74,19 @@ export function conversationToWire(
   report: (field: string) => void,
 ): Conversation {
   const open: OpenTurn[] = []
-  const system: string[] = []
+  const system: (TextBlock | CachePointBlock)[] = []
   const usedIds = new Set<string>()
   messages.forEach((message, index) => {
     const path = `messages[${index}]`
     for (const field of LOST_FIELDS) if (Reflect.get(message, field)) report(`messages.${field}`)
     if (message.role === 'system' || message.role === 'developer') {
-      const text = textContent(message.content, `${path}.content`)
-        .flatMap((block) => (block.type === 'text' ? [block.text] : []))
-        .join('\n')
       const isBetweenTurns = abilities.systemInPlace && open.length > 0
-      if (text !== '') (isBetweenTurns ? userTurn(open).system : system).push(text)
+      const blocks = textContent(message.content, `${path}.content`, abilities)
+      if (isBetweenTurns) {
+        for (const block of blocks) if (block.type === 'cache_point') report(block.field)
+        const text = textOf(blocks)
+        if (text !== '') userTurn(open).system.push(text)
+      } else for (const block of blocks) system.push(block)
     } else if (message.role === 'user') {
       const { rest } = userTurn(open)
       for (const block of contentToWire(message.content, `${path}.content`, report, abilities)) rest.push(block)
@@ -181,7 +186,12 @@ function freshId(callId: string, usedIds: Set<string>): string {
   return id
 }
 
-function closedTurns(open: OpenTurn[], system: string[]): Conversation {
+/** The texts of blocks, one below the other. */
+export function textOf(blocks: readonly (TextBlock | CachePointBlock)[]): string {
+  return blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
+}
+
+function closedTurns(open: OpenTurn[], system: Conversation['system']): Conversation {
   const turns: MessagesTurn[] = []
   // An answer to the calls of the last turn is due even when the caller sent none.
   const last = open.at(-1)
@@ -193,7 +203,7 @@ function closedTurns(open: OpenTurn[], system: string[]): Conversation {
     }
     const content = [...turn.answers.blocks(), ...turn.rest]
     if (content.length === 0) {
-      for (const text of turn.system) system.push(text)
+      for (const text of turn.system) system.push({ type: 'text', text })
       continue
     }
     turns.push({ role: 'user', content })
@@ -212,10 +222,11 @@ function closedTurns(open: OpenTurn[], system: string[]): Conversation {
 function answerable(conversation: Conversation, abilities: ConversationAbilities): Conversation {
   const { system, turns } = conversation
   if (turns.length === 0) {
-    if (system.length === 0) {
+    const text = textOf(system)
+    if (text === '') {
       throw invalidParameter('messages', 'messages hold no content that the model could answer.')
     }
-    return { system: [], turns: [{ role: 'user', content: [{ type: 'text', text: system.join('\n') }] }] }
+    return { system: [], turns: [{ role: 'user', content: [{ type: 'text', text }] }] }
   }
   const last = turns.at(-1)
   if (last?.role !== 'assistant') return conversation

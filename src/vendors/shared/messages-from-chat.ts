@@ -1,15 +1,32 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { VendorCall } from '../vendor.ts'
 import type { MessagesEffort, ModelAbilities } from './messages-abilities.ts'
-import { conversationToWire, endsWithPrefill, loopLacksThinking, type MessagesTurn } from './messages-conversation.ts'
+import type { CachePointBlock, TextBlock } from './messages-content.ts'
+import {
+  conversationToWire,
+  endsWithPrefill,
+  loopLacksThinking,
+  type MessagesTurn,
+  textOf,
+} from './messages-conversation.ts'
 import { reasoningToWire, type ThinkingConfig } from './messages-reasoning.ts'
 import { answerFormatFor, type MessagesTool, type MessagesToolChoice, toolsToWire } from './messages-tools.ts'
+
+/** What stands up to here is cached: for 5 minutes, or for an hour (Anthropic, "Prompt caching"). */
+export interface CacheControl {
+  type: 'ephemeral'
+  ttl?: '1h'
+}
+
+/** A block of the system prompt. */
+export type SystemBlock = TextBlock & { cache_control?: CacheControl }
 
 /** The body of `POST /v1/messages` (Anthropic, Messages reference), as far as chat fills it. */
 export interface MessagesRequest {
   model: string
   max_tokens: number
-  system?: string
+  /** Blocks only where the caller has set cache points. */
+  system?: string | (SystemBlock | CachePointBlock)[]
   messages: MessagesTurn[]
   /** 0 to 1. */
   temperature?: number
@@ -53,7 +70,7 @@ export function messagesFromChat(
     abilities.forcedToolChoice === 'always' || (abilities.forcedToolChoice === 'without_thinking' && !reasoning.thinks)
   const structuredOutput = abilities.structuredOutput && !isPrefilled
   const answerFormat = answerFormatFor({ request, structuredOutput, forcedToolChoice })
-  if (answerFormat.kind === 'instruction') system.push(answerFormat.text)
+  if (answerFormat.kind === 'instruction') system.push({ type: 'text', text: answerFormat.text })
   // Thinking allows no other than default sampling.
   const refusesSampling = abilities.sampling === 'default_only' || reasoning.thinks || isWithoutSampling
   const stopSequences = stopSequencesFor(request.stop, report)
@@ -65,7 +82,7 @@ export function messagesFromChat(
   return {
     model: model.upstream,
     max_tokens: maxTokens,
-    ...(system.length === 0 ? {} : { system: system.join('\n') }),
+    ...systemToWire(system),
     messages: turns,
     ...samplingToWire(request, { isRefused: refusesSampling, takesBoth: abilities.sampling === 'both' }, report),
     ...(stopSequences.length === 0 ? {} : { stop_sequences: stopSequences }),
@@ -75,6 +92,22 @@ export function messagesFromChat(
     ...(userId === undefined ? {} : { metadata: { user_id: userId } }),
     ...(call.stream ? { stream: true as const } : {}),
   }
+}
+
+/** Without cache points one text, which is the same however the caller has split it. */
+function systemToWire(system: readonly (TextBlock | CachePointBlock)[]): Pick<MessagesRequest, 'system'> {
+  const text = textOf(system)
+  if (text === '') return {}
+  if (!system.some(({ type }) => type === 'cache_point')) return { system: text }
+  const blocks: (TextBlock | CachePointBlock)[] = []
+  for (const block of system) {
+    const last = blocks.at(-1)
+    // What stands between two points is one text.
+    if (block.type === 'text' && last?.type === 'text')
+      blocks[blocks.length - 1] = { type: 'text', text: `${last.text}\n${block.text}` }
+    else blocks.push(block)
+  }
+  return { system: blocks }
 }
 
 // The API requires a bound, and refuses one above the model's own.

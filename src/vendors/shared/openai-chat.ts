@@ -24,6 +24,9 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect.answerRepair),
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
+    ...(dialect.takesCacheControl === undefined
+      ? {}
+      : { takesCacheControl: ({ upstream }) => dialect.takesCacheControl?.(upstream) === true }),
     passThrough: {
       applies: () => true,
       reasonsUnseen,

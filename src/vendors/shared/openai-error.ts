@@ -3,11 +3,12 @@ import type { MemberNames } from '../../core/known-members.ts'
 import { firstHeader, mediaType, retryAfterSeconds } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { isContextOverflow } from './context-overflow.ts'
 import { failedChoice, failedStatus, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { redactCredentials } from './redact-credentials.ts'
 
 type FailureKind = VendorFailure['kind']
-type Concern = NonNullable<VendorFailure['concerns']>
+type Concern = 'key' | 'model'
 
 /** Meanings of a vendor's own error types and codes, in addition to the dialect's. Checked first. */
 export interface ErrorWords {
@@ -50,6 +51,7 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
   ['model_not_supported', 'operator'],
   ['model_deprecated', 'operator'],
   ['unsupported_country_region_territory', 'operator'],
+  ['context_length_exceeded', 'caller'],
   ['rate_limit_exceeded', 'rate_limited'],
   ['slow_down', 'rate_limited'],
   ['server_is_overloaded', 'unavailable'],
@@ -111,6 +113,7 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
       type: envelope.type,
       param: envelope.param,
       ...(kind === 'operator' ? { concerns: concernOf(envelope, status) } : {}),
+      ...(kind === 'caller' && isTooLarge(envelope) ? OVERSIZED : {}),
     }
   }
   return {
@@ -142,6 +145,12 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
   if (ABOUT_THE_MODEL.test(message)) return 'operator'
   // A 404 that is no error of the API's own layout means that the API is not there: a wrong base URL.
   return status === 404 && !envelope.isStructured ? 'operator' : 'caller'
+}
+
+const OVERSIZED = { concerns: 'size' } as const
+
+function isTooLarge({ message = '', code, type }: ErrorEnvelope): boolean {
+  return isContextOverflow(message, code, type)
 }
 
 /** The status that the text or code inside carries, where there is one; else the answer's. */

@@ -126,7 +126,11 @@ function inputContent(
   context: ItemContext,
 ): string | Record<string, unknown>[] {
   if (!Array.isArray(content)) return content ?? ''
-  return content.map((part, index) => inputPart(part, `${path}[${index}]`, context))
+  return content.map((part, index) => {
+    const item = inputPart(part, `${path}[${index}]`, context)
+    const { prompt_cache_breakpoint } = part as { readonly prompt_cache_breakpoint?: unknown }
+    return isJsonObject(prompt_cache_breakpoint) ? { ...item, prompt_cache_breakpoint } : item
+  })
 }
 
 function inputPart(part: ChatContentPart, path: string, { allowsVendorObjects }: ItemContext): Record<string, unknown> {

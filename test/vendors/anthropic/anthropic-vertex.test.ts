@@ -19,6 +19,7 @@ interface GoldenRequest {
   readonly path: string
   readonly expected: Record<string, unknown>
   readonly dropped: readonly string[]
+  readonly promptTokens?: number
 }
 
 const REQUESTS = new URL('./fixtures/vertex/', import.meta.url)
@@ -26,7 +27,8 @@ const REQUESTS = new URL('./fixtures/vertex/', import.meta.url)
 describe('golden requests of Claude on Vertex AI', () => {
   test.each(readdirSync(REQUESTS))('%s goes out exactly as recorded, with what was left out named', (file) => {
     const golden = JSON.parse(readFileSync(new URL(file, REQUESTS), 'utf8')) as GoldenRequest
-    const call = chatCall(golden.request, { upstream: golden.model, stream: golden.stream === true })
+    const { promptTokens } = golden
+    const call = chatCall(golden.request, { upstream: golden.model, stream: golden.stream === true, promptTokens })
 
     const sent = vendor.chat!.toWire({ ...call, apiKey: '' })
 

@@ -9,6 +9,8 @@ export interface CallOptions {
   readonly upstream?: string
   readonly limits?: ModelLimits
   readonly stream?: boolean
+  /** Tokens of a prompt that the gateway asks to be marked for caching. */
+  readonly promptTokens?: number | undefined
 }
 
 /** The request of a test: fields as a caller may write them, checked by nobody. `messages` defaults to one question. */
@@ -30,6 +32,7 @@ export function chatCall(request: LooseRequest, options: CallOptions = {}): Vend
     publicModel: 'cl-test',
     apiKey: 'sk-ant-canary-0123456789',
     stream: options.stream ?? false,
+    ...(options.promptTokens === undefined ? {} : { promptCaching: { promptTokens: options.promptTokens } }),
     nowMs: 1_795_132_800_500,
   }
 }

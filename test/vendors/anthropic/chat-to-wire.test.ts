@@ -8,6 +8,7 @@ interface RequestFixture {
   readonly chat: LooseRequest
   readonly body: unknown
   readonly dropped: readonly string[]
+  readonly promptTokens?: number
 }
 
 const DIRECTORY = new URL('./fixtures/requests/', import.meta.url)
@@ -19,6 +20,7 @@ describe('golden requests to Anthropic', () => {
     const { body, dropped } = translated(fixture.chat, {
       upstream: fixture.upstream,
       stream: fixture.chat['stream'] === true,
+      promptTokens: fixture.promptTokens,
     })
 
     expect(body).toStrictEqual(fixture.body)

@@ -1,0 +1,63 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { plainMessages } from '../shared/chat-fields.ts'
+import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
+
+/** Most breakpoints beside the implicit one at the end of the prompt (OpenAI, "Prompt caching"). */
+const MOST_BREAKPOINTS = 3
+
+const GENERATION = /^(?:ft:)?gpt-(\d+)(?:\.(\d+))?/
+
+/** Does a model take `prompt_cache_breakpoint`? GPT-5.6 and later do. */
+export function takesBreakpoints(upstream: string): boolean {
+  const [, major = '0', minor = '0'] = GENERATION.exec(upstream) ?? []
+  return Number(major) > 5 || (Number(major) === 5 && Number(minor) >= 6)
+}
+
+/** Rules of a model that takes breakpoints: marks of Anthropic's dialect become breakpoints, the last three of them. */
+export function breakpointRules(rules: FieldRules<ChatRequest>): FieldRules<ChatRequest> {
+  return { ...rules, messages: markedMessages, tools: plainTools }
+}
+
+const markedMessages: FieldMapping<ChatRequest> = {
+  needed: (value, request) => plainMessages.needed(value, request) || marksIn(value) > 0,
+  apply: (body, value) => {
+    plainMessages.apply(body, value)
+    let surplus = marksIn(value) - MOST_BREAKPOINTS
+    body['messages'] = (body['messages'] as ChatMessage[]).map((message) => {
+      if (!Array.isArray(message.content) || !message.content.some(isMarked)) return message
+      const content = message.content.map((part) => {
+        if (!isMarked(part)) return part
+        const { cache_control: _mark, ...rest } = part as typeof part & { cache_control: unknown }
+        // A breakpoint that the caller has written stands.
+        if ('prompt_cache_breakpoint' in rest || surplus-- > 0) return rest
+        return { ...rest, prompt_cache_breakpoint: { mode: 'explicit' } }
+      })
+      return { ...message, content } as ChatMessage
+    })
+  },
+  losses: (value) => (marksIn(value) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+}
+
+/** Tools stand in front of the first message, where no breakpoint can be. */
+const plainTools: FieldMapping<ChatRequest> = {
+  needed: (value) => Array.isArray(value) && value.some(isMarked),
+  apply: (body, value) => {
+    body['tools'] = (value as object[]).map((tool) => {
+      const { cache_control: _mark, ...rest } = tool as { cache_control?: unknown }
+      return rest
+    })
+  },
+  losses: () => ['tools.cache_control'],
+}
+
+function marksIn(messages: unknown): number {
+  let marks = 0
+  for (const { content } of messages as readonly ChatMessage[])
+    if (Array.isArray(content)) for (const part of content) if (isMarked(part)) marks += 1
+  return marks
+}
+
+function isMarked(part: object): boolean {
+  return isJsonObject((part as { readonly cache_control?: unknown }).cache_control)
+}

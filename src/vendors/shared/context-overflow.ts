@@ -1,0 +1,42 @@
+/** Codes and types of vendors that mean nothing else. */
+const CODES: ReadonlySet<string | undefined> = new Set([
+  // OpenAI and most imitators.
+  'context_length_exceeded',
+  // llama.cpp.
+  'exceed_context_size_error',
+])
+
+/**
+ * Texts by which vendors refuse a prompt, or a prompt with the output that it asks for, because the model's context window cannot hold
+ * it. A limit of bytes, of one field, or of tokens a minute is none of them: a larger window would not help.
+ */
+const TEXTS: readonly RegExp[] = [
+  // OpenAI, Azure, vLLM, DeepSeek, OpenRouter, Llama on Bedrock; Mistral names the limit last.
+  /\bmaximum context length\b/i,
+  // OpenAI's Responses; MiniMax: "context window exceeds limit".
+  /\bexceeds? the context window\b|\bcontext window exceeds\b/i,
+  // vLLM, SGLang: "longer than the model's context length", "the model's context length is only 4096 tokens".
+  /\blonger than the (?:maximum model length|model's context length)\b|\bmodel's context length is only\b/i,
+  // xAI.
+  /\bmaximum prompt length is \d+/i,
+  // Moonshot; Z.ai.
+  /\bexceeded model token limit\b|\bprompt exceeds max length\b/i,
+  // llama.cpp, LM Studio.
+  /\bexceeds the available context size\b|\bgreater than the context length\b/i,
+  // Text Generation Inference, Together: "`inputs` tokens + `max_new_tokens` must be <= 8193".
+  /`inputs` (?:tokens \+ `max_new_tokens` )?must (?:be <=|have less than) \d+/i,
+  // Anthropic, on its own API and in the clouds; Fireworks.
+  /\bprompt is too long\b/i,
+  /\binput length and `max_tokens` exceed context limit\b/i,
+  // Gemini: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."; Vertex AI.
+  /\binput token count\b.{0,60}\b(?:exceeds the maximum|only supports up to)\b/is,
+  // DashScope: "Range of input length should be [1, 129024]".
+  /\brange of input length should be\b|\btotal message token length exceed\b/i,
+  // Bedrock: its own text, Nova's, Titan's.
+  /\binput is too long for requested model\b|\binput tokens exceeded\b|\btoo many input tokens\b/i,
+]
+
+/** Does a vendor refuse a request because it is larger than the model's context window? */
+export function isContextOverflow(message: string, code?: string, type?: string): boolean {
+  return CODES.has(code) || CODES.has(type) || TEXTS.some((text) => text.test(message))
+}
