@@ -165,9 +165,12 @@ export type { UnpricedModels } from './gateway/unpriced-models.ts'
 export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
 export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
 export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
+export { type CapturedRecord, type CapturedText, type CaptureOptions, capture } from './hooks/capture.ts'
 export {
+  type AnswerFacts,
   type AnswerResult,
   type AnyHook,
+  type CannedAnswer,
   type Denial,
   defineHook,
   type EndpointId,
@@ -184,6 +187,7 @@ export {
   type TextWindow,
   type WireResult,
 } from './hooks/hook.ts'
+export { type JsonAnswerOptions, jsonAnswer } from './hooks/json-answer.ts'
 export { type RedactionOptions, redact } from './hooks/redact.ts'
 export { pii, type RedactionRule } from './hooks/redaction-rules.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'

@@ -304,6 +304,7 @@ export type GatewayEvent =
        * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models of the operator's own rows
        * have no price and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
        * fallback can never answer, because none of its vendors has a key. `task-key-missing`: no key can follow the tasks of one that was taken away.
+       * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        */
       readonly code:
         | 'price-unused'
@@ -311,6 +312,7 @@ export type GatewayEvent =
         | 'fallback-unpriced'
         | 'fallback-unreachable'
         | 'task-key-missing'
+        | 'hook-units-unpriced'
       readonly message: string
     }
   | {
@@ -332,6 +334,16 @@ export type GatewayEvent =
       readonly model: string
       /** The code that the caller reads, where the caller reads an error. */
       readonly code: string
+    }
+  | {
+      /** A hook has answered a request in place of a vendor. */
+      readonly type: 'hook-answered'
+      readonly requestId: string
+      readonly hook: string
+      readonly endpoint: string
+      readonly accountId: string
+      readonly keyId: string
+      readonly model: string
     }
   | {
       /** A hook has failed, and what it was to check has passed, because the hook says `onFailure: 'allow'`. */

@@ -89,6 +89,7 @@ export function contextOf(
   )
   const hooks =
     options.hooks === undefined || options.hooks.length === 0 ? undefined : new HookTable(options.hooks, endpoints.all)
+  hooks?.start(logger)
   const context: PipelineContext = {
     endpoints,
     catalog: routed,

@@ -81,7 +81,8 @@ export function redact<Id extends EndpointId = EndpointId>(
   return hook as unknown as Hook<Id>
 }
 
-class Redactor {
+/** Finds and replaces by rules. */
+export class Redactor {
   readonly maxLength: number
   readonly #rules: readonly CompiledRule[]
 

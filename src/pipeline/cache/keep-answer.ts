@@ -51,8 +51,10 @@ async function write(
   cache: AnswerCache,
   { plan, key, requestId }: EntryPlace,
   { endpoint, isStream }: Reserved,
-  { candidate, usage = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
+  { candidate, usage: charged = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
 ): Promise<void> {
+  // Hooks work anew on each request, and charge for it anew.
+  const { hookUnits: _hookUnits, ...usage } = charged
   const rules = endpoint.cached!
   const body = joinChunks(chunks)
   if (rules.refusals.some((mark) => body.includes(mark))) return
