@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { TextKind } from '../endpoints/texts.ts'
 import type { AnyHook, Hook, TextHook } from './hook.ts'
 
 /** How long an asynchronous point of a hook may take, unless the hook says otherwise. */
@@ -30,6 +31,8 @@ const MEMBERS: readonly string[] = [
   ...['name', 'endpoints', 'version', 'timeoutMs', 'onFailure', 'chargeDenied'],
   ...['request', 'wire', 'answer', 'text', 'failed', 'appliesTo', 'start', 'close'],
 ]
+
+const TEXT_KINDS: readonly string[] = ['text', 'reasoning', 'tool_arguments', 'transcript'] satisfies TextKind[]
 
 const POINTS = ['request', 'wire', 'answer', 'failed'] as const
 
@@ -121,7 +124,12 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
 }
 
 function checkText(at: string, text: TextHook): void {
-  const { holdBack, check } = text
+  const { holdBack, holdAll = [], check } = text
+  for (const member of Object.keys(text))
+    if (!['holdBack', 'holdAll', 'check'].includes(member))
+      throw new TypeError(`${at}: text has an unknown member ${JSON.stringify(member)}`)
+  if (!Array.isArray(holdAll) || !holdAll.every((kind) => TEXT_KINDS.includes(kind)))
+    throw new TypeError(`${at}: text.holdAll must be a list of ${TEXT_KINDS.join(', ')}`)
   if (typeof check !== 'function') throw new TypeError(`${at}: text.check must be a function`)
   if (holdBack === 'all') return
   if (!(Number.isSafeInteger(holdBack?.chars) && holdBack.chars >= 0))
