@@ -168,10 +168,13 @@ export type { UnpricedModels } from './gateway/unpriced-models.ts'
 export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
 export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
 export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
+export { type CapturedRecord, type CapturedText, type CaptureOptions, capture } from './hooks/capture.ts'
 export type { AskingCall, GatewayHook, HookHost, HostedEndpoint } from './hooks/gateway-hook.ts'
 export {
+  type AnswerFacts,
   type AnswerResult,
   type AnyHook,
+  type CannedAnswer,
   type Denial,
   defineHook,
   type EndpointId,
@@ -188,6 +191,7 @@ export {
   type TextWindow,
   type WireResult,
 } from './hooks/hook.ts'
+export { type JsonAnswerOptions, jsonAnswer } from './hooks/json-answer.ts'
 export { type ModerationGuardOptions, moderationGuard } from './hooks/moderation-guard.ts'
 export { type RedactionOptions, redact } from './hooks/redact.ts'
 export { pii, type RedactionRule } from './hooks/redaction-rules.ts'

@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts'
+import type { HookEvent } from './hook-events.ts'
 import type { Usage } from './usage.ts'
 
 /** How an answer ended. */
@@ -317,6 +318,7 @@ export type GatewayEvent =
        * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models of the operator's own rows
        * have no price and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
        * fallback can never answer, because none of its vendors has a key. `task-key-missing`: no key can follow the tasks of one that was taken away.
+       * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        */
       readonly code:
         | 'price-unused'
@@ -324,6 +326,7 @@ export type GatewayEvent =
         | 'fallback-unpriced'
         | 'fallback-unreachable'
         | 'task-key-missing'
+        | 'hook-units-unpriced'
       readonly message: string
     }
   | {
@@ -333,32 +336,7 @@ export type GatewayEvent =
       /** The store's; undefined when too many waited for it. */
       readonly error: unknown
     }
-  | {
-      /** A hook has denied a request or an answer. */
-      readonly type: 'hook-denied'
-      readonly requestId: string
-      readonly hook: string
-      readonly point: 'request' | 'answer' | 'text'
-      readonly endpoint: string
-      readonly accountId: string
-      readonly keyId: string
-      readonly model: string
-      /** The code that the caller reads, where the caller reads an error. */
-      readonly code: string
-    }
-  | {
-      /** A hook has failed, and what it was to check has passed, because the hook says `onFailure: 'allow'`. */
-      readonly type: 'hook-bypassed'
-      readonly requestId: string
-      readonly hook: string
-      readonly point: 'request' | 'wire' | 'answer' | 'text' | 'failed'
-      readonly endpoint: string
-      readonly accountId: string
-      readonly keyId: string
-      readonly model: string
-      readonly reason: 'threw' | 'timeout' | 'unusable-result' | 'too-large'
-      readonly error: unknown
-    }
+  | HookEvent
   | ({
       /** An operator has changed something, or tried to, through the admin API. */
       readonly type: 'operator-action'

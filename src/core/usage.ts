@@ -52,3 +52,8 @@ export type UsageField = Exclude<keyof Usage, 'otherModels'>
 
 /** The counts of {@link Usage}. */
 export type UsageCounts = Omit<Usage, 'otherModels'>
+
+/** Usage with what hooks charge for their own work. */
+export function withHookUnits(usage: Usage, hookUnits: number): Usage {
+  return hookUnits === 0 ? usage : { ...usage, hookUnits }
+}

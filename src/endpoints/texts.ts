@@ -27,6 +27,8 @@ export interface EndpointTexts<Request = { readonly model: string }> {
   request(request: Request): readonly TextPart[]
   /** A request whose body is no JSON, such as a form, with other texts. Absent: its bodies are JSON. */
   replace?(request: Request, texts: ReadonlyMap<string, string>): Request
+  /** The JSON schema that a request wants its answer to match; undefined: none. Absent: requests can name none. */
+  jsonSchema?(request: Request): unknown
   /** Absent where answers have no text: vectors, pictures, sound, receipts of tasks. */
   readonly answer?: AnswerTexts
 }
@@ -41,8 +43,26 @@ export interface AnswerTexts {
   replaced?(answer: AnswerObject): void
   /** The same answer as a refusal in the dialect: without texts of the model, with its usage. */
   refusal(answer: AnswerObject, message: string): AnswerObject
+  /**
+   * An answer that says only this, in the dialect: an object, or with `isStream` its events. Absent: a text is no answer.
+   * Its counts of tokens are 0.
+   */
+  said?(text: string, facts: SaidFacts): AnswerObject | string
   /** Reads one stream of events. */
   stream(): TextStreamReader
+}
+
+/** What is known of a request that is answered with a text. */
+export interface SaidFacts {
+  /** The checked request, as its caller wrote it. */
+  readonly request: { readonly model: string }
+  /** Public id. */
+  readonly model: string
+  /** Unix milliseconds. */
+  readonly nowMs: number
+  /** Makes the id of the answer unique. */
+  readonly seed: string
+  readonly isStream: boolean
 }
 
 /** What one event of a stream says about the texts of the answer. */

@@ -319,6 +319,8 @@ export function createGateway(options: GatewayOptions): Gateway {
         await runner.stop({ drainMs: leftMs })
         await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
+        const restMs = Math.max(MIN_HOOK_CLOSE_MS, startedAtMs + drainMs - context.clock.now())
+        if (context.hooks !== undefined) await context.hooks.close(context.clock, restMs, context.logger)
         if (starting !== undefined) await context.usage?.close()
         if (starting !== undefined) await context.store.close()
       })()
@@ -329,6 +331,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
   }
 }
+
+/** Hooks have at least so long to write what they keep, whatever was left of the time to drain. */
+const MIN_HOOK_CLOSE_MS = 1_000
 
 /** One line, and no event: models that nobody wants need no price. */
 function tellUnpriced(context: PipelineContext): void {

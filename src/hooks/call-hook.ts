@@ -33,13 +33,13 @@ export function callHook<Result>(
   deadline: HookDeadline,
   point: () => MaybePromise<Result>,
 ): MaybePromise<HookOutcome<Result>> {
-  let result: MaybePromise<Result>
   try {
-    result = point()
+    const result = point()
+    return isPending(result) ? withinTime(clock, timeoutMs, deadline, result) : { kind: 'result', result }
   } catch (error) {
+    // Of the point, or of a promise that is none of the platform's.
     return { kind: 'fault', fault: 'threw', error }
   }
-  return isPending(result) ? withinTime(clock, timeoutMs, deadline, result) : { kind: 'result', result }
 }
 
 function withinTime<Result>(
@@ -53,15 +53,17 @@ function withinTime<Result>(
       resolve({ kind: 'fault', fault: 'timeout', error: new Error(`no result within ${timeoutMs} ms`) })
       deadline.abort()
     })
-    pending.then(
-      (result) => {
+    const failed = (error: unknown): void => {
+      timer.cancel()
+      resolve({ kind: 'fault', fault: 'threw', error })
+    }
+    try {
+      pending.then((result) => {
         timer.cancel()
         resolve({ kind: 'result', result })
-      },
-      (error: unknown) => {
-        timer.cancel()
-        resolve({ kind: 'fault', fault: 'threw', error })
-      },
-    )
+      }, failed)
+    } catch (error) {
+      failed(error)
+    }
   })
 }

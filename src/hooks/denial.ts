@@ -19,8 +19,9 @@ const MESSAGES = {
 export function checkedDenial(denial: unknown, code: keyof typeof MESSAGES): CheckedDenial {
   const faults: string[] = isJsonObject(denial) ? [] : ['deny must be an object']
   const { message, status, code: publicCode, as = 'refusal' } = (isJsonObject(denial) ? denial : {}) as Denial
-  const isStatus = status === undefined || (Number.isInteger(status) && status >= 400 && status <= 499)
-  if (!isStatus) faults.push('deny.status must be from 400 to 499')
+  const highest = code === 'request_denied' ? 499 : 599
+  const isStatus = status === undefined || (Number.isInteger(status) && status >= 400 && status <= highest)
+  if (!isStatus) faults.push(`deny.status must be from 400 to ${highest}`)
   if (message !== undefined && typeof message !== 'string') faults.push('deny.message must be a text')
   if (publicCode !== undefined && typeof publicCode !== 'string') faults.push('deny.code must be a text')
   if (as !== 'refusal' && as !== 'error') faults.push('deny.as must be refusal or error')

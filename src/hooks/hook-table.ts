@@ -1,4 +1,7 @@
+import type { Clock } from '../core/clock.ts'
+import type { Logger } from '../core/logger.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { TextKind } from '../endpoints/texts.ts'
 import type { AnyHook, Hook, TextHook } from './hook.ts'
 
 /** How long an asynchronous point of a hook may take, unless the hook says otherwise. */
@@ -26,14 +29,17 @@ export interface EndpointHooks {
 
 const MEMBERS: readonly string[] = [
   ...['name', 'endpoints', 'version', 'timeoutMs', 'onFailure', 'chargeDenied'],
-  ...['request', 'wire', 'answer', 'text', 'failed'],
+  ...['request', 'wire', 'answer', 'text', 'failed', 'appliesTo', 'start', 'close'],
 ]
+
+const TEXT_KINDS: readonly string[] = ['text', 'reasoning', 'tool_arguments', 'transcript'] satisfies TextKind[]
 
 const POINTS = ['request', 'wire', 'answer', 'failed'] as const
 
 /** The hooks of a gateway by endpoint, made once. */
 export class HookTable {
   readonly #byEndpoint: ReadonlyMap<Endpoint, EndpointHooks>
+  readonly #compiled: readonly CompiledHook[]
 
   /** @throws TypeError for a hook that cannot do what it says, naming it. */
   constructor(hooks: readonly AnyHook[], endpoints: readonly Endpoint[]) {
@@ -41,7 +47,30 @@ export class HookTable {
     const names = new Set(hooks.map(({ name }) => name))
     if (names.size < hooks.length) throw new TypeError('createGateway: two hooks have the same name')
     const shapes = endpoints.flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
+    this.#compiled = compiled
     this.#byEndpoint = new Map(shapes.map((endpoint) => [endpoint, hooksOf(compiled, endpoint)]))
+  }
+
+  /** Tells each hook the logger. */
+  start(logger: Logger): void {
+    for (const { hook } of this.#compiled) hook.start?.({ logger })
+  }
+
+  /** Closes each hook; resolves when all have closed or failed, and at the latest after `drainMs`. Never rejects. */
+  async close(clock: Clock, drainMs: number, logger: Logger): Promise<void> {
+    const closing = this.#compiled.map(async ({ hook, name }) => {
+      try {
+        await hook.close?.()
+      } catch (error) {
+        logger.error('a hook could not be closed', { hook: name, error })
+      }
+    })
+    let timer: { cancel(): void } | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = clock.schedule(drainMs, resolve)
+    })
+    await Promise.race([Promise.all(closing), late])
+    timer?.cancel()
   }
 
   of(endpoint: Endpoint): EndpointHooks | undefined {
@@ -84,7 +113,7 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
     throw new TypeError(`${at}: version must be a text`)
   if (onFailure !== 'deny' && onFailure !== 'allow') throw new TypeError(`${at}: onFailure must be deny or allow`)
   if (typeof chargeDenied !== 'boolean') throw new TypeError(`${at}: chargeDenied must be true or false`)
-  for (const point of POINTS)
+  for (const point of [...POINTS, 'appliesTo', 'start', 'close'] as const)
     if (hook[point] !== undefined && typeof hook[point] !== 'function')
       throw new TypeError(`${at}: ${point} must be a function`)
   if (hook.text !== undefined) checkText(at, hook.text)
@@ -95,7 +124,12 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
 }
 
 function checkText(at: string, text: TextHook): void {
-  const { holdBack, check } = text
+  const { holdBack, holdAll = [], check } = text
+  for (const member of Object.keys(text))
+    if (!['holdBack', 'holdAll', 'check'].includes(member))
+      throw new TypeError(`${at}: text has an unknown member ${JSON.stringify(member)}`)
+  if (!Array.isArray(holdAll) || !holdAll.every((kind) => TEXT_KINDS.includes(kind)))
+    throw new TypeError(`${at}: text.holdAll must be a list of ${TEXT_KINDS.join(', ')}`)
   if (typeof check !== 'function') throw new TypeError(`${at}: text.check must be a function`)
   if (holdBack === 'all') return
   if (!(Number.isSafeInteger(holdBack?.chars) && holdBack.chars >= 0))

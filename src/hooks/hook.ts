@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../core/errors.ts'
+import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { EndpointRequests } from '../endpoints/registry.ts'
@@ -14,7 +15,7 @@ export interface Denial {
   readonly message?: string
   /** The error code that the caller reads. Default `request_denied` or `answer_denied`. */
   readonly code?: string
-  /** HTTP status from 400 to 499. Default 400. */
+  /** HTTP status from 400 to 499, of answers to 599. Default 400. */
   readonly status?: number
   /** Answers only: as a refusal of the dialect, such as `finish_reason: "content_filter"` (default), or as an error. */
   readonly as?: 'refusal' | 'error'
@@ -44,6 +45,11 @@ export type HookCall<Id extends EndpointId = EndpointId> = {
     readonly isStream: boolean
     /** All texts that a model would read, as the caller wrote them. */
     texts(): readonly TextPart[]
+    /**
+     * Charges whole units of the hook's own work at the price `hook_unit` of the model: with the call, with a hit of the cache, and
+     * with a denial by this or a later hook. Not where the call fails, nor where this hook fails. Throws once the hook's time is over.
+     */
+    charge(meter: 'hook_unit', units: number): void
   }
 }[Id]
 
@@ -54,7 +60,22 @@ export interface RequestResult {
   /** Other texts by their ids; applied to `body` if there is one. */
   readonly texts?: ReadonlyMap<string, string>
   readonly deny?: Denial
+  /** What the caller gets in place of a vendor's answer. It is not shown to answer hooks. */
+  readonly answer?: CannedAnswer
 }
+
+/**
+ * An answer that no vendor is asked for: a text in the dialect of chat, Messages or Responses, as JSON or as events as the caller
+ * asked; or a whole HTTP answer on any endpoint, where a `body` that is neither text nor bytes is sent as JSON.
+ */
+export type CannedAnswer =
+  | { readonly text: string }
+  | {
+      readonly body: unknown
+      /** 200 to 599. Default 200. */
+      readonly status?: number
+      readonly headers?: Readonly<Record<string, string>>
+    }
 
 /** A request to a vendor, before each candidate is called. */
 export interface HookWire {
@@ -87,6 +108,8 @@ export interface HookAnswer extends HookFacts {
   readonly isStream: boolean
   /** What the vendor reported; undefined: nothing. */
   readonly usage: Usage | undefined
+  /** The JSON schema that the request wants its answer to match; undefined: none. Cannot be changed. */
+  readonly jsonSchema: unknown
   texts(): readonly TextPart[]
 }
 
@@ -95,6 +118,17 @@ export interface AnswerResult {
   /** Other texts by their ids. */
   readonly texts?: ReadonlyMap<string, string>
   readonly deny?: Denial
+  /** Headers for the caller, whose names begin with `x-`. Not sent where a stream has begun before the hook was asked. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** What is known of an answer before any of it is read. */
+export interface AnswerFacts {
+  readonly endpoint: string
+  readonly model: string
+  readonly isStream: boolean
+  /** As of {@link HookAnswer}. */
+  readonly jsonSchema: unknown
 }
 
 /** A part of one text of a streamed answer: of one choice, block or item, and of one kind. */
@@ -111,7 +145,7 @@ export interface TextWindow extends HookFacts {
   readonly held: string
   /** What is new. */
   readonly fresh: string
-  /** Does the text end here? Then nothing can be held back. */
+  /** Does the text end here? Then nothing can be held back. Told once of each text of a stream that ends, perhaps with nothing fresh. */
   readonly isLast: boolean
 }
 
@@ -164,12 +198,18 @@ export interface Hook<Id extends EndpointId = EndpointId> {
   request?(call: HookCall<Id>): MaybePromise<RequestResult | undefined>
   /** Before each candidate is called. Synchronous. */
   wire?(request: HookWire): WireResult | undefined
+  /** Is this answer shown to `answer` and `text`? Synchronous; a throw counts as yes. Default: every answer is. */
+  appliesTo?(answer: AnswerFacts): boolean
   /** Whole answers. Streams too, held back to their end, unless there is `text`. */
   answer?(answer: HookAnswer): MaybePromise<AnswerResult | undefined>
   /** Streamed answers. */
   readonly text?: TextHook
   /** Errors, of callers who are known. */
   failed?(failure: HookFailure): MaybePromise<FailureResult | undefined>
+  /** Called by `createGateway`, with the gateway's logger. What it throws, `createGateway` throws. */
+  start?(gateway: { readonly logger: Logger }): void
+  /** Called by `gateway.close` once all calls are over. It is waited for, for the rest of `drainMs`; what it throws is logged. */
+  close?(): MaybePromise<void>
 }
 
 /** A hook of any coverage. */

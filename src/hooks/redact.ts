@@ -65,7 +65,7 @@ export function redact<Id extends EndpointId = EndpointId>(
   const hook: Hook = {
     name,
     ...(endpoints && { endpoints }),
-    version: rules.map((rule) => `${rule.name}=${rule.pattern.source}`).join('\n'),
+    version: [...rules.map(({ name: mark, pattern }) => `${mark}=${pattern}`), kinds?.join() ?? ''].join('\n'),
     ...(on.includes('request') && { request: (call) => changed(call.texts()) }),
     ...(on.includes('answer') && {
       answer: (answer) => changed(answer.texts()),
@@ -81,7 +81,8 @@ export function redact<Id extends EndpointId = EndpointId>(
   return hook as unknown as Hook<Id>
 }
 
-class Redactor {
+/** Finds and replaces by rules. */
+export class Redactor {
   readonly maxLength: number
   readonly #rules: readonly CompiledRule[]
 

@@ -159,7 +159,8 @@ export class WindowStage implements TextStage {
     const text = held + fresh
     channel.waiting = 0
     channel.fresh = ''
-    if (text === '' || (fresh === '' && !isLast)) return ''
+    // The end is told even where nothing is left, so that a hook that gathers a text knows when it is whole.
+    if (fresh === '' && !isLast) return ''
     if (channel.isPassed) return this.#let(channel, text, '', text)
     if (!isLast && this.#isHeld(channel.part)) return this.#let(channel, '', text, '')
     const { id, kind, index } = channel.part

@@ -8,11 +8,12 @@ import type { AnswerResult } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import type { Reserved } from './call-record.ts'
-import { checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import { checkedHeaders } from './hook-headers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { denialOf } from './request-hooks.ts'
 import { screenStream } from './screened-stream.ts'
-import { type AnswerScreen, callAnswer, callWindow, type Screening } from './shown-answer.ts'
+import { type AnswerScreen, callAnswer, callWindow, type Screening, screeningOf } from './shown-answer.ts'
 import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from './vendor-response.ts'
 
 /**
@@ -24,25 +25,24 @@ export function runAnswerHooks(
   reserved: Reserved,
   response: VendorResponse,
 ): VendorResponse | Promise<VendorResponse> {
-  const { endpoint } = reserved
-  const hooks = context.hooks?.of(endpoint)?.answer
-  const reader = endpoint.texts?.answer
-  if (hooks === undefined || reader === undefined) return response
-  if (response.kind === 'json') return screenWhole(context, reserved, response, { hooks, reader })
-  return response.kind === 'stream' ? screenStream(context, reserved, response, { hooks, reader }) : response
+  if (response.kind === 'failed') return response
+  const screening = screeningOf(context, reserved, response.candidate.model.id)
+  if (screening === undefined) return response
+  if (response.kind === 'json') return screenWhole(context, reserved, response, screening)
+  return screenStream(context, reserved, response, screening)
 }
 
 async function screenWhole(
   context: PipelineContext,
   reserved: Reserved,
   response: JsonResponse,
-  screening: Screening,
+  { jsonSchema, ...screening }: Screening & Pick<AnswerScreen, 'jsonSchema'>,
 ): Promise<JsonResponse | FailedResponse> {
   const { candidate, ending, body, dropped } = response
   const { cachePlan } = reserved
   if (cachePlan?.key !== undefined)
     cachePlan.unscreened = { chunks: body.chunks, dropped, isRefusal: body.isRefusal === true }
-  const screen = { context, reserved, candidate, usage: ending.usage }
+  const screen = { context, reserved, candidate, usage: ending.usage, jsonSchema }
   const { answer, error, isCharged } = await screenedWhole(screen, screening, body.chunks)
   if (error !== undefined) return failedAnswer(response, error, isCharged)
   if (answer === undefined) return response
@@ -133,9 +133,11 @@ async function decided(
     return { kind: 'denied', error, refusal: isRefusal ? error.message : undefined, isCharged: hook.chargesDenied }
   }
   try {
-    const { texts } = checkedResult<AnswerResult>(outcome.result, ['texts', 'deny']) ?? {}
-    if (texts === undefined) return undefined
-    return { kind: 'texts', answer: withTexts(answer, parts, checkedTexts(texts, parts)) }
+    const { texts, headers } = checkedResult<AnswerResult>(outcome.result, ANSWER_RESULT) ?? {}
+    const added = headers === undefined ? undefined : checkedHeaders(headers)
+    const changed = texts && withTexts(answer, parts, checkedTexts(texts, parts))
+    if (added !== undefined) reserved.addHeaders(added)
+    return changed && { kind: 'texts', answer: changed }
   } catch (error) {
     return fail({ hook, point: 'answer', fault: 'unusable-result', error })
   }

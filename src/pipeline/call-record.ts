@@ -77,6 +77,8 @@ export interface ParsedRequest {
 }
 
 export interface Parsed extends Shaped, ParsedRequest {
+  /** Units that hooks charge for their own work on the request. */
+  readonly hookUnits: number
   /** Set for requests that begin or continue a stored conversation. */
   readonly continued: ContinuedRequest | undefined
   continues(continued: ContinuedRequest): Parsed
@@ -116,6 +118,13 @@ export interface Admission {
 export interface Admitted extends Parsed, Admission {
   /** Bound of one answer, in tokens, that the caller's balance decided; undefined: the request is sent as it came. */
   readonly fittedOutputTokens: number | undefined
+  /** Hooks charge more units. */
+  chargedUnits(units: number): void
+  /** Headers that hooks add to its answer, names and values in turn; undefined: none. */
+  readonly answerHeaders: readonly string[] | undefined
+  addHeaders(headers: readonly string[]): void
+  /** Gives up its Idempotency-Key: what its caller gets is not kept under it. */
+  unclaimed(): void
   /** What is to be done with its answer by the cache; undefined: the gateway has none, or not for this endpoint. */
   readonly cachePlan: CachePlan | undefined
   planned(plan: CachePlan): void
@@ -218,6 +227,8 @@ export class CallRecord implements Reserved {
   continued: ContinuedRequest | undefined
   estimate!: Usage
   fittedOutputTokens: number | undefined
+  hookUnits = 0
+  answerHeaders: readonly string[] | undefined = undefined
   cachePlan: CachePlan | undefined = undefined
   leases = NO_LEASES
   tokenTakes = NO_TAKES
@@ -288,6 +299,18 @@ export class CallRecord implements Reserved {
     this.requestBucket = requestBucket
     this.tokenBucket = tokenBucket
     return this
+  }
+
+  chargedUnits(units: number): void {
+    this.hookUnits += units
+  }
+
+  addHeaders(headers: readonly string[]): void {
+    this.answerHeaders = [...(this.answerHeaders ?? []), ...headers]
+  }
+
+  unclaimed(): void {
+    this.claim = undefined
   }
 
   planned(plan: CachePlan): void {

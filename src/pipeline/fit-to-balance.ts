@@ -54,7 +54,8 @@ export function fitToBalance(
       fitting = tried
     } else tooMany = middle
   }
-  const estimate = fitting.estimates[0] ?? admitted.estimate
+  // What hooks charge is priced beside the estimate of what a vendor is asked for.
+  const { hookUnits: _hookUnits, ...estimate } = fitting.estimates[0] ?? admitted.estimate
   return { fit: { ...withOutputBound(admitted, outputTokens), estimate, outputTokens }, priced: fitting }
 }
 

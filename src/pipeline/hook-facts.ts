@@ -114,6 +114,9 @@ export function denied(
   return checked
 }
 
+/** Members of what an answer hook may return. */
+export const ANSWER_RESULT: readonly string[] = ['texts', 'deny', 'headers']
+
 /**
  * Checks the members of what a hook has returned.
  * @throws TypeError for anything but undefined and an object with some of these members.

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'
 import { admit, release } from './admit.ts'
@@ -12,9 +13,10 @@ import type { Admitted, Parsed, ParsedRequest, Received, Reserved } from './call
 import { findContinued, saveContinuation } from './continuation.ts'
 import { dispatch } from './dispatch.ts'
 import { keepAnswer, recall } from './kept-answers.ts'
+import { answerByHook, endDenied } from './own-answers.ts'
 import { parse } from './parse.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { runRequestHooks, type WrittenRequest } from './request-hooks.ts'
+import { type HookedOutcome, runRequestHooks, type WrittenRequest } from './request-hooks.ts'
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
 import { respondReplay, respondWhole, wholeHead } from './respond.ts'
 import { route } from './route.ts'
@@ -72,7 +74,11 @@ export async function pipeline(
   if (lookedUp !== undefined) await lookedUp
   const admission = admit(context, parsed)
   const admitted = isPending(admission) ? await admission : admission
-  if (hooked !== undefined) completion = await askRequestHooks(context, admitted, hooked, { completion, completionOf })
+  if (hooked !== undefined) {
+    const next = await askRequestHooks(context, admitted, hooked, { completion, completionOf })
+    if (next === undefined) return
+    completion = next
+  }
   // Not awaited here: an answer can take minutes, and what this function has read would be kept for as long.
   if (context.cache === undefined) return answer(context, admitted, completion)
   return throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
@@ -107,20 +113,29 @@ function hookedRequest(table: HookTable, { endpoint, answerId, body, bytes }: Pa
   return hooks && { written: { body, bytes }, hooks }
 }
 
-/** Asks the hooks about an admitted request, which may be another one afterwards, with another ending. */
+/** Asks the hooks about an admitted request, which may be another one afterwards, with another ending. Undefined: one has answered it. */
 async function askRequestHooks(
   context: PipelineContext,
   admitted: Admitted,
   { written, hooks }: HookedRequest,
   { completion, completionOf }: { readonly completion: Completion; readonly completionOf: CompletionOf },
-): Promise<Completion> {
+): Promise<Completion | undefined> {
+  let outcome: HookedOutcome
+  let next = completion
   try {
-    const rewritten = await runRequestHooks(context, admitted, written, hooks)
-    return rewritten === undefined ? completion : await readmit(context, admitted, rewritten, completionOf)
+    outcome = await runRequestHooks(context, admitted, written, hooks)
+    const { changed, answered } = outcome
+    if (changed !== undefined && answered !== undefined) admitted.parsed(changed)
+    else if (changed !== undefined) next = await readmit(context, admitted, changed, completionOf)
   } catch (error) {
-    await release(context, admitted, 0)
+    const isDenied = admitted.hookUnits > 0 && GatewayError.isInstance(error) && error.code === 'request_denied'
+    if (isDenied) await endDenied(context, admitted, error)
+    else await release(context, admitted, 0)
     throw error
   }
+  if (outcome.answered === undefined) return next
+  await answerByHook(context, admitted, outcome.answered)
+  return undefined
 }
 
 /** Another request stands in the place of an admitted one: it is looked up and estimated anew. */
@@ -283,8 +298,8 @@ async function endFailed(context: PipelineContext, reserved: Reserved, response:
   const { cachePlan } = reserved
   const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
   const status = stale === undefined ? error.status : 200
-  const cached = stale && { usage: stale.answer.usage, nanoDollars: undefined }
-  const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, cached })
+  const own = stale && ({ source: 'cache', cachedUsage: stale.answer.usage, nanoDollars: undefined } as const)
+  const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })
   // A hook has withheld the answer of a vendor: those who wait for it have hooks of their own, which are asked again.
   if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
     const usage = settlement.usage ?? ending.unbilledUsage

@@ -1,15 +1,22 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
-import { type BillingFields, charge, highestCharge, type Prices, type Rate } from '../catalog/prices/prices.ts'
+import {
+  type BillingFields,
+  charge,
+  highestCharge,
+  hookUnitRate,
+  type Prices,
+  type Rate,
+} from '../catalog/prices/prices.ts'
 import { createRate, type MeterPrice } from '../catalog/prices/rate.ts'
 import { GatewayError } from '../core/errors.ts'
 import { formatDollars } from '../core/money.ts'
-import type { Usage } from '../core/usage.ts'
+import { type Usage, withHookUnits } from '../core/usage.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { rateOfRequest, type UnpricedPart } from './request-rate.ts'
+import { chargedFields, rateOfRequest, type UnpricedPart } from './request-rate.ts'
 import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
@@ -30,15 +37,17 @@ export interface PricedRequest extends Omit<Hold, 'id'> {
  */
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
-  if (prices === undefined || parsed.endpoint.isFree === true) return undefined
+  if (prices === undefined) return undefined
+  if (parsed.endpoint.isFree === true) return priceHookUnits(context, parsed)
   if (parsed.endpoint.isFree === 'unless-priced') return priceUnlessFree(context, prices, parsed)
+  const { hookUnits } = parsed
   const first = parsed.chain[0]
   if (parsed.chain.length === 1 && first !== undefined) {
     const rate = rateOfRequest(context, prices, parsed, first)
     if (rate !== undefined && 'param' in rate) throw unpricedPart(rate)
-    const expected = estimate ?? estimateFor(context, parsed, first)
+    const expected = withHookUnits(estimate ?? estimateFor(context, parsed, first), hookUnits)
     const amount = rate === undefined ? undefined : highestCharge(rate, expected)
-    if (rate === undefined || amount === undefined) throw notPriced(first)
+    if (rate === undefined || amount === undefined) throw unpricedModel(context, first, rate, hookUnits)
     return { amount, rates: [rate], chain: parsed.chain, estimates: [expected] }
   }
   const chain: CatalogModel[] = []
@@ -47,10 +56,12 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
   let amount = 0n
   for (const [index, model] of parsed.chain.entries()) {
     const rate = rateOfRequest(context, prices, parsed, model)
-    const expected = (index === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
+    const own = (index === 0 ? estimate : undefined) ?? estimateFor(context, parsed, model)
+    const expected = withHookUnits(own, hookUnits)
     const cost = rate === undefined || 'param' in rate ? undefined : highestCharge(rate, expected)
     if (rate === undefined || 'param' in rate || cost === undefined) {
-      const fault = rate !== undefined && 'param' in rate ? unpricedPart(rate) : notPriced(model)
+      const fault =
+        rate !== undefined && 'param' in rate ? unpricedPart(rate) : unpricedModel(context, model, rate, hookUnits)
       if (isAskedFor(model, parsed)) throw fault
       context.warnings.warn(
         unpricedFallback(model.id, context.catalog.find(parsed.body.model)?.id ?? parsed.body.model),
@@ -68,18 +79,18 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
 
 /** Models without a price cost nothing; undefined if none of the chain has one. */
 function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parsed): PricedRequest | undefined {
-  const { chain } = parsed
+  const { chain, hookUnits } = parsed
   const listed = chain.map((model) => rateOfRequest(context, prices, parsed, model))
-  if (listed.every((rate) => rate === undefined)) return undefined
+  if (listed.every((rate) => rate === undefined)) return priceHookUnits(context, parsed)
   const rates: Rate[] = []
   const estimates: Usage[] = []
   let amount = 0n
   for (const [index, model] of chain.entries()) {
     const rate = listed[index] ?? createRate(model.id, FREE)
     if ('param' in rate) throw unpricedPart(rate)
-    const estimate = estimateFor(context, parsed, model)
+    const estimate = withHookUnits(estimateFor(context, parsed, model), hookUnits)
     const cost = highestCharge(rate, estimate)
-    if (cost === undefined) throw notPriced(model)
+    if (cost === undefined) throw unpricedModel(context, model, rate, hookUnits)
     rates.push(rate)
     estimates.push(estimate)
     if (cost > amount) amount = cost
@@ -88,6 +99,45 @@ function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parse
 }
 
 const FREE: readonly MeterPrice[] = [{ meter: 'request', amount: '0', per: 1 }]
+
+/**
+ * Prices what hooks charge for a request, and nothing else of it; undefined where they charge nothing, or billing is off.
+ * @throws GatewayError `model_not_priced`; the operator is told which price is missing.
+ */
+export function priceHookUnits(context: PipelineContext, parsed: Parsed): PricedRequest | undefined {
+  const { prices } = context
+  const { hookUnits, chain } = parsed
+  const model = chain[0]
+  if (prices === undefined || hookUnits === 0 || model === undefined) return undefined
+  const listed = prices.quote(model.id, chargedFields(context, parsed, model), parsed.endpoint.surcharges)
+  const rate = listed && hookUnitRate(listed)
+  const amount = rate && charge(rate, { hookUnits })
+  if (rate === undefined || amount === undefined) throw hookUnitsUnpriced(context, model)
+  return { amount, rates: [rate], chain, estimates: [{ hookUnits }] }
+}
+
+/** Which price is missing: that of the model, or that of what hooks charge. */
+function unpricedModel(
+  context: PipelineContext,
+  model: CatalogModel,
+  rate: Rate | undefined,
+  hookUnits: number,
+): GatewayError {
+  const isOfHooks = rate !== undefined && hookUnits > 0 && charge(hookUnitRate(rate), { hookUnits }) === undefined
+  return isOfHooks ? hookUnitsUnpriced(context, model) : notPriced(model)
+}
+
+function hookUnitsUnpriced({ warnings }: PipelineContext, { id }: CatalogModel): GatewayError {
+  const model = JSON.stringify(id)
+  warnings.warn({
+    code: 'hook-units-unpriced',
+    message: `A hook charges units for the model ${model}, which has no price of the meter hook_unit: its requests are refused. Add a price row { model: ${model}, meter: "hook_unit", amount: "…" }.`,
+  })
+  return new GatewayError('model_not_priced', {
+    message: `There is no price for what a hook of this service charges with the model ${model}, and billing is on.`,
+    param: 'model',
+  })
+}
 
 function isAskedFor({ id, aliases }: CatalogModel, { body }: Parsed): boolean {
   return id === body.model || aliases.includes(body.model)
@@ -140,7 +190,7 @@ export function costAt(
  */
 export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
   const rate = reserved.hold === undefined ? undefined : rateOf(reserved.hold, candidate.model)
-  return rate === undefined ? undefined : charge(rate, usage)
+  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, reserved.hookUnits))
 }
 
 function rateOf({ rates }: Hold, { id }: CatalogModel): Rate | undefined {

@@ -7,15 +7,22 @@ import type { HookCall, RequestResult } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
 import type { Admitted, ParsedRequest } from './call-record.ts'
 import { CallHookFacts, checkedResult, checkedTexts, denied, frozen, hookFailed } from './hook-facts.ts'
+import { checkedAnswer, type HookSaid } from './own-answers.ts'
 import { reparse } from './parse.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /** A request as its caller wrote it, without what it refers to. */
 export type WrittenRequest = Pick<ParsedRequest, 'body' | 'bytes'>
 
+/** What hooks make of a request. */
+export interface HookedOutcome {
+  readonly changed: ParsedRequest | undefined
+  readonly answered: { readonly hook: CompiledHook; readonly said: HookSaid } | undefined
+}
+
 /**
  * Asks the hooks about a request, in their order, before anything is held: each one reads what the one before it has made of it.
- * @returns The request in its place; undefined: it stays as it is.
+ * @returns The request in its place, and what a hook answers it with; undefined for what there is not.
  * @throws GatewayError `request_denied`, `hook_failed`, or `client_closed_request` when the caller has left.
  */
 export async function runRequestHooks(
@@ -23,7 +30,7 @@ export async function runRequestHooks(
   admitted: Admitted,
   written: WrittenRequest,
   hooks: readonly CompiledHook[],
-): Promise<ParsedRequest | undefined> {
+): Promise<HookedOutcome> {
   const { caller } = admitted
   let changed: ParsedRequest | undefined
   try {
@@ -39,15 +46,22 @@ export async function runRequestHooks(
       )
       const outcome = isPending(called) ? await called : called
       if (caller.isDisconnected) throw new GatewayError('client_closed_request')
+      const units = call.ended()
       let failure: Parameters<typeof hookFailed>[3] | undefined
       if (outcome.kind === 'fault') failure = { hook, point: 'request', ...outcome }
       else {
         const deny = denialOf(outcome.result)
-        if (deny !== undefined)
+        if (deny !== undefined) {
+          admitted.chargedUnits(units)
           throw denied(context, admitted, model, { hook, point: 'request', denial: deny.deny }).error
+        }
         try {
-          const result = checkedResult<RequestResult>(outcome.result, ['body', 'texts', 'deny'])
-          if (result !== undefined) changed = rewritten(context, admitted, current, result) ?? changed
+          const result = checkedResult<RequestResult>(outcome.result, ['body', 'texts', 'deny', 'answer'])
+          const said = result?.answer === undefined ? undefined : saidBy(result, admitted, current)
+          if (said === undefined && result !== undefined)
+            changed = rewritten(context, admitted, current, result) ?? changed
+          admitted.chargedUnits(units)
+          if (said !== undefined) return { changed, answered: { hook, said } }
         } catch (error) {
           failure = { hook, point: 'request', fault: 'unusable-result', error }
         }
@@ -58,7 +72,14 @@ export async function runRequestHooks(
   } finally {
     caller.onDisconnect = undefined
   }
-  return changed
+  return { changed, answered: undefined }
+}
+
+/** @throws TypeError for an answer beside a rewrite, and one that cannot be sent. */
+function saidBy(result: RequestResult, admitted: Admitted, current: WrittenRequest): HookSaid {
+  if (result.body !== undefined || result.texts !== undefined)
+    throw new TypeError('a hook returned an answer and another request')
+  return checkedAnswer(result.answer, admitted, current)
 }
 
 /** A denial counts whatever else is returned with it. */
@@ -94,11 +115,16 @@ function rewritten(
   return reparse(context, admitted, { form: reader.replace(base.body, known) })
 }
 
+/** Most units of one call, far from where numbers lose their precision. */
+const MAX_HOOK_UNITS = 1_000_000_000
+
 class RequestCall extends CallHookFacts {
   readonly isStream: boolean
   readonly #admitted: Admitted
   readonly #current: WrittenRequest
   #isFrozen = false
+  #units = 0
+  #isOver = false
 
   constructor(admitted: Admitted, current: WrittenRequest, model: string, deadline: HookDeadline) {
     super(admitted, model, deadline)
@@ -111,6 +137,21 @@ class RequestCall extends CallHookFacts {
     if (!this.#isFrozen) frozen(this.#current.body)
     this.#isFrozen = true
     return this.#current.body
+  }
+
+  charge(meter: 'hook_unit', units: number): void {
+    if (meter !== 'hook_unit') throw new TypeError(`a hook charges hook_unit, and not ${String(meter)}`)
+    const known = this.#admitted.hookUnits + this.#units
+    if (!(Number.isSafeInteger(units) && units >= 0 && known + units <= MAX_HOOK_UNITS))
+      throw new TypeError(`charge: units must be a whole number, at most ${MAX_HOOK_UNITS} for a call`)
+    if (this.#isOver) throw new TypeError('charge: this point of the hook is over')
+    this.#units += units
+  }
+
+  /** The point is over: gives what was charged in it, and takes no more. */
+  ended(): number {
+    this.#isOver = true
+    return this.#units
   }
 
   texts(): readonly TextPart[] {

@@ -156,6 +156,20 @@ export function cachedHead(admitted: Admitted, facts: CachedFacts): string[] {
   return pushAnswer(headers, admitted, undefined, facts.dropped)
 }
 
+/** Headers of an answer that a hook gave, which no vendor was asked for. `costNanoDollars`: undefined when billing is off. */
+export function ownHead(
+  admitted: Admitted,
+  headers: readonly string[],
+  byteLength: number,
+  costNanoDollars: bigint | undefined,
+): string[] {
+  const head = [...headers, 'content-length', String(byteLength)]
+  if (costNanoDollars !== undefined) head.push('x-signalbox-cost', formatDollars(costNanoDollars))
+  return pushAnswer(head, admitted, undefined, NOTHING_DROPPED)
+}
+
+const NOTHING_DROPPED: readonly string[] = []
+
 /** Headers of the receipt of a task. */
 export function taskHead(
   admitted: Admitted,
@@ -181,6 +195,7 @@ function pushAnswer(
   if (dropped.length > 0) headers.push('x-signalbox-dropped', headerText(dropped.join(', ')))
   if (admitted.fittedOutputTokens !== undefined)
     headers.push('x-signalbox-max-output-tokens', String(admitted.fittedOutputTokens))
+  if (admitted.answerHeaders !== undefined) headers.push(...admitted.answerHeaders)
   return pushLimits(headers, admitted)
 }
 

@@ -23,7 +23,8 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import { sseData, sseEvent } from '../wire/sse.ts'
 import { MAX_ENTRY_BYTES } from './cache/cache-plan.ts'
 import type { Reserved } from './call-record.ts'
-import { checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
+import { checkedHeaders } from './hook-headers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { denialOf } from './request-hooks.ts'
 import { ScreenedTransform } from './screened-transform.ts'
@@ -41,11 +42,11 @@ export async function screenStream(
   context: PipelineContext,
   reserved: Reserved,
   response: StreamResponse,
-  { hooks, reader }: Screening,
+  { hooks, reader, jsonSchema }: Screening & Pick<AnswerScreen, 'jsonSchema'>,
 ): Promise<StreamResponse | FailedResponse> {
   const inner = response.call
   const { candidate } = response
-  const screen: AnswerScreen = { context, reserved, candidate, usage: undefined }
+  const screen: AnswerScreen = { context, reserved, candidate, usage: undefined, jsonSchema }
   const { cachePlan } = reserved
   if (cachePlan?.key !== undefined) cachePlan.recording = new StreamRecording(MAX_ENTRY_BYTES)
   const stream = new ScreenedStream(inner, screen, { hooks, reader }, cachePlan?.recording)
@@ -96,8 +97,11 @@ function answerCallOf(screen: AnswerScreen, inner: OpenStream): AnswerCall {
         }
         try {
           if (outcome.kind === 'fault') return failing(hook, outcome.fault, outcome.error)
-          const { texts } = checkedResult<AnswerResult>(outcome.result, ['texts', 'deny']) ?? {}
-          return texts === undefined ? undefined : checkedTexts(texts, parts)
+          const { texts, headers } = checkedResult<AnswerResult>(outcome.result, ANSWER_RESULT) ?? {}
+          const added = headers === undefined ? undefined : checkedHeaders(headers)
+          const changed = texts === undefined ? undefined : checkedTexts(texts, parts)
+          if (added !== undefined) reserved.addHeaders(added)
+          return changed
         } catch (error) {
           return failing(hook, 'unusable-result', error)
         }

@@ -1,7 +1,7 @@
 import type { GatewayEvent } from '../core/events.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
-import type { Usage } from '../core/usage.ts'
+import { type Usage, withHookUnits } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
@@ -20,15 +20,17 @@ import type { CallEnding } from './vendor-response.ts'
 export interface SettlementInput extends EndedCall {
   /** Kept under the caller's Idempotency-Key when the call was charged, or completed with billing off. */
   readonly answer: StoredAnswer | undefined
-  /** Set for an answer from the cache. */
-  readonly cached?: CachedUse | undefined
+  /** Set where the gateway answered by itself: from the cache, or by what a hook said. */
+  readonly own?: OwnAnswer | undefined
 }
 
-/** An answer from the cache. */
-export interface CachedUse {
-  /** What the call used that made it. */
-  readonly usage: Usage
-  /** What is charged for giving it again; undefined: what is charged for the call that failed before. */
+/** An answer that no vendor was asked for. */
+export interface OwnAnswer {
+  /** Stands in the journal where a vendor's id stands otherwise. */
+  readonly source: 'cache' | 'hook'
+  /** From the cache: what the call used that made it. */
+  readonly cachedUsage: Usage | undefined
+  /** What is charged for giving it; undefined: what is charged for the call that failed before. */
   readonly nanoDollars: bigint | undefined
 }
 
@@ -61,7 +63,9 @@ export function settle(
   reserved: Reserved,
   input: SettlementInput,
 ): MaybePromise<SettlementResult> {
-  const usage = settledUsage(context, reserved, input)
+  const used = settledUsage(context, reserved, input)
+  const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
+  const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
   const record = context.usage && usageDraft(context, reserved, input, usage)
   const call: SettledCall = { input, usage, record }
   let resolution: MaybePromise<Resolution | undefined>
@@ -214,10 +218,10 @@ function dueOf(reserved: Reserved, { input, usage }: Pick<SettledCall, 'input' |
 function amountOf(
   reserved: Reserved,
   hold: Hold,
-  { candidate, cached }: SettlementInput,
+  { candidate, own }: SettlementInput,
   usage: Usage | undefined,
 ): bigint | undefined {
-  if (cached?.nanoDollars !== undefined) return cached.nanoDollars
+  if (own?.nanoDollars !== undefined) return own.nanoDollars
   if (usage === undefined || candidate === undefined) return undefined
   // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
   return chargeFor(reserved, candidate, usage) ?? hold.amount
@@ -226,7 +230,7 @@ function amountOf(
 function emitEnded(
   context: PipelineContext,
   reserved: Reserved,
-  { candidate, ending, status, cached }: SettlementInput,
+  { candidate, ending, status, own }: SettlementInput,
   { usage, costNanoDollars = 0n, dueNanoDollars }: SettlementResult,
 ): void {
   emitTo(context.onEvent, context.logger, {
@@ -241,7 +245,7 @@ function emitEnded(
     status,
     code: ending.error?.code,
     usage,
-    cachedUsage: cached?.usage,
+    cachedUsage: own?.cachedUsage,
     costNanoDollars,
     dueNanoDollars,
     durationMs: context.clock.now() - reserved.startedAtMs,
@@ -287,11 +291,11 @@ function resolveHold(
   { input, usage, record }: SettledCall,
 ): MaybePromise<Resolution | undefined> {
   const { hold, claim } = reserved
-  const { candidate, answer, ending, cached } = input
+  const { candidate, answer, ending, own } = input
   if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
   const amount = amountOf(reserved, hold, input, usage)
-  if (amount === undefined || (candidate === undefined && cached === undefined))
+  if (amount === undefined || (candidate === undefined && own === undefined))
     return context.store.ledger.void(hold.id, nowMs)
   const model = candidate?.model.id ?? reserved.chain[0]?.id ?? reserved.body.model
   const description = `${reserved.endpoint.id} ${model}`
@@ -300,17 +304,14 @@ function resolveHold(
     keyId: principal.keyId,
     endpoint: endpoint.id,
     model,
-    vendor: candidate?.vendor.id ?? FROM_CACHE,
-    usage: usage ?? cached?.usage ?? {},
+    vendor: candidate?.vendor.id ?? own?.source ?? '',
+    usage: own?.cachedUsage === undefined ? (usage ?? {}) : { ...own.cachedUsage, ...usage },
   }
   const { spendingThresholds } = context
   const thresholds = context.onEvent === undefined ? undefined : spendingThresholds
   const settlement = { holdId: hold.id, amount, description, details, answer, record, thresholds }
   return context.store.ledger.settle(settlement, nowMs)
 }
-
-/** Stands in the journal where a vendor's id stands otherwise. */
-const FROM_CACHE = 'cache'
 
 async function resolveClaim(
   context: PipelineContext,

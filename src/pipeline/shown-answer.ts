@@ -2,7 +2,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { AnswerObject, AnswerTexts, TextPart } from '../endpoints/texts.ts'
 import { callHook, HookDeadline, type HookOutcome } from '../hooks/call-hook.ts'
-import type { AnswerResult, HookAnswer, TextVerdict, TextWindow } from '../hooks/hook.ts'
+import type { AnswerFacts, AnswerResult, HookAnswer, TextVerdict, TextWindow } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
 import type { WindowText } from '../hooks/window-stage.ts'
 import type { Reserved } from './call-record.ts'
@@ -27,16 +27,42 @@ export interface AnswerScreen {
   readonly reserved: Reserved
   readonly candidate: AnswerOrigin
   readonly usage: Usage | undefined
+  /** What the request wants its answer to match. Read before the request is released. */
+  readonly jsonSchema: unknown
+}
+
+/** The hooks that an answer is shown to, and what they are told of its schema; undefined: none. */
+export function screeningOf(
+  context: PipelineContext,
+  { endpoint, body, isStream }: Reserved,
+  model: string,
+): (Screening & Pick<AnswerScreen, 'jsonSchema'>) | undefined {
+  const asked = context.hooks?.of(endpoint)?.answer
+  const reader = endpoint.texts?.answer
+  if (asked === undefined || reader === undefined) return undefined
+  const jsonSchema = frozen(endpoint.texts?.jsonSchema?.(body))
+  const facts = { endpoint: endpoint.id, model, isStream, jsonSchema }
+  const hooks = asked.filter(({ hook }) => appliesTo(hook, facts))
+  return hooks.length === 0 ? undefined : { hooks, reader, jsonSchema }
+}
+
+/** Whatever a hook does here, it is not passed over by it. */
+function appliesTo(hook: CompiledHook['hook'], facts: AnswerFacts): boolean {
+  try {
+    return hook.appliesTo === undefined || (hook.appliesTo(facts) as unknown) !== false
+  } catch {
+    return true
+  }
 }
 
 /** Asks the `answer` of a hook. */
 export function callAnswer(
-  { context, reserved, candidate, usage }: AnswerScreen,
+  { context, reserved, candidate, usage, jsonSchema }: AnswerScreen,
   hook: CompiledHook,
   { body, parts }: { readonly body: AnswerObject | undefined; readonly parts: readonly TextPart[] },
 ): MaybePromise<HookOutcome<AnswerResult | undefined>> {
   const deadline = new HookDeadline()
-  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage }, deadline)
+  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage, jsonSchema }, deadline)
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.answer?.(shown))
 }
 
@@ -55,6 +81,7 @@ class ShownAnswer extends CallHookFacts implements HookAnswer {
   readonly vendor: string
   readonly usage: Usage | undefined
   readonly isStream: boolean
+  readonly jsonSchema: unknown
   readonly #body: AnswerObject | undefined
   readonly #parts: readonly TextPart[]
 
@@ -65,6 +92,7 @@ class ShownAnswer extends CallHookFacts implements HookAnswer {
       readonly body: AnswerObject | undefined
       readonly parts: readonly TextPart[]
       readonly usage: Usage | undefined
+      readonly jsonSchema: unknown
     },
     deadline: HookDeadline,
   ) {
@@ -72,6 +100,7 @@ class ShownAnswer extends CallHookFacts implements HookAnswer {
     this.vendor = vendor.id
     this.usage = answer.usage
     this.isStream = answer.body === undefined
+    this.jsonSchema = answer.jsonSchema
     this.#body = answer.body
     this.#parts = answer.parts
   }

@@ -49,7 +49,7 @@ export function usageDraft(
     code: ending.error?.code,
     isStream: reserved.isStream,
     usage: usage ?? ending.unbilledUsage ?? NO_USAGE,
-    isEstimated: ending.usage === undefined && usage !== undefined,
+    isEstimated: ending.usage === undefined && ending.estimatedUsage !== undefined && usage !== undefined,
     durationMs: nowMs - reserved.startedAtMs,
     firstByteMs,
     attempts: reserved.attemptsUntil(nowMs),

@@ -10,14 +10,12 @@ import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { carriesCredential, checkedResult, hookFailed } from './hook-facts.ts'
+import { HEADER_NAME, HEADER_VALUE } from './hook-headers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /** Headers that belong to the connection, or frame the body. */
 const FRAMING_HEADER =
   /^(?:host|connection|content-length|content-type|content-encoding|transfer-encoding|expect|upgrade|te)$/i
-
-const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** They decide what is asked and how the answer is read. */
 const FIXED_MEMBERS: ReadonlySet<string> = new Set(['model', 'stream'])

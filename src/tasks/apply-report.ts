@@ -1,5 +1,5 @@
 import { formatDollars } from '../core/money.ts'
-import type { Usage } from '../core/usage.ts'
+import { type Usage, withHookUnits } from '../core/usage.ts'
 import type { TaskReport } from '../endpoints/task.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { frozenCharge } from './frozen-prices.ts'
@@ -104,7 +104,9 @@ function goesOn(task: TaskRecord, details: TaskDetails, state: TaskState, facts:
 
 function completed(task: TaskRecord, details: TaskDetails, report: TaskReport, facts: ReportFacts): ReportOutcome {
   const billed = report.billed === undefined ? undefined : facts.billedUsage(report.billed)
-  const usage = billed ?? details.heldUsage
+  const { heldUsage } = details
+  // What hooks charged at the submission is in no report of a vendor.
+  const usage = billed === undefined ? heldUsage : withHookUnits(billed, heldUsage.hookUnits ?? 0)
   const implausible = billed === undefined ? Object.keys(report.billed ?? {}) : []
   const charged = frozenCharge(details, report.variant, usage)
   const costNanoDollars = charged ?? 0n

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createRate } from '../catalog/prices/rate.ts'
 import { GatewayError } from '../core/errors.ts'
+import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admit.ts'
 import { type Admitted, CallRecord, type Hold, type Reserved } from '../pipeline/call-record.ts'
@@ -94,7 +95,9 @@ export class DeferredRun implements Completion {
   /** The money is held since the request was accepted. */
   reserve(_context: PipelineContext, admitted: Admitted): Reserved {
     const { holdId, details } = this.#task
-    const { prices } = details
+    const { prices, heldUsage } = details
+    // The hooks were asked at the submission.
+    admitted.chargedUnits(heldUsage.hookUnits ?? 0)
     if (holdId === undefined || prices === undefined) return admitted.reserved(undefined)
     const rates = Object.entries(prices).map(([model, rows]) => createRate(model, rows))
     const amount = frozenCharge(details, details.variant, details.heldUsage) ?? 0n
@@ -134,7 +137,8 @@ export class DeferredRun implements Completion {
       ...turn,
       upstreamId: turn.upstreamId === undefined || typeof upstreamId !== 'string' ? undefined : upstreamId,
     }
-    const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    const used = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    const usage = used && withHookUnits(used, reserved.hookUnits)
     const amount = usage && (chargeFor(reserved, candidate, usage) ?? reserved.hold?.amount)
     const facts = { ...this.#task.details.facts, status: String(made['status']) }
     const details = { ...this.#task.details, facts, model: candidate.model.id, vendor: candidate.vendor.id }

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
+import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admit.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
@@ -102,7 +103,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
     model: model.id,
     vendor: model.vendor,
     prices: priced && frozenPrices(priced),
-    heldUsage: admitted.estimate,
+    heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
     variant: model.id,
     facts: {},
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.

@@ -1,3 +1,4 @@
+import { withHookUnits } from '../core/usage.ts'
 import type { TaskBehaviour } from '../endpoints/task.ts'
 import type { Admitted, Candidate } from '../pipeline/call-record.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -30,7 +31,7 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
     model: model.id,
     vendor: model.vendor,
     prices: prices && freezePrices(prices, endpoint, model, billingFields),
-    heldUsage: admitted.estimate,
+    heldUsage: withHookUnits(admitted.estimate, admitted.hookUnits),
     variant,
     facts,
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.

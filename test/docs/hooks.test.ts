@@ -8,14 +8,18 @@ import { codeBlocks, firstTable, readPage, section } from './support/markdown.ts
 const page = readPage('docs/hooks.md')
 
 /** Runs the program of a section, and gives its exports. */
-function programOf(heading: string): Record<string, unknown> {
+function programOf(heading: string, modules: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const [block] = codeBlocks({ path: page.path, text: section(page, heading) })
   const { outputText } = ts.transpileModule(block?.code ?? '', {
     compilerOptions: { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022 },
   })
   const program: Record<string, unknown> = {}
   const vendors = [signalbox.openai({ apiKey: 'key' })]
-  new Function('require', 'exports', 'vendors', outputText)(() => signalbox, program, vendors)
+  new Function('require', 'exports', 'vendors', outputText)(
+    (name: string) => modules[name] ?? signalbox,
+    program,
+    vendors,
+  )
   return program
 }
 
@@ -71,39 +75,34 @@ describe('the allow list by time of day', () => {
   })
 })
 
-describe('the prompt log', () => {
-  type Log = (sink: (prompt: { texts: readonly string[] }) => void, sample: number, random: () => number) => AnyHook
-  const promptLog = programOf('A prompt log with sampling')['promptLog'] as Log
+test('the prompt log is a sample of calls, without what its rules find', async () => {
+  const written: string[] = []
+  const promptLog = programOf('A prompt log', {
+    'node:fs/promises': { appendFile: async (_path: string, text: string) => void written.push(text) },
+  })['promptLog'] as AnyHook
+  for (let call = 0; call < 400 && written.length === 0; call++)
+    await asked([promptLog], 'cl-opus-4-7', 'I am a@b.example')
 
-  test('holds a sample of what vendors read', async () => {
-    const logged: string[] = []
-    const redact = signalbox.redact([signalbox.pii.email])
-    for (const random of [0.005, 0.5])
-      await asked(
-        [
-          redact,
-          promptLog(
-            ({ texts }) => logged.push(...texts),
-            0.01,
-            () => random,
-          ),
-        ],
-        'cl-opus-4-7',
-        'a@b.example',
-      )
+  expect(written.join('')).toContain('I am [EMAIL]')
+  expect(written.join('')).not.toContain('a@b.example')
+})
 
-    expect(logged).toEqual(['[EMAIL]'])
-  })
+test('the program of JSON answers makes a gateway', async () => {
+  const { gateway } = programOf('Answers as JSON')
+  await (gateway as signalbox.Gateway).close()
+})
 
-  test('stops no call when it fails', async () => {
-    const failing = promptLog(
-      () => {
-        throw new Error('the disk is full')
-      },
-      1,
-      () => 0,
-    )
-    expect((await asked([failing], 'cl-opus-4-7', 'hi')).status).toBe(200)
+describe('the answer of our own', () => {
+  const openingHours = programOf('Answers of your own')['openingHours'] as (text: string) => AnyHook
+
+  test.each([
+    ['When do you open?', true],
+    ['Who are you?', false],
+  ])('to %j is given: %s', async (question, isOurs) => {
+    const { status, text } = await asked([openingHours('At nine.')], 'cl-opus-4-7', question)
+
+    expect(status).toBe(200)
+    expect(text.includes('At nine.')).toBe(isOurs)
   })
 })
 

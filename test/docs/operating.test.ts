@@ -37,6 +37,7 @@ const ASKS: Readonly<Record<GatewayEvent['type'], boolean>> = {
   'configuration-warning': true,
   'usage-dropped': true,
   'operator-action': false,
+  'hook-answered': false,
   'hook-denied': false,
   'hook-bypassed': true,
   'internal-error': true,

@@ -142,6 +142,17 @@ const FAULTS: Record<string, () => unknown> = {
   },
   rejects: () => Promise.reject(new Error('the secret of the hook')),
   hangs: () => new Promise(() => undefined),
+  'returns a promise that throws at once': () => ({
+    then() {
+      throw new Error('the secret of the hook')
+    },
+  }),
+  'returns a promise that cannot be looked at': () =>
+    Object.defineProperty({}, 'then', {
+      get() {
+        throw new Error('the secret of the hook')
+      },
+    }),
   'returns a text': () => 'no',
   'returns an unknown member': () => ({ denied: true }),
   'returns a body that is invalid': () => ({ body: { model: 'chat-relayed', messages: 'none' } }),
@@ -285,6 +296,16 @@ describe('at the start', () => {
       'that reads answers without text',
       [{ name: 'x', endpoints: ['embeddings'], answer: () => undefined }],
       /embeddings/,
+    ],
+    [
+      'that holds back kinds that there are not',
+      [{ name: 'x', text: { holdBack: 'all', holdAll: 'reasoning' as never, check: () => undefined } }],
+      /text.holdAll must be a list/,
+    ],
+    [
+      'with an unknown member of text',
+      [{ name: 'x', text: { holdback: 'all', holdBack: 'all', check: () => undefined } as never }],
+      /text has an unknown member "holdback"/,
     ],
     ['with a deadline that is none', [{ name: 'x', timeoutMs: 0, request: () => undefined }], /timeoutMs/],
     [

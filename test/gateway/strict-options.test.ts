@@ -200,6 +200,8 @@ const PLACES: readonly Place[] = [
     'metricsHandler: ',
     (x) => metricsHandler(prometheus(), { operatorKey: OPERATOR_KEY, ...x }),
   ],
+  ['CaptureOptions', 'capture: ', (x) => main.capture({ sink: () => undefined, ...x })],
+  ['JsonAnswerOptions', 'jsonAnswer: ', (x) => main.jsonAnswer(x)],
   ['RedactionOptions', 'redact: ', (x) => main.redact([], x)],
   ['ModerationGuardOptions', 'moderationGuard: ', (x) => main.moderationGuard({ model: 'm', block: { a: 1 }, ...x })],
   ['OtelOptions', 'otel: ', (x) => otel(x)],

@@ -113,3 +113,16 @@ test('a rule that cannot be used is an error that names it', () => {
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 0 }])).toThrow('rule x needs maxLength')
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 1, within: /x/g }])).toThrow('flags g and y')
 })
+
+test('its version, which keys of a cache contain, changes with its rules, their flags and the kinds', () => {
+  const rule = { name: 'word', pattern: /secret/, maxLength: 6 }
+  const versions = [
+    redact([rule]),
+    redact([{ ...rule, pattern: /secret/i }]),
+    redact([{ ...rule, pattern: /secrets/ }]),
+    redact([rule], { kinds: ['text'] }),
+  ].map(({ version }) => version)
+
+  expect(new Set(versions).size).toBe(versions.length)
+  expect(redact([rule]).version).toBe(versions[0])
+})

@@ -3,7 +3,7 @@ import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
 export type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
-export { charge, highestCharge, type Meter, type MeterPrice, type Rate } from './rate.ts'
+export { charge, highestCharge, hookUnitRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
 
 /** Parameters that a price may depend on, such as `{ resolution: '720p' }`. */
 export type BillingFields = Readonly<Record<string, string>>

@@ -105,6 +105,14 @@ function pricesAbove(prices: readonly MeterPrice[], above: number): readonly Met
   return [...byMeter.values()]
 }
 
+/** The price of what hooks charge, and of nothing else. */
+export function hookUnitRate({ model, prices }: Rate): Rate {
+  return createRate(
+    model,
+    prices.filter(({ meter }) => meter === 'hook_unit'),
+  )
+}
+
 function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly RateTier[]): Rate {
   const fractions = prices.map((price) => ({ meter: price.meter, ...nanoDollarsPerUnit(price) }))
   const written = fractions.find(({ meter }) => meter === 'cache_write_token')

@@ -3,6 +3,7 @@ import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
+  type SaidFacts,
   type TextKind,
   type TextPart,
   type TextRole,
@@ -10,6 +11,8 @@ import {
   type TextStreamReader,
   textsIn,
 } from '../texts.ts'
+import { ChatChunkWriter } from './chat-chunk-writer.ts'
+import { chatUsage } from './chat-completion.ts'
 import type { ChatRequest } from './chat-request.ts'
 
 const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
@@ -48,6 +51,11 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
       )
     return texts
   },
+  jsonSchema({ response_format: format }) {
+    if (format?.type !== 'json_schema') return undefined
+    const { json_schema: named } = format as { readonly json_schema?: unknown }
+    return isJsonObject(named) ? named['schema'] : undefined
+  },
   answer: {
     whole: (answer) => choicesOf(answer).flatMap((choice, at) => choiceTexts(choice, at)),
     replaced: withoutProbabilities,
@@ -60,8 +68,25 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
         finish_reason: 'content_filter',
       })),
     }),
+    said: saidInChat,
     stream: () => new ChatTextReader(),
   },
+}
+
+function saidInChat(text: string, { request, model, nowMs, seed, isStream }: SaidFacts): AnswerObject | string {
+  const id = `chatcmpl-${seed}`
+  const created = Math.floor(nowMs / 1000)
+  if (!isStream) {
+    const message = { role: 'assistant', content: text, refusal: null }
+    const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }]
+    return { id, object: 'chat.completion', created, model, choices, usage: chatUsage({}) }
+  }
+  const writer = new ChatChunkWriter({ model, createdSeconds: created })
+  writer.start(id)
+  writer.text(text)
+  writer.finish('stop')
+  writer.done((request as ChatRequest).stream_options?.include_usage === true ? {} : undefined)
+  return writer.take()
 }
 
 function choicesOf({ choices }: AnswerObject): AnswerObject[] {

@@ -6,6 +6,7 @@ import {
   type EndpointTexts,
   type KindOf,
   NO_TEXT,
+  type SaidFacts,
   type TextKind,
   type TextPart,
   type TextRole,
@@ -13,7 +14,9 @@ import {
   type TextStreamReader,
   textsIn,
 } from '../texts.ts'
+import { messageId, messageUsage } from './message-from-completion.ts'
 import type { MessagesRequest } from './messages-request.ts'
+import { MessagesStreamWriter } from './messages-stream-writer.ts'
 
 const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
   ['content', 'text'],
@@ -47,6 +50,10 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
     }
     return texts
   },
+  jsonSchema({ output_config: output }) {
+    const format = output?.['format']
+    return isJsonObject(format) && format['type'] === 'json_schema' ? format['schema'] : undefined
+  },
   answer: {
     whole: ({ content }) =>
       Array.isArray(content) ? content.flatMap((block, at) => blockTexts(block, ['content', at], at)) : [],
@@ -56,8 +63,29 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
       stop_reason: 'refusal',
       stop_sequence: null,
     }),
+    said: saidInMessage,
     stream: () => new MessagesTextReader(),
   },
+}
+
+function saidInMessage(text: string, { model, nowMs, seed, isStream }: SaidFacts): AnswerObject | string {
+  const facts = { model, nowMs, showsThinking: false }
+  if (!isStream)
+    return {
+      id: messageId(seed, nowMs),
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [{ type: 'text', text }],
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: messageUsage({}),
+    }
+  const writer = new MessagesStreamWriter(facts)
+  writer.start(seed)
+  writer.text(text)
+  writer.done({})
+  return writer.take({})
 }
 
 const systemKind: KindOf = (name, owner) => (name === 'system' ? 'text' : kindOf(name, owner))

@@ -5,6 +5,7 @@ import {
   type AnswerObject,
   type EndpointTexts,
   type KindOf,
+  type SaidFacts,
   type TextKind,
   type TextPart,
   type TextRole,
@@ -13,6 +14,8 @@ import {
   textsIn,
 } from '../texts.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
+import { ResponsesStreamWriter } from './responses-stream-writer.ts'
+import { ToolNames } from './tool-names.ts'
 
 const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
   ['content', 'text'],
@@ -50,6 +53,7 @@ export const responsesTexts: EndpointTexts<ResponsesRequest> = {
       texts.push(...textsIn(tool['description'], ['tools', index, 'description'], { kindOf, index, role: 'system' }))
     return texts
   },
+  jsonSchema: ({ text }) => (text?.format?.type === 'json_schema' ? text.format['schema'] : undefined),
   answer: {
     whole: ({ output }) => outputTexts(output, ['output']),
     replaced: withoutProbabilities,
@@ -59,8 +63,20 @@ export const responsesTexts: EndpointTexts<ResponsesRequest> = {
       incomplete_details: { reason: 'content_filter' },
       output: [refusalItem(message)],
     }),
+    said: saidInResponse,
     stream: () => new ResponsesTextReader(),
   },
+}
+
+/** It is not kept, so that no follow-up can refer to it. */
+function saidInResponse(text: string, { request, model, nowMs, seed, isStream }: SaidFacts): AnswerObject | string {
+  const shown = { ...(request as ResponsesRequest), input: '', store: false }
+  const facts = { id: `resp_${seed}`, model, nowMs, request: shown, names: new ToolNames(), owner: { vendor: '' } }
+  const writer = new ResponsesStreamWriter(facts)
+  writer.begin()
+  writer.text(text)
+  const { lastEvent, response } = writer.done({})
+  return isStream ? writer.take() + lastEvent : response
 }
 
 function roleOf(item: ResponsesItem): TextRole | undefined {

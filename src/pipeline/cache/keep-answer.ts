@@ -52,8 +52,10 @@ function write(
   cache: AnswerCache,
   { plan, key, requestId }: EntryPlace,
   { endpoint, isStream }: Reserved,
-  { candidate, usage = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
+  { candidate, usage: charged = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
 ): MaybePromise<void> {
+  // Hooks work anew on each request, and charge for it anew.
+  const { hookUnits: _hookUnits, ...usage } = charged
   const rules = endpoint.cached!
   const body = joinChunks(chunks)
   if (rules.refusals.some((mark) => body.includes(mark))) return

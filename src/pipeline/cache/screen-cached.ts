@@ -6,7 +6,7 @@ import { screenedWhole } from '../answer-hooks.ts'
 import type { Reserved } from '../call-record.ts'
 import type { PipelineContext } from '../pipeline-context.ts'
 import { ScreenedStream } from '../screened-stream.ts'
-import type { AnswerScreen, Screening } from '../shown-answer.ts'
+import { type AnswerScreen, type Screening, screeningOf } from '../shown-answer.ts'
 import type { StreamEnd, StreamReceiver } from '../stream-call.ts'
 import type { OpenStream } from '../vendor-response.ts'
 import type { AnswerFacts } from './cached-answer.ts'
@@ -34,13 +34,13 @@ export async function screenCached(
   { isStream, usage, vendor }: AnswerFacts,
   chunks: readonly Buffer[],
 ): Promise<ScreenedHit | DeniedHit> {
-  const hooks = context.hooks?.of(reserved.endpoint)?.answer
-  const reader = reserved.endpoint.texts?.answer
   const model = reserved.chain[0]
-  if (hooks === undefined || reader === undefined || model === undefined) return { chunks, isCharged: true }
-  const screen = { context, reserved, candidate: { model, vendor: { id: vendor } }, usage }
+  const screening = model === undefined ? undefined : screeningOf(context, reserved, model.id)
+  if (model === undefined || screening === undefined) return { chunks, isCharged: true }
+  const { jsonSchema } = screening
+  const screen = { context, reserved, candidate: { model, vendor: { id: vendor } }, usage, jsonSchema }
   try {
-    return await (isStream ? screenEvents : screenBody)(screen, { hooks, reader }, chunks)
+    return await (isStream ? screenEvents : screenBody)(screen, screening, chunks)
   } catch (cause) {
     return { error: GatewayError.from(cause), isCharged: false }
   }

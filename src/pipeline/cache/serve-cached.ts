@@ -2,12 +2,13 @@ import { Buffer } from 'node:buffer'
 import { CACHE_FIELD, CACHE_HIT, charge } from '../../catalog/prices/prices.ts'
 import { isPending } from '../../core/maybe-promise.ts'
 import { formatDollars } from '../../core/money.ts'
+import { withHookUnits } from '../../core/usage.ts'
 import type { StoredAnswer } from '../../stores/idempotency-store.ts'
 import { release } from '../admit.ts'
 import { announce } from '../announce.ts'
 import type { Admitted, Reserved } from '../call-record.ts'
 import { emit, type PipelineContext } from '../pipeline-context.ts'
-import type { PricedRequest } from '../pricing.ts'
+import { type PricedRequest, priceHookUnits } from '../pricing.ts'
 import { chargedFields } from '../request-rate.ts'
 import { type ReserveOutcome, reservePriced, StoredReplay } from '../reserve.ts'
 import { cachedHead, respondReplay, respondWhole } from '../respond.ts'
@@ -31,7 +32,7 @@ export async function serveHit(
   admitted: Admitted,
   answer: CachedAnswer,
 ): Promise<boolean> {
-  const priced = priceOfHit(context, admitted, answer)
+  const priced = await pricedOrReleased(context, admitted, answer)
   const chunks = priced === 'unpriced' ? undefined : await chunksOf(answer, priced)
   if (priced === 'unpriced' || chunks === undefined) return false
   let outcome: ReserveOutcome
@@ -53,18 +54,18 @@ export async function serveHit(
   const screened = context.hooks === undefined ? undefined : await screenCached(context, outcome, answer, chunks)
   // Undefined: the hold is given back.
   const nanoDollars = screened?.isCharged === false ? undefined : (priced?.amount ?? 0n)
-  const cached = { usage: answer.usage, nanoDollars }
+  const own = { source: 'cache', cachedUsage: answer.usage, nanoDollars } as const
   if (screened !== undefined && 'error' in screened) {
     const { error } = screened
     const ending = { ...COMPLETED, kind: 'failed', error } as const
-    await settle(context, outcome, { ending, candidate: undefined, status: error.status, answer: undefined, cached })
+    await settle(context, outcome, { ending, candidate: undefined, status: error.status, answer: undefined, own })
     emitHit(context, outcome, answer, false)
     throw error
   }
   const shown = { answer, chunks: screened?.chunks ?? chunks }
   const kept = outcome.claim && storedAnswer(shown)
   const firstByteMs = context.clock.now() - admitted.startedAtMs
-  const input = { ending: COMPLETED, candidate: undefined, status: 200, answer: kept, cached, firstByteMs }
+  const input = { ending: COMPLETED, candidate: undefined, status: 200, answer: kept, own, firstByteMs }
   const settling = settle(context, outcome, input)
   const { costNanoDollars = 0n } = isPending(settling) ? await settling : settling
   emitHit(context, outcome, answer, false)
@@ -104,22 +105,38 @@ export function serveStale(context: PipelineContext, reserved: Reserved, shown: 
 
 const NO_VENDOR_ANSWERED: ReadonlySet<string> = new Set(['upstream_unavailable', 'upstream_timeout'])
 
-/** What a hit costs by the rows for it alone; undefined: nothing. */
+async function pricedOrReleased(
+  context: PipelineContext,
+  admitted: Admitted,
+  answer: CachedAnswer,
+): Promise<ReturnType<typeof priceOfHit>> {
+  try {
+    return priceOfHit(context, admitted, answer)
+  } catch (error) {
+    await release(context, admitted, 0)
+    throw error
+  }
+}
+
+/** What a hit costs by the rows for it alone, and what hooks charge; undefined: nothing. */
 function priceOfHit(
   context: PipelineContext,
   admitted: Admitted,
   { usage }: CachedAnswer,
 ): PricedRequest | undefined | 'unpriced' {
   const { prices } = context
-  const { chain, endpoint } = admitted
+  const { chain, endpoint, hookUnits } = admitted
   const model = chain[0]
-  if (prices === undefined || model === undefined || endpoint.isFree === true) return undefined
+  if (prices === undefined || model === undefined) return undefined
   const fields = { ...chargedFields(context, admitted, model), [CACHE_FIELD]: CACHE_HIT }
-  const rate = prices.quote(model.id, fields, HIT_ONLY)
-  if (rate === undefined) return undefined
-  const amount = charge(rate, usage)
+  const rate = endpoint.isFree === true ? undefined : prices.quote(model.id, fields, HIT_ONLY)
+  if (rate === undefined) return priceHookUnits(context, admitted)
+  const isOfHit = rate.numerators.hook_unit !== undefined
+  const amount = charge(rate, isOfHit ? withHookUnits(usage, hookUnits) : usage)
   // The rows price some of what was used and not the rest, so no amount is right.
-  return amount === undefined ? 'unpriced' : { amount, rates: [rate], chain, estimates: [usage] }
+  if (amount === undefined) return 'unpriced'
+  const ofHooks = isOfHit ? undefined : priceHookUnits(context, admitted)
+  return { amount: amount + (ofHooks?.amount ?? 0n), rates: [rate], chain, estimates: [usage] }
 }
 
 const HIT_ONLY: readonly string[] = [CACHE_FIELD]

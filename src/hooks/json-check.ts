@@ -1,0 +1,123 @@
+import { isJsonObject } from '../core/json.ts'
+
+/** The tools of a check; both are pure. */
+export interface JsonTools {
+  /** Throws for a schema that cannot be used. */
+  validates(schema: Record<string, unknown>, value: unknown): boolean
+  /** JSON in place of a text that is nearly JSON. Throws where it is not. */
+  repaired(text: string): string
+}
+
+/** What a text is worth. */
+export interface CheckedJson {
+  /** `unchecked`: its schema cannot be used, or checking it would take too long. */
+  readonly state: 'valid' | 'invalid' | 'unchecked'
+  /** The mended text; undefined: it stays. */
+  readonly text: string | undefined
+}
+
+/** Longest text that is mended. */
+const MAX_REPAIRED_CHARACTERS = 256 * 1024
+
+/** Above this length what takes more than one look at a text is not checked: formats, and whether items are unique. */
+const MAX_DEAR_CHARACTERS = 1_024
+
+/** Parts of a schema that one check may visit, all repetitions counted: about a tenth of a second. */
+const MAX_VISITS = 100_000
+
+const FENCED = /^\s*```[a-zA-Z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```\s*$/
+
+/** Checks texts against schemas that callers wrote, in bounded time. */
+export class JsonCheck {
+  readonly #tools: JsonTools
+
+  constructor(tools: JsonTools) {
+    this.#tools = tools
+  }
+
+  of(text: string, schema: unknown, mends: boolean): CheckedJson {
+    const value = parsed(text)
+    if (value !== undefined) return { state: this.#stateOf(value.json, schema, text.length), text: undefined }
+    const mended = mends && text.length <= MAX_REPAIRED_CHARACTERS ? this.#mended(text) : undefined
+    if (mended === undefined) return { state: 'invalid', text: undefined }
+    const state = this.#stateOf(mended.json, schema, text.length)
+    // What does not match all the same is left as the model wrote it.
+    return { state, text: state === 'invalid' ? undefined : mended.text }
+  }
+
+  #mended(text: string): { readonly text: string; readonly json: unknown } | undefined {
+    const bare = FENCED.exec(text)?.[1] ?? text
+    const value = parsed(bare)
+    if (value !== undefined) return { text: bare, json: value.json }
+    try {
+      const repaired = this.#tools.repaired(bare)
+      return { text: repaired, json: JSON.parse(repaired) }
+    } catch {
+      return undefined
+    }
+  }
+
+  #stateOf(value: unknown, schema: unknown, length: number): CheckedJson['state'] {
+    if (typeof schema === 'boolean') return schema ? 'valid' : 'invalid'
+    if (!isJsonObject(schema)) return 'unchecked'
+    try {
+      const bounded = new BoundedSchema(length <= MAX_DEAR_CHARACTERS)
+      return this.#tools.validates(bounded.copyOf(schema) as Record<string, unknown>, value) ? 'valid' : 'invalid'
+    } catch {
+      // An unknown reference, recursion without end, or more work than is allowed: the caller's schema, not the model's answer.
+      return 'unchecked'
+    }
+  }
+}
+
+function parsed(text: string): { readonly json: unknown } | undefined {
+  try {
+    return { json: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+const SCHEMAS: ReadonlySet<string> = new Set([
+  ...['additionalItems', 'unevaluatedItems', 'items', 'contains', 'additionalProperties', 'unevaluatedProperties'],
+  ...['propertyNames', 'not', 'if', 'then', 'else', 'prefixItems', 'allOf', 'anyOf', 'oneOf'],
+])
+const MAPS_OF_SCHEMAS: ReadonlySet<string> = new Set(['$defs', 'definitions', 'properties', 'dependentSchemas'])
+
+/**
+ * A copy of a schema that can be visited only so often. Its patterns are left out: an expression that a caller wrote can stop the
+ * process with a text of thirty characters.
+ */
+class BoundedSchema {
+  readonly #checksDear: boolean
+  #visits = 0
+
+  constructor(checksDear: boolean) {
+    this.#checksDear = checksDear
+  }
+
+  copyOf(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map((entry) => this.copyOf(entry))
+    if (!isJsonObject(schema)) return schema
+    const copy: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(schema)) {
+      if (name === '$ref' || name === 'pattern' || name === 'patternProperties') continue
+      if (!this.#checksDear && (name === 'format' || name === 'uniqueItems')) continue
+      // What patterns allow would be taken for forbidden.
+      const isOfPatterns = name === 'additionalProperties' || name === 'unevaluatedProperties'
+      if (isOfPatterns && schema['patternProperties'] !== undefined) continue
+      if (MAPS_OF_SCHEMAS.has(name) && isJsonObject(value))
+        copy[name] = Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, this.copyOf(entry)]))
+      else copy[name] = SCHEMAS.has(name) ? this.copyOf(value) : value
+    }
+    // The validator reads it at each visit.
+    Object.defineProperty(copy, '$ref', { enumerable: true, get: () => this.#visited(schema['$ref']) })
+    return copy
+  }
+
+  #visited(reference: unknown): unknown {
+    this.#visits += 1
+    if (this.#visits > MAX_VISITS) throw new RangeError('checking this schema takes too long')
+    return reference
+  }
+}
