@@ -19,6 +19,7 @@ export {
   type ModelLimits,
   type ModelRoute,
   type SpeechAbilities,
+  type TranscriptionAbilities,
   type VideoAbilities,
 } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
@@ -344,6 +345,9 @@ export type {
   TaskCall,
   TaskOperation,
   TaskReport,
+  Transcript,
+  TranscriptionOperation,
+  TranscriptSegment,
   Vendor,
   VendorCall,
   VendorFailure,

@@ -20,6 +20,9 @@ import type { ResponsesRequest } from './responses/responses-request.ts'
 import { speechEndpoint } from './speech/speech-endpoint.ts'
 import type { SpeechOffer } from './speech/speech-operation.ts'
 import type { SpeechRequest } from './speech/speech-request.ts'
+import { transcriptionEndpoint } from './transcriptions/transcription-endpoint.ts'
+import type { TranscriptionOffer } from './transcriptions/transcription-operation.ts'
+import type { TranscriptionRequest } from './transcriptions/transcription-request.ts'
 import { videoEndpoint } from './videos/video-endpoint.ts'
 import type { VideosOffer } from './videos/video-operation.ts'
 import type { VideoRequest } from './videos/video-request.ts'
@@ -36,6 +39,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   imageEditEndpoint,
   videoEndpoint,
   speechEndpoint,
+  transcriptionEndpoint,
 ]
 
 /** Requests of the gateway's own endpoints, by the id of the endpoint. */
@@ -48,6 +52,7 @@ export interface EndpointRequests {
   image_edits: ImageEditRequest
   videos: VideoRequest
   speech: SpeechRequest
+  transcriptions: TranscriptionRequest
 }
 
 /** What vendors can offer, by endpoint. Messages and token counts include chat. */
@@ -58,4 +63,5 @@ export interface VendorOffers
     ImagesOffer,
     ImageEditsOffer,
     VideosOffer,
-    SpeechOffer {}
+    SpeechOffer,
+    TranscriptionOffer {}

@@ -119,6 +119,7 @@ test('the endpoints of the page are those that there are', () => {
     image_edits: true,
     videos: true,
     speech: true,
+    transcriptions: true,
   }
 
   expect(named.sort()).toEqual(Object.keys(known).sort())

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash, hash } from 'node:crypto'
 import type { CatalogModel } from '../../catalog/model.ts'
+import type { CachedPart } from '../../endpoints/cached-answers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-cursor.ts'
 
@@ -33,15 +34,35 @@ export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet
   const deciding: JsonMember[] = []
   for (const member of members) if (!leftOut.has(member.name)) deciding.push(member)
   deciding.sort(byName)
+  const head = headOf(parts)
+  for (const { name, valueStart, end } of deciding) head.push(name, end - valueStart)
+  // The lengths stand in the head, so the values need nothing between them.
+  return digestOf(JSON.stringify(head), asBuffer(body), deciding)
+}
+
+/**
+ * The same for a form: of each part that is not left out its name, length and bytes. Parts of one name stay in their order.
+ */
+export function formKey(parts: KeyParts, form: readonly CachedPart[], leftOut: ReadonlySet<string>): string {
+  const deciding = form.filter(({ name }) => !leftOut.has(name)).sort(byName)
+  const head = headOf(parts)
+  for (const { name, chunks } of deciding) head.push(name, lengthOf(chunks))
+  const digest = createHash('sha256').update(JSON.stringify(head))
+  for (const { chunks } of deciding) for (const chunk of chunks) digest.update(chunk)
+  return digest.digest('base64url')
+}
+
+function lengthOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
+}
+
+function headOf(parts: KeyParts): unknown[] {
   const { generations, partition, path, model, form, headers, fingerprint } = parts
-  const head: unknown[] = [
+  return [
     ...[FORMAT_VERSION, generations, partition, path, model.id, revisionOf(model), form, fingerprint],
     // A header that is not there is none that is empty.
     headers.map((value) => value ?? null),
   ]
-  for (const { name, valueStart, end } of deciding) head.push(name, end - valueStart)
-  // The lengths stand in the head, so the values need nothing between them.
-  return digestOf(JSON.stringify(head), asBuffer(body), deciding)
 }
 
 /** One call for all of a small request costs less than one for each member. What is larger is not copied. */
@@ -59,8 +80,10 @@ function digestOf(head: string, body: Buffer, members: readonly JsonMember[]): s
   return hash('sha256', scratch.subarray(0, length), 'base64url')
 }
 
-function byName({ name: left }: JsonMember, { name: right }: JsonMember): number {
-  return left < right ? -1 : 1
+type Named = Pick<JsonMember, 'name'>
+
+function byName({ name: left }: Named, { name: right }: Named): number {
+  return left < right ? -1 : left === right ? 0 : 1
 }
 
 const revisions = new WeakMap<CatalogModel, string>()

@@ -18,6 +18,7 @@ const ENDPOINTS: readonly string[] = [
   'embeddings',
   'images',
   'image-edits',
+  'transcriptions',
 ] satisfies PresetEndpoint[]
 const RULES: readonly string[] = ['rename', 'values', 'atMost']
 const EMBEDDINGS_MEMBERS = {

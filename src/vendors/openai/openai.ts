@@ -14,6 +14,7 @@ import {
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
+import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -25,6 +26,7 @@ import {
   vendorConnection,
 } from '../vendor.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
+import { OPENAI_TRANSCRIPTION_MODELS } from './openai-transcription-models.ts'
 
 const API_PATH = '/v1'
 
@@ -65,7 +67,7 @@ const OPENAI_OPTIONS = {
 } satisfies MemberNames<OpenAIOptions>
 
 /**
- * OpenAI: responses, chat completions, embeddings, images, edits of images, and speech.
+ * OpenAI: responses, chat completions, embeddings, images, edits of images, speech, and transcription.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -95,7 +97,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     ...vendorConnection(options),
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
-    models: OPENAI_SPEECH_MODELS,
+    models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS],
     hasBuiltInModels: true,
     passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
@@ -118,6 +120,10 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     },
     imageEdits: openaiImageEdits({ path: `${prefix}${API_PATH}/images/edits`, streamFailure: errors.fromStream }),
     speech: openaiSpeech(`${prefix}${API_PATH}/audio/speech`),
+    transcription: openaiTranscriptions({
+      path: `${prefix}${API_PATH}/audio/transcriptions`,
+      streamFailure: errors.fromStream,
+    }),
     media: openaiMedia,
     errorFrom: errors.fromAnswer,
   }
