@@ -23,6 +23,7 @@ import { showResponses } from './demo/responses.mjs'
 import { showSpeech } from './demo/speech.mjs'
 import { startServers } from './demo/start-servers.mjs'
 import { createTable } from './demo/table.mjs'
+import { showTranscriptions } from './demo/transcriptions.mjs'
 import { showVideos } from './demo/videos.mjs'
 
 const startedAtMs = performance.now()
@@ -48,6 +49,7 @@ try {
   await showEmbeddings(demo)
   await showPictures(demo)
   await showSpeech(demo)
+  await showTranscriptions(demo)
   await showVideos(demo)
   await showOperations(demo)
   await showAccount(demo)

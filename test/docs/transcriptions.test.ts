@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import { TRANSCRIPTION_FORMATS, TRANSCRIPTION_MEMBERS } from '../../src/catalog/model-facts.ts'
-import { GEMINI_CHAT_MODELS, GEMINI_TRANSCRIPTION } from '../../src/catalog/models/gemini-models.ts'
+import { GEMINI_LISTENING_MODELS, GEMINI_TRANSCRIPTION } from '../../src/catalog/models/gemini-transcription.ts'
 import { MAX_FILE_BYTES } from '../../src/endpoints/transcriptions/check-transcription-abilities.ts'
 import { transcriptType } from '../../src/endpoints/transcriptions/render-transcript.ts'
 import { transcriptionFormSchema } from '../../src/endpoints/transcriptions/transcription-request.ts'
@@ -12,7 +12,7 @@ import { firstTable, readPage, section } from './support/markdown.ts'
 const page = readPage('docs/transcriptions.md')
 
 test('the page lists the models with their formats', () => {
-  const rows = [...openai().models, ...dashscope().models, ...GEMINI_CHAT_MODELS]
+  const rows = [...openai().models, ...dashscope().models, ...GEMINI_LISTENING_MODELS]
   const models = createCatalog(rows)
     .list()
     .filter(({ kinds }) => kinds.includes('transcription'))

@@ -53,7 +53,8 @@ export function transcriptionForm(file: Uint8Array, fields: FormValues, name = '
 export function postForm(url: string, form: FormData, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${url}${TRANSCRIPTIONS}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${TEST_KEY}`, ...headers },
+    // A connection of its own: large files keep this process busy, and a server closes one that seems idle.
+    headers: { authorization: `Bearer ${TEST_KEY}`, connection: 'close', ...headers },
     body: form,
   })
 }

@@ -1,21 +1,10 @@
-import type { ModelDefinition, TranscriptionAbilities } from '../model.ts'
+import type { ModelDefinition } from '../model.ts'
 
 // Each list is made by a call that is marked as pure, so that a bundle with one builder has the rows of its kind only.
 
 /** Ratios of every image model, and of those that also make strips (Gemini API, "Image generation"). */
 export const INTERACTION_RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9'] as const
 export const STRIP_RATIOS = ['1:4', '4:1', '1:8', '8:1'] as const
-
-/** A request with its bytes inline may have 20 MB, and base64 makes a third more of a file (Gemini API, "Audio understanding"). */
-const MAX_RECORDING_BYTES = 14 * 1024 * 1024
-
-/** Chat models write down what they hear. Their times are not reliable, so they give text alone. */
-export const GEMINI_TRANSCRIPTION: TranscriptionAbilities = {
-  formats: ['json', 'text'],
-  streams: false,
-  refusedFields: ['include', 'known_speaker_names', 'known_speaker_references'],
-  maxFileBytes: MAX_RECORDING_BYTES,
-}
 
 /** Chat models of Gemini (API specification, "Chat completion request"). Longest answers: the vendor's model table. */
 export const GEMINI_CHAT_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ chatModels()
@@ -33,23 +22,21 @@ function chatModels(): ModelDefinition[] {
   return [
     {
       id: 'gmn-2.5-pro',
-      kind: ['chat', 'transcription'],
+      kind: 'chat',
       vendor: 'gemini',
       upstream: 'gemini-2.5-pro',
       aliases: ['gemini-2.5-pro'],
       limits: { contextTokens: 1_048_576, maxOutputTokens: 65_536 },
-      transcription: GEMINI_TRANSCRIPTION,
       created: Date.UTC(2025, 5, 17) / 1000,
       displayName: 'Gemini 2.5 Pro',
     },
     {
       id: 'gmn-2.5-flash',
-      kind: ['chat', 'transcription'],
+      kind: 'chat',
       vendor: 'gemini',
       upstream: 'gemini-2.5-flash',
       aliases: ['gemini-2.5-flash'],
       limits: { contextTokens: 1_048_576, maxOutputTokens: 65_536 },
-      transcription: GEMINI_TRANSCRIPTION,
       created: Date.UTC(2025, 5, 17) / 1000,
       displayName: 'Gemini 2.5 Flash',
     },

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-models.ts'
+import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Transcript } from '../../endpoints/transcriptions/transcript.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
