@@ -24,6 +24,7 @@ import { showResponses } from './demo/responses.mjs'
 import { showSpeech } from './demo/speech.mjs'
 import { startServers } from './demo/start-servers.mjs'
 import { createTable } from './demo/table.mjs'
+import { showTranscriptions } from './demo/transcriptions.mjs'
 import { showVideos } from './demo/videos.mjs'
 
 const startedAtMs = performance.now()
@@ -50,6 +51,7 @@ try {
   await showModerations(demo)
   await showPictures(demo)
   await showSpeech(demo)
+  await showTranscriptions(demo)
   await showVideos(demo)
   await showOperations(demo)
   await showAccount(demo)

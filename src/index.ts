@@ -20,6 +20,7 @@ export {
   type ModelRoute,
   type PromptCaching,
   type SpeechAbilities,
+  type TranscriptionAbilities,
   type VideoAbilities,
 } from './catalog/model.ts'
 export { BUILT_IN_MODELS } from './catalog/models/built-in-models.ts'
@@ -353,6 +354,9 @@ export type {
   TaskCall,
   TaskOperation,
   TaskReport,
+  Transcript,
+  TranscriptionOperation,
+  TranscriptSegment,
   Vendor,
   VendorCall,
   VendorFailure,

@@ -33,6 +33,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'video',
       'webhooks',
       'speech',
+      'transcriptions',
       'moderations',
       'spec-fields',
       'errors',

@@ -1,6 +1,12 @@
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
-import { IMAGE_MEMBERS, MODEL_LIMITS_MEMBERS, SPEECH_MEMBERS, VIDEO_MEMBERS } from './model-facts.ts'
+import {
+  IMAGE_MEMBERS,
+  MODEL_LIMITS_MEMBERS,
+  SPEECH_MEMBERS,
+  TRANSCRIPTION_MEMBERS,
+  VIDEO_MEMBERS,
+} from './model-facts.ts'
 
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
 const CATALOG_MEMBERS = { ...OPTIONAL_MEMBERS, kinds: true, isOpen: true } satisfies MemberNames<CatalogModel>
@@ -27,11 +33,12 @@ export function checkModelRows(rows: unknown, owner: string, path = 'models'): v
 function checkModelRow(row: unknown, owner: string, path: string): void {
   const given = objectOf(row)
   checkMembers(row, 'kinds' in given ? CATALOG_MEMBERS : MODEL_MEMBERS, owner, path)
-  const { limits, image, video, speech, routes } = given
+  const { limits, image, video, speech, transcription, routes } = given
   checkMembers(limits, MODEL_LIMITS_MEMBERS, owner, `${path}.limits`)
   checkMembers(image, IMAGE_MEMBERS, owner, `${path}.image`)
   checkMembers(video, VIDEO_MEMBERS, owner, `${path}.video`)
   checkMembers(speech, SPEECH_MEMBERS, owner, `${path}.speech`)
+  checkMembers(transcription, TRANSCRIPTION_MEMBERS, owner, `${path}.transcription`)
   const { freeSize, referenceImages } = objectOf(image)
   const { durations, durationsWithReferenceVideo } = objectOf(video)
   const ranges = {

@@ -130,6 +130,31 @@ export const SPEECH_MEMBERS = {
   maxCharacters: true,
 } satisfies MemberNames<SpeechAbilities>
 
+/** Formats of transcripts. */
+export const TRANSCRIPTION_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'] as const
+
+/** What a model that transcribes can do. */
+export interface TranscriptionAbilities {
+  /**
+   * Formats that callers may ask for. A model with `verbose_json` gives times: the vendor is always asked for that format, and the
+   * others are made of it. Any other is asked for `json`, or for `diarized_json` if the caller wants that.
+   */
+  readonly formats: readonly (typeof TRANSCRIPTION_FORMATS)[number][]
+  /** Can it stream? False: a request with `stream` is answered whole. */
+  readonly streams: boolean
+  /** Request fields that it does not take; a request that sets one is refused. Absent: it takes all. */
+  readonly refusedFields?: readonly string[]
+  /** Largest file, in bytes. Absent: 25 MiB. */
+  readonly maxFileBytes?: number
+}
+
+export const TRANSCRIPTION_MEMBERS = {
+  formats: true,
+  streams: true,
+  refusedFields: true,
+  maxFileBytes: true,
+} satisfies MemberNames<TranscriptionAbilities>
+
 /** The facts of the called model that an endpoint may use. */
 export interface ModelFacts {
   /** The public id. */
@@ -151,4 +176,6 @@ export interface ModelFacts {
   readonly video?: VideoAbilities
   /** What it can do with speech. Absent: any voice and format, instructions, and texts of any length in one call. */
   readonly speech?: SpeechAbilities
+  /** What it can do with recordings. Absent: its vendor's rule for models that have no row decides. */
+  readonly transcription?: TranscriptionAbilities
 }

@@ -1,8 +1,15 @@
 import type { MemberNames } from '../core/known-members.ts'
 import type { AnyModelKind, ModelKind } from '../core/model-kind.ts'
-import type { ImageAbilities, ModelFacts, ModelLimits, SpeechAbilities, VideoAbilities } from './model-facts.ts'
+import type {
+  ImageAbilities,
+  ModelFacts,
+  ModelLimits,
+  SpeechAbilities,
+  TranscriptionAbilities,
+  VideoAbilities,
+} from './model-facts.ts'
 
-export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, VideoAbilities }
+export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, TranscriptionAbilities, VideoAbilities }
 
 /** Are prompts marked for a vendor's cache? */
 export type PromptCaching = 'auto' | 'off'
@@ -90,6 +97,7 @@ export const MODEL_MEMBERS = {
   image: true,
   video: true,
   speech: true,
+  transcription: true,
 } satisfies MemberNames<ModelDefinition>
 
 /**

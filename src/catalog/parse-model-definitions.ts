@@ -9,9 +9,10 @@ import type {
   ModelLimits,
   ModelRoute,
   SpeechAbilities,
+  TranscriptionAbilities,
   VideoAbilities,
 } from './model.ts'
-import { SPEECH_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
+import { SPEECH_FORMATS, TRANSCRIPTION_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
 
 /** A schema for each member of an interface. A missing or extra one does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
@@ -96,6 +97,15 @@ const speech = onDemand(() =>
   } satisfies SchemasOf<SpeechAbilities>),
 )
 
+const transcription = onDemand(() =>
+  z.strictObject({
+    formats: z.array(z.enum(TRANSCRIPTION_FORMATS)).nonempty(),
+    streams: z.boolean(),
+    refusedFields: words().exactOptional(),
+    maxFileBytes: count().exactOptional(),
+  } satisfies SchemasOf<TranscriptionAbilities>),
+)
+
 const route = onDemand(() =>
   z.strictObject({
     vendor: name(),
@@ -124,6 +134,7 @@ export const modelDefinitions = onDemand(() =>
       image: image().exactOptional(),
       video: video().exactOptional(),
       speech: speech().exactOptional(),
+      transcription: transcription().exactOptional(),
       aliases: z.array(name()).exactOptional(),
       fallbacks: z.array(name()).exactOptional(),
       created: z.int().nonnegative().exactOptional(),

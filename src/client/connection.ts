@@ -68,11 +68,33 @@ export class Connection {
 
   /** The same, with the gateway's id of the request. */
   async jsonWithId<Answer>(call: Call): Promise<{ readonly body: Answer; readonly requestId: string | undefined }> {
+    return this.#whole(call, async (response) => {
+      const body: unknown = await response.json()
+      if (typeof body !== 'object' || body === null) throw new SyntaxError('no object')
+      return body as Answer
+    })
+  }
+
+  /**
+   * Sends a call and reads its text.
+   * @throws ClientError for a page of an intermediary, and as {@link json} does.
+   */
+  async text(call: Call): Promise<string> {
+    const { body } = await this.#whole(call, async (response) => {
+      if (response.headers.get('content-type')?.startsWith('text/html') === true) throw new SyntaxError('a page')
+      return response.text()
+    })
+    return body
+  }
+
+  /** Reads a whole answer; a SyntaxError says that it is none. */
+  async #whole<Body>(
+    call: Call,
+    read: (response: Response) => Promise<Body>,
+  ): Promise<{ readonly body: Body; readonly requestId: string | undefined }> {
     const { response, requestId, isPaidJob, scope, callerSignal } = await this.open(call)
     try {
-      const body: unknown = await scope.within(response.json())
-      if (typeof body !== 'object' || body === null) throw new SyntaxError('no object')
-      return { body: body as Answer, requestId }
+      return { body: await scope.within(read(response)), requestId }
     } catch (cause) {
       if (callerSignal?.aborted === true) throw callerSignal.reason
       if (scope.isTimedOut) throw this.#timeout(call, requestId)

@@ -5,19 +5,23 @@ import { type Call, Connection, type OpenResponse } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoReferenceId } from './gateway-client.ts'
 import type { ResponseReference } from './response-types.ts'
-import { chatStream, imageStream, messageStream, responseStream, speechStream } from './streams.ts'
-import { imageEditForm } from './upload.ts'
+import { chatStream, imageStream, messageStream, responseStream, speechStream, transcriptionStream } from './streams.ts'
+import { imageEditForm, transcriptionForm } from './upload.ts'
 import { verifyWebhook } from './verify-webhook.ts'
 import { waitForVideo } from './video-task.ts'
 
 const PICTURES = '/images/generations'
 const EDITS = '/images/edits'
 const SPEECH = '/audio/speech'
+const TRANSCRIPTIONS = '/audio/transcriptions'
 const VIDEOS = '/videos/generations'
 const RESPONSES = '/responses'
 
 /** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
 const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
+
+/** Formats of transcripts that are no JSON. */
+const TEXT_FORMATS: ReadonlySet<string | undefined> = new Set(['text', 'srt', 'vtt'])
 
 /** While waiting for a video, a restart of the gateway of about 40 seconds is tolerated. */
 const MAX_POLL_RETRIES = 8
@@ -92,6 +96,16 @@ export function createClient(options: ClientOptions): GatewayClient {
         create: async (request, callOptions) => {
           const answer = await open(SPEECH, request, callOptions)
           return (request.stream_format === 'sse' ? speechStream(answer) : binaryAnswer(answer)) as never
+        },
+      },
+      transcriptions: {
+        async create(request, callOptions) {
+          const form = await transcriptionForm(request)
+          if (request.stream === true) {
+            return transcriptionStream(await open(TRANSCRIPTIONS, form, callOptions)) as never
+          }
+          if (!TEXT_FORMATS.has(request.response_format)) return post(TRANSCRIPTIONS, form, callOptions)
+          return (await connection.text(posted(TRANSCRIPTIONS, form, callOptions))) as never
         },
       },
     },

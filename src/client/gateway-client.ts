@@ -17,6 +17,12 @@ import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './model
 import type { ModerationAnswer, ModerationModels, OtherModerationRequest } from './models/moderation-models.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
+import type {
+  OtherTranscriptionRequest,
+  TranscriptionAnswerOf,
+  TranscriptionFormat,
+  TranscriptionModels,
+} from './models/transcription-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
 import type {
   ResponseAnswer,
@@ -26,7 +32,14 @@ import type {
   ResponseReference,
   ResponseRequest,
 } from './response-types.ts'
-import type { ChatStream, ImageStream, MessageStream, ResponseStream, SpeechStream } from './streams.ts'
+import type {
+  ChatStream,
+  ImageStream,
+  MessageStream,
+  ResponseStream,
+  SpeechStream,
+  TranscriptionStream,
+} from './streams.ts'
 import type { Upload } from './upload.ts'
 import type { ReceivedWebhook, WebhookMessage } from './verify-webhook.ts'
 import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
@@ -132,6 +145,23 @@ export interface GatewayClient {
         request: ModelRequest<SpeechModels, Model, OtherSpeechRequest> & { readonly stream_format?: Format },
         options?: CallOptions,
       ): Promise<Format extends 'sse' ? SpeechStream : BinaryAnswer>
+    }
+    readonly transcriptions: {
+      /**
+       * Writes down what is said in a recording. The formats `text`, `srt` and `vtt` give a text, the others an object; with
+       * `stream: true` the text comes in events, from models that stream.
+       */
+      create<
+        const Model extends ModelId<TranscriptionModels>,
+        const Format extends TranscriptionFormat = 'json',
+        const Stream extends boolean = false,
+      >(
+        request: ModelRequest<TranscriptionModels, Model, OtherTranscriptionRequest> & {
+          readonly response_format?: Format
+          readonly stream?: Stream
+        },
+        options?: CallOptions,
+      ): Promise<Stream extends true ? TranscriptionStream : TranscriptionAnswerOf<Format>>
     }
   }
   readonly messages: Messages

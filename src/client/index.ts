@@ -122,6 +122,19 @@ export type {
   SpeechModels,
 } from './models/speech-models.ts'
 export type {
+  DiarizedTranscriptionFields,
+  OtherTranscriptionRequest,
+  TimedTranscriptionAnswer,
+  TimedTranscriptionFields,
+  TranscriptionAnswer,
+  TranscriptionAnswerOf,
+  TranscriptionFields,
+  TranscriptionFormat,
+  TranscriptionModel,
+  TranscriptionModels,
+  TranscriptionUsage,
+} from './models/transcription-models.ts'
+export type {
   FrameMedia,
   OtherVideoRequest,
   ReferenceMedia,
@@ -162,6 +175,8 @@ export type {
   ResponseStream,
   SpeechEvent,
   SpeechStream,
+  TranscriptionEvent,
+  TranscriptionStream,
 } from './streams.ts'
 export type { Upload } from './upload.ts'
 export { type ReceivedWebhook, verifyWebhook, type WebhookHeaders, type WebhookMessage } from './verify-webhook.ts'

@@ -2,6 +2,7 @@ import type { ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.
 import type { OpenResponse } from './connection.ts'
 import { type EventStream, eventStream } from './event-stream.ts'
 import type { MessageEvent } from './message-types.ts'
+import type { TranscriptionUsage } from './models/transcription-models.ts'
 import type { ResponseEvent } from './response-types.ts'
 
 /** One chunk of a streamed chat. */
@@ -112,5 +113,29 @@ export type SpeechStream = EventStream<SpeechEvent>
 export function speechStream(answer: OpenResponse): SpeechStream {
   return eventStream<SpeechEvent>(answer, {
     isComplete: ({ type }) => type === 'speech.audio.done',
+  })
+}
+
+/** An event of a streamed transcript (OpenAI API, "Transcription events"). */
+export type TranscriptionEvent =
+  | { readonly type: 'transcript.text.delta'; readonly delta: string; readonly segment_id?: string }
+  | {
+      readonly type: 'transcript.text.segment'
+      readonly id: string
+      /** Seconds from the beginning. */
+      readonly start: number
+      readonly end: number
+      readonly text: string
+      readonly speaker: string
+    }
+  | { readonly type: 'transcript.text.done'; readonly text: string; readonly usage?: TranscriptionUsage }
+
+/** A streamed transcript: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
+export type TranscriptionStream = EventStream<TranscriptionEvent>
+
+/** Reads a streamed transcript, which ends with `transcript.text.done`. */
+export function transcriptionStream(answer: OpenResponse): TranscriptionStream {
+  return eventStream<TranscriptionEvent>(answer, {
+    isComplete: ({ type }) => type === 'transcript.text.done',
   })
 }

@@ -1,7 +1,7 @@
 import { ClientError } from './client-error.ts'
 
 /**
- * A picture to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
+ * A picture or a recording to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
  * can read (and whose errors are Node's). A path is never a bare string, so that text from elsewhere cannot name a file by accident.
  */
 export type Upload = Blob | Uint8Array | ArrayBuffer | { readonly path: string }
@@ -12,11 +12,17 @@ export interface ImageEditFields {
   readonly mask?: Upload | undefined
 }
 
-/** The first bytes of the formats that pictures are sent in, as Latin-1. */
+/** The first bytes of the formats that pictures and recordings are sent in, as Latin-1. */
 const FORMATS = [
   { type: 'image/png', pattern: /^\x89PNG/ },
   { type: 'image/jpeg', pattern: /^\xff\xd8\xff/ },
   { type: 'image/webp', pattern: /^RIFF....WEBP/s },
+  { type: 'audio/wav', pattern: /^RIFF....WAVE/s },
+  { type: 'audio/flac', pattern: /^fLaC/ },
+  { type: 'audio/ogg', pattern: /^OggS/ },
+  { type: 'audio/mp4', pattern: /^....ftyp/s },
+  { type: 'audio/webm', pattern: /^.E\xdf\xa3/s },
+  { type: 'audio/mp3', pattern: /^(?:ID3|\xff[\xe2-\xff])/ },
 ]
 
 /**
@@ -35,6 +41,18 @@ export async function imageEditForm({ image, mask, ...fields }: ImageEditFields)
   return form
 }
 
+/** Writes a transcription as a form (OpenAI API, "Create transcription"): lists as `name[]`. Fields that are not given stay away. */
+export async function transcriptionForm({ file, ...fields }: { readonly file: Upload }): Promise<FormData> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries<unknown>(fields)) {
+    if (value === undefined || value === null) continue
+    if (Array.isArray(value)) for (const item of value) form.append(`${name}[]`, String(item))
+    else form.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
+  }
+  form.set('file', await uploadedFile(file, 'audio'))
+  return form
+}
+
 // Array.isArray does not narrow a readonly array.
 function isList(image: Upload | readonly Upload[]): image is readonly Upload[] {
   return Array.isArray(image)
@@ -42,7 +60,7 @@ function isList(image: Upload | readonly Upload[]): image is readonly Upload[] {
 
 /**
  * A file of a form. It keeps the name and media type of a `File`; what has none gets the type by its first bytes.
- * @throws ClientError `invalid_request` for what is no picture, and for a path where there is no Node.
+ * @throws ClientError `invalid_request` for what is no file, and for a path where there is no Node.
  */
 export async function uploadedFile(upload: Upload, name: string): Promise<File> {
   const blob = await blobOf(upload, name)

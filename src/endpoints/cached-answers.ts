@@ -1,5 +1,11 @@
 import { isJsonObject } from '../core/json.ts'
 
+/** A part of a request that is no JSON. */
+export interface CachedPart {
+  readonly name: string
+  readonly chunks: readonly Uint8Array[]
+}
+
 /**
  * How an endpoint's answers may be given again to an equal request. Requests are equal when all members of their bodies are, byte
  * for byte, but for those that are declared here to decide nothing; so a member that nobody knew of keeps requests apart.
@@ -7,6 +13,8 @@ import { isJsonObject } from '../core/json.ts'
 export interface CachedAnswers<Request, Offers> {
   /** Members of the body that do not decide the answer. */
   readonly leftOut: ReadonlySet<string>
+  /** The parts of a request that is a form, in place of the members of a body. Absent: no form is answered from the cache. */
+  parts?(request: Request): readonly CachedPart[]
   /** What of the members that are left out decides the form of the answer after all; absent: nothing. */
   form?(request: Request): string
   /** Headers of the request that decide the answer at a vendor; absent: none. */

@@ -238,12 +238,16 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * @throws GatewayError `invalid_request` naming the field.
    */
   formBody?(form: Form): { readonly model?: unknown }
+  /** `only` where a JSON body is refused; absent: both are taken where there is a `formBody`. For documents of the API. */
+  readonly takesForms?: 'only'
   /** Loads what answering needs, such as an encoder, before money is held; undefined if nothing needs loading. */
   prepare?(request: Request): Promise<void> | undefined
   /** Is the answer sent while it arrives? */
   isStream(request: Request): boolean
   /** Media type of an answer that is sent while it arrives; absent: server-sent events. */
   streamType?(request: Request): string
+  /** Media type of a whole answer that is text; undefined, and absent: JSON. Hooks are shown such an answer as `{ text }`. */
+  answerType?(request: Request): string | undefined
   /**
    * Addresses that the vendor may fetch from, or the gateway; undefined: none. Those that are private by their text are refused,
    * unless no vendor that may answer fetches anything.

@@ -1,4 +1,4 @@
-import { audioSeconds } from '../wire/audio-header.ts'
+import { audioHeader } from '../wire/audio/audio-header.ts'
 import { Base64Bytes } from '../wire/base64-bytes.ts'
 import { imageHeader } from '../wire/image-header.ts'
 import { pdfPages } from '../wire/pdf-header.ts'
@@ -97,7 +97,7 @@ const FEWEST_BYTES_PER_SECOND = 2_000
 
 function secondsOf(bytes: Base64Bytes, mediaType: string | undefined): number {
   if (/\/(?:pcm|l16)/.test(mediaType ?? '')) return bytes.byteLength / PCM_BYTES_PER_SECOND
-  return audioSeconds(bytes) ?? bytes.byteLength / FEWEST_BYTES_PER_SECOND
+  return audioHeader(bytes)?.seconds ?? bytes.byteLength / FEWEST_BYTES_PER_SECOND
 }
 
 /** For files whose page tree is compressed: less than a page of text takes with its share of the fonts. */

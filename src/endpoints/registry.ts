@@ -23,6 +23,9 @@ import type { ResponsesRequest } from './responses/responses-request.ts'
 import { speechEndpoint } from './speech/speech-endpoint.ts'
 import type { SpeechOffer } from './speech/speech-operation.ts'
 import type { SpeechRequest } from './speech/speech-request.ts'
+import { transcriptionEndpoint } from './transcriptions/transcription-endpoint.ts'
+import type { TranscriptionOffer } from './transcriptions/transcription-operation.ts'
+import type { TranscriptionRequest } from './transcriptions/transcription-request.ts'
 import { videoEndpoint } from './videos/video-endpoint.ts'
 import type { VideosOffer } from './videos/video-operation.ts'
 import type { VideoRequest } from './videos/video-request.ts'
@@ -39,6 +42,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   imageEditEndpoint,
   videoEndpoint,
   speechEndpoint,
+  transcriptionEndpoint,
   moderationsEndpoint,
 ]
 
@@ -52,6 +56,7 @@ export interface EndpointRequests {
   image_edits: ImageEditRequest
   videos: VideoRequest
   speech: SpeechRequest
+  transcriptions: TranscriptionRequest
   moderations: ModerationRequest
 }
 
@@ -64,4 +69,5 @@ export interface VendorOffers
     ImageEditsOffer,
     VideosOffer,
     SpeechOffer,
+    TranscriptionOffer,
     ModerationsOffer {}

@@ -2,6 +2,8 @@ import { Buffer } from 'node:buffer'
 import { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
 import type { BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
+import { encodeForm } from '../wire/encode-form.ts'
+import type { Form } from '../wire/multipart.ts'
 
 /** A request to the gateway within this process. */
 export interface GatewayCall {
@@ -10,6 +12,8 @@ export interface GatewayCall {
   readonly path: string
   /** Sent as JSON. */
   readonly body?: unknown
+  /** Sent as a form, in place of `body`. */
+  readonly form?: Form
   readonly idempotencyKey?: string | undefined
 }
 
@@ -52,7 +56,8 @@ class CallExchange implements GatewayRequest, ByteSink {
   readonly path: string
   readonly query = ''
   readonly #headers = new Map<string, string>()
-  readonly #body: Buffer | undefined
+  readonly #body: readonly Uint8Array[] | undefined
+  readonly #bodyBytes: number = 0
   readonly #limitBytes: number
   readonly #settle: (outcome: GatewayAnswer | GatewayError) => void
   readonly #chunks: Buffer[] = []
@@ -69,9 +74,17 @@ class CallExchange implements GatewayRequest, ByteSink {
     this.#limitBytes = limitBytes
     this.#settle = settle
     if (call.idempotencyKey !== undefined) this.#headers.set('idempotency-key', call.idempotencyKey)
-    if (call.body === undefined) return
-    this.#headers.set('content-type', 'application/json')
-    this.#body = Buffer.from(JSON.stringify(call.body))
+    if (call.form !== undefined) {
+      const { contentType, chunks, byteLength } = encodeForm(call.form)
+      this.#headers.set('content-type', contentType)
+      this.#body = chunks
+      this.#bodyBytes = byteLength
+    } else if (call.body !== undefined) {
+      const json = Buffer.from(JSON.stringify(call.body))
+      this.#headers.set('content-type', 'application/json')
+      this.#body = [json]
+      this.#bodyBytes = json.byteLength
+    }
   }
 
   header(name: string): string | undefined {
@@ -81,8 +94,8 @@ class CallExchange implements GatewayRequest, ByteSink {
   readBody(limitBytes: number, listener: BodyListener): void {
     if (this.#hasLeft) listener('aborted', [])
     else if (this.#body === undefined) listener(undefined, [])
-    else if (this.#body.byteLength > limitBytes) listener('too_large', [])
-    else listener(undefined, [this.#body])
+    else if (this.#bodyBytes > limitBytes) listener('too_large', [])
+    else listener(undefined, this.#body)
   }
 
   get closed(): boolean {

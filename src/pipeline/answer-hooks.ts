@@ -46,7 +46,7 @@ async function screenWhole(
   const { answer, error, isCharged } = await screenedWhole(screen, screening, body.chunks)
   if (error !== undefined) return failedAnswer(response, error, isCharged)
   if (answer === undefined) return response
-  const chunks = [Buffer.from(JSON.stringify(answer))]
+  const chunks = [Buffer.from(writtenAnswer(reserved, answer))]
   const { outputBytes = byteLengthOf(body.chunks) } = body
   const keptAnswer = body.keptAnswer === undefined ? undefined : answer
   return {
@@ -73,7 +73,8 @@ export async function screenedWhole(
   { hooks, reader }: Screening,
   chunks: readonly Uint8Array[],
 ): Promise<ScreenedWhole> {
-  const parsed = parseVendorJson(Buffer.from(joinChunks(chunks)).toString('utf8'))
+  const text = Buffer.from(joinChunks(chunks)).toString('utf8')
+  const parsed = isText(screen.reserved) ? { text } : parseVendorJson(text)
   // A task or another receipt has no text.
   if (!isJsonObject(parsed)) return AS_IT_IS
   let answer: AnswerObject = parsed
@@ -92,6 +93,16 @@ export async function screenedWhole(
     break
   }
   return answer === parsed ? AS_IT_IS : { answer, error: undefined, isCharged }
+}
+
+/** An answer that is no JSON is one text, and hooks see `{ text }`. */
+function isText({ endpoint, body }: Reserved): boolean {
+  return endpoint.answerType?.(body) !== undefined
+}
+
+/** An answer that hooks have changed, as its caller reads it. */
+export function writtenAnswer(reserved: Reserved, answer: AnswerObject): string {
+  return isText(reserved) ? String(answer['text']) : JSON.stringify(answer)
 }
 
 function byteLengthOf(chunks: readonly Uint8Array[]): number {

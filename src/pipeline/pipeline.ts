@@ -18,7 +18,7 @@ import { parse } from './parse.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type HookedOutcome, runRequestHooks, type WrittenRequest } from './request-hooks.ts'
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
-import { respondReplay, respondWhole, wholeHead } from './respond.ts'
+import { respondReplay, respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
 import { route } from './route.ts'
 import { type SettlementResult, settle } from './settle.ts'
 import { pumpStream } from './stream-pump.ts'
@@ -220,7 +220,11 @@ async function keepWhole(
 
 function settleWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
   const { body, candidate, ending, vendorRequestId } = response
-  const answer = reserved.claim && { status: 200, headers: JSON_HEADERS, body: Buffer.concat(body.chunks) }
+  const answer = reserved.claim && {
+    status: 200,
+    headers: ['content-type', wholeTypeOf(reserved)],
+    body: Buffer.concat(body.chunks),
+  }
   const firstByteMs = context.clock.now() - reserved.startedAtMs
   const settlement = settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
   return isPending(settlement)
@@ -244,7 +248,7 @@ function sendWhole(
   const usage = settlement.usage ?? ending.unbilledUsage
   const isRefusal = body.isRefusal === true
   const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
-  keepInCache(context, reserved, { candidate, usage, contentType: JSON_TYPE, given })
+  keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
 }
 
 async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
@@ -303,11 +307,9 @@ async function endFailed(context: PipelineContext, reserved: Reserved, response:
   // A hook has withheld the answer of a vendor: those who wait for it have hooks of their own, which are asked again.
   if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
     const usage = settlement.usage ?? ending.unbilledUsage
-    keepInCache(context, reserved, { candidate, usage, contentType: JSON_TYPE, given: cachePlan.unscreened })
+    const contentType = wholeTypeOf(reserved)
+    keepInCache(context, reserved, { candidate, usage, contentType, given: cachePlan.unscreened })
   }
   if (stale === undefined) throw error
   serveStale(context, reserved, stale)
 }
-
-const JSON_TYPE = 'application/json'
-const JSON_HEADERS = ['content-type', JSON_TYPE]

@@ -106,6 +106,13 @@ export function streamTypeOf({ endpoint, body }: Parsed): string {
   return endpoint.streamType?.(body) ?? EVENT_STREAM
 }
 
+/** Content type of a whole answer. */
+export function wholeTypeOf({ endpoint, body }: Parsed): string {
+  return endpoint.answerType?.(body) ?? JSON_TYPE
+}
+
+const JSON_TYPE = 'application/json'
+
 /**
  * Headers of a streamed answer. `no-transform` keeps compressing middleware from holding events back, and
  * `x-accel-buffering` does the same for nginx.
@@ -119,7 +126,7 @@ export function streamHead(admitted: Admitted, facts: AnswerFacts, contentType: 
 }
 
 /**
- * Headers of a whole JSON answer. It is settled before it is sent, so that they say what was charged for it, and what it costs
+ * Headers of a whole answer. It is settled before it is sent, so that they say what was charged for it, and what it costs
  * where that is more.
  */
 export function wholeHead(
@@ -128,7 +135,7 @@ export function wholeHead(
   byteLength: number,
   { costNanoDollars, dueNanoDollars }: WholeCost,
 ): string[] {
-  const headers = ['content-type', 'application/json', 'content-length', String(byteLength)]
+  const headers = ['content-type', wholeTypeOf(admitted), 'content-length', String(byteLength)]
   if (costNanoDollars !== undefined) headers.push('x-signalbox-cost', formatDollars(costNanoDollars))
   if (dueNanoDollars !== (costNanoDollars ?? 0n)) headers.push('x-signalbox-cost-due', formatDollars(dueNanoDollars))
   return answerHeaders(headers, admitted, facts)

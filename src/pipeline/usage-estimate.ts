@@ -76,14 +76,16 @@ export function estimatedUsage(
   { outputBytes, isUnseen, isStopped = false }: UnreportedOutput,
 ): Usage {
   if (isMedia(estimate)) return estimate
-  const { inputTokens = 0, inputAudioTokens, inputImageTokens, outputTokens: heldFor } = estimate
+  const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   const unseenTokens = isStopped ? undefined : usualReasoningTokens
   const generated = isUnseen ? (unseenTokens === undefined ? heldFor : textTokens + unseenTokens) : textTokens
   const outputTokens = Math.min(generated ?? textTokens, heldFor ?? textTokens)
-  if (inputImageTokens === undefined && inputAudioTokens === undefined) return { inputTokens, outputTokens }
+  if (inputImageTokens === undefined && inputAudioTokens === undefined && audioSeconds === undefined)
+    return { inputTokens, outputTokens }
   return {
     inputTokens,
+    ...(audioSeconds === undefined ? {} : { audioSeconds }),
     ...(inputImageTokens === undefined ? {} : { inputImageTokens }),
     ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
     outputTokens,
@@ -105,6 +107,7 @@ export function cutUsage(reported: Usage, seen: Usage): Usage {
   return {
     ...reported,
     inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
+    ...(seen.audioSeconds === undefined ? {} : { audioSeconds: reported.audioSeconds ?? seen.audioSeconds }),
     outputTokens: Math.max(reported.outputTokens ?? 0, seen.outputTokens ?? 0),
   }
 }
@@ -150,6 +153,9 @@ export function chargeableUsage(
 ): ChargeableUsage {
   const { usage, implausible } = plausibleUsage(reported, { hold, limits })
   const filled = fillUsage(usage, estimated)
+  // Vendors that read sound report its tokens or its seconds, whichever they sell. The other count is no gap.
+  const tellsSound = usage.audioSeconds !== undefined || usage.inputTokens !== undefined
+  if (estimated.audioSeconds !== undefined && tellsSound) return { usage: filled.usage, replaced: implausible }
   const replaced = filled.missing.length === 0 ? implausible : [...implausible, ...filled.missing]
   return { usage: filled.usage, replaced }
 }

@@ -28,6 +28,8 @@ export type {
 export type { SpeechOperation } from '../endpoints/speech/speech-operation.ts'
 export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'
+export type { Transcript, TranscriptSegment } from '../endpoints/transcriptions/transcript.ts'
+export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcriptions/transcription-operation.ts'
 export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
 export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 

@@ -119,6 +119,7 @@ test('the endpoints of the page are those that there are', () => {
     videos: true,
     speech: true,
     moderations: true,
+    transcriptions: true,
   }
 
   expect(named.sort()).toEqual(Object.keys(known).sort())

@@ -52,7 +52,7 @@ export function mp3File(
     for (let index = 0; index < 4; index++) tag.writeUInt8((coverBytes >>> (7 * (3 - index))) & 0x7f, 6 + index)
   }
   const sound = Buffer.alloc(seconds * 16_000)
-  sound.writeUInt32BE(0xfffb9064, 0)
+  for (let position = 0; position + 4 <= sound.length; position += 417) sound.writeUInt32BE(0xfffb9064, position)
   if (frames !== undefined) {
     sound.write('Xing', 36, 'latin1')
     sound.writeUInt32BE(1, 40)
@@ -74,6 +74,7 @@ export function flacFile(seconds: number, rate = 44_100): Buffer {
 export function oggFile(seconds: number, byteLength: number): Buffer {
   const file = Buffer.alloc(byteLength)
   file.write('OggS', 'latin1')
+  file.writeUInt8(1, 26)
   file.write('OpusHead', 28, 'latin1')
   const page = byteLength - 500
   file.write('OggS', page, 'latin1')

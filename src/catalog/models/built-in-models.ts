@@ -6,7 +6,8 @@ import {
   DASHSCOPE_SPEECH_MODELS,
   DASHSCOPE_VIDEO_MODELS,
 } from './dashscope-models.ts'
-import { GEMINI_CHAT_MODELS, GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS } from './gemini-models.ts'
+import { GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS } from './gemini-models.ts'
+import { GEMINI_LISTENING_MODELS } from './gemini-transcription.ts'
 import { OPENAI_IMAGE_MODELS } from './openai-models.ts'
 import { VOYAGE_EMBEDDING_MODELS } from './voyage-models.ts'
 
@@ -16,7 +17,7 @@ import { VOYAGE_EMBEDDING_MODELS } from './voyage-models.ts'
  */
 export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
   ...ANTHROPIC_CHAT_MODELS,
-  ...GEMINI_CHAT_MODELS,
+  ...GEMINI_LISTENING_MODELS,
   ...DASHSCOPE_EMBEDDING_MODELS,
   ...GEMINI_EMBEDDING_MODELS,
   ...VOYAGE_EMBEDDING_MODELS,

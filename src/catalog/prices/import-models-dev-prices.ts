@@ -37,7 +37,7 @@ const ABOVE_TOKENS = /^context_over_(\d+)k$/
  *
  * Amounts keep every digit. Prices of long prompts (`tiers`, `context_over_200k`) become rows with `inputTokensAbove`. Of two
  * that differ the one in `tiers` counts, and the other is reported; so is the price of spoken answers.
- * Models of video and speech are left out, because they are not sold by the token.
+ * Models of video, speech and transcription are left out, because they are not sold by the token there.
  *
  * @param json the parsed file.
  * @param catalog the models to look for; by default the built-in ones.
@@ -71,8 +71,10 @@ function vendorsOf(provider: string): string[] {
   return [provider, ...renamed]
 }
 
+const OTHERWISE_SOLD = ['video', 'speech', 'transcription']
+
 function isSoldByToken(model: CatalogModel): boolean {
-  return !model.kinds.includes('video') && !model.kinds.includes('speech')
+  return model.kinds.includes('chat') || !OTHERWISE_SOLD.some((kind) => model.kinds.includes(kind))
 }
 
 function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceEntry {

@@ -78,7 +78,8 @@ export function listPriceRows(
   { price, tiers }: VendorModel,
   factor: string,
 ): PriceRow[] {
-  if (price === undefined) return []
+  // Public lists write seconds of sound as tokens, so an amount may be a thousandth of what is meant.
+  if (price === undefined || (kinds.includes('transcription') && !kinds.includes('chat'))) return []
   if (kinds.includes('speech')) {
     const { input } = price
     return input === undefined

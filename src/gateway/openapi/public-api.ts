@@ -110,15 +110,17 @@ const ESTIMATE_OPERATION: OpenApiOperation = {
 }
 
 function callOperation(endpoint: Endpoint): OpenApiOperation {
-  const { id, path, isFree, takesXApiKey, formBody, task } = endpoint
+  const { id, path, isFree, takesXApiKey, formBody, takesForms, task } = endpoint
   const schema = schemaOf(endpoint)
   const form = formBody === undefined ? {} : { 'multipart/form-data': { schema: { type: 'object' } } }
+  const content =
+    takesForms === 'only' ? { 'multipart/form-data': { schema } } : { 'application/json': { schema }, ...form }
   return {
     operationId: `create_${nameOf(path)}`,
     summary: `Calls a model by ${path}`,
     tags: [id],
     parameters: isFree === true ? [DRY_RUN] : [IDEMPOTENCY_KEY, DRY_RUN],
-    requestBody: { required: true, content: { 'application/json': { schema }, ...form } },
+    requestBody: { required: true, content },
     responses: {
       ...(task === undefined ? { 200: answerOf(endpoint, schema) } : { 202: jsonAnswer('The task') }),
       ...ERROR_RESPONSES,
@@ -137,10 +139,14 @@ function schemaOf(endpoint: Endpoint): JsonSchema {
   return { anyOf: shapes }
 }
 
-function answerOf({ streamType }: Endpoint, schema: JsonSchema) {
+function answerOf({ streamType, answerType }: Endpoint, schema: JsonSchema) {
   const { description, content } = { content: {}, description: '', ...jsonAnswer('What the model answered') }
   const mayStream = JSON.stringify(schema).includes('"stream":')
-  const stream = mayStream ? { 'text/event-stream': { schema: { type: 'string' } } } : {}
+  const text = { schema: { type: 'string' } }
+  const stream = {
+    ...(answerType === undefined ? {} : { 'text/plain': text, 'text/vtt': text }),
+    ...(mayStream ? { 'text/event-stream': text } : {}),
+  }
   return { description, content: streamType === undefined ? { ...content, ...stream } : { '*/*': {} } }
 }
 

@@ -3,6 +3,7 @@ import { editImage, generateImage } from './image-tools.ts'
 import { estimateCost, getBalance, listModels } from './lookup-tools.ts'
 import { synthesizeSpeech } from './synthesize-speech.ts'
 import { chatComplete, createEmbeddings } from './text-tools.ts'
+import { transcribeAudio } from './transcribe-audio.ts'
 import { cancelVideo, getVideoTask, submitVideo, waitForVideo } from './video-tools.ts'
 
 /** Every tool of the server, in the order in which clients list them. */
@@ -16,6 +17,7 @@ export const TOOLS: readonly Tool[] = [
   cancelVideo,
   createEmbeddings,
   synthesizeSpeech,
+  transcribeAudio,
   listModels,
   estimateCost,
   getBalance,

@@ -7,7 +7,7 @@ import type { ResponseCache } from '../../stores/response-cache.ts'
 import type { Vendor } from '../../vendors/vendor.ts'
 import type { Admitted } from '../call-record.ts'
 import { endUserOf } from '../end-user.ts'
-import { cacheKey, type KeyParts } from './cache-key.ts'
+import { cacheKey, formKey, type KeyParts } from './cache-key.ts'
 import { Flight } from './flight.ts'
 
 /** Who shares an entry. */
@@ -93,7 +93,8 @@ export class AnswerCache {
     const mode = mayAsk ? modeOf(request.header('x-signalbox-cache')) : undefined
     const askedMs = mayAsk ? ttlOf(request.header('x-signalbox-cache-ttl')) : undefined
     const narrow = partitionOf(request.header('x-signalbox-cache-partition'))
-    if (rules === undefined || mode === 'off' || bytes === undefined) return undefined
+    if (rules === undefined || mode === 'off') return undefined
+    if (bytes === undefined && rules.parts === undefined) return undefined
     // The host chose the vendor, or the answer is read later by its id.
     if (routeOverride !== undefined || answerId !== undefined) return undefined
     const { settings } = this
@@ -118,13 +119,13 @@ export class AnswerCache {
   keyOf(admitted: Admitted, wish: CacheWish, generations: readonly number[], vendors: Vendors): string | undefined {
     const { endpoint, body, bytes, chain, request } = admitted
     const { rules, partition } = wish
-    if (bytes === undefined) return undefined
     const model = chain[0]!
     const headers = rules.headers === undefined ? NO_HEADERS : headersOf(rules, model, vendors, request)
     const form = rules.form?.(body) ?? ''
     const fingerprint = this.settings.fingerprint(endpoint)
     const parts: KeyParts = { generations, partition, path: endpoint.path, model, form, headers, fingerprint }
-    return cacheKey(parts, bytes, rules.leftOut)
+    if (bytes !== undefined) return cacheKey(parts, bytes, rules.leftOut)
+    return rules.parts && formKey(parts, rules.parts(body), rules.leftOut)
   }
 
   /** The requests under way that have this key; undefined: there is none. */

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash, hash } from 'node:crypto'
 import type { CatalogModel } from '../../catalog/model.ts'
+import type { CachedPart } from '../../endpoints/cached-answers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-cursor.ts'
 
@@ -33,16 +34,36 @@ export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet
   const deciding: JsonMember[] = []
   for (const member of members) if (!leftOut.has(member.name)) deciding.push(member)
   deciding.sort(byName)
-  const { generations, partition, path, model, form, headers, fingerprint } = parts
-  // Each text stands behind its length, so that two lists of parts never make the same head.
+  let head = headOf(parts)
+  // Lengths stand here, so the values need nothing between them.
+  for (const { name, valueStart, end } of deciding) head += `${withLength(name)} ${end - valueStart}`
+  return digestOf(head, asBuffer(body), deciding)
+}
+
+/**
+ * The same for a form: of each part that is not left out its name, length and bytes. Parts of one name stay in their order.
+ */
+export function formKey(parts: KeyParts, form: readonly CachedPart[], leftOut: ReadonlySet<string>): string {
+  const deciding = form.filter(({ name }) => !leftOut.has(name)).sort(byName)
+  let head = headOf(parts)
+  for (const { name, chunks } of deciding) head += `${withLength(name)} ${lengthOf(chunks)}`
+  const digest = createHash('sha256').update(head)
+  for (const { chunks } of deciding) for (const chunk of chunks) digest.update(chunk)
+  return digest.digest('base64url')
+}
+
+function lengthOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
+}
+
+/** Each text stands behind its length, so that two lists of parts never make the same head. */
+function headOf({ generations, partition, path, model, form, headers, fingerprint }: KeyParts): string {
   let head = `${FORMAT_VERSION} ${generations.join()} ${revisionOf(model)} ${partition.length}`
   for (const text of partition) head += withLength(text)
   head += withLength(path) + withLength(form) + withLength(fingerprint) + headers.length
   // A header that is not there is none that is empty.
   for (const value of headers) head += value === undefined ? ' -' : withLength(value)
-  // Lengths stand here, so the values need nothing between them.
-  for (const { name, valueStart, end } of deciding) head += `${withLength(name)} ${end - valueStart}`
-  return digestOf(head, asBuffer(body), deciding)
+  return head
 }
 
 function withLength(text: string): string {
@@ -64,8 +85,10 @@ function digestOf(head: string, body: Buffer, members: readonly JsonMember[]): s
   return hash('sha256', scratch.subarray(0, length), 'base64url')
 }
 
-function byName({ name: left }: JsonMember, { name: right }: JsonMember): number {
-  return left < right ? -1 : 1
+type Named = Pick<JsonMember, 'name'>
+
+function byName({ name: left }: Named, { name: right }: Named): number {
+  return left < right ? -1 : left === right ? 0 : 1
 }
 
 const revisions = new WeakMap<CatalogModel, string>()

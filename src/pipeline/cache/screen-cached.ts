@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { StreamTransform } from '../../endpoints/stream-transform.ts'
-import { screenedWhole } from '../answer-hooks.ts'
+import { screenedWhole, writtenAnswer } from '../answer-hooks.ts'
 import type { Reserved } from '../call-record.ts'
 import type { PipelineContext } from '../pipeline-context.ts'
 import { ScreenedStream } from '../screened-stream.ts'
@@ -53,7 +53,7 @@ async function screenBody(
 ): Promise<ScreenedHit | DeniedHit> {
   const { answer, error, isCharged } = await screenedWhole(screen, screening, chunks)
   if (error !== undefined) return { error, isCharged }
-  return { chunks: answer === undefined ? chunks : [Buffer.from(JSON.stringify(answer))], isCharged }
+  return { chunks: answer === undefined ? chunks : [Buffer.from(writtenAnswer(screen.reserved, answer))], isCharged }
 }
 
 async function screenEvents(

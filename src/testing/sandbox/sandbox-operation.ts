@@ -8,7 +8,7 @@ export interface SandboxCall {
    */
   readonly vendor: string
   /**
-   * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `moderations`, `images`, `image-edits`, `videos`, `video-task`, `video-list`,
+   * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `moderations`, `images`, `image-edits`, `transcriptions`, `videos`, `video-task`, `video-list`,
    * `video-cancel`; `token`; `picture` and `video` for files; `webhook`; `unknown` for a path that no vendor has.
    */
   readonly operation: string

@@ -9,6 +9,7 @@ import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic
 import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
 import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
+import { DASHSCOPE_TRANSCRIPTIONS } from './dashscope/dashscope-transcriptions.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { playSteps, type VendorConnection } from './delivery-steps.ts'
 import { faultQueue, type QueuedFault } from './fault.ts'
@@ -16,6 +17,7 @@ import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts
 import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
 import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
+import { GEMINI_TRANSCRIPTIONS } from './gemini/gemini-transcriptions.ts'
 import { memoryTransport } from './memory-transport.ts'
 import { MODEL_LISTS } from './model-lists.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
@@ -29,6 +31,7 @@ import {
   PRESET_RESPONSES,
 } from './openai/openai-responses.ts'
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
+import { OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-transcriptions.ts'
 import { PRESET_CHAT } from './presets/preset-chat.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { replyQueue, type ScriptedReply } from './scripted-reply.ts'
@@ -40,8 +43,12 @@ import { VERTEX_OPEN_CHAT } from './vertex/vertex-open.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 import { WEBHOOK_RECEIVER } from './webhook-receiver.ts'
 
-/** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI. */
+/** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI, and transcription chats. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
+  OPENAI_TRANSCRIPTIONS,
+  PRESET_TRANSCRIPTIONS,
+  GEMINI_TRANSCRIPTIONS,
+  DASHSCOPE_TRANSCRIPTIONS,
   OPENAI_CHAT,
   PRESET_CHAT,
   AZURE_OPENAI_CHAT,

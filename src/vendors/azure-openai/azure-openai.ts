@@ -15,6 +15,7 @@ import {
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
 import { openaiResponses } from '../shared/openai-responses.ts'
+import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -100,7 +101,7 @@ const ERROR_WORDS: ErrorWords = {
 }
 
 /**
- * Azure OpenAI: responses, chat completions, embeddings, images and edits of images at a resource of the operator's. `upstream` of a model
+ * Azure OpenAI: responses, chat completions, embeddings, images, edits of images and transcription at a resource of the operator's. `upstream` of a model
  * is the name of its deployment.
  * @throws TypeError for an unknown option, a version that is none, and unless exactly one of `resource` and `endpoint` is given.
  */
@@ -156,6 +157,11 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     }),
     images: { generations: openaiImages({ ...common, path: path('images/generations') }) },
     imageEdits: openaiImageEdits({ ...common, path: path('images/edits') }),
+    transcription: openaiTranscriptions({
+      ...common,
+      path: path('audio/transcriptions'),
+      abilities: (deployment) => transcriptionAbilities(modelOf(deployment)),
+    }),
     media: {
       tokens: (media, deployment) => openaiMedia.tokens(media, modelOf(deployment)),
       contextTokens: (deployment) => openaiMedia.contextTokens(modelOf(deployment)),

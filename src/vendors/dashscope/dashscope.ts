@@ -17,6 +17,7 @@ import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
 import { multimodalImages } from './multimodal-images.ts'
 import { speechOperation } from './speech-operation.ts'
+import { DASHSCOPE_TRANSCRIPTION_MODELS, transcriptionOperation } from './transcription-operation.ts'
 import { videoOperation } from './video-operation.ts'
 
 const COMPATIBLE_PATH = '/compatible-mode/v1'
@@ -54,8 +55,8 @@ const DASHSCOPE_OPTIONS = {
 } satisfies MemberNames<DashScopeOptions>
 
 /**
- * DashScope (Alibaba Cloud Model Studio): chat and embeddings by its OpenAI-compatible mode, pictures,
- * video and speech by its native API.
+ * DashScope (Alibaba Cloud Model Studio): chat, embeddings and transcription by its OpenAI-compatible mode,
+ * pictures, video and speech by its native API.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
@@ -73,7 +74,8 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     ...vendorConnection(options),
     ...pool,
     configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
-    models: [],
+    models: DASHSCOPE_TRANSCRIPTION_MODELS,
+    hasBuiltInModels: true,
     passUnknownModels: options.passUnknownModels ?? false,
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
@@ -93,6 +95,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
     videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),
     speech: speechOperation(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`, errors),
+    transcription: transcriptionOperation(`${prefix}${COMPATIBLE_PATH}/chat/completions`),
     media: dashscopeMedia,
     errorFrom: dashscopeFailure(errors),
   }

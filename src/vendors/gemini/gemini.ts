@@ -18,6 +18,7 @@ import { generateContent, generatedImages } from './generate-content.ts'
 import { interactionFromWire } from './interactions/interaction-from-wire.ts'
 import { InteractionStream } from './interactions/interaction-stream.ts'
 import { interactionToWire } from './interactions/interaction-to-wire.ts'
+import { transcriptions } from './transcriptions.ts'
 
 export { type VertexOptions, vertex } from './vertex.ts'
 
@@ -49,7 +50,7 @@ const GEMINI_OPTIONS = {
 } satisfies MemberNames<GeminiOptions>
 
 /**
- * Google's Gemini models by their native API: chat by `generateContent`, embeddings by `batchEmbedContents`,
+ * Google's Gemini models by their native API: chat and transcription by `generateContent`, embeddings by `batchEmbedContents`,
  * pictures by Interactions.
  * @throws TypeError when `baseURL`, `apiVersion` or `images` cannot be used.
  */
@@ -86,6 +87,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     images: {
       interactions: imagesBy === 'generateContent' ? generatedImages(api) : interactions(basePath),
     },
+    transcription: transcriptions(basePath),
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
 }

@@ -18,6 +18,7 @@ const ENDPOINTS: readonly string[] = [
   'embeddings',
   'images',
   'image-edits',
+  'transcriptions',
   'moderations',
 ] satisfies PresetEndpoint[]
 const RULES: readonly string[] = ['rename', 'values', 'atMost']

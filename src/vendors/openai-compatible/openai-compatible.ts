@@ -10,6 +10,7 @@ import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
+import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import type { Preset } from '../shared/preset.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -32,7 +33,7 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   readonly displayName?: string | undefined
   /**
    * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/images/generations`,
-   * `/images/edits` and `/moderations` are appended.
+   * `/images/edits`, `/audio/transcriptions` and `/moderations` are appended.
    */
   readonly baseURL: string
   /** One key or several; without one no credential is sent. */
@@ -119,7 +120,8 @@ const PRESET_OPTIONS = {
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
- * A server that speaks OpenAI's dialect of chat completions, embeddings, images and moderations: one of a preset, or any other.
+ * A server that speaks OpenAI's dialect of chat completions, embeddings, images, transcription and moderations: one of a preset, or any
+ * other.
  * @throws TypeError when the id or `baseURL` is not of the stated form, an option of a preset is unknown, or `account` is
  *   missing where the preset needs it.
  */
@@ -173,6 +175,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
       generations: openaiImages({ path: `${prefix}/images/generations`, streamFailure: errors.fromStream }),
     },
     imageEdits: openaiImageEdits({ path: `${prefix}/images/edits`, streamFailure: errors.fromStream }),
+    transcription: openaiTranscriptions({ path: `${prefix}/audio/transcriptions`, streamFailure: errors.fromStream }),
     moderations: openaiModerations({ path: `${prefix}/moderations` }),
     errorFrom: errors.fromAnswer,
   }
@@ -239,6 +242,14 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(serves.includes('images') ? { images: { generations: openaiImages(images) } } : {}),
     ...(serves.includes('image-edits')
       ? { imageEdits: openaiImageEdits({ ...images, path: `${prefix}/images/edits` }) }
+      : {}),
+    ...(serves.includes('transcriptions')
+      ? {
+          transcription: openaiTranscriptions({
+            path: `${prefix}/audio/transcriptions`,
+            streamFailure: errors.fromStream,
+          }),
+        }
       : {}),
     ...(serves.includes('moderations')
       ? {

@@ -15,6 +15,7 @@ import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
 import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
+import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -28,6 +29,7 @@ import {
 import { breakpointRules, takesBreakpoints } from './cache-breakpoints.ts'
 import { OPENAI_MODERATION_MODELS } from './moderation-models.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
+import { OPENAI_TRANSCRIPTION_MODELS } from './openai-transcription-models.ts'
 
 const API_PATH = '/v1'
 
@@ -73,7 +75,7 @@ const BREAKPOINT_RULES = {
 } as const
 
 /**
- * OpenAI: responses, chat completions, embeddings, images, edits of images, speech, and moderations.
+ * OpenAI: responses, chat completions, embeddings, images, edits of images, speech, transcription, and moderations.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
@@ -106,7 +108,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     ...vendorConnection(options),
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
-    models: [...OPENAI_SPEECH_MODELS, ...OPENAI_MODERATION_MODELS],
+    models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS, ...OPENAI_MODERATION_MODELS],
     hasBuiltInModels: true,
     passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
@@ -129,6 +131,10 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     },
     imageEdits: openaiImageEdits({ path: `${prefix}${API_PATH}/images/edits`, streamFailure: errors.fromStream }),
     speech: openaiSpeech(`${prefix}${API_PATH}/audio/speech`),
+    transcription: openaiTranscriptions({
+      path: `${prefix}${API_PATH}/audio/transcriptions`,
+      streamFailure: errors.fromStream,
+    }),
     moderations: openaiModerations({ path: `${prefix}${API_PATH}/moderations` }),
     media: openaiMedia,
     errorFrom: errors.fromAnswer,

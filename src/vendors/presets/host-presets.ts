@@ -22,7 +22,7 @@ export const HOST_PRESETS = {
     baseURL: 'https://api.groq.com/openai/v1',
     keyVariables: ['GROQ_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'responses'],
+    serves: ['chat', 'responses', 'transcriptions'],
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
       logprobs: 'refuse',

@@ -29,7 +29,7 @@ export const LOCAL_PRESETS = {
     keyVariables: ['VLLM_API_KEY'],
     needsKey: false,
     // It keeps answers in its memory, and only if it was started so.
-    serves: ['chat', 'responses', 'embeddings'],
+    serves: ['chat', 'responses', 'embeddings', 'transcriptions'],
   },
   lmstudio: {
     id: 'lmstudio',

@@ -2,7 +2,14 @@ import type { MemberNames } from '../../core/known-members.ts'
 import type { ErrorWords } from './openai-error.ts'
 
 /** What of OpenAI's API a server offers. */
-export type PresetEndpoint = 'chat' | 'responses' | 'embeddings' | 'images' | 'image-edits' | 'moderations'
+export type PresetEndpoint =
+  | 'chat'
+  | 'responses'
+  | 'embeddings'
+  | 'images'
+  | 'image-edits'
+  | 'transcriptions'
+  | 'moderations'
 
 /**
  * What becomes of a request field. Fields without a rule pass.

@@ -10,8 +10,8 @@ type Specified = readonly [id: string, kinds: string, vendor: string, upstream: 
 const SPECIFIED: readonly Specified[] = [
   ['cl-opus-4-7', 'chat', 'anthropic', 'claude-opus-4-7'],
   ['cl-sonnet-4-6', 'chat', 'anthropic', 'claude-sonnet-4-6'],
-  ['gmn-2.5-pro', 'chat', 'gemini', 'gemini-2.5-pro'],
-  ['gmn-2.5-flash', 'chat', 'gemini', 'gemini-2.5-flash'],
+  ['gmn-2.5-pro', 'chat,transcription', 'gemini', 'gemini-2.5-pro'],
+  ['gmn-2.5-flash', 'chat,transcription', 'gemini', 'gemini-2.5-flash'],
   ['text-embedding-v4', 'embedding', 'dashscope', 'text-embedding-v4'],
   ['text-embedding-004', 'embedding', 'gemini', 'text-embedding-004'],
   ['gmn-embedding-001', 'embedding', 'gemini', 'gemini-embedding-001'],

@@ -82,6 +82,7 @@ describe('definePrices', () => {
       image_edit: { images: 1, inputTokens: 900, inputImageTokens: 890, outputTokens: 1056 },
       video: { videoSeconds: 5 },
       speech: { characters: 40 },
+      transcription: { inputTokens: 320, inputAudioTokens: 310, outputTokens: 20, audioSeconds: 9.7 },
     }
     for (const { id, kind } of BUILT_IN_MODELS) {
       const rate = prices.quote(id, { resolution: '720p', size: '1024x1024' })

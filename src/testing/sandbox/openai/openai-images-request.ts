@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { checkRanges } from '../openai-dialect/chat-request.ts'
+import { type FormPart, formParts } from '../openai-dialect/form-parts.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
 import { type IncomingCall, RefusedCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
@@ -115,25 +116,13 @@ export interface ReceivedEdit {
   readonly isForm: boolean
 }
 
-interface Part {
-  readonly name: string
-  readonly filename: string | undefined
-  readonly contentType: string
-  readonly bytes: Buffer
-}
-
-const BREAK = Buffer.from('\r\n')
-const HEAD_END = Buffer.from('\r\n\r\n')
-
 /** Reads an edit. Never throws; what cannot be read is missing. */
 export function receivedEdit(call: IncomingCall, json: unknown): ReceivedEdit {
-  const boundary = /^multipart\/form-data;.*?boundary="?([^";]+)"?/i.exec(call.headers['content-type'] ?? '')?.[1]
-  return boundary === undefined
-    ? editFromJson(asObject(json))
-    : editFromForm(partsOf(Buffer.from(call.bytes), boundary))
+  const parts = formParts(call)
+  return parts === undefined ? editFromJson(asObject(json)) : editFromForm(parts)
 }
 
-function editFromForm(parts: readonly Part[]): ReceivedEdit {
+function editFromForm(parts: readonly FormPart[]): ReceivedEdit {
   const fields = parts.filter((part) => part.filename === undefined)
   const files = parts.filter((part) => part.filename !== undefined)
   return {
@@ -160,40 +149,12 @@ function referencedFile(reference: unknown): ReceivedFile | undefined {
   return { filename: '', contentType: match[1] ?? '', bytes: Buffer.from(match[2] ?? '', 'base64') }
 }
 
-function fieldValue({ name, bytes }: Part): unknown {
+function fieldValue({ name, bytes }: FormPart): unknown {
   const text = bytes.toString('utf8')
   if (/^(?:n|partial_images|output_compression)$/.test(name) && /^-?\d+$/.test(text)) return Number(text)
   return name === 'stream' && /^(?:true|false)$/.test(text) ? text === 'true' : text
 }
 
-function fileOf({ filename, contentType, bytes }: Part): ReceivedFile {
+function fileOf({ filename, contentType, bytes }: FormPart): ReceivedFile {
   return { filename: filename ?? '', contentType, bytes }
-}
-
-/** The complete parts of a form. */
-function partsOf(body: Buffer, boundary: string): Part[] {
-  const opening = Buffer.from(`--${boundary}`)
-  const separator = Buffer.concat([BREAK, opening])
-  const parts: Part[] = []
-  let start = body.indexOf(opening)
-  while (start !== -1) {
-    // Every part but the first begins with the line break that ends the one before it.
-    const head = start + (body[start] === BREAK[0] ? separator.length : opening.length)
-    const headEnd = body.indexOf(HEAD_END, head)
-    const next = headEnd === -1 ? -1 : body.indexOf(separator, headEnd)
-    if (next === -1) return parts
-    const part = partOf(body.toString('utf8', head, headEnd), body.subarray(headEnd + HEAD_END.length, next))
-    if (part !== undefined) parts.push(part)
-    start = next
-  }
-  return parts
-}
-
-function partOf(head: string, bytes: Buffer): Part | undefined {
-  const disposition = /^content-disposition:(.*)$/im.exec(head)?.[1] ?? ''
-  const name = /[; ]name="([^"]*)"/i.exec(disposition)?.[1]
-  if (name === undefined || name === '__proto__') return undefined
-  const filename = /[; ]filename="([^"]*)"/i.exec(disposition)?.[1]
-  const contentType = /^content-type:\s*(\S+)/im.exec(head)?.[1] ?? 'application/octet-stream'
-  return { name, filename, contentType, bytes }
 }

@@ -1,0 +1,86 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { Form, FormFile } from '../../wire/multipart.ts'
+import { invalidField } from '../field-errors.ts'
+
+/** The type of a text field. */
+type FieldKind = 'text' | 'number' | 'boolean' | 'list'
+
+const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
+  ['model', 'text'],
+  ['response_format', 'text'],
+  ['stream', 'boolean'],
+  ['language', 'text'],
+  ['languages', 'list'],
+  ['keywords', 'list'],
+  ['prompt', 'text'],
+  ['temperature', 'number'],
+  ['timestamp_granularities', 'list'],
+  ['include', 'list'],
+  ['chunking_strategy', 'text'],
+  ['known_speaker_names', 'list'],
+  ['known_speaker_references', 'list'],
+])
+
+const FILE_NAME = 'file'
+/** A server would fetch it, and its length would not be known. */
+const URL_NAME = 'url'
+
+/** A transcription sent as a form: its known fields are read, and the whole form is kept. */
+export class TranscriptionForm {
+  /** Known fields by name, without brackets. A text that is no number or boolean where one belongs stays a text. */
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly file: FormFile
+  readonly form: Form
+
+  /**
+   * Fields of other names are kept and not read.
+   * @throws GatewayError `invalid_request` naming a known field that is a file, a file that is text, missing or repeated, or a field
+   *   in another spelling (`model[]`, `Model`): the vendor would choose among them.
+   */
+  constructor(form: Form) {
+    const fields = new Map<string, unknown>()
+    let file: FormFile | undefined
+    for (const part of form) {
+      const name = fieldName(part.name)
+      const kind = FIELDS.get(name)
+      if (name === FILE_NAME) {
+        if (part.kind !== 'file') throw invalidField(FILE_NAME, 'must be a file, not a text field')
+        if (file !== undefined) throw invalidField(FILE_NAME, 'is given more than once')
+        file = part
+      } else if (name === URL_NAME) throw invalidField(URL_NAME, 'is not taken; send the recording as file')
+      else if (kind !== undefined) {
+        if (part.kind === 'file') throw invalidField(name, 'must be a text field, not a file')
+        if (kind === 'list') fields.set(name, [...((fields.get(name) as string[] | undefined) ?? []), part.value])
+        else if (fields.has(name)) throw invalidField(name, 'is given more than once')
+        else fields.set(name, fieldValue(part.value, kind))
+      }
+    }
+    if (file === undefined)
+      throw new GatewayError('invalid_request', { message: 'file: is required, as a file', param: FILE_NAME })
+    this.fields = Object.fromEntries(fields)
+    this.file = file
+    this.form = form
+  }
+
+  /** The requested model; undefined if there is no such field. */
+  get model(): unknown {
+    return this.fields['model']
+  }
+}
+
+/** The name of a field without the brackets that some clients write behind the names of lists. */
+export function fieldName(name: string): string {
+  const bare = name.replace(/\[\d{0,3}\]$/, '')
+  if (FIELDS.get(bare) === 'list') return bare
+  const meant = (name.includes('[') ? name.slice(0, name.indexOf('[')) : name).trim().toLowerCase()
+  if (name !== meant && (FIELDS.has(meant) || meant === FILE_NAME || meant === URL_NAME))
+    throw invalidField(name, `must be written ${meant}`)
+  return name
+}
+
+/** Only unambiguous texts are converted; all others fail the check of their type. */
+function fieldValue(text: string, kind: FieldKind): unknown {
+  if (kind === 'number') return /^\d{1,3}(?:\.\d{1,17})?$/.test(text) ? Number(text) : text
+  if (kind === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}

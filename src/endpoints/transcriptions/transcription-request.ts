@@ -1,0 +1,73 @@
+import * as z from 'zod'
+import type { TRANSCRIPTION_FORMATS } from '../../catalog/model-facts.ts'
+import { onDemand } from '../../core/on-demand.ts'
+import type { AudioHeader } from '../../wire/audio/audio-header.ts'
+import type { Form, FormFile } from '../../wire/multipart.ts'
+import { listOf } from '../list-of.ts'
+
+/** Format of a transcript (OpenAI API, "Create transcription", `response_format`). */
+export type TranscriptionFormat = (typeof TRANSCRIPTION_FORMATS)[number]
+
+/** The text fields of a transcription, after their check. Lists come as `name[]` or as repeated `name`. */
+export interface TranscriptionFields {
+  readonly model: string
+  readonly response_format?: TranscriptionFormat
+  readonly stream?: boolean
+  /** ISO 639-1. */
+  readonly language?: string
+  readonly languages?: readonly string[]
+  readonly keywords?: readonly string[]
+  readonly prompt?: string
+  readonly temperature?: number
+  readonly timestamp_granularities?: readonly ('word' | 'segment')[]
+  readonly include?: readonly string[]
+  /** `auto`, or an object as JSON text. */
+  readonly chunking_strategy?: string
+  readonly known_speaker_names?: readonly string[]
+  readonly known_speaker_references?: readonly string[]
+}
+
+/** A transcription after its check (OpenAI API, "Create transcription"). */
+export interface TranscriptionRequest extends Omit<TranscriptionFields, 'response_format' | 'stream'> {
+  readonly file: FormFile
+  /** Always set: `json` by default. */
+  readonly response_format: TranscriptionFormat
+  /** Is it answered while it is made? False also for models that answer whole whatever is asked. */
+  readonly stream: boolean
+  /** What the first bytes of the file tell. */
+  readonly audio: AudioHeader
+  /** The original form, with names, order and unknown fields. */
+  readonly form: Form
+}
+
+const MAX_LIST = 1_000
+const words = (most: number) => listOf(z.string()).max(most).optional()
+
+/** The rules of the text fields that do not depend on the model. */
+export const transcriptionSchema = onDemand(() =>
+  z.looseObject({
+    model: z.string().min(1),
+    response_format: z.enum(['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json']).optional(),
+    stream: z.boolean().optional().describe('models that cannot stream answer whole'),
+    language: z.string().optional().describe('of the recording, as ISO 639-1'),
+    languages: words(MAX_LIST),
+    keywords: words(MAX_LIST),
+    prompt: z.string().optional(),
+    temperature: z.number().min(0).max(1).optional(),
+    timestamp_granularities: listOf(z.enum(['word', 'segment']))
+      .max(2)
+      .optional()
+      .describe('needs verbose_json'),
+    include: words(MAX_LIST),
+    chunking_strategy: z.string().optional(),
+    known_speaker_names: words(4),
+    known_speaker_references: words(4),
+  }),
+)
+
+/** The same with the file, for documents of the API. */
+export const transcriptionFormSchema = onDemand(() =>
+  transcriptionSchema().extend({
+    file: z.string().meta({ format: 'binary', description: 'flac, mp3, mp4, mpeg, mpga, m4a, ogg, wav or webm' }),
+  }),
+)

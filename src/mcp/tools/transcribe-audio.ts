@@ -1,0 +1,66 @@
+import { Buffer } from 'node:buffer'
+import * as z from 'zod'
+import { GatewayError } from '../../core/errors.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Form, FormPart } from '../../wire/multipart.ts'
+import { defineTool, MAKES } from '../tool.ts'
+import { idempotencyKey, model } from './arguments.ts'
+
+/** `POST /v1/audio/transcriptions`, answered whole. */
+export const transcribeAudio = defineTool({
+  name: 'transcribe_audio',
+  title: 'Transcribe a recording',
+  description:
+    'Writes down what is said in a recording: as text, as subtitles, or with times or speakers where the model gives them. ' +
+    'Charged by the second or by tokens.',
+  annotations: MAKES,
+  input: z.object({
+    model,
+    data: z.base64().min(4).describe('The recording in base64: flac, mp3, mp4, m4a, ogg, wav or webm.'),
+    language: z.string().optional().describe('Language of the recording as ISO 639-1, such as en.'),
+    prompt: z.string().optional().describe('Context, or words that the recording uses.'),
+    response_format: z
+      .enum(['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'])
+      .optional()
+      .describe('Default json. Times and speakers as the model has them, see gateway://catalog/{model}.'),
+    timestamp_granularities: z
+      .array(z.enum(['word', 'segment']))
+      .optional()
+      .describe('Needs verbose_json.'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.object({
+    model: z.string(),
+    text: z.string().describe('The transcript, or the subtitles.'),
+    answer: z.record(z.string(), z.unknown()).optional().describe('The whole answer of a format that is JSON.'),
+  }),
+  async answer({ data, idempotency_key: key, ...fields }, { gateway, call }) {
+    const bytes = Buffer.from(data, 'base64')
+    const form: Form = [...fieldParts(fields), filePart(bytes)]
+    const answer = await call({ method: 'POST', path: '/v1/audio/transcriptions', form, idempotencyKey: key })
+    const written = answer.body.toString('utf8')
+    const id = gateway.catalog.find(fields.model)?.id ?? fields.model
+    const isText = answer.headers.get('content-type')?.startsWith('text/') === true
+    const parsed: unknown = isText ? { text: written } : parseVendorJson(written)
+    if (!isJsonObject(parsed) || typeof parsed['text'] !== 'string') throw new GatewayError('upstream_invalid_response')
+    const { text } = parsed
+    return { structured: { model: id, text, ...(isText ? {} : { answer: parsed }) } }
+  },
+})
+
+function fieldParts(fields: Readonly<Record<string, unknown>>): FormPart[] {
+  return Object.entries(fields).flatMap(([name, value]): FormPart[] => {
+    if (value === undefined) return []
+    if (!Array.isArray(value)) return [{ kind: 'field', name, value: String(value) }]
+    return value.map((item) => ({ kind: 'field', name: `${name}[]`, value: String(item) }))
+  })
+}
+
+/** Without a name: the gateway gives it one by its format. */
+function filePart(bytes: Uint8Array): FormPart {
+  const { byteLength } = bytes
+  return {
+    ...{ kind: 'file', name: 'file', filename: '', contentType: 'application/octet-stream' },
+    ...{ chunks: [bytes], byteLength },
+  } as const
+}

@@ -1,0 +1,140 @@
+import { sseData } from '../../../wire/sse.ts'
+import { type HeardRecording, heardRecording } from '../model/transcript.ts'
+import { type FormPart, formParts } from '../openai-dialect/form-parts.ts'
+import {
+  type AnswerContext,
+  checkBearer,
+  fileReply,
+  type IncomingCall,
+  jsonReply,
+  RefusedCall,
+  type SandboxCall,
+  type SandboxOperation,
+  type SandboxReply,
+  streamReply,
+} from '../sandbox-operation.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
+
+const WHISPER = ['json', 'text', 'srt', 'vtt', 'verbose_json']
+const FORMATS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['gpt-transcribe', ['json', 'text']],
+  ['gpt-4o-transcribe', ['json']],
+  ['gpt-4o-mini-transcribe', ['json']],
+  ['gpt-4o-transcribe-diarize', ['json', 'text', 'diarized_json']],
+  ['whisper-1', WHISPER],
+])
+/** Models that report seconds in place of tokens. */
+const BY_TIME: ReadonlySet<string> = new Set(['gpt-transcribe', 'whisper-1'])
+const EXTENSION = /\.(?:flac|mp3|mp4|mpeg|mpga|m4a|ogg|wav|webm)$/i
+const TOKENS_PER_SECOND = 10
+/** What Whisper says of every segment beside its text. */
+const MEASURES = { tokens: [50364], temperature: 0, avg_logprob: -0.2, compression_ratio: 1.1, no_speech_prob: 0.01 }
+
+/**
+ * OpenAI: `POST /v1/audio/transcriptions`. The text says how long the recording is. Tokens are ten a second and one a word; `text`,
+ * `srt` and `vtt` report nothing.
+ */
+export const OPENAI_TRANSCRIPTIONS: SandboxOperation = {
+  vendor: 'openai',
+  operation: 'transcriptions',
+  errors: OPENAI_ERRORS,
+  needsJson: false,
+  matches: ({ method, path }) => method === 'POST' && path === '/v1/audio/transcriptions',
+  promptText: (_body, call) => fieldOf(formParts(call), 'prompt'),
+  answer(call, context) {
+    checkBearer(call, OPENAI_ERRORS)
+    const model = fieldOf(formParts(call), 'model')
+    const formats = FORMATS.get(model)
+    if (formats === undefined) throw new RefusedCall(OPENAI_ERRORS.status(404))
+    return answered(call, context, { formats, isByTime: BY_TIME.has(model), streams: model !== 'whisper-1' })
+  },
+}
+
+/** The servers of `signalbox/presets` that serve Whisper. */
+export const PRESET_TRANSCRIPTIONS: SandboxOperation = {
+  ...OPENAI_TRANSCRIPTIONS,
+  vendor: 'presets',
+  matches: ({ method, path }) => method === 'POST' && /^\/presets\/[^/]+\/v1\/audio\/transcriptions$/.test(path),
+  answer: (call, context) => answered(call, context, { formats: WHISPER, isByTime: true, streams: false }),
+}
+
+interface ModelFacts {
+  readonly formats: readonly string[]
+  readonly isByTime: boolean
+  readonly streams: boolean
+}
+
+function answered(call: IncomingCall & SandboxCall, context: AnswerContext, facts: ModelFacts): SandboxReply {
+  const parts = formParts(call)
+  const file = parts?.find(({ name }) => name === 'file')
+  if (file?.filename === undefined) refuse("Missing required parameter: 'file'.", 'file')
+  if (!EXTENSION.test(file.filename)) refuse(`Unrecognized file format: ${file.filename}.`, 'file')
+  const format = fieldOf(parts, 'response_format') || 'json'
+  if (!facts.formats.includes(format))
+    refuse(`response_format '${format}' is not compatible with this model.`, 'response_format')
+  const heard = heardRecording(file.bytes, context.script)
+  if (heard === undefined) refuse('The audio file could not be decoded or its format is not supported.', 'file')
+  const usage = context.usage(facts.isByTime ? timeOf(heard) : tokensOf(heard))
+  if (facts.streams && fieldOf(parts, 'stream') === 'true') return events(heard, usage, format)
+  const times = context.usage({ duration: heard.seconds })
+  switch (format) {
+    case 'verbose_json':
+      return jsonReply(200, OPENAI_HEADERS, {
+        ...{ task: 'transcribe', language: 'english', ...times, text: heard.text },
+        segments: heard.segments.map((segment, id) => ({ id, seek: 0, ...segment, ...MEASURES })),
+        usage,
+      })
+    case 'diarized_json':
+      return jsonReply(200, OPENAI_HEADERS, {
+        ...{ task: 'transcribe', ...times, text: heard.text },
+        segments: heard.segments.map((segment, index) => speech(segment, index)),
+        usage,
+      })
+    case 'json':
+      return jsonReply(200, OPENAI_HEADERS, { text: heard.text, usage })
+    default:
+      return fileReply('text/plain; charset=utf-8', new TextEncoder().encode(heard.text), OPENAI_HEADERS)
+  }
+}
+
+function speech(segment: object, index: number): object {
+  return { type: 'transcript.text.segment', id: `seg_${index}`, speaker: index % 2 === 0 ? 'A' : 'B', ...segment }
+}
+
+function events(heard: HeardRecording, usage: object | undefined, format: string): SandboxReply {
+  const delta = (text: string): string => sseData(JSON.stringify({ type: 'transcript.text.delta', delta: text }))
+  const segments = format === 'diarized_json' ? heard.segments : []
+  const done = sseData(JSON.stringify({ type: 'transcript.text.done', text: heard.text, usage }))
+  return streamReply(
+    OPENAI_HEADERS,
+    [
+      ...heard.text.split(/(?<=\s)/).map(delta),
+      ...segments.map((segment, index) => sseData(JSON.stringify(speech(segment, index)))),
+      done,
+    ],
+    delta('more '),
+  )
+}
+
+function timeOf({ seconds }: HeardRecording): object {
+  return { type: 'duration', seconds }
+}
+
+function tokensOf({ seconds, tokens }: HeardRecording): object {
+  const audio = Math.ceil(seconds * TOKENS_PER_SECOND)
+  return {
+    type: 'tokens',
+    input_tokens: audio,
+    input_token_details: { audio_tokens: audio, text_tokens: 0 },
+    output_tokens: tokens,
+    total_tokens: audio + tokens,
+  }
+}
+
+function fieldOf(parts: readonly FormPart[] | undefined, name: string): string {
+  return parts?.find((part) => part.name === name)?.bytes.toString('utf8') ?? ''
+}
+
+function refuse(message: string, param: string): never {
+  throw new RefusedCall(openaiInvalid(message, param))
+}

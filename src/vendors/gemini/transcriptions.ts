@@ -1,0 +1,70 @@
+import { Buffer } from 'node:buffer'
+import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Transcript } from '../../endpoints/transcriptions/transcript.ts'
+import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
+import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
+import { base64Chunks } from '../../wire/base64-chunks.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import { AUDIO_TYPES } from '../shared/audio-types.ts'
+import type { VendorCall, WireRequest } from '../vendor.ts'
+import { apiRequestHead, type GenerationConfig } from './api-request.ts'
+import { partsOf } from './chat-from-wire.ts'
+import { brokenCandidate, responseFailure } from './error-from.ts'
+import { modelAbilities } from './model-abilities.ts'
+import { reasoningToWire } from './reasoning.ts'
+import { usageFrom } from './usage-from.ts'
+
+/** Fields that have no effect there. */
+const WITHOUT_EFFECT = ['timestamp_granularities', 'chunking_strategy'] as const
+
+/** Transcription by a chat model: the recording, and what to do with it (Gemini API, "Audio understanding"). */
+export function transcriptions(basePath: string): TranscriptionOperation {
+  return {
+    abilities: () => GEMINI_TRANSCRIPTION,
+    toWire: (call) => toWire(call, basePath),
+    fromWire,
+  }
+}
+
+function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, basePath: string): WireRequest {
+  const { file, audio, temperature } = request
+  const { thinking, sampling } = modelAbilities(model.upstream)
+  // To write down what is said takes no thought, and thoughts are paid for.
+  const { config: thinkingConfig } = reasoningToWire('none', thinking)
+  const generationConfig: GenerationConfig = {
+    ...(temperature === undefined || !sampling ? {} : { temperature }),
+    ...(thinkingConfig === undefined ? {} : { thinkingConfig }),
+  }
+  const opening = `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"${AUDIO_TYPES[audio.format]}","data":"`
+  const instruction = JSON.stringify({ text: instructionFor(request) })
+  const closing = `"}},${instruction}]}],"generationConfig":${JSON.stringify(generationConfig)}}`
+  const droppedTemperature = temperature !== undefined && !sampling ? ['temperature'] : []
+  return {
+    ...apiRequestHead({ basePath, model: model.upstream, method: 'generateContent', apiKey }),
+    body: [Buffer.from(opening), ...base64Chunks(file.chunks), Buffer.from(closing)],
+    dropped: [...WITHOUT_EFFECT.filter((field) => request[field] !== undefined), ...droppedTemperature],
+  }
+}
+
+function instructionFor({ language, languages = [], keywords = [], prompt }: TranscriptionRequest): string {
+  const spoken = [...(language === undefined || language === '' ? [] : [language]), ...languages]
+  return [
+    'Transcribe this recording word for word, in the language that is spoken. Answer with the transcript alone.',
+    ...(spoken.length === 0 ? [] : [`Languages that are spoken, as ISO codes: ${spoken.join(', ')}.`]),
+    ...(keywords.length === 0 ? [] : [`Words that may be said: ${keywords.join(', ')}.`]),
+    ...(prompt === undefined || prompt === '' ? [] : [`Context, which is not to be repeated: ${prompt}`]),
+  ].join('\n')
+}
+
+function fromWire(chunks: readonly Uint8Array[], { apiKey }: VendorCall<TranscriptionRequest>): Transcript | undefined {
+  const response = parseVendorJson(joinChunks(chunks).toString('utf8'))
+  if (responseFailure(response, apiKey) !== undefined || !isJsonObject(response)) return undefined
+  const candidate: unknown = Array.isArray(response['candidates']) ? response['candidates'][0] : undefined
+  if (!isJsonObject(candidate) || brokenCandidate(candidate) !== undefined) return undefined
+  const text = partsOf(candidate)
+    .map((part) => (typeof part['text'] === 'string' && part['thought'] !== true ? part['text'] : ''))
+    .join('')
+    .trim()
+  return { text, usage: usageFrom(response['usageMetadata']) }
+}

@@ -1,0 +1,124 @@
+import { Buffer } from 'node:buffer'
+import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { Transcript, TranscriptSegment } from '../../endpoints/transcriptions/transcript.ts'
+import { fieldName } from '../../endpoints/transcriptions/transcription-form.ts'
+import type { AskedFormat, TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
+import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
+import { transcriptionUsage } from '../../endpoints/transcriptions/transcription-usage.ts'
+import type { AudioFormat } from '../../wire/audio/audio-header.ts'
+import { encodeForm } from '../../wire/encode-form.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { FormFile, FormPart } from '../../wire/multipart.ts'
+import type { VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
+import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
+import { isErrorEnvelope, type OperationPath, pathFor } from './openai-chat-dialect.ts'
+import { OpenAITranscriptionStream } from './openai-transcription-stream.ts'
+import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+
+/** The differences between servers of OpenAI's transcription dialect. */
+export interface OpenAITranscriptionsDialect {
+  /** Below the vendor's origin. */
+  readonly path: OperationPath
+  /** The headers of a call; a bearer key by default. */
+  readonly headers?: KeyHeaders | undefined
+  /** What a model without a row can do, by the vendor's own id; {@link transcriptionAbilities} by default. */
+  readonly abilities?: ((upstream: string) => TranscriptionAbilities) | undefined
+  /** Reads an error object that came inside a stream. */
+  readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
+}
+
+/** Fields of OpenAI's newest model, and of its model that tells speakers apart. */
+const LATER_FIELDS = ['languages', 'keywords', 'known_speaker_names', 'known_speaker_references'] as const
+
+/** Whisper, wherever it is served: it gives times, and answers whole (OpenAI API, "Create transcription"). */
+export const WHISPER_ABILITIES: TranscriptionAbilities = {
+  formats: ['json', 'text', 'srt', 'vtt', 'verbose_json'],
+  streams: false,
+  refusedFields: ['include', ...LATER_FIELDS],
+}
+
+/** Models that give text alone. */
+export const TEXT_ABILITIES: TranscriptionAbilities = { formats: ['json', 'text'], streams: true }
+
+/** What a model without a row can do. The names of all servers of Whisper say that it is one. */
+export function transcriptionAbilities(upstream: string): TranscriptionAbilities {
+  return /whisper/i.test(upstream) ? WHISPER_ABILITIES : TEXT_ABILITIES
+}
+
+/** Transcription at a server of OpenAI's dialect. */
+export function openaiTranscriptions(dialect: OpenAITranscriptionsDialect): TranscriptionOperation {
+  return {
+    abilities: dialect.abilities ?? transcriptionAbilities,
+    toWire: (call, asked) => toWire(call, asked, dialect),
+    fromWire,
+    stream: ({ request, isBilled }) =>
+      new OpenAITranscriptionStream({ request, isBilled, streamFailure: dialect.streamFailure }),
+  }
+}
+
+/** Writes the form again, with its parts in order, under their names and types; the file is not copied. */
+function toWire(
+  { request, model, apiKey, stream }: VendorCall<TranscriptionRequest>,
+  asked: AskedFormat,
+  { path, headers = bearerHeaders }: OpenAITranscriptionsDialect,
+): WireRequest {
+  const granularities = request.timestamp_granularities ?? []
+  const dropsTimes = granularities.length > 0 && request.response_format !== 'verbose_json'
+  const parts: FormPart[] = []
+  for (const part of request.form) {
+    const name = fieldName(part.name)
+    if (part === request.file) parts.push(named(request.file, request.audio.format))
+    else if (part.kind === 'file') parts.push(part)
+    else if (name === 'model') parts.push({ ...part, value: model.upstream })
+    else if (name === 'timestamp_granularities' && dropsTimes) continue
+    else if (name !== 'response_format' && name !== 'stream') parts.push(part)
+  }
+  parts.push({ kind: 'field', name: 'response_format', value: asked })
+  if (stream) parts.push({ kind: 'field', name: 'stream', value: 'true' })
+  const { contentType, chunks } = encodeForm(parts)
+  const [, , ...rest] = headers(apiKey, stream ? 'text/event-stream' : 'application/json')
+  return {
+    path: pathFor(path, model.upstream),
+    headers: ['content-type', contentType, ...rest],
+    body: chunks,
+    dropped: dropsTimes ? ['timestamp_granularities'] : [],
+  }
+}
+
+const KNOWN_EXTENSION = /\.(?:flac|mp3|mp4|mpeg|mpga|m4a|ogg|oga|opus|wav|webm)$/i
+
+/** Servers tell the format by the extension, which recorders in browsers leave out. */
+function named(file: FormFile, format: AudioFormat): FormFile {
+  if (KNOWN_EXTENSION.test(file.filename)) return file
+  return { ...file, filename: `${file.filename || 'audio'}.${format}` }
+}
+
+function fromWire(
+  chunks: readonly Uint8Array[],
+  { request, isBilled }: VendorCall<TranscriptionRequest>,
+): Transcript | undefined {
+  const answer = parseVendorJson(joinChunks(chunks).toString('utf8'))
+  if (!isJsonObject(answer) || typeof answer['text'] !== 'string' || isErrorEnvelope(answer)) return undefined
+  const { text, usage } = answer
+  const segments = segmentsOf(answer['segments'])
+  const isShown = isBilled !== true || !tellsPurchasePrice(usage)
+  return {
+    text,
+    ...(segments === undefined ? {} : { segments }),
+    usage: transcriptionUsage(answer, request),
+    body: isShown ? chunks : [Buffer.from(JSON.stringify({ ...answer, usage: withoutPurchasePrice(usage) }))],
+  }
+}
+
+/** Undefined unless each of them has its times. */
+function segmentsOf(value: unknown): readonly TranscriptSegment[] | undefined {
+  if (!Array.isArray(value)) return undefined
+  const segments: TranscriptSegment[] = []
+  for (const entry of value) {
+    const { start, end, text } = isJsonObject(entry) ? entry : {}
+    if (!Number.isFinite(start) || !Number.isFinite(end) || typeof text !== 'string') return undefined
+    segments.push({ start: start as number, end: end as number, text })
+  }
+  return segments
+}

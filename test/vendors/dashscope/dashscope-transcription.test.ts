@@ -1,0 +1,73 @@
+import { Buffer } from 'node:buffer'
+import { expect, test } from 'vitest'
+import type { CatalogModel } from '../../../src/catalog/model.ts'
+import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
+import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
+import type { VendorCall } from '../../../src/vendors/vendor.ts'
+import type { FormFile } from '../../../src/wire/multipart.ts'
+
+const { transcription } = dashscope({ apiKey: 'vendor-key' })
+const FILE: FormFile = {
+  ...{ kind: 'file', name: 'file', filename: 'a.ogg', contentType: 'audio/ogg' },
+  ...{ chunks: [Buffer.from('s'), Buffer.from('ound')], byteLength: 5 },
+}
+const MODEL: CatalogModel = {
+  ...{ id: 'm', kinds: ['transcription'], vendor: 'dashscope', upstream: 'qwen3-asr-flash', limits: {} },
+  ...{ aliases: [], fallbacks: [], created: 0, displayName: 'x' },
+}
+
+function callOf(request: Partial<TranscriptionRequest>): VendorCall<TranscriptionRequest> {
+  const audio = { format: 'ogg', seconds: 1 } as const
+  return {
+    request: { model: 'm', file: FILE, response_format: 'json', stream: false, audio, form: [FILE], ...request },
+    ...{ bytes: undefined, model: MODEL, publicModel: 'm', apiKey: 'vendor-key', stream: false, nowMs: 0 },
+  }
+}
+
+test('a call without options is the recording alone', () => {
+  const { path, headers, body } = transcription!.toWire(callOf({}), 'json')
+
+  expect(path).toBe('/compatible-mode/v1/chat/completions')
+  expect(headers).toContain('Bearer vendor-key')
+  expect(Buffer.concat(body as Buffer[]).toString()).toBe(
+    '{"model":"qwen3-asr-flash","stream":false,"messages":[{"role":"user","content":[{"type":"input_audio",' +
+      '"input_audio":{"data":"data:audio/ogg;base64,c291bmQ="}}]}]}',
+  )
+})
+
+test('what has no effect is named', () => {
+  const request = { temperature: 0, timestamp_granularities: ['word'], chunking_strategy: 'auto' } as const
+
+  expect(transcription!.toWire(callOf(request), 'json').dropped).toEqual(Object.keys(request))
+})
+
+const read = (answer: unknown) => transcription!.fromWire([Buffer.from(JSON.stringify(answer))], callOf({}))
+const saying = (content: unknown, rest: object = {}): object => ({ choices: [{ message: { content } }], ...rest })
+
+test.each([
+  ['text', saying('Moin'), 'Moin'],
+  ['parts', saying([{ text: 'Mo' }, { text: 'in' }]), 'Moin'],
+  ['nothing, where nobody speaks', saying(null), ''],
+])('an answer may be %s', (_name, answer, text) => {
+  expect(read(answer)?.text).toBe(text)
+})
+
+test.each([
+  [
+    { seconds: 2, prompt_tokens: 40, completion_tokens: 3 },
+    { audioSeconds: 2, inputTokens: 40, outputTokens: 3 },
+  ],
+  [{ seconds: 2 }, { audioSeconds: 2 }],
+  [{ seconds: 0, prompt_tokens: 0, completion_tokens: 0 }, undefined],
+  [{ seconds: 1e9 }, { audioSeconds: Number.POSITIVE_INFINITY }],
+  [null, undefined],
+])('usage %j is read as %j', (usage, expected) => {
+  expect(read(saying('x', { usage }))?.usage).toEqual(expected)
+})
+
+test.each([[{ error: { message: 'no' } }], [{ choices: [] }], [{ choices: [{ message: { content: 5 } }] }], [7]])(
+  '%j is no transcript',
+  (answer) => {
+    expect(read(answer)).toBeUndefined()
+  },
+)

@@ -1,0 +1,96 @@
+import { Buffer } from 'node:buffer'
+import { expect, test } from 'vitest'
+import type { CatalogModel } from '../../../src/catalog/model.ts'
+import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
+import { gemini } from '../../../src/vendors/gemini/gemini.ts'
+import type { VendorCall } from '../../../src/vendors/vendor.ts'
+import type { FormFile } from '../../../src/wire/multipart.ts'
+
+const { transcription } = gemini({ apiKey: 'vendor-key' })
+const FILE: FormFile = {
+  ...{ kind: 'file', name: 'file', filename: 'a.mp3', contentType: 'audio/mpeg' },
+  ...{ chunks: [Buffer.from('so'), Buffer.from('und')], byteLength: 5 },
+}
+
+function callOf(request: Partial<TranscriptionRequest>, upstream: string): VendorCall<TranscriptionRequest> {
+  const model: CatalogModel = {
+    ...{ id: 'm', kinds: ['transcription'], vendor: 'gemini', upstream, limits: {} },
+    ...{ aliases: [], fallbacks: [], created: 0, displayName: 'x' },
+  }
+  const audio = { format: 'mp3', seconds: 1 } as const
+  return {
+    request: { model: 'm', file: FILE, response_format: 'json', stream: false, audio, form: [FILE], ...request },
+    ...{ bytes: undefined, model, publicModel: 'm', apiKey: 'vendor-key', stream: false, nowMs: 0 },
+  }
+}
+
+const sent = (request: Partial<TranscriptionRequest>, upstream = 'gemini-2.5-flash') => {
+  const { body, ...rest } = transcription!.toWire(callOf(request, upstream), 'json')
+  return { ...rest, body: JSON.parse(Buffer.concat(body as Buffer[]).toString()) }
+}
+
+test('a call is one turn: the recording, then what to do with it', () => {
+  const { path, body, dropped } = sent({
+    ...{ language: 'de', languages: ['en'], keywords: ['Kiel', 'Förde'], prompt: 'A "talk"', temperature: 0.5 },
+    ...{ timestamp_granularities: ['word'], chunking_strategy: 'auto' },
+  })
+
+  expect(path).toBe('/v1beta/models/gemini-2.5-flash:generateContent')
+  expect(dropped).toEqual(['timestamp_granularities', 'chunking_strategy'])
+  expect(body).toEqual({
+    contents: [
+      {
+        role: 'user',
+        parts: [
+          { inlineData: { mimeType: 'audio/mpeg', data: 'c291bmQ=' } },
+          {
+            text:
+              'Transcribe this recording word for word, in the language that is spoken. Answer with the transcript alone.\n' +
+              'Languages that are spoken, as ISO codes: de, en.\nWords that may be said: Kiel, Förde.\n' +
+              'Context, which is not to be repeated: A "talk"',
+          },
+        ],
+      },
+    ],
+    generationConfig: { temperature: 0.5, thinkingConfig: { thinkingBudget: 0 } },
+  })
+})
+
+test('newer models think as little as they can, and take no temperature', () => {
+  const { body, dropped } = sent({ temperature: 0 }, 'gemini-4-hydrogen')
+
+  expect(body.generationConfig).toEqual({ thinkingConfig: { thinkingLevel: 'LOW' } })
+  expect(dropped).toEqual(['temperature'])
+})
+
+const read = (response: unknown) =>
+  transcription!.fromWire([Buffer.from(JSON.stringify(response))], callOf({}, 'gemini-2.5-flash'))
+const candidate = (parts: object[], rest: object = { finishReason: 'STOP' }): object => ({
+  candidates: [{ content: { role: 'model', parts }, ...rest }],
+})
+
+test('an answer is its text without thoughts, and its usage', () => {
+  const usageMetadata = {
+    ...{ promptTokenCount: 40, candidatesTokenCount: 5, thoughtsTokenCount: 3, totalTokenCount: 48 },
+    promptTokensDetails: [
+      { modality: 'TEXT', tokenCount: 8 },
+      { modality: 'AUDIO', tokenCount: 32 },
+    ],
+  }
+  const parts = [{ text: 'thinking', thought: true }, { text: ' Moin' }, { text: ', Kiel.\n' }]
+
+  expect(read({ ...candidate(parts), usageMetadata })).toEqual({
+    text: 'Moin, Kiel.',
+    usage: { inputTokens: 40, outputTokens: 8, reasoningTokens: 3, inputAudioTokens: 32 },
+  })
+  expect(read(candidate([{ text: 'x' }]))).toEqual({ text: 'x', usage: undefined })
+  expect(read(candidate([]))?.text).toBe('')
+})
+
+test.each([
+  ['an error', { error: { code: 400, message: 'no', status: 'INVALID_ARGUMENT' } }],
+  ['a blocked prompt', { promptFeedback: { blockReason: 'SAFETY' } }],
+  ['no object', []],
+])('%s is no transcript', (_name, response) => {
+  expect(read(response)).toBeUndefined()
+})
