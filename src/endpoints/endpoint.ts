@@ -209,6 +209,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly isPaidJob?: boolean
   /** True for a free endpoint: it needs no price, and no money is held. */
   readonly isFree?: boolean
+  /** True if its requests may be sent in batches. */
+  readonly isBatchable?: boolean
   /** True if hedging is allowed: JSON responses that can safely be produced twice. */
   readonly canHedge?: boolean
   /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */

@@ -40,6 +40,6 @@ export interface FileStore {
   byteLength(accountId: string, nowMs: number): MaybePromise<number>
   /** False for an unknown or foreign id. */
   delete(accountId: string, id: string): MaybePromise<boolean>
-  /** Deletes at most `limit` that have expired; gives their number. */
-  purge(nowMs: number, limit: number): MaybePromise<number>
+  /** Deletes at most `limit` that have expired; gives their ids, by which their bytes can be deleted. */
+  purge(nowMs: number, limit: number): MaybePromise<readonly string[]>
 }

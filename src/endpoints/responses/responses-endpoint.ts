@@ -62,6 +62,7 @@ const common = {
 export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer>({
   ...common,
   path: '/v1/responses',
+  isBatchable: true,
   parse: (body) => checkRequest<ResponsesRequest>(responsesSchema(), body),
   requestSchema: () => jsonSchemaOf(responsesSchema(), 'input'),
   isStream: (request) => request.stream === true,

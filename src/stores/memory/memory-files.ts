@@ -102,7 +102,7 @@ export function memoryFiles(): FileStore {
     purge(nowMs, limit) {
       const expired = [...files].filter(([, { expiresAtMs }]) => expiresAtMs <= nowMs).slice(0, limit)
       for (const [name] of expired) files.delete(name)
-      return expired.length
+      return expired.map(([, { id }]) => id)
     },
   }
 }

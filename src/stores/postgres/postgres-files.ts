@@ -67,7 +67,7 @@ export function postgresFiles({ run }: Run, schema: string): FileStore {
            WHERE expires_at_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
         [timeParameter(nowMs), limit],
       )
-      return rows.length
+      return rows.map(({ id }) => id as string)
     },
   }
 }

@@ -64,7 +64,7 @@ export function sqliteFiles(database: SqliteDatabase): SqliteFiles {
   const remove = database.prepare('DELETE FROM signalbox_files WHERE account_id = ? AND id = ?')
   const purge = database.prepare(
     `DELETE FROM signalbox_files WHERE (account_id, id) IN
-       (SELECT account_id, id FROM signalbox_files WHERE expires_at_ms <= ? LIMIT ?)`,
+       (SELECT account_id, id FROM signalbox_files WHERE expires_at_ms <= ? LIMIT ?) RETURNING id`,
   )
   const find: SqliteFiles['find'] = (accountId, id, nowMs) => {
     const row = select.get(accountId, id, nowMs) as SqlRow | undefined
@@ -95,7 +95,7 @@ export function sqliteFiles(database: SqliteDatabase): SqliteFiles {
     },
     byteLength: (accountId, nowMs) => Number((sum.get(accountId, nowMs) as SqlRow)['bytes']),
     delete: (accountId, id) => Number(remove.run(accountId, id).changes) > 0,
-    purge: (nowMs, limit) => Number(purge.run(nowMs, limit).changes),
+    purge: (nowMs, limit) => (purge.all(nowMs, limit) as SqlRow[]).map(({ id }) => id as string),
   }
 }
 
