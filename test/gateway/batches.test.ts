@@ -1,7 +1,7 @@
 import OpenAI, { toFile } from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
-import { fakeClock } from '../../src/testing/index.ts'
+import { fakeClock, sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
@@ -210,6 +210,57 @@ describe('a batch', () => {
 
     const batch = await client.batches.retrieve(created.id)
     expect((await contentOf(client, batch.output_file_id))[0]).toMatchObject({ response: { status_code: 200 } })
+  })
+
+  test.each([
+    [
+      '/v1/messages',
+      { model: MODEL, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] },
+      { type: 'message' },
+    ],
+    [
+      '/v1/responses',
+      { model: MODEL, max_output_tokens: 50, input: 'hi' },
+      { object: 'response', status: 'completed' },
+    ],
+  ])('can be of %s', async (url, body, answer) => {
+    const { client, taskEnded } = await start()
+    const file = await upload(client, [line(1, {}, { url, body })])
+    const created = await client.batches.create({
+      input_file_id: file.id,
+      endpoint: url as typeof CHAT,
+      completion_window: '24h',
+    })
+
+    await taskEnded(created.id)
+
+    const batch = await client.batches.retrieve(created.id)
+    const [first] = await contentOf(client, batch.output_file_id)
+    expect(first).toMatchObject({ response: { status_code: 200, body: answer } })
+  })
+
+  test('tells its end by a webhook', async () => {
+    const { client, url } = await start()
+    const receiver = sandboxVendors()
+    const { origin } = await receiver.listen()
+    const file = await upload(client, [line(1)])
+    const answer = await fetch(`${url}/v1/batches`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        input_file_id: file.id,
+        endpoint: CHAT,
+        completion_window: '24h',
+        webhook_url: `${origin}/webhooks`,
+      }),
+    })
+    const { id } = (await answer.json()) as { id: string }
+
+    await expect.poll(() => receiver.webhooks.length).toBe(1)
+
+    expect(receiver.webhooks[0]?.body).toMatchObject({ type: 'batch.completed', data: { id } })
+    expect(await client.batches.retrieve(id)).toMatchObject({ status: 'completed' })
+    await receiver.close()
   })
 
   test('is submitted once under one Idempotency-Key', async () => {

@@ -1,5 +1,11 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import fastify from 'fastify'
 import OpenAI, { toFile } from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
+import { expressHandler } from '../../src/adapters/express.ts'
+import { fastifyGateway } from '../../src/adapters/fastify.ts'
 import type { BatchOptions } from '../../src/gateway/batch-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
@@ -121,6 +127,52 @@ describe('a file', () => {
     const upload = client.files.create({ file: await file('x'.repeat(3_000_000)), purpose: 'batch' })
 
     await expect(upload).rejects.toMatchObject({ status: 503, code: 'store_unavailable' })
+  })
+})
+
+describe('a file arrives through', () => {
+  const form = (text: string): FormData => {
+    const made = new FormData()
+    made.set('purpose', 'batch')
+    made.set('file', new Blob([text]), 'requests.jsonl')
+    return made
+  }
+  const headers = { authorization: `Bearer ${TEST_KEY}` }
+  const text = 'x'.repeat(300_000)
+
+  test('Fastify', async () => {
+    const { gateway } = await start()
+    const app = fastify()
+    await app.register(fastifyGateway, { gateway })
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+
+    const answer = await fetch(`${origin}/v1/files`, { method: 'POST', headers, body: form(text) })
+
+    expect([answer.status, ((await answer.json()) as { bytes: number }).bytes]).toEqual([200, 300_000])
+    await app.close()
+  })
+
+  test('Express', async () => {
+    const { gateway } = await start()
+    const app = express().use(express.json()).use(expressHandler(gateway))
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/files`, { method: 'POST', headers, body: form(text) })
+
+    expect([answer.status, ((await answer.json()) as { bytes: number }).bytes]).toEqual([200, 300_000])
+    server.closeAllConnections()
+    server.close()
+  })
+
+  test('web requests, of any length', async () => {
+    const { gateway } = await start({ maxFileBytes: 1_000 })
+    const send = (body: string) =>
+      gateway.fetch(new Request('http://g/v1/files', { method: 'POST', headers, body: form(body) }))
+
+    expect((await send('short')).status).toBe(200)
+    expect((await send(text)).status).toBe(413)
   })
 })
 
