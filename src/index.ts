@@ -144,6 +144,7 @@ export type {
 } from './gateway/account-books.ts'
 export type { AccountSpending, Spent } from './gateway/account-spending.ts'
 export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
+export type { BatchOptions } from './gateway/batch-options.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'
 export type {
   CacheControl,
@@ -207,6 +208,8 @@ export type {
   RoutingStrategy,
 } from './routing/routing-options.ts'
 export { createApiKey } from './stores/api-key.ts'
+export type { BatchOutcome, BatchStore, BatchTally } from './stores/batch-store.ts'
+export type { BlobRange, BlobStore, NewBlob, StoredBlob } from './stores/blob-store.ts'
 export type {
   ConversationAddition,
   ConversationHistory,
@@ -214,6 +217,8 @@ export type {
   ConversationStore,
   StoredConversation,
 } from './stores/conversation-store.ts'
+export { type DirectoryBlobsOptions, directoryBlobs } from './stores/directory-blobs.ts'
+export type { FilePage, FileQuery, FileRecord, FileStore } from './stores/file-store.ts'
 export type { GatewayStore } from './stores/gateway-store.ts'
 export type { ClaimResult, IdempotencyClaim, IdempotencyStore, StoredAnswer } from './stores/idempotency-store.ts'
 export type { InteractionRecord, InteractionStore } from './stores/interaction-store.ts'

@@ -49,6 +49,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'usage',
       'limits',
       'caching',
+      'batches',
       'hooks',
       'routing',
       'events',

@@ -1,4 +1,4 @@
-import type { BodyFailure, BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
+import { type BodyFailure, type BodyListener, type ByteSink, bodyError, type GatewayRequest } from '../core/exchange.ts'
 import { ResponseBody } from './response-body.ts'
 
 const encoder = new TextEncoder()
@@ -55,6 +55,27 @@ export class FetchExchange implements GatewayRequest, ByteSink {
 
   readBody(limitBytes: number, listener: BodyListener): void {
     readFetchBody(this.#request, limitBytes, listener)
+  }
+
+  async *streamBody(limitBytes: number): AsyncIterable<Uint8Array> {
+    const { body, bodyUsed, headers, signal } = this.#request
+    if (bodyUsed || body?.locked === true) throw bodyError('consumed', limitBytes)
+    if (Number(headers.get('content-length')) > limitBytes) throw bodyError('too_large', limitBytes)
+    if (signal.aborted) throw bodyError('aborted', limitBytes)
+    if (body === null) return
+    const reader = body.getReader()
+    try {
+      let sizeBytes = 0
+      for (;;) {
+        const { done, value } = await nextPiece(reader, signal, limitBytes)
+        if (done) return
+        sizeBytes += value.byteLength
+        if (sizeBytes > limitBytes) throw bodyError('too_large', limitBytes)
+        yield value
+      }
+    } finally {
+      reader.releaseLock()
+    }
   }
 
   get closed(): boolean {
@@ -173,6 +194,26 @@ function readFetchBody(request: Request, limitBytes: number, listener: BodyListe
   else if (body.locked) listener('consumed', [])
   else if (request.signal.aborted) listener('aborted', [])
   else readAll(body.getReader(), request.signal, limitBytes, listener)
+}
+
+/** The next piece of a body. A body that was made in this process does not fail when its request is aborted. */
+async function nextPiece(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  signal: AbortSignal,
+  limitBytes: number,
+): Promise<ReadableStreamReadResult<Uint8Array>> {
+  let abort = (): void => undefined
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = () => reject(bodyError('aborted', limitBytes))
+    signal.addEventListener('abort', abort)
+  })
+  try {
+    return await Promise.race([reader.read(), aborted])
+  } catch {
+    throw bodyError('aborted', limitBytes)
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
 }
 
 function readAll(

@@ -1,6 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { BodyListener, ByteSink, GatewayRequest } from '../core/exchange.ts'
+import { GatewayError } from '../core/errors.ts'
+import { type BodyListener, type ByteSink, bodyError, type GatewayRequest, wholeBody } from '../core/exchange.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import {
   announcesBody,
@@ -43,6 +44,8 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   #ended = false
   #left = false
   #bodyReader: RequestBodyReader | undefined
+  /** Is a streamed body not read to its end? */
+  #isUnread = false
   #watched = false
   #isHeadFlat = false
 
@@ -95,6 +98,31 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     }
   }
 
+  async *streamBody(limitBytes: number): AsyncIterable<Uint8Array> {
+    const request = this.#request
+    if (!announcesBody(request)) return
+    if (isSpent(request)) return yield* await wholeBody(this, limitBytes)
+    if (Number(request.headers['content-length']) > limitBytes) throw this.#refused(limitBytes)
+    let sizeBytes = 0
+    this.#isUnread = true
+    try {
+      // Not destroyed where reading stops: the answer goes over the same connection.
+      for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
+        sizeBytes += piece.byteLength
+        if (sizeBytes > limitBytes) throw this.#refused(limitBytes)
+        yield piece
+      }
+    } catch (error) {
+      throw GatewayError.isInstance(error) ? error : bodyError('aborted', limitBytes)
+    }
+    this.#isUnread = false
+  }
+
+  #refused(limitBytes: number): GatewayError {
+    this.#isUnread = true
+    return bodyError('too_large', limitBytes)
+  }
+
   get closed(): boolean {
     // Last case: a middleware, such as a timeout, answered in place of the gateway.
     return this.#left || this.#request.socket.destroyed || (this.#response.writableEnded && !this.#ended)
@@ -107,7 +135,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
       this.destroy()
       return
     }
-    if (this.#bodyReader?.refused) this.#response.shouldKeepAlive = false
+    if (this.hasRefusedBody) this.#response.shouldKeepAlive = false
     writeResponseHead(this.#response, status, headers)
   }
 
@@ -125,7 +153,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     if (this.#ended || this.closed) return
     this.#ended = true
     this.#unwatch()
-    if (this.#bodyReader?.refused && !this.#request.complete) this.#endAfterDiscarding(bytes)
+    if (this.hasRefusedBody && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else endResponse(this.#response, bytes)
     // What the socket did not accept stays in memory until the caller reads it.
     if (this.#response.writableLength > UNTIMED_REST_BYTES) this.#limitReading()
@@ -172,7 +200,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
 
   /** True when the body was too large and its rest must be discarded before the answer ends. */
   protected get hasRefusedBody(): boolean {
-    return this.#bodyReader?.refused === true
+    return this.#isUnread || this.#bodyReader?.refused === true
   }
 
   /** The framework sends the rest of the answer, `byteLength` bytes. */

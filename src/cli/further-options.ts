@@ -87,6 +87,17 @@ export const FURTHER_OPTIONS = z.strictObject({
     .strictObject({ store: z.enum(['caller', 'never']).exactOptional(), retentionDays: days })
     .exactOptional()
     .describe('whether prompts and answers of Responses are kept, and how long'),
+  batches: z
+    .strictObject({
+      maxFileBytes: count.exactOptional(),
+      maxAccountBytes: count.exactOptional(),
+      retentionDays: count.exactOptional(),
+      maxRequests: count.exactOptional(),
+      maxOpenBatches: count.exactOptional(),
+      requestsAtOnce: count.exactOptional(),
+    })
+    .exactOptional()
+    .describe('files and batches: {} for the defaults'),
   usage: z
     .union(
       [

@@ -54,6 +54,8 @@ export const ERROR_TABLE = {
   interaction_not_found: callerError(404, 'There is no such interaction, or it has expired.'),
   response_not_found: callerError(404, 'There is no such response, or it has expired.'),
   conversation_not_found: callerError(404, 'There is no such conversation, or it has expired.'),
+  file_not_found: callerError(404, 'There is no such file, or it has expired.'),
+  batch_not_found: callerError(404, 'There is no such batch.'),
   task_not_found: callerError(404, 'There is no such task.'),
   method_not_allowed: callerError(405, 'The method is not allowed on this route.'),
   idempotency_in_flight: callerError(409, 'A request with this Idempotency-Key is still being answered.', true),

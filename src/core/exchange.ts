@@ -45,6 +45,34 @@ export interface GatewayRequest {
    * with `consumed` if the framework has read the body and discarded it.
    */
   readBody(limitBytes: number, listener: BodyListener): void
+  /**
+   * Reads the body piece by piece, at most `limitBytes`, for what is never whole in memory; in place of `readBody`. Absent: only
+   * `readBody` can read it.
+   * @throws GatewayError `body_too_large`, `client_closed_request` or `body_consumed`.
+   */
+  streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
+}
+
+/**
+ * A body piece by piece; as a whole where the adapter cannot stream it.
+ * @throws GatewayError as {@link bodyError} says.
+ */
+export async function* bodyPieces(request: GatewayRequest, limitBytes: number): AsyncIterable<Uint8Array> {
+  if (request.streamBody === undefined) yield* await wholeBody(request, limitBytes)
+  else yield* request.streamBody(limitBytes)
+}
+
+/**
+ * The pieces of a whole body.
+ * @throws GatewayError as {@link bodyError} says.
+ */
+export function wholeBody(request: GatewayRequest, limitBytes: number): Promise<readonly Uint8Array[]> {
+  return new Promise((resolve, reject) => {
+    request.readBody(limitBytes, (failure, chunks) => {
+      if (failure === undefined) resolve(chunks)
+      else reject(bodyError(failure, limitBytes))
+    })
+  })
 }
 
 /** Where the answer goes: the caller's side of the connection. */

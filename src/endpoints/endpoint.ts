@@ -214,6 +214,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * that has a row is charged by it.
    */
   readonly isFree?: boolean | 'unless-priced'
+  /** True if its requests may be sent in batches. */
+  readonly isBatchable?: boolean
   /** True if hedging is allowed: JSON responses that can safely be produced twice. */
   readonly canHedge?: boolean
   /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */

@@ -34,6 +34,7 @@ import { publicLookup } from '../transport/egress.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { UsageRecorder } from '../usage/usage-recorder.ts'
+import { batchSettingsOf } from './batch-options.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { answerCacheOf } from './cache-options.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
@@ -150,6 +151,7 @@ export function contextOf(
       stateSecret: options.responses?.stateSecret,
     },
     stateMakers: new StateMakers(),
+    batches: batchSettingsOf(options.batches, store),
     cache: answerCacheOf(options.cache, endpoints.all, hooks),
     settlementRetries: new SettlementRetries(clock, logger),
     spendingThresholds: spendingThresholdsOf(options.spendingThresholds),

@@ -20,6 +20,7 @@ import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { BatchOptions } from './batch-options.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
 import type { GivenHook } from './hook-host.ts'
@@ -179,6 +180,8 @@ export interface GatewayOptions {
   readonly responses?: ResponsesOptions
   /** Gives answers again to equal requests: `{}` for embeddings, and for texts with `temperature: 0`. Default: every request asks a vendor. */
   readonly cache?: CacheOptions
+  /** Lets callers keep files and send batches of requests, at prices of their own: `{}`. Default: they cannot. */
+  readonly batches?: BatchOptions
   /**
    * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
    */
@@ -255,6 +258,7 @@ export const GATEWAY_OPTIONS = {
   estimateTokens: true,
   responses: true,
   cache: true,
+  batches: true,
   overload: true,
   webhookSecret: true,
   taskDeadlineMs: true,

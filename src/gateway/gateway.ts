@@ -16,6 +16,7 @@ import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-co
 import { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
 import { ROUTE_OVERRIDE_MEMBERS, type RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
+import { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredRunner } from '../tasks/deferred-runner.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
@@ -179,6 +180,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const wakeWebhooks = (): void => deliverer.wake()
   const runner = new DeferredRunner(context, wakeWebhooks)
   const deferred = new DeferredAnswers(runner, wakeWebhooks)
+  const batchRunner = context.batches && new BatchRunner(context, context.batches, wakeWebhooks)
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
 
   const ready = (): Promise<void> => {
@@ -193,6 +195,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (closing === undefined) {
         worker.start()
         runner.start()
+        batchRunner?.start()
         deliverer.start()
       }
     })
@@ -225,6 +228,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     wakeWebhooks,
     deferred,
+    batches: context.batches && batchRunner && { settings: context.batches, runner: batchRunner },
     get ready() {
       return isStarted ? undefined : ready
     },
@@ -316,7 +320,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         await inFlight.drain(context.clock, drainMs)
         await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
         const leftMs = Math.max(0, startedAtMs + drainMs - context.clock.now())
-        await runner.stop({ drainMs: leftMs })
+        await Promise.all([runner.stop({ drainMs: leftMs }), batchRunner?.stop({ drainMs: leftMs })])
         await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         const restMs = Math.max(MIN_HOOK_CLOSE_MS, startedAtMs + drainMs - context.clock.now())

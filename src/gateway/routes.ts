@@ -1,5 +1,7 @@
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
+import { batchMethods } from '../tasks/batches/batch-requests.ts'
+import { fileMethods } from '../tasks/batches/file-requests.ts'
 import { TASK_ACTIONS, type TaskAction } from '../tasks/task-requests.ts'
 
 /** The target of a path. */
@@ -18,6 +20,7 @@ export type Target =
       readonly objects: StoredObjects
       readonly segments: readonly string[]
     }
+  | { readonly kind: 'files' | 'batches'; readonly segments: readonly string[] }
   /** `asks`: may this process be sent requests, or does it only run? */
   | { readonly kind: 'health'; readonly asks: 'ready' | 'alive' }
   | { readonly kind: 'probe' }
@@ -44,7 +47,7 @@ const MODEL_PREFIX = '/v1/models/'
 export const ESTIMATE_PATH = '/v1/estimate'
 
 /** Finds the route of a method and path; `allow` if the path exists for other methods, undefined if it does not exist. */
-export function matchRoute(endpoints: EndpointTable, method: string, path: string): Match {
+export function matchRoute(endpoints: EndpointTable, method: string, path: string, hasBatches = false): Match {
   const endpoint = endpoints.at(path)
   if (endpoint !== undefined) {
     if (method === 'POST') return { target: { kind: 'endpoint', endpoint } }
@@ -67,6 +70,8 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
     return methods.includes(method) ? { target: objects } : { allow: methods }
   }
   if (path === ESTIMATE_PATH) return method === 'POST' ? { target: { kind: 'estimate' } } : { allow: POST_ONLY }
+  const batch = hasBatches ? batchTarget(path) : undefined
+  if (batch !== undefined) return batch.methods.includes(method) ? { target: batch.target } : { allow: batch.methods }
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
@@ -114,6 +119,22 @@ function objectsTarget(endpoints: EndpointTable, path: string): Extract<Target, 
   }
   return undefined
 }
+
+/** Files, batches, and what is below them. */
+function batchTarget(path: string): { readonly target: Target; readonly methods: readonly string[] } | undefined {
+  for (const [kind, prefix, methodsOf] of BATCH_PATHS) {
+    if (path !== prefix && !path.startsWith(`${prefix}/`)) continue
+    const segments = path === prefix ? [] : path.slice(prefix.length + 1).split('/')
+    const methods = methodsOf(segments)
+    return methods && { target: { kind, segments }, methods }
+  }
+  return undefined
+}
+
+const BATCH_PATHS = [
+  ['files', '/v1/files', fileMethods],
+  ['batches', '/v1/batches', batchMethods],
+] as const
 
 /** Model ids may hold slashes (`models/x`), so everything behind the prefix is the id. */
 function modelTarget(path: string): Target | undefined {

@@ -15,6 +15,8 @@ import { serveStoredObjects } from '../pipeline/stored-objects.ts'
 import type { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
+import { type BatchService, serveBatchRequest } from '../tasks/batches/batch-requests.ts'
+import { serveFileRequest } from '../tasks/batches/file-requests.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredSubmission } from '../tasks/deferred-submission.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
@@ -40,6 +42,8 @@ export interface ServerState {
   readonly overload: OverloadGuard | undefined
   readonly wakeWebhooks: WakeWebhooks
   readonly deferred: DeferredAnswers
+  /** Undefined: there are neither files nor batches. */
+  readonly batches: BatchService | undefined
   /** Opens the store; undefined once it is open. */
   readonly ready: (() => Promise<void>) | undefined
 }
@@ -85,7 +89,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     const target = findTarget(context, request)
     if (target.kind === 'probe') return respondJson(sink, requestId, { message: 'hello' })
     if (target.kind === 'health') return await serveHealth(context, server, incoming, { asks: target.asks, requestId })
-    if (target.kind === 'openapi') return respondJson(sink, requestId, publicApi(context.endpoints))
+    if (target.kind === 'openapi') return respondJson(sink, requestId, publicApi(context))
     if (server.isClosing) throw new GatewayError('gateway_closing')
     if (server.ready !== undefined) await server.ready()
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
@@ -134,8 +138,8 @@ async function serveHealth(
 
 const NOT_CACHED: readonly string[] = ['cache-control', 'no-store']
 
-function findTarget({ endpoints }: PipelineContext, request: GatewayRequest): Target {
-  const match = matchRoute(endpoints, request.method, request.path)
+function findTarget({ endpoints, batches }: PipelineContext, request: GatewayRequest): Target {
+  const match = matchRoute(endpoints, request.method, request.path, batches !== undefined)
   if (match === undefined)
     throw new GatewayError('route_not_found', { message: `There is no route ${request.method} ${request.path}.` })
   if ('target' in match) return match.target
@@ -249,6 +253,11 @@ async function read(
     const { endpoint, objects, segments } = target
     return await serveStoredObjects(context, { request, sink, requestId, principal, endpoint, objects, segments })
   }
+  if ((target.kind === 'files' || target.kind === 'batches') && server.batches !== undefined) {
+    const asked = { request, sink, requestId, principal, segments: target.segments }
+    if (target.kind === 'files') return await serveFileRequest(context, server.batches.settings, asked)
+    return await serveBatchRequest(context, server.batches, asked)
+  }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models
     const models = context.catalog.list().filter((model) => isInScope(scope, model))
@@ -330,9 +339,16 @@ function emitRefused(context: PipelineContext, failing: Failing, error: GatewayE
 }
 
 /** A 405 must say what is allowed (RFC 9110, section 15.5.6); refusals by limits show the limits. */
-function errorHeaders({ endpoints }: PipelineContext, { request, record }: Failing, error: GatewayError): string[] {
+function errorHeaders(
+  { endpoints, batches }: PipelineContext,
+  { request, record }: Failing,
+  error: GatewayError,
+): string[] {
   const headers: string[] = []
-  const match = error.code === 'method_not_allowed' ? matchRoute(endpoints, request.method, request.path) : undefined
+  const match =
+    error.code === 'method_not_allowed'
+      ? matchRoute(endpoints, request.method, request.path, batches !== undefined)
+      : undefined
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
   const reason = overloadReason(error)
   if (reason !== undefined) headers.push('x-signalbox-overload', reason)

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { isPattern } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import { CACHE_FIELD, type PriceRow } from '../catalog/prices/prices.ts'
+import { BATCH_FIELD, CACHE_FIELD, type PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -73,10 +73,13 @@ function endpointsOf({ kinds, protocol }: CatalogModel, { all }: EndpointTable):
 
 /** Undefined: not known. */
 function namesOf(endpoint: Endpoint): readonly string[] | undefined {
-  const { priceFields, priceFieldNames, surcharges, extraFields = NO_NAMES, cached } = endpoint
+  const { priceFields, priceFieldNames, surcharges, extraFields = NO_NAMES, cached, isBatchable } = endpoint
   const names = priceFieldNames ?? surcharges ?? (priceFields === undefined ? NO_NAMES : undefined)
   if (names === undefined) return undefined
-  return cached === undefined ? [...names, ...extraFields] : [...names, ...extraFields, CACHE_FIELD]
+  const known = [...names, ...extraFields]
+  if (cached !== undefined) known.push(CACHE_FIELD)
+  if (isBatchable === true) known.push(BATCH_FIELD)
+  return known
 }
 
 const NO_NAMES: readonly string[] = []

@@ -12,6 +12,9 @@ import type { HookTable } from '../hooks/hook-table.ts'
 import type { RetryBudget } from '../routing/retry-budget.ts'
 import type { RouteTable } from '../routing/route-table.ts'
 import type { FallbackPolicy, HedgeOptions, RoutingStrategy } from '../routing/routing-options.ts'
+import type { BatchStore } from '../stores/batch-store.ts'
+import type { BlobStore } from '../stores/blob-store.ts'
+import type { FileStore } from '../stores/file-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
@@ -80,6 +83,25 @@ export interface KeptAnswerSettings {
   readonly stateSecret: string | undefined
 }
 
+/** What is allowed of files and batches, and where they are kept, with the defaults filled in. */
+export interface BatchSettings {
+  readonly files: FileStore
+  readonly blobs: BlobStore
+  readonly outcomes: BatchStore
+  /** Most bytes of one file. */
+  readonly maxFileBytes: number
+  /** Most bytes of all files of an account. */
+  readonly maxAccountBytes: number
+  /** How long files are kept. */
+  readonly retentionMs: number
+  /** Most requests of one batch. */
+  readonly maxRequests: number
+  /** Most batches of an account that have not ended. */
+  readonly maxOpen: number
+  /** Requests of one batch that one process makes at the same time. */
+  readonly requestsAtOnce: number
+}
+
 /** What every stage may use. One per gateway. */
 export interface PipelineContext {
   readonly endpoints: EndpointTable
@@ -136,6 +158,8 @@ export interface PipelineContext {
   readonly marksPrompts: boolean
   readonly keptAnswers: KeptAnswerSettings
   readonly stateMakers: StateMakers
+  /** Undefined: there are neither files nor batches. */
+  readonly batches: BatchSettings | undefined
   /** Undefined: no answer is given twice. */
   readonly cache: AnswerCache | undefined
   readonly settlementRetries: SettlementRetries

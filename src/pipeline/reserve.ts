@@ -32,11 +32,16 @@ export interface TaskPlan {
 
 /**
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
+ * @param priced What is held, where it is not the price of the request.
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
  *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
-export function reserve(context: PipelineContext, admitted: Admitted, plan?: TaskPlan): MaybePromise<ReserveOutcome> {
-  const priced = priceRequest(context, admitted, admitted.estimate)
+export function reserve(
+  context: PipelineContext,
+  admitted: Admitted,
+  plan?: TaskPlan,
+  priced: PricedRequest | undefined = priceRequest(context, admitted, admitted.estimate),
+): MaybePromise<ReserveOutcome> {
   const attempt = { id: admitted.requestId, priced, plan }
   const result = reserveOnce(context, admitted, attempt)
   return isPending(result)

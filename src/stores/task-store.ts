@@ -56,6 +56,8 @@ export interface DeferredRequest {
   readonly body: string
   /** The answer before it is made. */
   readonly begun: object
+  /** Unix milliseconds at which waiting for it ends; absent: after the longest time for a task. */
+  readonly deadlineAtMs?: number | undefined
   /** Of the caller, for the limits of the run. */
   readonly principal: Pick<Principal, 'tier' | 'limits' | 'plan' | 'endUser' | 'namesEndUsers' | 'tags'>
 }

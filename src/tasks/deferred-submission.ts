@@ -12,6 +12,7 @@ import { respondWhole, taskHead } from '../pipeline/respond.ts'
 import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
+import { batchObject, isBatch, NO_OUTCOMES } from './batches/batch-record.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { ensureWebhookSecret, HOLD_GRACE_MS, note, reserveTask } from './submit-task.ts'
 
@@ -142,12 +143,14 @@ function frozenPrices({ chain, rates }: PricedRequest): NonNullable<TaskDetails[
 /** The task once it waits for its turn. */
 export function queuedTask({ clock, taskDeadlineMs }: PipelineContext, task: TaskRecord): TaskRecord {
   const nowMs = clock.now()
-  const deadlineAtMs = task.createdAtMs + taskDeadlineMs
+  const deadlineAtMs = task.details.deferred?.deadlineAtMs ?? task.createdAtMs + taskDeadlineMs
   return { ...task, state: 'queued', updatedAtMs: nowMs, nextPollAtMs: nowMs, deadlineAtMs }
 }
 
 /** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it. */
 export function queuedReceipt(context: PipelineContext, task: TaskRecord): StoredAnswer {
-  const record = context.endpoints.deferring(task.details.endpoint)?.deferral?.record(task) ?? { id: task.id }
+  const record = isBatch(task)
+    ? batchObject(task, NO_OUTCOMES)
+    : (context.endpoints.deferring(task.details.endpoint)?.deferral?.record(task) ?? { id: task.id })
   return { status: 200, headers: ['content-type', 'application/json'], body: Buffer.from(JSON.stringify(record)) }
 }

@@ -4,6 +4,7 @@ import type { Admitted, Candidate } from '../pipeline/call-record.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
+import { BATCH_MESSAGE, isBatch } from './batches/batch-record.ts'
 import { type FrozenPrices, freezePrices } from './frozen-prices.ts'
 import type { TaskMessage } from './webhook-payload.ts'
 
@@ -70,6 +71,7 @@ export function behaviourOf(context: PipelineContext, { details }: TaskRecord): 
 
 /** What the endpoint of a task tells about its end; undefined when the gateway no longer has that endpoint. */
 export function messageOf(context: PipelineContext, task: TaskRecord): TaskMessage | undefined {
+  if (isBatch(task)) return BATCH_MESSAGE
   const { deferral } = context.endpoints.deferring(task.details.endpoint) ?? {}
   if (deferral !== undefined) return deferral
   const behaviour = behaviourOf(context, task)

@@ -4,6 +4,7 @@ import { release } from '../pipeline/admit.ts'
 import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
 import type { Completion } from '../pipeline/pipeline.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import type { PricedRequest } from '../pipeline/pricing.ts'
 import { type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pipeline/reserve.ts'
 import { respondWhole, taskHead } from '../pipeline/respond.ts'
 import { settleLater, type UnsettledHold } from '../pipeline/settle.ts'
@@ -99,19 +100,21 @@ export async function ensureWebhookSecret(
 /**
  * Holds the money, claims the Idempotency-Key and stores the task. A failing store may still have done it, or may do it
  * after the gateway has stopped waiting. Nothing was sent to a vendor, so it is undone as soon as the store answers.
+ * @param priced What is held, where it is not the price of the request.
  * @throws GatewayError as {@link reserve} does.
  */
 export async function reserveTask(
   context: PipelineContext,
   admitted: Admitted,
   plan: TaskPlan,
+  priced?: PricedRequest,
 ): Promise<ReserveOutcome> {
   if (context.prices === undefined) return await claimAndInsert(context, admitted, plan)
   try {
-    return await reserve(context, admitted, plan)
+    return await reserve(context, admitted, plan, priced)
   } catch (cause) {
     if (isStoreFault(cause))
-      undoLater(context, admitted, plan, { cause, makeSure: () => reserveAgain(context, admitted, plan) })
+      undoLater(context, admitted, plan, { cause, makeSure: () => reserveAgain(context, admitted, plan, priced) })
     throw cause
   }
 }
@@ -120,9 +123,14 @@ export async function reserveTask(
  * Reserving the same id again returns the first outcome, or decides it: a reservation that is still on its way then finds
  * the hold taken. Otherwise the reservation could be made after it was undone.
  */
-async function reserveAgain(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<void> {
+async function reserveAgain(
+  context: PipelineContext,
+  admitted: Admitted,
+  plan: TaskPlan,
+  priced: PricedRequest | undefined,
+): Promise<void> {
   try {
-    await reserve(context, admitted, plan)
+    await reserve(context, admitted, plan, priced)
   } catch (cause) {
     // A refusal is an outcome too; then there is nothing to undo.
     if (isStoreFault(cause)) throw cause

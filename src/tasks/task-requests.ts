@@ -179,7 +179,7 @@ async function listTasks(
 }
 
 /** Stores list the tasks of all endpoints, so pages are read until one page of the requested tasks is full. */
-async function pageOf(
+export async function pageOf(
   context: PipelineContext,
   accountId: string,
   endpointId: string,

@@ -6,6 +6,7 @@ import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { endTask } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
+import { BATCH_CREDENTIAL_ID } from './batches/batch-record.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { queuedReceipt, queuedTask } from './deferred-submission.ts'
 import { receiptResponse } from './submit-task.ts'
@@ -167,7 +168,7 @@ export class TaskWorker {
     this.#replacedAtMs = nowMs + REPLACED_KEYS_INTERVAL_MS
     const replaced: PolledCredential[] = []
     for (const credentialId of await store.tasks.credentialIds()) {
-      if (credentialId === DEFERRED_CREDENTIAL_ID) continue
+      if (credentialId === DEFERRED_CREDENTIAL_ID || credentialId === BATCH_CREDENTIAL_ID) continue
       if (this.#credentials.some((own) => own.credentialId === credentialId)) continue
       const routed = routes.vendor(credentialId.slice(0, credentialId.lastIndexOf(':')))
       const pollBudget =

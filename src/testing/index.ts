@@ -1,6 +1,7 @@
 export type { ContractClock, ContractRunner, ContractSubject } from './contracts/contract-runner.ts'
 export { standingClock } from './contracts/contract-runner.ts'
 export { type ConversationStores, describeConversationStore } from './contracts/conversation-store-contract.ts'
+export { describeBatchStore, describeFileStore } from './contracts/file-store-contract.ts'
 export { describeIdempotencyStore } from './contracts/idempotency-store-contract.ts'
 export { describeInteractionStore } from './contracts/interaction-store-contract.ts'
 export { describeKeyStore } from './contracts/key-store-contract.ts'

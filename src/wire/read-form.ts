@@ -51,6 +51,26 @@ export async function readForm(
   return new FormParser(boundaryOf(contentType), { ...DEFAULT_FORM_LIMITS, ...limits }).read(chunks)
 }
 
+/** Takes the bytes of a file while they arrive. */
+export interface FileSink {
+  push(bytes: Uint8Array): void
+  /** The file is complete. */
+  end(): void
+}
+
+/**
+ * Reads a form whose files are not kept in memory. Each file is given to the sink that `sinkOf` gives for it; its part has no bytes.
+ * @param drained Resolves when the sinks can take more; awaited after each piece of the body.
+ * Rejects as {@link readForm} does, and with the errors of `body`, `sinkOf` and `drained`.
+ */
+export async function streamForm(
+  contentType: string,
+  body: AsyncIterable<Uint8Array>,
+  files: { sinkOf(head: PartHead): FileSink; drained(): Promise<void> },
+): Promise<Form> {
+  return new FormParser(boundaryOf(contentType), DEFAULT_FORM_LIMITS, files.sinkOf).readStream(body, files.drained)
+}
+
 function boundaryOf(contentType: string): string {
   const header = headerParameters(contentType)
   if (header?.value !== 'multipart/form-data') {
@@ -71,6 +91,8 @@ interface ReadPart {
   head: PartHead | undefined
   readonly chunks: Uint8Array[]
   byteLength: number
+  /** Takes the bytes in place of `chunks`. */
+  sink: FileSink | undefined
 }
 
 // Far above any body, so that parts accept all bytes at once and the parser never waits for a reader.
@@ -88,11 +110,13 @@ class FormParser {
   readonly #limits: FormLimits
   readonly #parser: Dicer
   readonly #parts: ReadPart[] = []
+  readonly #sinkOf: ((head: PartHead) => FileSink) | undefined
   #files = 0
   #isWhole = true
 
-  constructor(boundary: string, limits: FormLimits) {
+  constructor(boundary: string, limits: FormLimits, sinkOf?: (head: PartHead) => FileSink) {
     this.#limits = limits
+    this.#sinkOf = sinkOf
     const options = {
       boundary,
       maxHeaderPairs: HEADER_LINES,
@@ -119,20 +143,41 @@ class FormParser {
         sinceTurn = 0
         await nextTurn()
       }
-      this.#parser.end()
-      // The parser's streams defer by `nextTick` only, so all of them have ended in the next turn.
-      await nextTurn()
-      if (!this.#isWhole) {
-        throw new GatewayError('invalid_request', { message: 'The form ends before its closing boundary.' })
-      }
-      return this.#parts.map((part) => this.#finished(part))
+      return await this.#end()
     } finally {
       this.#parser.destroy()
     }
   }
 
+  /** The same for a body that arrives. Files go to their sinks. */
+  async readStream(body: AsyncIterable<Uint8Array>, drained: () => Promise<void>): Promise<Form> {
+    try {
+      for await (const piece of body) {
+        this.#parser.write(piece)
+        // The parser's streams defer by `nextTick`.
+        await nextTurn()
+        await drained()
+      }
+      return await this.#end()
+    } finally {
+      this.#parser.destroy()
+    }
+  }
+
+  async #end(): Promise<Form> {
+    this.#parser.end()
+    // The parser's streams defer by `nextTick` only, so all of them have ended in the next turn.
+    await nextTurn()
+    if (!this.#isWhole) {
+      throw new GatewayError('invalid_request', { message: 'The form ends before its closing boundary.' })
+    }
+    const form = this.#parts.map((part) => this.#finished(part))
+    for (const { sink } of this.#parts) sink?.end()
+    return form
+  }
+
   #begin(stream: Dicer.PartStream): void {
-    const part: ReadPart = { head: undefined, chunks: [], byteLength: 0 }
+    const part: ReadPart = { head: undefined, chunks: [], byteLength: 0, sink: undefined }
     this.#parts.push(part)
     this.#check('parts', this.#parts.length)
     stream.on('header', (headers) => {
@@ -146,10 +191,14 @@ class FormParser {
       if (part.head.filename !== undefined) this.#files++
       this.#check('files', this.#files)
       this.#check('fields', this.#parts.length - this.#files)
+      if (part.head.filename !== undefined) part.sink = this.#sinkOf?.(part.head)
     })
     stream.on('data', (chunk) => {
-      part.chunks.push(chunk as Buffer)
       part.byteLength += chunk.length
+      if (part.sink !== undefined) part.sink.push(chunk as Buffer)
+      // A longer field is refused at the end; of a body that is streamed it must not fill the memory until then.
+      else if (this.#sinkOf === undefined || part.byteLength <= this.#limits.fieldBytes)
+        part.chunks.push(chunk as Buffer)
     })
     // The parser itself reports the same fault.
     stream.on('error', () => undefined)

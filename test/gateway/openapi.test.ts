@@ -11,7 +11,7 @@ let started: StartedGateway
 let document: OpenApiDocument
 
 beforeAll(async () => {
-  started = await startGateway()
+  started = await startGateway({ batches: {} })
   // Without a key: it says nothing about this gateway's accounts.
   document = await (await fetch(`${started.url}/openapi.json`)).json()
 })
@@ -51,6 +51,16 @@ describe('GET /openapi.json', () => {
       'delete',
     ])
     expect(Object.keys(document.paths['/v1/videos/generations'] ?? {})).toEqual(['post', 'get'])
+  })
+
+  test('has files and batches where the gateway has them', async () => {
+    expect(Object.keys(document.paths['/v1/files'] ?? {})).toEqual(['get', 'post'])
+    expect(Object.keys(document.paths['/v1/files/{file}'] ?? {})).toEqual(['get', 'delete'])
+    expect(Object.keys(document.paths['/v1/batches/{batch}/cancel'] ?? {})).toEqual(['post'])
+    const without = await startGateway()
+    const other = (await (await fetch(`${without.url}/openapi.json`)).json()) as OpenApiDocument
+    await without.close()
+    expect(Object.keys(other.paths).filter((path) => /files|batches/.test(path))).toEqual([])
   })
 
   test('names no operation twice', () => {

@@ -44,11 +44,14 @@ const MAX_RATES_KEPT = 1000
 export function definePrices(file: PriceFile): Required<Prices> {
   const { prices: rows } = checkPriceFile(file)
   const rules = rows.map(priceRule)
-  const calls = quotesOf(rules.filter((rule) => !isOfHits(rule)))
+  const calls = quotesOf(rules.filter((rule) => !isOfHits(rule) && !isOfBatches(rule)))
+  const batches = quotesOf(rules.filter((rule) => !isOfHits(rule) && isOfBatches(rule)))
   const hits = quotesOf(rules.filter(isOfHits))
   return {
-    quote: (model, billingFields, surcharges = NO_SURCHARGES) =>
-      (billingFields[CACHE_FIELD] === CACHE_HIT ? hits : calls)(model, billingFields, surcharges),
+    quote(model, billingFields, surcharges = NO_SURCHARGES) {
+      if (billingFields[CACHE_FIELD] === CACHE_HIT) return hits(model, billingFields, surcharges)
+      return (billingFields[BATCH_FIELD] === IN_BATCH ? batches : calls)(model, billingFields, surcharges)
+    },
     rows: () => rows,
   }
 }
@@ -56,6 +59,14 @@ export function definePrices(file: PriceFile): Required<Prices> {
 /** The condition of prices for answers from the cache: `when: { cache: 'hit' }`. Such an answer is charged by these rows alone. */
 export const CACHE_FIELD = 'cache'
 export const CACHE_HIT = 'hit'
+
+/** The condition of prices for requests of batches: `when: { batch: 'true' }`. They are charged by these rows alone. */
+export const BATCH_FIELD = 'batch'
+export const IN_BATCH = 'true'
+
+function isOfBatches({ conditions }: PriceRule): boolean {
+  return conditions.get(BATCH_FIELD) === IN_BATCH
+}
 
 function isOfHits({ conditions }: PriceRule): boolean {
   return conditions.get(CACHE_FIELD) === CACHE_HIT

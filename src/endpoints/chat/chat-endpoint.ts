@@ -18,6 +18,7 @@ import { chatUrls, remoteImages } from './remote-images.ts'
 export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   id: 'chat',
   path: '/v1/chat/completions',
+  isBatchable: true,
   kind: 'chat',
   servesUnlisted: ({ chat }) => chat !== undefined,
   errors: openaiErrors,

@@ -10,6 +10,7 @@ import { type EmbeddingsRequest, embeddingsSchema } from './embeddings-request.t
 export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOffer>({
   id: 'embeddings',
   path: '/v1/embeddings',
+  isBatchable: true,
   kind: 'embedding',
   servesUnlisted: ({ embeddings }) => embeddings !== undefined,
   errors: openaiErrors,

@@ -36,6 +36,7 @@ const common = {
 export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   ...common,
   path: '/v1/messages',
+  isBatchable: true,
   canHedge: true,
   parse: (body) => checkRequest<MessagesRequest>(messagesSchema(), body),
   requestSchema: () => jsonSchemaOf(messagesSchema(), 'input'),

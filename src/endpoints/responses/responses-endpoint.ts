@@ -63,6 +63,7 @@ const common = {
 export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer>({
   ...common,
   path: '/v1/responses',
+  isBatchable: true,
   parse: (body) => checkRequest<ResponsesRequest>(responsesSchema(), body),
   requestSchema: () => jsonSchemaOf(responsesSchema(), 'input'),
   isStream: (request) => request.stream === true,

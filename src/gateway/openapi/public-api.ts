@@ -1,6 +1,6 @@
 import type { Endpoint, StoredObjects } from '../../endpoints/endpoint.ts'
 import type { JsonSchema } from '../../endpoints/json-schema.ts'
-import type { EndpointTable } from '../../pipeline/endpoint-table.ts'
+import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { TASK_ACTIONS } from '../../tasks/task-requests.ts'
 import { ESTIMATE_PATH } from '../routes.ts'
 import { DRY_RUN_HEADER } from '../serve-estimate.ts'
@@ -16,7 +16,7 @@ import {
 } from './openapi-document.ts'
 
 /** The document of everything that callers can ask of a gateway, the host's own endpoints included. */
-export function publicApi(endpoints: EndpointTable): OpenApiDocument {
+export function publicApi({ endpoints, batches }: Pick<PipelineContext, 'endpoints' | 'batches'>): OpenApiDocument {
   const paths: OpenApiPaths = {}
   for (const endpoint of endpoints.all) {
     paths[endpoint.path] = { post: callOperation(endpoint) }
@@ -24,6 +24,7 @@ export function publicApi(endpoints: EndpointTable): OpenApiDocument {
     if (endpoint.kept !== undefined) addStoredPaths(paths, endpoint)
   }
   Object.assign(paths, READABLE_PATHS, { [ESTIMATE_PATH]: { post: ESTIMATE_OPERATION } })
+  if (batches !== undefined) Object.assign(paths, BATCH_PATHS)
   return openApiDocument({
     title: 'Signalbox gateway',
     description: 'Model vendors behind one API. Which fields a model takes is in its row of the catalog.',
@@ -107,6 +108,62 @@ const ESTIMATE_OPERATION: OpenApiOperation = {
     ...ERROR_RESPONSES,
   },
   security: [{ bearer: [] }, { x_api_key: [] }],
+}
+
+const FILE_ID = pathParameter('file', 'Id of the file.')
+const BATCH_ID = pathParameter('batch', 'Id of the batch.')
+const FILE_FORM = {
+  type: 'object',
+  required: ['file', 'purpose'],
+  properties: { file: { type: 'string', contentMediaType: 'application/jsonl' }, purpose: { const: 'batch' } },
+}
+const BATCH_BODY = {
+  type: 'object',
+  required: ['input_file_id', 'endpoint', 'completion_window'],
+  properties: {
+    input_file_id: { type: 'string' },
+    endpoint: { type: 'string' },
+    completion_window: { const: '24h' },
+    metadata: { type: 'object' },
+    webhook_url: { type: 'string' },
+  },
+}
+
+/** Paths of files and batches, for gateways that have them. */
+const BATCH_PATHS: OpenApiPaths = {
+  '/v1/files': {
+    get: reading('list_files', 'The files of the account', 'batches'),
+    post: {
+      ...reading('create_file', 'Keeps a file of requests', 'batches'),
+      requestBody: { required: true, content: { 'multipart/form-data': { schema: FILE_FORM } } },
+    },
+  },
+  '/v1/files/{file}': {
+    get: { ...reading('get_file', 'One file', 'batches'), parameters: [FILE_ID] },
+    delete: { ...reading('delete_file', 'Deletes a file', 'batches'), parameters: [FILE_ID] },
+  },
+  '/v1/files/{file}/content': {
+    get: {
+      ...reading('get_file_content', 'The bytes of a file', 'batches'),
+      parameters: [FILE_ID],
+      responses: { 200: { description: 'The bytes', content: { 'application/jsonl': {} } }, ...ERROR_RESPONSES },
+    },
+  },
+  '/v1/batches': {
+    get: reading('list_batches', 'Batches, newest first', 'batches'),
+    post: {
+      ...reading('create_batch', 'Runs the requests of a file', 'batches'),
+      parameters: [IDEMPOTENCY_KEY],
+      requestBody: { required: true, content: { 'application/json': { schema: BATCH_BODY } } },
+    },
+  },
+  '/v1/batches/{batch}': { get: { ...reading('get_batch', 'One batch', 'batches'), parameters: [BATCH_ID] } },
+  '/v1/batches/{batch}/cancel': {
+    post: {
+      ...reading('cancel_batch', 'Ends a batch without its remaining requests', 'batches'),
+      parameters: [BATCH_ID],
+    },
+  },
 }
 
 function callOperation(endpoint: Endpoint): OpenApiOperation {

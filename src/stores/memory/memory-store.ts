@@ -6,6 +6,7 @@ import type { SpendingCap } from '../principal.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryConversationsOptions, memoryConversations } from './memory-conversations.ts'
+import { type MemoryFilesOptions, memoryBatches, memoryBlobs, memoryFiles } from './memory-files.ts'
 import { type MemoryLedgerOptions, memoryLedger } from './memory-ledger.ts'
 import { type MemoryResponsesOptions, memoryResponses } from './memory-responses.ts'
 import { type MemoryTasksOptions, MemoryTaskTable } from './memory-task-table.ts'
@@ -23,6 +24,7 @@ export interface MemoryInteractionsOptions {
 export interface MemoryStoreOptions
   extends MemoryClaimsOptions,
     MemoryConversationsOptions,
+    MemoryFilesOptions,
     MemoryInteractionsOptions,
     MemoryResponsesOptions,
     MemoryTasksOptions,
@@ -38,6 +40,7 @@ const MEMORY_STORE_OPTIONS = {
   maxInteractions: true,
   maxResponses: true,
   maxResponseBytes: true,
+  maxFileBytes: true,
   maxFinishedTasks: true,
   maxUsageRecords: true,
   maxUsageSums: true,
@@ -75,6 +78,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     tasks: memoryTasks({ table, ledger, claims, webhooks, responses }),
     webhooks,
     usage,
+    files: memoryFiles(),
+    blobs: memoryBlobs(options),
+    batches: memoryBatches(),
     start: async () => {},
     close: async () => {},
   }

@@ -12,6 +12,7 @@ import {
   postgresConnection,
 } from './postgres-connection.ts'
 import { postgresConversations } from './postgres-conversations.ts'
+import { postgresBatches, postgresBlobs, postgresFiles } from './postgres-files.ts'
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import { postgresResponses } from './postgres-responses.ts'
@@ -89,6 +90,9 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     idempotency: postgresIdempotency(connection, quotedSchema),
     interactions: postgresInteractions(connection, quotedSchema),
     responses: postgresResponses(connection, quotedSchema),
+    files: postgresFiles(connection, quotedSchema),
+    blobs: postgresBlobs(connection, quotedSchema),
+    batches: postgresBatches(connection, quotedSchema),
     conversations: postgresConversations(connection, quotedSchema),
     tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),

@@ -1,5 +1,6 @@
 import { CONVERSATION_MIGRATION } from './sqlite-conversations.ts'
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
+import { FILE_MIGRATION } from './sqlite-files.ts'
 import { NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
 import { LATER_METERS_MIGRATION, MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
@@ -296,6 +297,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   USAGE_MIGRATION + NEWEST_MIGRATION,
   MODEL_DAYS_MIGRATION,
   LATER_METERS_MIGRATION,
+  FILE_MIGRATION,
 ]
 
 /**

@@ -1,5 +1,7 @@
 import type { UsageStore } from '../../usage/usage-store.ts'
+import type { BatchStore } from '../batch-store.ts'
 import type { ConversationStore } from '../conversation-store.ts'
+import type { FileStore } from '../file-store.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { assertAmount, type Ledger } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
@@ -18,6 +20,15 @@ import {
   sqliteInteractions,
   sqlitePurge,
 } from './sqlite-expiring.ts'
+import {
+  type SqliteBatches,
+  type SqliteBlobSteps,
+  type SqliteFiles,
+  sqliteBatches,
+  sqliteBlobSteps,
+  sqliteBlobs,
+  sqliteFiles,
+} from './sqlite-files.ts'
 import { SqliteHolds } from './sqlite-holds.ts'
 import { SqliteMoney } from './sqlite-money.ts'
 import { type SqliteResponses, sqliteResponses } from './sqlite-responses.ts'
@@ -43,6 +54,9 @@ export interface SqliteTables {
   readonly tasks: SqliteTasks
   readonly webhooks: SqliteWebhooks
   readonly usage: SqliteUsage
+  readonly files: SqliteFiles
+  readonly blobs: SqliteBlobSteps
+  readonly batches: SqliteBatches
   readonly purge: ReturnType<typeof sqlitePurge>
 }
 
@@ -88,6 +102,9 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
     tasks: sqliteTasks(database, { holds, claims, insertTask, webhooks, responses }),
     webhooks,
     usage: sqliteUsage(database, insertRecords),
+    files: sqliteFiles(database),
+    blobs: sqliteBlobSteps(database),
+    batches: sqliteBatches(database),
     purge: (nowMs) => purge(timeOf(nowMs)),
   }
   const group = new GroupCommit(database, options, holds)
@@ -137,6 +154,36 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
     tasks: tasksOn(session),
     webhooks: webhooksOn(session),
     usage: usageOn(session),
+    files: filesOn(session),
+    blobs: sqliteBlobs(
+      async (step) => session().write(({ blobs }) => step(blobs)),
+      async (step) => session().read(({ blobs }) => step(blobs)),
+    ),
+    batches: batchesOn(session),
+  }
+}
+
+function filesOn(session: () => SqliteSession): FileStore {
+  return {
+    save: async (file) => session().write(({ files }) => files.save(file)),
+    find: async (accountId, id, nowMs) => session().read(({ files }) => files.find(accountId, id, nowMs)),
+    list: async (accountId, query, nowMs) => session().read(({ files }) => files.list(accountId, query, nowMs)),
+    byteLength: async (accountId, nowMs) => session().read(({ files }) => files.byteLength(accountId, nowMs)),
+    delete: async (accountId, id) => session().write(({ files }) => files.delete(accountId, id)),
+    purge: async (nowMs, limit) => session().write(({ files }) => files.purge(nowMs, limit)),
+  }
+}
+
+function batchesOn(session: () => SqliteSession): BatchStore {
+  return {
+    add: async (batchId, outcome, expiresAtMs) =>
+      session().write(({ batches }) => batches.add(batchId, outcome, expiresAtMs)),
+    tally: async (batchId) => session().read(({ batches }) => batches.tally(batchId)),
+    page: async (batchId, afterLine, limit) => session().read(({ batches }) => batches.page(batchId, afterLine, limit)),
+    lines: async (batchId, afterLine, limit) =>
+      session().read(({ batches }) => batches.lines(batchId, afterLine, limit)),
+    delete: async (batchId, limit) => session().write(({ batches }) => batches.delete(batchId, limit)),
+    purge: async (nowMs, limit) => session().write(({ batches }) => batches.purge(nowMs, limit)),
   }
 }
 

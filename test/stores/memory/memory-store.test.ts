@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
+import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
+import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
@@ -16,6 +18,9 @@ describeLedger(runner, { create: () => memoryStore() })
 describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
+describeFileStore(runner, { create: () => memoryStore().files! })
+describeBlobStore(runner, { create: () => memoryStore().blobs! })
+describeBatchStore(runner, { create: () => memoryStore().batches! })
 describeResponseStore(runner, { create: () => memoryStore().responses })
 describeConversationStore(runner, { create: () => memoryStore() })
 describeTaskStore(runner, { create: () => memoryStore() })

@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { BatchStore } from '../../../src/stores/batch-store.ts'
+import type { BlobStore } from '../../../src/stores/blob-store.ts'
+import type { FileStore } from '../../../src/stores/file-store.ts'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
 import type { InteractionStore } from '../../../src/stores/interaction-store.ts'
 import type { KeyStore } from '../../../src/stores/key-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'
+import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
+import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
@@ -19,7 +24,7 @@ import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 
 const runner = { describe, it, expect }
 
-type Part = KeyStore | IdempotencyStore | InteractionStore | ResponseStore
+type Part = KeyStore | IdempotencyStore | InteractionStore | ResponseStore | FileStore | BlobStore | BatchStore
 
 // A server of its own: the sums of usage wait for each open transaction of a server, and the cases say what one step adds.
 describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', () => {
@@ -52,5 +57,8 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', ()
   describeKeyStore(runner, { create: () => part((store) => store.keys), dispose: disposePart })
   describeInteractionStore(runner, { create: () => part((store) => store.interactions), dispose: disposePart })
   describeResponseStore(runner, { create: () => part((store) => store.responses), dispose: disposePart })
+  describeFileStore(runner, { create: () => part((store) => store.files!), dispose: disposePart })
+  describeBlobStore(runner, { create: () => part((store) => store.blobs!), dispose: disposePart })
+  describeBatchStore(runner, { create: () => part((store) => store.batches!), dispose: disposePart })
   describeIdempotencyStore(runner, { create: () => part((store) => store.idempotency), dispose: disposePart })
 })

@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
+import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
+import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
 import { describeIdempotencyStore } from '../../../src/testing/contracts/idempotency-store-contract.ts'
 import { describeInteractionStore } from '../../../src/testing/contracts/interaction-store-contract.ts'
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
@@ -60,6 +62,18 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeResponseStore(
       runner,
       remember(create, (store) => store.responses),
+    )
+    describeFileStore(
+      runner,
+      remember(create, (store) => store.files!),
+    )
+    describeBlobStore(
+      runner,
+      remember(create, (store) => store.blobs!),
+    )
+    describeBatchStore(
+      runner,
+      remember(create, (store) => store.batches!),
     )
     describeConversationStore(
       runner,

@@ -1,5 +1,6 @@
 import type { PostgresSession } from '../postgres-connection.ts'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
+import { FILE_TABLES } from './file-tables.ts'
 import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
@@ -22,6 +23,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   [...USAGE_TABLES, ...NEWEST_INDEXES],
   MODEL_DAYS_TABLE,
   LATER_METERS,
+  FILE_TABLES,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

@@ -1,0 +1,67 @@
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { BatchSettings } from '../pipeline/pipeline-context.ts'
+import type { BlobStore } from '../stores/blob-store.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+
+/** Options of files and batches. */
+export interface BatchOptions {
+  /** Where the bytes of files are kept: `directoryBlobs`, or one of the host's own. Default: the gateway's store. */
+  readonly blobs?: BlobStore | undefined
+  /** Largest file. Default 209,715,200 (200 MiB). */
+  readonly maxFileBytes?: number | undefined
+  /** Most bytes of all files of an account, those that batches make included. Default 2,147,483,648 (2 GiB). */
+  readonly maxAccountBytes?: number | undefined
+  /** How many days a file is kept whose caller does not say less. Default 30; at least 1. */
+  readonly retentionDays?: number | undefined
+  /** Most requests of one batch. Default 50,000. */
+  readonly maxRequests?: number | undefined
+  /** Most batches of an account that have not ended. Default 10. */
+  readonly maxOpenBatches?: number | undefined
+  /** Requests of one batch that one process makes at the same time, within the caller's limits. Default 8. */
+  readonly requestsAtOnce?: number | undefined
+}
+
+const BATCH_OPTIONS = {
+  blobs: true,
+  maxFileBytes: true,
+  maxAccountBytes: true,
+  retentionDays: true,
+  maxRequests: true,
+  maxOpenBatches: true,
+  requestsAtOnce: true,
+} satisfies MemberNames<BatchOptions>
+
+const DAY_MS = 24 * 60 * 60_000
+
+/**
+ * The settings that these options describe; undefined: there are neither files nor batches.
+ * @throws TypeError naming the option, and for a store that cannot keep them.
+ */
+export function batchSettingsOf(options: BatchOptions | undefined, store: GatewayStore): BatchSettings | undefined {
+  if (options === undefined) return undefined
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('createGateway: batches must be an object; {} has all defaults')
+  checkMembers(options, BATCH_OPTIONS, 'createGateway', 'batches')
+  const { files, batches: outcomes } = store
+  const blobs = options.blobs ?? store.blobs
+  if (files === undefined || outcomes === undefined || blobs === undefined)
+    throw new TypeError('createGateway: batches need a store that has files, blobs and batches')
+  return {
+    files,
+    blobs,
+    outcomes,
+    maxFileBytes: wholeNumber(options, 'maxFileBytes', 200 * 2 ** 20),
+    maxAccountBytes: wholeNumber(options, 'maxAccountBytes', 2 * 2 ** 30),
+    retentionMs: wholeNumber(options, 'retentionDays', 30) * DAY_MS,
+    maxRequests: wholeNumber(options, 'maxRequests', 50_000),
+    maxOpen: wholeNumber(options, 'maxOpenBatches', 10),
+    requestsAtOnce: wholeNumber(options, 'requestsAtOnce', 8),
+  }
+}
+
+function wholeNumber(options: BatchOptions, name: Exclude<keyof BatchOptions, 'blobs'>, usual: number): number {
+  const value = options[name] ?? usual
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new TypeError(`createGateway: batches.${name} must be a whole number of at least 1`)
+  return value
+}

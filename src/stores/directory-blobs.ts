@@ -1,0 +1,109 @@
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { secretBytes } from '../core/ids.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { assertBlobId, type BlobStore } from './blob-store.ts'
+
+/** Where the files are. */
+export interface DirectoryBlobsOptions {
+  /** A folder for this store alone, made if it does not exist. Several processes may share it, also on a network drive. */
+  readonly path: string
+}
+
+const DIRECTORY_BLOBS_OPTIONS = { path: true } satisfies MemberNames<DirectoryBlobsOptions>
+
+/** Ends the name of a file that is being written. */
+const UNFINISHED = '.part'
+
+/**
+ * Content in a folder, one file each; the file's time of change is the moment at which it expires. What was put is flushed to the
+ * disk before `put` resolves.
+ */
+export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
+  checkMembers(options, DIRECTORY_BLOBS_OPTIONS, 'directoryBlobs')
+  const { path } = options
+  let made: Promise<unknown> | undefined
+
+  async function folder(): Promise<void> {
+    made ??= mkdir(path, { recursive: true })
+    try {
+      await made
+    } catch (error) {
+      made = undefined
+      throw error
+    }
+  }
+
+  return {
+    async put({ id, expiresAtMs }, content) {
+      assertBlobId(id)
+      await folder()
+      const unfinished = join(path, `${id}.${Buffer.from(secretBytes(6)).toString('hex')}${UNFINISHED}`)
+      try {
+        // The object mode of the reading side does not matter: pieces are bytes.
+        await pipeline(Readable.from(content), createWriteStream(unfinished, { flags: 'wx', mode: 0o600, flush: true }))
+        await utimes(unfinished, expiresAtMs / 1_000, expiresAtMs / 1_000)
+        const { size } = await stat(unfinished)
+        await rename(unfinished, join(path, id))
+        return size
+      } catch (error) {
+        await rm(unfinished, { force: true })
+        throw error
+      }
+    },
+
+    async get(id, { start, end } = { start: 0 }) {
+      assertBlobId(id)
+      const file = join(path, id)
+      const byteLength = await sizeOf(file)
+      if (byteLength === undefined) return undefined
+      const last = Math.min(end ?? byteLength, byteLength)
+      return { byteLength, content: start >= last ? NOTHING : createReadStream(file, { start, end: last - 1 }) }
+    },
+
+    async delete(id) {
+      assertBlobId(id)
+      try {
+        await rm(join(path, id))
+        return true
+      } catch (error) {
+        if (isMissing(error)) return false
+        throw error
+      }
+    },
+
+    async purge(nowMs, limit) {
+      await folder()
+      let count = 0
+      for (const name of await readdir(path)) {
+        if (count >= limit) break
+        const file = join(path, name)
+        const found = await stat(file).catch(ignoreMissing)
+        if (found === undefined || found.mtimeMs + (name.endsWith(UNFINISHED) ? LONGEST_UPLOAD_MS : 0) > nowMs) continue
+        await rm(file, { force: true })
+        count++
+      }
+      return count
+    },
+  }
+}
+
+/** What was written to no longer than this ago may still be written. */
+const LONGEST_UPLOAD_MS = 24 * 60 * 60_000
+
+const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} }
+
+async function sizeOf(file: string): Promise<number | undefined> {
+  return (await stat(file).catch(ignoreMissing))?.size
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT'
+}

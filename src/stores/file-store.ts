@@ -1,0 +1,45 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
+
+/** What is known of a caller's file; its bytes are in the blob store, by the same id. */
+export interface FileRecord {
+  readonly id: string
+  readonly accountId: string
+  /** What it is for: `batch`, `batch_output`. */
+  readonly purpose: string
+  readonly filename: string
+  readonly byteLength: number
+  /** Unix milliseconds. */
+  readonly createdAtMs: number
+  /** Unix milliseconds after which it reads as unknown. */
+  readonly expiresAtMs: number
+}
+
+/** Which files of an account to give. */
+export interface FileQuery {
+  readonly limit: number
+  /** By creation, then id. */
+  readonly order: 'asc' | 'desc'
+  /** Only files behind this one; an unknown id gives an empty page. */
+  readonly after?: string | undefined
+  readonly purpose?: string | undefined
+}
+
+/** A page of files. */
+export interface FilePage {
+  readonly files: readonly FileRecord[]
+  readonly hasMore: boolean
+}
+
+/** Who owns which file. Unknown, foreign and expired ids read alike. */
+export interface FileStore {
+  /** Notes a file; one of the same id and account is replaced. */
+  save(file: FileRecord): MaybePromise<void>
+  find(accountId: string, id: string, nowMs: number): MaybePromise<FileRecord | undefined>
+  list(accountId: string, query: FileQuery, nowMs: number): MaybePromise<FilePage>
+  /** Bytes of all files of an account that have not expired. */
+  byteLength(accountId: string, nowMs: number): MaybePromise<number>
+  /** False for an unknown or foreign id. */
+  delete(accountId: string, id: string): MaybePromise<boolean>
+  /** Deletes at most `limit` that have expired; gives their ids, by which their bytes can be deleted. */
+  purge(nowMs: number, limit: number): MaybePromise<readonly string[]>
+}

@@ -1,0 +1,214 @@
+import type { BatchStore } from '../batch-store.ts'
+import { assertBlobId, BLOB_ROW_BYTES, type BlobStore, equalPieces, rangeOfRows } from '../blob-store.ts'
+import { FILE_COLUMNS, fileOf, fileValues, OUTCOME_COLUMNS, outcomeOf, outcomeValues } from '../file-rows.ts'
+import type { FileStore } from '../file-store.ts'
+import type { SqlRow } from '../sql-rows.ts'
+import { listOf, type SqliteDatabase, type SqlValue, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
+
+/** Callers' files and their bytes, and what became of the requests of batches. */
+export const FILE_MIGRATION = `
+CREATE TABLE signalbox_files (
+  id            TEXT NOT NULL,
+  account_id    TEXT NOT NULL,
+  purpose       TEXT NOT NULL,
+  filename      TEXT NOT NULL,
+  byte_length   INTEGER NOT NULL,
+  created_at_ms INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX signalbox_files_by_time ON signalbox_files (account_id, created_at_ms, id);
+CREATE INDEX signalbox_files_by_expiry ON signalbox_files (expires_at_ms);
+
+-- A blob that is being written is not whole, and no id has two that are.
+CREATE TABLE signalbox_blobs (
+  number        INTEGER PRIMARY KEY,
+  id            TEXT NOT NULL,
+  is_whole      INTEGER NOT NULL DEFAULT 0,
+  byte_length   INTEGER NOT NULL DEFAULT 0,
+  expires_at_ms INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX signalbox_blobs_by_id ON signalbox_blobs (id) WHERE is_whole = 1;
+CREATE INDEX signalbox_blobs_by_expiry ON signalbox_blobs (expires_at_ms);
+CREATE TABLE signalbox_blob_rows (
+  blob  INTEGER NOT NULL REFERENCES signalbox_blobs (number) ON DELETE CASCADE,
+  place INTEGER NOT NULL,
+  bytes BLOB NOT NULL,
+  PRIMARY KEY (blob, place)
+) STRICT;
+
+CREATE TABLE signalbox_batch_outcomes (
+  batch_id      TEXT NOT NULL,
+  line          INTEGER NOT NULL,
+  is_answered   INTEGER NOT NULL,
+  text          TEXT NOT NULL,
+  usage         TEXT,
+  amount        TEXT NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (batch_id, line)
+) STRICT;
+CREATE INDEX signalbox_batch_outcomes_by_state ON signalbox_batch_outcomes (batch_id, is_answered);
+CREATE INDEX signalbox_batch_outcomes_by_expiry ON signalbox_batch_outcomes (expires_at_ms);
+`
+
+/** Callers' files, inside the caller's transaction. */
+export type SqliteFiles = Synchronous<FileStore>
+
+/** Prepares the statements of {@link SqliteFiles}. */
+export function sqliteFiles(database: SqliteDatabase): SqliteFiles {
+  const save = database.prepare(`INSERT OR REPLACE INTO signalbox_files (${FILE_COLUMNS}) VALUES (${listOf('?', 7)})`)
+  const select = database.prepare('SELECT * FROM signalbox_files WHERE account_id = ? AND id = ? AND expires_at_ms > ?')
+  const sum = database.prepare(
+    'SELECT coalesce(sum(byte_length), 0) AS bytes FROM signalbox_files WHERE account_id = ? AND expires_at_ms > ?',
+  )
+  const remove = database.prepare('DELETE FROM signalbox_files WHERE account_id = ? AND id = ?')
+  const purge = database.prepare(
+    `DELETE FROM signalbox_files WHERE (account_id, id) IN
+       (SELECT account_id, id FROM signalbox_files WHERE expires_at_ms <= ? LIMIT ?) RETURNING id`,
+  )
+  const find: SqliteFiles['find'] = (accountId, id, nowMs) => {
+    const row = select.get(accountId, id, nowMs) as SqlRow | undefined
+    return row === undefined ? undefined : fileOf(row)
+  }
+  return {
+    save: (file) => void save.run(...fileValues(file, wholeMilliseconds)),
+    find,
+    list(accountId, { limit, order, after, purpose }, nowMs) {
+      const conditions = ['account_id = ?', 'expires_at_ms > ?']
+      const values: SqlValue[] = [accountId, nowMs]
+      if (purpose !== undefined) {
+        conditions.push('purpose = ?')
+        values.push(purpose)
+      }
+      if (after !== undefined) {
+        const file = find(accountId, after, nowMs)
+        if (file === undefined) return { files: [], hasMore: false }
+        conditions.push(`(created_at_ms, id) ${order === 'asc' ? '>' : '<'} (?, ?)`)
+        values.push(wholeMilliseconds(file.createdAtMs), file.id)
+      }
+      const statement = database.prepare(
+        `SELECT * FROM signalbox_files WHERE ${conditions.join(' AND ')}
+         ORDER BY created_at_ms ${order}, id ${order} LIMIT ?`,
+      )
+      const rows = statement.all(...values, limit + 1) as SqlRow[]
+      return { files: rows.slice(0, limit).map(fileOf), hasMore: rows.length > limit }
+    },
+    byteLength: (accountId, nowMs) => Number((sum.get(accountId, nowMs) as SqlRow)['bytes']),
+    delete: (accountId, id) => Number(remove.run(accountId, id).changes) > 0,
+    purge: (nowMs, limit) => (purge.all(nowMs, limit) as SqlRow[]).map(({ id }) => id as string),
+  }
+}
+
+/** Outcomes of batches, inside the caller's transaction. */
+export type SqliteBatches = Synchronous<BatchStore>
+
+/** Prepares the statements of {@link SqliteBatches}. */
+export function sqliteBatches(database: SqliteDatabase): SqliteBatches {
+  const table = 'signalbox_batch_outcomes'
+  const add = database.prepare(
+    `INSERT INTO ${table} (${OUTCOME_COLUMNS}) VALUES (${listOf('?', 7)}) ON CONFLICT DO NOTHING`,
+  )
+  const tally = database.prepare(`SELECT count(*) AS count FROM ${table} WHERE batch_id = ? AND is_answered = ?`)
+  const behind = 'WHERE batch_id = ? AND line > ? ORDER BY line LIMIT ?'
+  const page = database.prepare(`SELECT * FROM ${table} ${behind}`)
+  const lines = database.prepare(`SELECT line FROM ${table} ${behind}`)
+  const deleteSome = (condition: string) =>
+    database.prepare(
+      `DELETE FROM ${table} WHERE (batch_id, line) IN (SELECT batch_id, line FROM ${table} WHERE ${condition} LIMIT ?)`,
+    )
+  const remove = deleteSome('batch_id = ?')
+  const purge = deleteSome('expires_at_ms <= ?')
+  const countOf = (batchId: string, isAnswered: number): number =>
+    Number((tally.get(batchId, isAnswered) as SqlRow)['count'])
+  return {
+    add: (batchId, outcome, expiresAtMs) =>
+      Number(add.run(...outcomeValues(batchId, outcome, wholeMilliseconds(expiresAtMs))).changes) > 0,
+    tally: (batchId) => ({ answered: countOf(batchId, 1), failed: countOf(batchId, 0) }),
+    page: (batchId, afterLine, limit) => (page.all(batchId, afterLine, limit) as SqlRow[]).map(outcomeOf),
+    lines: (batchId, afterLine, limit) =>
+      (lines.all(batchId, afterLine, limit) as SqlRow[]).map(({ line }) => Number(line)),
+    delete: (batchId, limit) => Number(remove.run(batchId, limit).changes),
+    purge: (nowMs, limit) => Number(purge.run(nowMs, limit).changes),
+  }
+}
+
+/** Steps of content, each inside the caller's transaction. */
+export interface SqliteBlobSteps {
+  /** Gives the number under which rows are written. */
+  begin(id: string, expiresAtMs: number): number
+  addRow(number: number, place: number, bytes: Uint8Array): void
+  finish(number: number, id: string, byteLength: number): void
+  abandon(number: number): void
+  find(id: string): { readonly number: number; readonly byteLength: number } | undefined
+  row(number: number, place: number): Uint8Array | undefined
+  delete(id: string): boolean
+  purge(nowMs: number, limit: number): number
+}
+
+/** Prepares the statements of {@link SqliteBlobSteps}. */
+export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
+  const begin = database.prepare('INSERT INTO signalbox_blobs (id, expires_at_ms) VALUES (?, ?) RETURNING number')
+  const addRow = database.prepare('INSERT INTO signalbox_blob_rows (blob, place, bytes) VALUES (?, ?, ?)')
+  const remove = database.prepare('DELETE FROM signalbox_blobs WHERE id = ? AND is_whole = 1')
+  const finish = database.prepare('UPDATE signalbox_blobs SET is_whole = 1, byte_length = ? WHERE number = ?')
+  const abandon = database.prepare('DELETE FROM signalbox_blobs WHERE number = ?')
+  const find = database.prepare('SELECT number, byte_length FROM signalbox_blobs WHERE id = ? AND is_whole = 1')
+  const row = database.prepare('SELECT bytes FROM signalbox_blob_rows WHERE blob = ? AND place = ?')
+  const purge = database.prepare(
+    'DELETE FROM signalbox_blobs WHERE number IN (SELECT number FROM signalbox_blobs WHERE expires_at_ms <= ? LIMIT ?)',
+  )
+  return {
+    begin: (id, expiresAtMs) => Number((begin.get(id, wholeMilliseconds(expiresAtMs)) as SqlRow)['number']),
+    addRow: (number, place, bytes) => void addRow.run(number, place, bytes),
+    finish(number, id, byteLength) {
+      remove.run(id)
+      if (Number(finish.run(byteLength, number).changes) === 0) throw new Error('the blob expired while it was written')
+    },
+    abandon: (number) => void abandon.run(number),
+    find(id) {
+      const found = find.get(id) as SqlRow | undefined
+      return found && { number: Number(found['number']), byteLength: Number(found['byte_length']) }
+    },
+    row: (number, place) => (row.get(number, place) as { readonly bytes: Uint8Array } | undefined)?.bytes,
+    delete: (id) => Number(remove.run(id).changes) > 0,
+    purge: (nowMs, limit) => Number(purge.run(nowMs, limit).changes),
+  }
+}
+
+/** Runs one step in a transaction, or as a reading. */
+type RunStep = <Value>(step: (blobs: SqliteBlobSteps) => Value) => Promise<Value>
+
+/** The contract on steps: one transaction for each row, so that other writers run in between. */
+export function sqliteBlobs(write: RunStep, read: RunStep): BlobStore {
+  return {
+    async put({ id, expiresAtMs }, content) {
+      assertBlobId(id)
+      const number = await write((blobs) => blobs.begin(id, expiresAtMs))
+      let byteLength = 0
+      try {
+        let place = 0
+        for await (const bytes of equalPieces(content, BLOB_ROW_BYTES)) {
+          const at = place++
+          await write((blobs) => blobs.addRow(number, at, bytes))
+          byteLength += bytes.byteLength
+        }
+        await write((blobs) => blobs.finish(number, id, byteLength))
+      } catch (error) {
+        await write((blobs) => blobs.abandon(number))
+        throw error
+      }
+      return byteLength
+    },
+    async get(id, range = { start: 0 }) {
+      const found = await read((blobs) => blobs.find(id))
+      if (found === undefined) return undefined
+      const { number, byteLength } = found
+      return {
+        byteLength,
+        content: rangeOfRows(byteLength, range, (place) => read((blobs) => blobs.row(number, place))),
+      }
+    },
+    delete: (id) => write((blobs) => blobs.delete(id)),
+    purge: (nowMs, limit) => write((blobs) => blobs.purge(nowMs, limit)),
+  }
+}

@@ -1,0 +1,92 @@
+import { Buffer } from 'node:buffer'
+import { isJsonObject, readCallerJson } from '../../core/json.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+
+/** A fault of one line, as callers read it (OpenAI API reference, "The batch object", `errors.data`). */
+export interface LineFault {
+  readonly code: string
+  /** Number of the line, counted from 1; null: the fault is of the whole. */
+  readonly line: number | null
+  readonly message: string
+  readonly param: string | null
+}
+
+/** A request of a batch as its caller wrote it. */
+export interface WrittenRequest {
+  readonly customId: string
+  readonly body: unknown
+}
+
+const NEWLINE = 0x0a
+const LONGEST_CUSTOM_ID = 512
+
+/** A line that has more bytes than one may have. */
+export const TOO_LONG = Symbol('a line that is too long')
+
+/** The lines of a text without their ends, blank ones included. One that is too long is given as {@link TOO_LONG}, without its bytes. */
+export async function* linesOf(
+  content: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncIterable<Uint8Array | typeof TOO_LONG> {
+  let parts: Uint8Array[] = []
+  let byteLength = 0
+  const line = (): Uint8Array | typeof TOO_LONG => (byteLength > maxBytes ? TOO_LONG : joinChunks(parts))
+  for await (const piece of content) {
+    let start = 0
+    for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, start)) {
+      parts.push(piece.subarray(start, end))
+      byteLength += end - start
+      yield line()
+      parts = []
+      byteLength = 0
+      start = end + 1
+    }
+    if (start === piece.byteLength) continue
+    byteLength += piece.byteLength - start
+    // What cannot be used is not kept.
+    if (byteLength <= maxBytes) parts.push(piece.slice(start))
+    else parts = []
+  }
+  if (byteLength > 0) yield line()
+}
+
+/**
+ * Reads a line of an input file.
+ * @returns undefined for a blank line.
+ */
+export function readLine(
+  bytes: Uint8Array | typeof TOO_LONG,
+  line: number,
+  { endpoint, maxBytes }: { readonly endpoint: string; readonly maxBytes: number },
+): WrittenRequest | LineFault | undefined {
+  if (bytes === TOO_LONG)
+    return { code: 'line_too_long', line, message: `The line has more than ${maxBytes} bytes.`, param: null }
+  if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').trim() === '') return undefined
+  let value: unknown
+  try {
+    value = readCallerJson(bytes).value
+  } catch (error) {
+    const message = error instanceof Error ? error.message : ''
+    return {
+      code: 'invalid_json_line',
+      line,
+      message: `This line is not parseable as valid JSON. ${message}`,
+      param: null,
+    }
+  }
+  if (!isJsonObject(value))
+    return { code: 'invalid_json_line', line, message: 'This line is no JSON object.', param: null }
+  const { custom_id: customId, method, url, body } = value
+  const fault = (code: string, param: string, message: string): LineFault => ({
+    code,
+    line,
+    message: `${param}: ${message}`,
+    param,
+  })
+  if (typeof customId !== 'string' || customId === '' || customId.length > LONGEST_CUSTOM_ID)
+    return fault('invalid_custom_id', 'custom_id', `expected a text of 1 to ${LONGEST_CUSTOM_ID} characters`)
+  if (method !== 'POST') return fault('invalid_method', 'method', 'must be POST')
+  if (url !== endpoint) return fault('invalid_url', 'url', `must be ${endpoint}, the endpoint of the batch`)
+  if (!isJsonObject(body)) return fault('invalid_request', 'body', 'expected an object')
+  return { customId, body }
+}

@@ -1,0 +1,190 @@
+import { GatewayError } from '../../core/errors.ts'
+import { wholeBody } from '../../core/exchange.ts'
+import { isJsonObject, parseCallerJson } from '../../core/json.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { claimOf } from '../../pipeline/parse.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { StoredReplay } from '../../pipeline/reserve.ts'
+import { respondJson, respondReplay, respondWhole } from '../../pipeline/respond.ts'
+import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
+import { checkPublicUrl } from '../../transport/egress.ts'
+import { mediaType } from '../../wire/headers.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import { ensureWebhookSecret } from '../submit-task.ts'
+import { pageOf } from '../task-requests.ts'
+import { linesOf, readLine } from './batch-lines.ts'
+import { batchObject, factsOf, isBatch, isCancelling, NO_OUTCOMES } from './batch-record.ts'
+import type { BatchRunner } from './batch-runner.ts'
+import { BATCHES_ID, type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
+import { type BatchSubmission, submitBatch } from './submit-batch.ts'
+
+/** The methods of a path below `/v1/batches`; undefined: there is no such path. */
+export function batchMethods(segments: readonly string[]): readonly string[] | undefined {
+  if (segments.length === 0) return ['GET', 'HEAD', 'POST']
+  if (segments[0] === '') return undefined
+  if (segments.length === 1) return ['GET', 'HEAD']
+  return segments.length === 2 && segments[1] === 'cancel' ? ['POST'] : undefined
+}
+
+/** What answers requests about batches. */
+export interface BatchService {
+  readonly settings: BatchSettings
+  readonly runner: Pick<BatchRunner, 'wake' | 'cancelled'>
+}
+
+/**
+ * Answers a request about batches. An account sees its own only; foreign, unknown and malformed ids get the same bytes.
+ * @throws GatewayError `permission_denied` for a key that may not use batches, `batch_not_found`, `rate_limited`, those of
+ *   {@link submitBatch}, and `store_unavailable`.
+ */
+export async function serveBatchRequest(
+  context: PipelineContext,
+  service: BatchService,
+  asked: BatchRequest,
+): Promise<void> {
+  const { request, sink, requestId, principal, segments } = asked
+  await checkCaller(context, principal)
+  try {
+    const [id, action] = segments
+    if (id === undefined) {
+      if (request.method !== 'POST') return respondJson(sink, requestId, await listBatches(context, service, asked))
+      const answer = await submitted(context, service, asked)
+      if (answer instanceof StoredReplay) return respondReplay(sink, answer.answer, requestId)
+      service.runner.wake()
+      const headers = [...answer.headers, 'content-length', String(answer.body.byteLength), 'x-request-id', requestId]
+      return respondWhole(sink, { status: answer.status, headers }, [answer.body])
+    }
+    const task = await findBatch(context, principal.accountId, id)
+    const found = action === 'cancel' ? await cancel(context, service, task) : task
+    respondJson(sink, requestId, await shown(service, found))
+  } catch (cause) {
+    throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+  }
+}
+
+const OWN_ID = /^batch_[A-Za-z0-9_-]{1,120}$/
+
+async function findBatch({ store }: PipelineContext, accountId: string, id: string): Promise<TaskRecord> {
+  const task = OWN_ID.test(id) ? await store.tasks.find(accountId, id) : undefined
+  if (task === undefined || !isBatch(task)) throw new GatewayError('batch_not_found')
+  return task
+}
+
+async function shown({ settings }: BatchService, task: TaskRecord): Promise<object> {
+  const tally = OPEN_TASK_STATES.includes(task.state) ? await settings.outcomes.tally(task.id) : NO_OUTCOMES
+  return batchObject(task, tally)
+}
+
+async function listBatches(context: PipelineContext, service: BatchService, asked: BatchRequest): Promise<object> {
+  const parameters = new URLSearchParams(asked.request.query)
+  const limit = limitOf(parameters, 20, 100)
+  const after = parameters.get('after') ?? undefined
+  const page = await pageOf(context, asked.principal.accountId, BATCHES_ID, { limit, after, before: undefined })
+  const data = await Promise.all(page.tasks.map((task) => shown(service, task)))
+  return listObject(data, page.hasMore, page.tasks)
+}
+
+/**
+ * Begins no further request; those under way end, and are charged.
+ * @throws GatewayError `task_not_cancellable` for a batch that has ended.
+ */
+async function cancel(context: PipelineContext, service: BatchService, task: TaskRecord): Promise<TaskRecord> {
+  const { clock, store } = context
+  if (!OPEN_TASK_STATES.includes(task.state))
+    throw new GatewayError('task_not_cancellable', {
+      message: `A batch with status ${factsOf(task).end} cannot be cancelled.`,
+    })
+  if (isCancelling(task)) return task
+  const nowMs = clock.now()
+  const details = { ...task.details, facts: { ...factsOf(task), cancellingAtMs: nowMs } }
+  const change = { id: task.id, from: [task.state], set: { details, updatedAtMs: nowMs } }
+  const isMade = await store.tasks.change(change, nowMs)
+  const now = (await store.tasks.find(task.accountId, task.id)) ?? task
+  // It was begun in between.
+  if (!isMade) return now.state === task.state ? now : await cancel(context, service, now)
+  service.runner.cancelled(task.id)
+  return now
+}
+
+async function submitted(
+  context: PipelineContext,
+  { settings }: BatchService,
+  { request, requestId, principal }: BatchRequest,
+): ReturnType<typeof submitBatch> {
+  if (principal.isFrozen === true) throw new GatewayError('account_frozen')
+  if (mediaType(request.header('content-type')) !== 'application/json')
+    throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
+  const bytes = joinChunks(await wholeBody(request, context.bodyLimitBytes))
+  const body = parseCallerJson(bytes)
+  if (!isJsonObject(body)) throw invalid('body', 'expected an object')
+  const { input_file_id: inputFileId, endpoint: path, completion_window: window, metadata, webhook_url: url } = body
+  if (typeof inputFileId !== 'string') throw invalid('input_file_id', 'expected the id of a file')
+  if (window !== '24h') throw invalid('completion_window', 'must be 24h')
+  const endpoint = batchEndpoint(context, path)
+  const webhookUrl = await checkedUrl(context, principal.accountId, url)
+  const file = await findFile(context, settings, principal.accountId, inputFileId)
+  if (file.purpose !== 'batch') throw invalid('input_file_id', 'the purpose of the file must be batch')
+  const blob = await settings.blobs.get(file.id)
+  if (blob === undefined) throw new GatewayError('file_not_found')
+  return await submitBatch(context, settings, {
+    endpoint,
+    principal,
+    requestId,
+    claim: claimOf(context, request, principal.accountId, bytes),
+    inputFileId: file.id,
+    metadata: metadataText(metadata),
+    webhookUrl,
+    requests: numbered(blob.content, endpoint.path, context.bodyLimitBytes),
+  })
+}
+
+async function* numbered(
+  content: AsyncIterable<Uint8Array>,
+  endpoint: string,
+  maxBytes: number,
+): BatchSubmission['requests'] {
+  let line = 0
+  for await (const bytes of linesOf(content, maxBytes)) {
+    const request = readLine(bytes, ++line, { endpoint, maxBytes })
+    if (request !== undefined) yield { line, request }
+  }
+}
+
+function batchEndpoint({ endpoints }: PipelineContext, path: unknown): Endpoint {
+  const endpoint = typeof path === 'string' ? endpoints.at(path) : undefined
+  if (endpoint?.isBatchable === true) return endpoint
+  const known = endpoints.all.filter(({ isBatchable }) => isBatchable === true).map((candidate) => candidate.path)
+  throw invalid('endpoint', `must be one of ${known.join(', ')}`)
+}
+
+async function checkedUrl(context: PipelineContext, accountId: string, url: unknown): Promise<string | undefined> {
+  if (url === undefined || url === null) return undefined
+  if (typeof url !== 'string') throw invalid('webhook_url', 'expected a URL')
+  const check = checkPublicUrl(url, { allowPrivate: context.allowPrivateUrls })
+  if ('reason' in check) throw invalid('webhook_url', check.reason)
+  await ensureWebhookSecret(context, accountId, url)
+  return new URL(url).href
+}
+
+const MOST_METADATA = 16
+const LONGEST_METADATA_NAME = 64
+const LONGEST_METADATA_VALUE = 512
+
+function metadataText(metadata: unknown): string | null {
+  if (metadata === undefined || metadata === null) return null
+  const entries = isJsonObject(metadata) ? Object.entries(metadata) : undefined
+  const isFit =
+    entries !== undefined &&
+    entries.length <= MOST_METADATA &&
+    entries.every(
+      ([name, value]) =>
+        name.length <= LONGEST_METADATA_NAME && typeof value === 'string' && value.length <= LONGEST_METADATA_VALUE,
+    )
+  if (!isFit)
+    throw invalid('metadata', `expected at most ${MOST_METADATA} texts of at most ${LONGEST_METADATA_VALUE} characters`)
+  return JSON.stringify(metadata)
+}
+
+function invalid(param: string, reason: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
+}

@@ -1,0 +1,176 @@
+import type { Timer } from '../../core/clock.ts'
+import type { GatewayError } from '../../core/errors.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
+import type { BatchOutcome } from '../../stores/batch-store.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import { factsOf } from './batch-record.ts'
+import type { PlannedRequest } from './check-requests.ts'
+import { plannedRequests } from './end-batch.ts'
+import { RequestRun } from './request-run.ts'
+
+/** Why no further request of a batch is begun. */
+export type StopReason = 'expired' | 'cancelled' | 'put-back'
+
+/** Times that a request is made which a vendor could not answer. */
+const MOST_TRIES = 5
+const FIRST_DELAY_MS = 2_000
+const LONGEST_DELAY_MS = 60_000
+
+/** Places of outcomes that are read at once. */
+const PAGE = 5_000
+
+/** The outcomes of a batch outlive the batch, and are deleted at its end. */
+const OUTCOMES_KEPT_MS = 30 * 24 * 60 * 60_000
+
+/**
+ * The requests of one batch that have no outcome yet, some at the same time. An outcome is stored before the next request takes
+ * its place, so that a process that dies loses what was under way and nothing else.
+ */
+export class BatchRun {
+  readonly #context: PipelineContext
+  readonly #settings: BatchSettings
+  readonly #endpoint: Endpoint
+  readonly #task: TaskRecord
+  readonly #running = new Set<RequestRun>()
+  readonly #waiting = new Map<Timer, () => void>()
+  #reason: StopReason | undefined
+  #underWay = 0
+  #wake: (() => void) | undefined
+  #fault: unknown
+
+  constructor(context: PipelineContext, settings: BatchSettings, endpoint: Endpoint, task: TaskRecord) {
+    this.#context = context
+    this.#settings = settings
+    this.#endpoint = endpoint
+    this.#task = task
+  }
+
+  /** Begins no further request; those under way end. */
+  stop(reason: StopReason): void {
+    this.#reason ??= reason
+    for (const [timer, resume] of this.#waiting) {
+      timer.cancel()
+      resume()
+    }
+    this.#waiting.clear()
+    this.#wake?.()
+  }
+
+  /** Cuts off the requests under way, too. */
+  abort(): void {
+    this.stop('put-back')
+    for (const run of this.#running) run.stop()
+  }
+
+  /**
+   * @returns why it ended early; undefined: every request has an outcome.
+   * @throws whatever the stores throw; the batch can be taken again.
+   */
+  async run(): Promise<StopReason | undefined> {
+    const { requestsAtOnce } = this.#settings
+    const expiry = this.#context.clock.schedule(
+      Math.max(0, factsOf(this.#task).expiresAtMs - this.#context.clock.now()),
+      () => this.stop('expired'),
+    )
+    try {
+      const ended = await this.#endedLines()
+      for await (const { line, planned } of plannedRequests(this.#settings, this.#task.id)) {
+        if (ended.has(line)) continue
+        while (this.#underWay >= requestsAtOnce && this.#goesOn()) await this.#change()
+        if (!this.#goesOn()) break
+        this.#begin(line, planned)
+      }
+    } finally {
+      while (this.#underWay > 0) await this.#change()
+      expiry.cancel()
+    }
+    if (this.#fault !== undefined) throw this.#fault
+    return this.#reason
+  }
+
+  #goesOn(): boolean {
+    return this.#reason === undefined && this.#fault === undefined
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  #begin(line: number, planned: PlannedRequest): void {
+    this.#underWay++
+    void this.#toTheEnd(line, planned)
+      .catch((error: unknown) => {
+        this.#fault ??= error
+      })
+      .finally(() => {
+        this.#underWay--
+        this.#wake?.()
+      })
+  }
+
+  async #toTheEnd(line: number, planned: PlannedRequest): Promise<void> {
+    for (let tries = 1; ; ) {
+      const run = new RequestRun(this.#context, { task: this.#task, endpoint: this.#endpoint, planned, line })
+      this.#running.add(run)
+      const result = await run.run()
+      this.#running.delete(run)
+      if (result.kind === 'stopped') return
+      if (result.kind === 'ended') return await this.#keep(result.outcome)
+      // The caller's limits and the store cost no try.
+      if (isOurs(result.error)) tries = Math.max(1, tries)
+      else if (tries++ >= MOST_TRIES) return await this.#keep(result.outcome)
+      if (this.#reason !== undefined) return
+      await this.#pause(delayOf(result.error, tries))
+      if (this.#reason !== undefined) return
+    }
+  }
+
+  async #keep(outcome: BatchOutcome): Promise<void> {
+    const expiresAtMs = factsOf(this.#task).expiresAtMs + OUTCOMES_KEPT_MS
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#settings.outcomes.add(this.#task.id, outcome, expiresAtMs)
+        return
+      } catch (error) {
+        reportFault(this.#context, this.#task.details.requestId, 'batches', error)
+        // It was answered: whoever runs the batch next would send it again.
+        if (tries >= MOST_TRIES) throw error
+        await this.#pause(FIRST_DELAY_MS)
+      }
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#context.clock.schedule(delayMs, () => {
+        this.#waiting.delete(timer)
+        resolve()
+      })
+      this.#waiting.set(timer, resolve)
+    })
+  }
+
+  async #endedLines(): Promise<ReadonlySet<number>> {
+    const ended = new Set<number>()
+    for (let after = -1; ; ) {
+      const lines = await this.#settings.outcomes.lines(this.#task.id, after, PAGE)
+      for (const line of lines) ended.add(line)
+      const last = lines.at(-1)
+      if (last === undefined) return ended
+      after = last
+    }
+  }
+}
+
+function isOurs({ code }: GatewayError): boolean {
+  return code === 'rate_limited' || code === 'store_unavailable'
+}
+
+function delayOf(error: GatewayError, tries: number): number {
+  const delayMs =
+    error.retryAfterSeconds === undefined ? FIRST_DELAY_MS * 2 ** (tries - 1) : error.retryAfterSeconds * 1_000
+  return Math.min(LONGEST_DELAY_MS, Math.max(delayMs, isOurs(error) ? 1_000 : FIRST_DELAY_MS))
+}

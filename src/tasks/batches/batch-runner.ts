@@ -1,0 +1,183 @@
+import type { Timer } from '../../core/clock.ts'
+import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import { queuedReceipt } from '../deferred-submission.ts'
+import { POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
+import { BATCH_CREDENTIAL_ID, factsOf, isCancelling } from './batch-record.ts'
+import { BatchRun } from './batch-run.ts'
+import { cleanUp, endBatch } from './end-batch.ts'
+
+/** How often the store is asked for work while there is none. */
+const LOOK_INTERVAL_MS = 1_000
+
+/** A batch belongs to its process for so long after each sign of life. After it, another process goes on with it. */
+const LEASE_MS = 60_000
+const HEARTBEAT_MS = 5_000
+
+/** Most batches that one process runs at once. */
+const MOST_RUNNING = 4
+
+/** A batch that could not go on for a fault of a store is taken again after this time. */
+const RETRY_MS = 15_000
+
+/** How often what has expired is deleted, and how much of it at once. */
+const PURGE_INTERVAL_MS = 60_000
+const PURGED_AT_ONCE = 100
+
+/** No vendor's limit applies to taking work. */
+const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
+
+interface Running {
+  readonly run: BatchRun
+  readonly ended: Promise<void>
+}
+
+/** Runs batches. Processes share them by leases; what a process was at when it died is gone on with from what it had stored. */
+export class BatchRunner {
+  readonly #context: PipelineContext
+  readonly #settings: BatchSettings
+  readonly #wakeWebhooks: WakeWebhooks
+  readonly #running = new Map<string, Running>()
+  #timer: Timer | undefined
+  #looking: Promise<void> | undefined
+  #purgeAtMs = 0
+  #isStopped = true
+
+  constructor(context: PipelineContext, settings: BatchSettings, wakeWebhooks: WakeWebhooks) {
+    this.#context = context
+    this.#settings = settings
+    this.#wakeWebhooks = wakeWebhooks
+  }
+
+  start(): void {
+    if (!this.#isStopped) return
+    this.#isStopped = false
+    this.wake()
+  }
+
+  /** Looks for work at once. */
+  wake(): void {
+    if (this.#isStopped || this.#looking !== undefined) return
+    this.#timer?.cancel()
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined
+      if (this.#isStopped) return
+      this.#timer = this.#context.clock.schedule(LOOK_INTERVAL_MS, () => this.wake())
+    })
+  }
+
+  /** Begins no further request of a batch that its owner has cancelled, if it runs here. */
+  cancelled(batchId: string): void {
+    this.#running.get(batchId)?.run.stop('cancelled')
+  }
+
+  /** Takes no more work, and waits for the requests under way; what has not ended after `drainMs` is sent again later. */
+  async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
+    this.#isStopped = true
+    this.#timer?.cancel()
+    await this.#looking
+    for (const { run } of this.#running.values()) run.stop('put-back')
+    const cutOff = this.#context.clock.schedule(drainMs, () => {
+      for (const { run } of this.#running.values()) run.abort()
+    })
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended))
+    cutOff.cancel()
+  }
+
+  /** Never rejects: a failing store is asked again later. */
+  async #look(): Promise<void> {
+    const { clock, store } = this.#context
+    try {
+      const nowMs = clock.now()
+      const limit = MOST_RUNNING - this.#running.size
+      if (limit > 0) {
+        const query = { credentialId: BATCH_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }
+        for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) this.#begin(task)
+      }
+      await this.#purge(nowMs)
+    } catch (error) {
+      reportFault(this.#context, undefined, 'batches', error)
+    }
+  }
+
+  async #purge(nowMs: number): Promise<void> {
+    if (nowMs < this.#purgeAtMs) return
+    const { files, blobs, outcomes } = this.#settings
+    const ids = await files.purge(nowMs, PURGED_AT_ONCE)
+    for (const id of ids) await blobs.delete(id)
+    const others = (await blobs.purge(nowMs, PURGED_AT_ONCE)) + (await outcomes.purge(nowMs, PURGED_AT_ONCE))
+    if (ids.length < PURGED_AT_ONCE && others < PURGED_AT_ONCE) this.#purgeAtMs = nowMs + PURGE_INTERVAL_MS
+  }
+
+  #begin(task: TaskRecord): void {
+    const { id, details } = task
+    const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
+    if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
+    const run = new BatchRun(this.#context, this.#settings, endpoint, task)
+    if (isCancelling(task)) run.stop('cancelled')
+    const ended = this.#runTask(task, run)
+      .catch((error: unknown) => reportFault(this.#context, details.requestId, 'batches', error))
+      .finally(() => {
+        this.#running.delete(id)
+        this.wake()
+      })
+    this.#running.set(id, { run, ended })
+  }
+
+  async #runTask(task: TaskRecord, run: BatchRun): Promise<void> {
+    const { clock, store } = this.#context
+    const { id, accountId, details } = task
+    const { claim } = details
+    const nowMs = clock.now()
+    // The process that accepted the batch may have died before its key was completed.
+    const answered =
+      claim && task.state === 'queued' ? { claim, answer: queuedReceipt(this.#context, task) } : undefined
+    // Its details stay: a cancellation may have been written into them since it was leased.
+    const set = { state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS } as const
+    if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
+    const stopBeating = this.#beat(task, run)
+    try {
+      const reason = await run.run()
+      const ended = await store.tasks.find(accountId, id)
+      if (ended?.state !== 'in_progress') return await cleanUp(this.#settings, id)
+      if (reason !== 'put-back')
+        await endBatch(this.#context, this.#settings, ended, { end: reason ?? 'completed', wake: this.#wakeWebhooks })
+      else await this.#putBack(id, clock.now())
+    } catch (error) {
+      await this.#putBack(id, clock.now() + RETRY_MS)
+      throw error
+    } finally {
+      stopBeating()
+    }
+  }
+
+  async #putBack(id: string, atMs: number): Promise<void> {
+    const { clock, store } = this.#context
+    await store.tasks.change({ id, from: ['in_progress'], set: { nextPollAtMs: atMs } }, clock.now())
+  }
+
+  /** Keeps the batch while it runs, and finds out whether its owner has cancelled it elsewhere. */
+  #beat({ id, accountId }: TaskRecord, run: BatchRun): () => void {
+    const { clock, store } = this.#context
+    let timer: Timer
+    const beat = async (): Promise<void> => {
+      try {
+        const nowMs = clock.now()
+        const set = { nextPollAtMs: nowMs + LEASE_MS }
+        if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) return run.abort()
+        const task = await store.tasks.find(accountId, id)
+        if (task !== undefined && isCancelling(task)) run.stop('cancelled')
+      } catch (error) {
+        reportFault(this.#context, undefined, 'batches', error)
+      }
+    }
+    const schedule = (): void => {
+      timer = clock.schedule(HEARTBEAT_MS, () => {
+        schedule()
+        void beat()
+      })
+    }
+    schedule()
+    return () => timer.cancel()
+  }
+}

@@ -1,0 +1,162 @@
+import { Buffer } from 'node:buffer'
+import { BATCH_FIELD, IN_BATCH, type MeterPrice } from '../../catalog/prices/prices.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { Usage, UsageField } from '../../core/usage.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { CallRecord, type Parsed } from '../../pipeline/call-record.ts'
+import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
+import { recall } from '../../pipeline/kept-answers.ts'
+import { readRequest } from '../../pipeline/pipeline.ts'
+import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { priceRequest } from '../../pipeline/pricing.ts'
+import { estimateFor } from '../../pipeline/usage-estimate.ts'
+import type { Principal } from '../../stores/principal.ts'
+import type { LineFault, WrittenRequest } from './batch-lines.ts'
+
+/** A request of a batch as it is run: one line of the batch's plan. */
+export interface PlannedRequest {
+  readonly id: string
+  readonly body: unknown
+  /** By which of the batch's prices it is charged; absent: nothing is charged. */
+  readonly price?: string
+}
+
+/** Most faults that are told. */
+const MOST_FAULTS = 100
+/** Most different prices of one batch: requests may differ in what they are charged by. */
+const MOST_PRICES = 100
+/** Requests that are checked before other work gets a turn of the event loop. */
+const CHECKED_PER_TURN = 20
+
+/** Thrown into what reads the requests, when faults are known and nothing is to be kept. */
+export class FaultyBatch extends Error {}
+
+/**
+ * Checks every request of a batch as a single one is: its body, the scopes of its key, its model and its price. Nothing is held,
+ * and no vendor is asked. Hooks are asked when a request is run.
+ */
+export class RequestChecks {
+  readonly faults: LineFault[] = []
+  /** Prices by the name that requests have, and model: `0 gp-5.4`. Undefined: billing is off, or the endpoint is free. */
+  prices: Record<string, readonly MeterPrice[]> | undefined
+  /** Nano-dollars of all estimates. */
+  amount = 0n
+  estimate: Usage = {}
+  total = 0
+  /** The model of all requests; set after the first one. */
+  model: { readonly id: string; readonly vendor: string } | undefined
+  readonly #context: PipelineContext
+  readonly #endpoint: Endpoint
+  readonly #principal: Principal
+  readonly #customIds = new Set<string>()
+  readonly #priceNames = new Map<string, string>()
+
+  constructor(context: PipelineContext, endpoint: Endpoint, principal: Principal) {
+    this.#context = context
+    this.#endpoint = endpoint
+    this.#principal = principal
+  }
+
+  /** Are there so many faults that the rest is not read? */
+  get isHopeless(): boolean {
+    return this.faults.length >= MOST_FAULTS
+  }
+
+  fault(fault: LineFault): void {
+    if (!this.isHopeless) this.faults.push(fault)
+  }
+
+  /** @returns undefined for a request that is at fault. */
+  async plan({ customId, body }: WrittenRequest, line: number): Promise<PlannedRequest | undefined> {
+    this.total++
+    if (this.total % CHECKED_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (this.#customIds.has(customId)) {
+      const message = `custom_id: ${JSON.stringify(customId)} stands on an earlier line too`
+      this.fault({ code: 'duplicate_custom_id', line, message, param: 'custom_id' })
+      return undefined
+    }
+    this.#customIds.add(customId)
+    try {
+      const price = await this.#check(body)
+      return { id: customId, body, ...(price === undefined ? {} : { price }) }
+    } catch (cause) {
+      const error = GatewayError.from(cause)
+      // What is not the caller's fault concerns the whole batch.
+      if (error.status >= 500) throw error
+      this.fault({ code: error.publicCode, line, message: error.message, param: error.param ?? null })
+      return undefined
+    }
+  }
+
+  async #check(body: unknown): Promise<string | undefined> {
+    const context = this.#context
+    const endpoint = this.#endpoint
+    const record = new CallRecord({
+      request: innerRequest(endpoint.path, Buffer.from(JSON.stringify(body))),
+      sink: NOWHERE,
+      requestId: 'batch',
+      startedAtMs: context.clock.now(),
+      called: endpoint,
+      vouchedPrincipal: this.#principal,
+      routeOverride: undefined,
+    })
+    const parsed = await readRequest(context, record)
+    if (parsed.isStream || parsed.endpoint.deferral?.applies(parsed.body) === true) {
+      const param = parsed.isStream ? 'stream' : 'background'
+      throw new GatewayError('unsupported_parameter', {
+        message: `${param}: requests of a batch cannot have it`,
+        param,
+      })
+    }
+    if (parsed.endpoint.continuation !== undefined)
+      throw new GatewayError('unsupported_parameter', { message: `${endpoint.path} cannot be used in a batch` })
+    if (parsed.endpoint.kept !== undefined) await recall(context, parsed)
+    this.#checkModel(parsed)
+    record.billingFields = { ...parsed.billingFields, [BATCH_FIELD]: IN_BATCH }
+    const estimate = estimateFor(context, parsed, parsed.chain[0]!)
+    this.estimate = addUsage(this.estimate, estimate)
+    const priced = priceRequest(context, parsed, estimate)
+    if (priced === undefined) return undefined
+    if (priced.rates.some(({ otherModels }) => otherModels !== undefined))
+      throw new GatewayError('unsupported_parameter', {
+        message: 'Tools that use other models cannot be used in a batch.',
+      })
+    this.amount += priced.amount
+    return this.#priceOf(priced.rates.map(({ model, prices }) => [model, prices]))
+  }
+
+  #checkModel({ chain, body }: Parsed): void {
+    const { id, vendor } = this.#context.catalog.find(body.model) ?? chain[0]!
+    this.model ??= { id, vendor }
+    if (this.model.id === id) return
+    throw new GatewayError('invalid_request', {
+      message: `model: the requests of a batch have one model, and the first one has ${JSON.stringify(this.model.id)}`,
+      param: 'model',
+      publicCode: 'mismatched_model',
+    })
+  }
+
+  #priceOf(rates: readonly (readonly [model: string, prices: readonly MeterPrice[]])[]): string {
+    const key = JSON.stringify(rates)
+    const known = this.#priceNames.get(key)
+    if (known !== undefined) return known
+    const name = String(this.#priceNames.size)
+    if (this.#priceNames.size === MOST_PRICES)
+      throw new GatewayError('invalid_request', { message: `A batch can have ${MOST_PRICES} different prices.` })
+    this.#priceNames.set(key, name)
+    this.prices ??= {}
+    for (const [model, prices] of rates) this.prices[`${name} ${model}`] = prices
+    return name
+  }
+}
+
+/** The sums of two. */
+export function addUsage(one: Usage, other: Usage): Usage {
+  const sum: { -readonly [Field in UsageField]?: number } = { ...one }
+  for (const field in other) {
+    if (field === 'otherModels') continue
+    const name = field as UsageField
+    sum[name] = (sum[name] ?? 0) + (other[name] ?? 0)
+  }
+  return sum
+}

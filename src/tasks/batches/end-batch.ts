@@ -1,0 +1,170 @@
+import { Buffer } from 'node:buffer'
+import type { Usage } from '../../core/usage.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { BatchOutcome } from '../../stores/batch-store.ts'
+import type { TaskChange, TaskRecord } from '../../stores/task-store.ts'
+import type { ReportOutcome } from '../apply-report.ts'
+import { commit, type WakeWebhooks } from '../update-task.ts'
+import { linesOf, TOO_LONG } from './batch-lines.ts'
+import { type BatchFacts, costOf, factsOf } from './batch-record.ts'
+import { addUsage, type PlannedRequest } from './check-requests.ts'
+import { outcomeId } from './request-run.ts'
+import { planId } from './submit-batch.ts'
+
+/** How a batch ends. */
+export type BatchEnd = 'completed' | 'expired' | 'cancelled'
+
+/** Outcomes that are read at once. */
+const PAGE = 100
+
+/** What the outcomes of a batch come to. */
+interface Sums {
+  answered: number
+  failed: number
+  usage: Usage
+  amount: bigint
+}
+
+/**
+ * Writes the files of a batch and ends it: exactly the answered requests are charged, once, in the transaction of the end. A
+ * process that dies in between leaves nothing but files, which whoever takes the batch next writes again under the same ids.
+ */
+export async function endBatch(
+  context: PipelineContext,
+  settings: BatchSettings,
+  task: TaskRecord,
+  { end, wake }: { readonly end: BatchEnd; readonly wake: WakeWebhooks },
+): Promise<void> {
+  const sums: Sums = { answered: 0, failed: 0, usage: {}, amount: 0n }
+  const suffix = task.id.slice(task.id.indexOf('_') + 1)
+  const outputFileId = await writeFile(context, settings, task, {
+    id: `file_${suffix}_output`,
+    name: 'output',
+    lines: answeredLines(settings, task, sums),
+  })
+  const errorFileId = await writeFile(context, settings, task, {
+    id: `file_${suffix}_errors`,
+    name: 'errors',
+    lines: failedLines(settings, task, end),
+  })
+  const facts = { outputFileId, errorFileId, answered: sums.answered, failed: factsOf(task).total - sums.answered }
+  await commit(context, task, endOf(context, task, { end, facts, sums }), wake)
+  await cleanUp(settings, task.id)
+}
+
+/** Deletes what a batch that has ended needs no more. */
+export async function cleanUp({ blobs, outcomes }: BatchSettings, batchId: string): Promise<void> {
+  await blobs.delete(planId(batchId))
+  while ((await outcomes.delete(batchId, PAGE)) > 0);
+}
+
+function endOf(
+  { clock }: PipelineContext,
+  task: TaskRecord,
+  made: { readonly end: BatchEnd; readonly facts: Partial<BatchFacts>; readonly sums: Sums },
+): ReportOutcome {
+  const { end, sums } = made
+  const { usage, amount } = sums
+  const nowMs = clock.now()
+  const charged = task.holdId === undefined ? undefined : amount
+  const { deferred: _done, ...kept } = task.details
+  const facts: BatchFacts = { ...factsOf(task), ...made.facts, end, endedAtMs: nowMs }
+  const details = { ...kept, facts, usage, ...costOf(charged) }
+  const state = end === 'cancelled' ? 'cancelled' : 'completed'
+  const set = { state, updatedAtMs: nowMs, details } as const
+  const { endpoint, model, vendor } = details
+  const resolve: TaskChange['resolve'] =
+    task.holdId === undefined
+      ? undefined
+      : {
+          kind: 'settle',
+          amount,
+          description: `${endpoint} ${model}`,
+          details: { keyId: task.keyId, endpoint, model, vendor, usage },
+        }
+  return {
+    task: { ...task, ...set },
+    change: { set, resolve },
+    ended: { state, usage, costNanoDollars: charged ?? 0n, implausible: [] },
+  }
+}
+
+/** Undefined lines give no file. */
+async function writeFile(
+  { clock }: PipelineContext,
+  { blobs, files, retentionMs }: BatchSettings,
+  { id: batchId, accountId }: TaskRecord,
+  file: { readonly id: string; readonly name: string; readonly lines: AsyncIterable<string> },
+): Promise<string | null> {
+  const createdAtMs = clock.now()
+  const expiresAtMs = createdAtMs + retentionMs
+  const byteLength = await blobs.put({ id: file.id, expiresAtMs }, bytesOf(file.lines))
+  if (byteLength === 0) {
+    await blobs.delete(file.id)
+    return null
+  }
+  const filename = `${batchId}_${file.name}.jsonl`
+  await files.save({ id: file.id, accountId, purpose: 'batch_output', filename, byteLength, createdAtMs, expiresAtMs })
+  return file.id
+}
+
+async function* bytesOf(lines: AsyncIterable<string>): AsyncIterable<Uint8Array> {
+  for await (const line of lines) yield Buffer.from(`${line}\n`)
+}
+
+/** All outcomes in order. */
+async function* outcomesOf({ outcomes }: BatchSettings, batchId: string): AsyncIterable<BatchOutcome> {
+  for (let after = -1; ; ) {
+    const page = await outcomes.page(batchId, after, PAGE)
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined) return
+    after = last.line
+  }
+}
+
+async function* answeredLines(settings: BatchSettings, { id }: TaskRecord, sums: Sums): AsyncIterable<string> {
+  for await (const outcome of outcomesOf(settings, id)) {
+    sums.amount += outcome.amount
+    if (outcome.usage !== undefined) sums.usage = addUsage(sums.usage, outcome.usage)
+    if (!outcome.isAnswered) continue
+    sums.answered++
+    yield outcome.text
+  }
+}
+
+/** Errors, and requests that were not made any more. */
+async function* failedLines(settings: BatchSettings, { id }: TaskRecord, end: BatchEnd): AsyncIterable<string> {
+  const outcomes = outcomesOf(settings, id)[Symbol.asyncIterator]()
+  let next = await outcomes.next()
+  for await (const { line, planned } of plannedRequests(settings, id)) {
+    while (!next.done && next.value.line < line) next = await outcomes.next()
+    if (next.done || next.value.line !== line) yield notMade(id, line, planned, end)
+    else if (!next.value.isAnswered) yield next.value.text
+  }
+}
+
+function notMade(batchId: string, line: number, { id: customId }: PlannedRequest, end: BatchEnd): string {
+  const error =
+    end === 'cancelled'
+      ? { code: 'batch_cancelled', message: 'This request was not executed because the batch was cancelled.' }
+      : {
+          code: 'batch_expired',
+          message: 'This request could not be executed before the completion window expired.',
+        }
+  return JSON.stringify({ id: outcomeId(batchId, line), custom_id: customId, response: null, error })
+}
+
+/** The requests of a batch in order, counted from 0. */
+export async function* plannedRequests(
+  { blobs }: BatchSettings,
+  batchId: string,
+): AsyncIterable<{ readonly line: number; readonly planned: PlannedRequest }> {
+  const plan = await blobs.get(planId(batchId))
+  if (plan === undefined) throw new Error(`the requests of the batch ${batchId} are gone`)
+  let line = 0
+  for await (const bytes of linesOf(plan.content, Number.MAX_SAFE_INTEGER)) {
+    if (bytes === TOO_LONG) continue
+    yield { line: line++, planned: JSON.parse(Buffer.from(bytes).toString()) as PlannedRequest }
+  }
+}

@@ -1,0 +1,167 @@
+import { Buffer } from 'node:buffer'
+import { createRate } from '../../catalog/prices/rate.ts'
+import { GatewayError } from '../../core/errors.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { release } from '../../pipeline/admit.ts'
+import { type Admitted, CallRecord, type Reserved } from '../../pipeline/call-record.ts'
+import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
+import { keepAnswer } from '../../pipeline/kept-answers.ts'
+import { type Completion, pipeline } from '../../pipeline/pipeline.ts'
+import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { chargeFor } from '../../pipeline/pricing.ts'
+import { settledUsage } from '../../pipeline/settle.ts'
+import { emitUnbilledUsage } from '../../pipeline/unbilled-usage.ts'
+import type { FailedResponse, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
+import type { BatchOutcome } from '../../stores/batch-store.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import type { PlannedRequest } from './check-requests.ts'
+
+/** How a run of one request went. */
+export type RequestResult =
+  | { readonly kind: 'ended'; readonly outcome: BatchOutcome }
+  /** Nothing was charged, and it may go better later. */
+  | { readonly kind: 'again'; readonly outcome: BatchOutcome; readonly error: GatewayError }
+  /** It was stopped from here. */
+  | { readonly kind: 'stopped' }
+
+/** A request of a batch, and where it stands. */
+export interface BatchRequestRun {
+  readonly task: TaskRecord
+  readonly endpoint: Endpoint
+  readonly planned: PlannedRequest
+  readonly line: number
+}
+
+/**
+ * One request of a batch, through the same stages as any other, within the caller's limits, with the money that was held for its
+ * batch.
+ */
+export class RequestRun implements Completion {
+  readonly #context: PipelineContext
+  readonly #run: BatchRequestRun
+  readonly #requestId: string
+  readonly #received: CallRecord
+  #isStopped = false
+  #result: RequestResult | undefined
+
+  constructor(context: PipelineContext, run: BatchRequestRun) {
+    this.#context = context
+    this.#run = run
+    const { accountId, keyId, details } = run.task
+    this.#requestId = context.ids.next('req')
+    this.#received = new CallRecord({
+      request: innerRequest(run.endpoint.path, Buffer.from(JSON.stringify(run.planned.body))),
+      sink: NOWHERE,
+      requestId: this.#requestId,
+      startedAtMs: context.clock.now(),
+      called: run.endpoint,
+      vouchedPrincipal: { ...details.deferred!.principal, accountId, keyId },
+      routeOverride: undefined,
+    })
+    // The batch was announced, and its end is.
+    this.#received.announced()
+  }
+
+  /** Stops the call; the request is sent again when its batch goes on. */
+  stop(): void {
+    this.#isStopped = true
+    this.#received.calls.abort()
+  }
+
+  /** Never rejects. */
+  async run(): Promise<RequestResult> {
+    try {
+      await pipeline(this.#context, this.#received, () => this)
+    } catch (cause) {
+      this.#result ??= this.#failed(GatewayError.from(cause), undefined, 0n)
+    } finally {
+      this.#received.calls.end()
+    }
+    return this.#isStopped && !this.#isCharged() ? { kind: 'stopped' } : this.#result!
+  }
+
+  #isCharged(): boolean {
+    return this.#result?.kind === 'ended' && this.#result.outcome.usage !== undefined
+  }
+
+  /** The money is held since the batch was accepted, and its prices are those of that time. */
+  reserve(_context: PipelineContext, admitted: Admitted): Reserved {
+    const { task, planned } = this.#run
+    const { prices } = task.details
+    if (task.holdId === undefined || prices === undefined) return admitted.reserved(undefined)
+    const chain = admitted.chain.filter(({ id }) => Object.hasOwn(prices, `${planned.price} ${id}`))
+    if (chain.length === 0) throw new GatewayError('model_not_priced')
+    const rates = chain.map(({ id }) => createRate(id, prices[`${planned.price} ${id}`]!))
+    return admitted.reserved({ id: task.holdId, amount: 0n, rates }, chain)
+  }
+
+  async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
+    if (response.kind === 'stream') throw new TypeError('a request of a batch is never streamed')
+    const { candidate, ending } = response
+    const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    const { unbilledUsage } = ending
+    try {
+      const amount = this.#amountOf(reserved, response)
+      if (response.kind === 'json') await this.#answered(reserved, response, { usage, amount })
+      else this.#result = this.#failed(response.error, amount === undefined ? undefined : usage, amount ?? 0n)
+      if (unbilledUsage !== undefined && candidate !== undefined)
+        emitUnbilledUsage(context, reserved, candidate, unbilledUsage)
+    } finally {
+      const used = usage ?? unbilledUsage
+      await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
+    }
+  }
+
+  /** What is charged; undefined: nothing. */
+  #amountOf(reserved: Reserved, { ending, candidate }: JsonResponse | FailedResponse): bigint | undefined {
+    const facts = { ending, candidate, status: 200, answer: undefined }
+    const usage = settledUsage(this.#context, reserved, facts)
+    if (usage === undefined || candidate === undefined) return undefined
+    // What has no price cannot appear after a price was found, unless the vendor adds it: what was held for bounds it then.
+    return chargeFor(reserved, candidate, usage) ?? chargeFor(reserved, candidate, reserved.estimate) ?? 0n
+  }
+
+  async #answered(
+    reserved: Reserved,
+    { body, candidate }: JsonResponse,
+    { usage, amount }: { readonly usage: BatchOutcome['usage']; readonly amount: bigint | undefined },
+  ): Promise<void> {
+    if (body.keptAnswer !== undefined) {
+      this.#context.stateMakers.note(reserved, candidate, body.keptAnswer)
+      await keepAnswer(this.#context, reserved, candidate, body.keptAnswer)
+    }
+    const text = Buffer.from(joinChunks(body.chunks)).toString()
+    const outcome = {
+      line: this.#run.line,
+      isAnswered: true,
+      text: this.#lineOf(200, text),
+      usage,
+      amount: amount ?? 0n,
+    }
+    this.#result = { kind: 'ended', outcome }
+  }
+
+  #failed(error: GatewayError, usage: BatchOutcome['usage'], amount: bigint): RequestResult {
+    const { endpoint, line } = this.#run
+    const { errors } = endpoint
+    const status = errors.status?.(error) ?? error.status
+    const text = this.#lineOf(status, errors.body(error, this.#requestId))
+    const outcome = { line, isAnswered: false, text, usage, amount }
+    return error.retryable && usage === undefined ? { kind: 'again', outcome, error } : { kind: 'ended', outcome }
+  }
+
+  /** The line of the output or the error file (OpenAI API reference, "The request output object"). */
+  #lineOf(status: number, body: string): string {
+    const { task, line, planned } = this.#run
+    // A line break of JSON text stands between its parts: inside of a text there is none.
+    const oneLine = body.replaceAll(/[\r\n]+/g, ' ')
+    const response = `{"status_code":${status},"request_id":${JSON.stringify(this.#requestId)},"body":${oneLine}}`
+    return `{"id":"${outcomeId(task.id, line)}","custom_id":${JSON.stringify(planned.id)},"response":${response},"error":null}`
+  }
+}
+
+/** Id of the outcome of a request. */
+export function outcomeId(batchId: string, line: number): string {
+  return `batch_req_${batchId.slice(batchId.indexOf('_') + 1)}_${line}`
+}

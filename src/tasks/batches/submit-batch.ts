@@ -1,0 +1,223 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { CallRecord } from '../../pipeline/call-record.ts'
+import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { StoredReplay } from '../../pipeline/reserve.ts'
+import type { IdempotencyClaim, StoredAnswer } from '../../stores/idempotency-store.ts'
+import type { Principal } from '../../stores/principal.ts'
+import { OPEN_TASK_STATES, type TaskDetails, type TaskRecord } from '../../stores/task-store.ts'
+import { queuedReceipt, queuedTask } from '../deferred-submission.ts'
+import { note, reserveTask } from '../submit-task.ts'
+import type { LineFault, WrittenRequest } from './batch-lines.ts'
+import { BATCH_CREDENTIAL_ID, type BatchFacts, isBatch } from './batch-record.ts'
+import { FaultyBatch, RequestChecks } from './check-requests.ts'
+import { BATCHES_ID } from './file-requests.ts'
+
+/** How long a batch may take, in milliseconds (OpenAI API reference, `completion_window`). */
+export const COMPLETION_WINDOW_MS = 24 * 60 * 60_000
+
+/** The hold outlives the batch, so that it is never freed under it. */
+const HOLD_GRACE_MS = 2 * 60 * 60_000
+
+/** Only who runs batches ends them, however long that was nobody: answers of vendors are charged. */
+const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
+
+/** A submission that has not been written down as queued after this time was left behind by a process that died. */
+const SUBMISSION_MS = 60_000
+
+/** What a caller submits. */
+export interface BatchSubmission {
+  readonly endpoint: Endpoint
+  readonly principal: Principal
+  readonly requestId: string
+  readonly claim: IdempotencyClaim | undefined
+  readonly inputFileId: string | null
+  readonly metadata: string | null
+  readonly webhookUrl: string | undefined
+  /** The requests with their numbers, counted from 1. */
+  readonly requests: AsyncIterable<{ readonly line: number; readonly request: WrittenRequest | LineFault }>
+}
+
+/** Name of the file with the requests as they are run. */
+export function planId(batchId: string): string {
+  return `${batchId}_plan`
+}
+
+/**
+ * Checks every request of a batch, holds the sum of their estimates, and writes the batch down. Of one with a fault nothing is sent
+ * or held: it has failed, and tells each fault by its line.
+ * @returns the answer to the caller.
+ * @throws GatewayError as reserving does, `model_not_priced` without a price for batches, and `rate_limited` for too many batches
+ *   that have not ended.
+ */
+export async function submitBatch(
+  context: PipelineContext,
+  settings: BatchSettings,
+  submission: BatchSubmission,
+): Promise<StoredAnswer | StoredReplay> {
+  const { endpoint, principal, requestId, claim } = submission
+  const nowMs = context.clock.now()
+  await checkOpenBatches(context, settings, principal.accountId, nowMs)
+  const batchId = context.ids.next('batch')
+  const checks = new RequestChecks(context, endpoint, principal)
+  const expiresAtMs = nowMs + COMPLETION_WINDOW_MS
+  // The plan is deleted at the end of the batch; should that fail, some time after it.
+  const plan = { id: planId(batchId), expiresAtMs: expiresAtMs + LONGEST_WAIT_MS }
+  try {
+    await settings.blobs.put(plan, plannedLines(settings, submission, checks))
+  } catch (error) {
+    if (!(error instanceof FaultyBatch)) throw error
+    const failed = taskOf(submission, { batchId, nowMs, expiresAtMs, checks })
+    await context.store.tasks.insert({ ...failed, state: 'failed', holdId: undefined })
+    return queuedReceipt(context, { ...failed, state: 'failed' })
+  }
+  try {
+    const task = taskOf(submission, { batchId, nowMs, expiresAtMs, checks })
+    const record = new CallRecord({
+      request: innerRequest(endpoint.path, Buffer.alloc(0)),
+      sink: NOWHERE,
+      requestId,
+      startedAtMs: nowMs,
+      called: endpoint,
+      vouchedPrincipal: principal,
+      routeOverride: undefined,
+    })
+    record.authenticated(principal)
+    record.shaped(endpoint)
+    record.claim = claim
+    record.chain = []
+    const priced = context.prices && { amount: checks.amount, rates: [], chain: [], estimates: [] }
+    const held = await reserveTask(context, record, { task, holdExpiresAtMs: expiresAtMs + HOLD_GRACE_MS }, priced)
+    if (held instanceof StoredReplay) {
+      await settings.blobs.delete(plan.id)
+      return held
+    }
+    const queued = queuedTask(context, task)
+    const receipt = queuedReceipt(context, queued)
+    await note(context, held, queued, receipt)
+    return receipt
+  } catch (error) {
+    // A store that failed may have taken the batch all the same; its plan then expires.
+    if (!(GatewayError.isInstance(error) && error.code === 'store_unavailable')) await settings.blobs.delete(plan.id)
+    throw error
+  }
+}
+
+/** One line of JSON for each request, if none of them is at fault. */
+async function* plannedLines(
+  { maxRequests }: BatchSettings,
+  { requests }: BatchSubmission,
+  checks: RequestChecks,
+): AsyncIterable<Uint8Array> {
+  for await (const { line, request } of requests) {
+    if (checks.total === maxRequests) {
+      const message = `A batch can have ${maxRequests} requests.`
+      checks.fault({ code: 'too_many_requests', line, message, param: null })
+      break
+    }
+    if ('code' in request) {
+      checks.total++
+      checks.fault(request)
+    } else {
+      const planned = await checks.plan(request, line)
+      // What follows a fault is checked and not kept.
+      if (planned !== undefined && checks.faults.length === 0) yield Buffer.from(`${JSON.stringify(planned)}\n`)
+    }
+    if (checks.isHopeless) break
+  }
+  if (checks.total === 0)
+    checks.fault({ code: 'empty_file', line: null, message: 'There is no request in it.', param: null })
+  if (checks.faults.length > 0) throw new FaultyBatch()
+}
+
+/** @throws GatewayError `rate_limited` */
+async function checkOpenBatches(
+  { store }: PipelineContext,
+  { maxOpen }: BatchSettings,
+  accountId: string,
+  nowMs: number,
+): Promise<void> {
+  let open = 0
+  for (let after: string | undefined; ; ) {
+    const page = await store.tasks.list(accountId, { limit: 100, after })
+    open += page.tasks.filter((task) => isBatch(task) && OPEN_TASK_STATES.includes(task.state)).length
+    if (open >= maxOpen)
+      throw new GatewayError('rate_limited', {
+        message: `This account has ${open} batches that have not ended. Wait until one of them has.`,
+        retryAfterSeconds: 60,
+      })
+    const last = page.tasks.at(-1)
+    // Older ones have ended, or end in a moment.
+    if (!page.hasMore || last === undefined || last.createdAtMs < nowMs - 2 * COMPLETION_WINDOW_MS) return
+    after = last.id
+  }
+}
+
+/** A batch before it is taken; with its faults one that has failed. */
+function taskOf(
+  { principal, requestId, claim, endpoint, inputFileId, metadata, webhookUrl }: BatchSubmission,
+  made: {
+    readonly batchId: string
+    readonly nowMs: number
+    readonly expiresAtMs: number
+    readonly checks: RequestChecks
+  },
+): TaskRecord {
+  const { batchId, nowMs, expiresAtMs, checks } = made
+  const { accountId, keyId, tier, limits, plan, endUser, namesEndUsers, tags } = principal
+  const isFailed = checks.faults.length > 0
+  const facts: BatchFacts = {
+    endpoint: endpoint.path,
+    inputFileId,
+    total: isFailed ? 0 : checks.total,
+    expiresAtMs,
+    metadata,
+    cancellingAtMs: null,
+    endedAtMs: isFailed ? nowMs : null,
+    end: isFailed ? 'failed' : null,
+    outputFileId: null,
+    errorFileId: null,
+    answered: null,
+    failed: null,
+    faults: isFailed ? JSON.stringify(checks.faults) : null,
+  }
+  const details: TaskDetails = {
+    requestId,
+    endpoint: BATCHES_ID,
+    model: checks.model?.id ?? '',
+    vendor: checks.model?.vendor ?? '',
+    prices: checks.prices,
+    heldUsage: checks.estimate,
+    variant: '',
+    facts,
+    webhookUrl,
+    claim,
+    attribution: { endUser, tags: tags ?? [] },
+    polls: 0,
+    unknownReports: 0,
+    deferred: isFailed
+      ? undefined
+      : {
+          body: '',
+          begun: {},
+          deadlineAtMs: expiresAtMs + LONGEST_WAIT_MS,
+          principal: { tier, limits, plan, endUser, namesEndUsers, tags },
+        },
+  }
+  return {
+    id: batchId,
+    accountId,
+    keyId,
+    state: 'submitting',
+    upstreamId: undefined,
+    credentialId: BATCH_CREDENTIAL_ID,
+    holdId: checks.prices === undefined ? undefined : requestId,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    nextPollAtMs: nowMs,
+    deadlineAtMs: nowMs + SUBMISSION_MS,
+    details,
+  }
+}

@@ -1,0 +1,51 @@
+/** Bytes that one side pushes and the other one reads. Nothing bounds it but `drained`, which the pushing side awaits. */
+export class PieceQueue implements AsyncIterable<Uint8Array> {
+  #pieces: Uint8Array[] = []
+  #isEnded = false
+  #failure: unknown
+  #wakeReader: (() => void) | undefined
+  #wakeWriter: (() => void) | undefined
+
+  push(bytes: Uint8Array): void {
+    this.#pieces.push(bytes)
+    this.#wakeReader?.()
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#wakeReader?.()
+  }
+
+  /** Ends the reading with an error; without effect after the end. */
+  fail(error: unknown): void {
+    if (this.#isEnded) return
+    this.#failure = error
+    this.end()
+  }
+
+  /** Resolves when everything that was pushed has been read. */
+  async drained(): Promise<void> {
+    while (this.#pieces.length > 0)
+      await new Promise<void>((resolve) => {
+        this.#wakeWriter = resolve
+      })
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    for (;;) {
+      const [piece] = this.#pieces
+      if (piece !== undefined) {
+        yield piece
+        // Only now: the writer waits until its bytes are used.
+        this.#pieces.shift()
+        if (this.#pieces.length === 0) this.#wakeWriter?.()
+        continue
+      }
+      if (this.#failure !== undefined) throw this.#failure
+      if (this.#isEnded) return
+      await new Promise<void>((resolve) => {
+        this.#wakeReader = resolve
+      })
+    }
+  }
+}

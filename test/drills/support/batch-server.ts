@@ -1,0 +1,65 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { nodeHandler } from '../../../src/adapters/node.ts'
+import { systemClock } from '../../../src/core/clock.ts'
+import { createGateway } from '../../../src/gateway/gateway.ts'
+import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { openai } from '../../../src/vendors/openai/openai.ts'
+import { TEST_MODELS } from '../../support/start-gateway.ts'
+import { type BatchServerSettings, batchPrices } from './batch-kills-drill.ts'
+import { openDrillStore } from './open-drill-store.ts'
+
+/**
+ * A gateway for batches in a process of its own, which kills itself at a certain step. The first argument holds its settings as JSON.
+ * Tells where it listens, and begins its work with the first message or request.
+ */
+const settings = JSON.parse(process.argv[2] ?? '{}') as BatchServerSettings
+const { key, account, dies, offsetMs } = settings
+const gateway = createGateway({
+  vendors: [openai({ apiKey: settings.vendorKey, baseURL: settings.vendorOrigin })],
+  models: [...TEST_MODELS],
+  prices: batchPrices,
+  batches: {},
+  store: dying(openDrillStore(settings.store).store),
+  keys: [{ key, account }],
+  // What a killed process had leased is free by now.
+  clock: { now: () => Date.now() + offsetMs, schedule: systemClock.schedule },
+})
+
+function dying(store: GatewayStore): GatewayStore {
+  let kept = 0
+  const die = (): void => void process.kill(process.pid, 'SIGKILL')
+  const { tasks, batches } = store
+  return {
+    ...store,
+    tasks: {
+      ...tasks,
+      async change(change, nowMs) {
+        if (change.resolve?.kind !== 'settle') return await tasks.change(change, nowMs)
+        if (dies === 'before-settlement') return await forEver(die)
+        const made = await tasks.change(change, nowMs)
+        return dies === 'after-settlement' ? await forEver(die) : made
+      },
+    },
+    batches: {
+      ...batches!,
+      async add(...outcome) {
+        const isNew = await batches!.add(...outcome)
+        if (dies === 'under-way' && ++kept === 5) return await forEver(die)
+        return isNew
+      },
+    },
+  }
+}
+
+function forEver(die: () => void): Promise<never> {
+  die()
+  return new Promise(() => undefined)
+}
+
+const server = createServer(nodeHandler(gateway))
+server.listen(0, '127.0.0.1', () => {
+  process.send?.({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+})
+process.on('message', () => void gateway.start())
+process.on('disconnect', () => process.exit(0))

@@ -1,0 +1,352 @@
+import OpenAI, { toFile } from 'openai'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { fakeClock, sandboxVendors } from '../../src/testing/index.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
+import { answeringVendor, json } from './answering-vendor.ts'
+
+const MODEL = 'chat-relayed'
+const CHAT = '/v1/chat/completions'
+const prices = {
+  ...testPrices,
+  prices: [
+    ...testPrices.prices,
+    { model: MODEL, meter: 'input_token', amount: '0.50', per: 1_000_000, when: { batch: 'true' } },
+    { model: MODEL, meter: 'output_token', amount: '2.00', per: 1_000_000, when: { batch: 'true' } },
+    { model: 'embedding-relayed', meter: 'input_token', amount: '0.01', per: 1_000_000, when: { batch: 'true' } },
+  ],
+} as const
+
+const open: StartedGateway[] = []
+afterEach(async () => {
+  for (const started of open.splice(0)) await started.close()
+})
+
+async function start(options: Partial<GatewayOptions> = {}): Promise<StartedGateway & { client: OpenAI }> {
+  const started = await startGateway({ batches: {}, prices, ...options })
+  open.push(started)
+  return { ...started, client: new OpenAI({ apiKey: TEST_KEY, baseURL: `${started.url}/v1`, maxRetries: 0 }) }
+}
+
+function line(number: number, body: object = {}, members: object = {}): object {
+  const messages = [{ role: 'user', content: `Say ${number}` }]
+  return {
+    custom_id: `request-${number}`,
+    method: 'POST',
+    url: CHAT,
+    body: { model: MODEL, max_tokens: 50, messages, ...body },
+    ...members,
+  }
+}
+
+const upload = async (client: OpenAI, lines: readonly (object | string)[]) =>
+  client.files.create({
+    file: await toFile(
+      Buffer.from(lines.map((each) => (typeof each === 'string' ? each : JSON.stringify(each))).join('\n')),
+      'requests.jsonl',
+    ),
+    purpose: 'batch',
+  })
+
+const submit = async (client: OpenAI, lines: readonly (object | string)[], endpoint: typeof CHAT = CHAT) => {
+  const file = await upload(client, lines)
+  return client.batches.create({ input_file_id: file.id, endpoint, completion_window: '24h', metadata: { job: 'one' } })
+}
+
+interface OutputLine {
+  custom_id: string
+  response: { status_code: number; body: { usage: { prompt_tokens: number; completion_tokens: number } } } | null
+  error: { code: string } | null
+}
+
+async function contentOf(client: OpenAI, id: string | null | undefined): Promise<OutputLine[]> {
+  const text = await (await client.files.content(id ?? 'none')).text()
+  return text
+    .trim()
+    .split('\n')
+    .map((each) => JSON.parse(each) as OutputLine)
+}
+
+describe('a batch', () => {
+  test('answers each request, at the price of batches and charged once', async () => {
+    const { client, gateway, taskEnded, account, sandbox } = await start()
+    const created = await submit(
+      client,
+      [1, 2, 3, 4, 5].map((number) => line(number)),
+    )
+    expect(created).toMatchObject({ object: 'batch', endpoint: CHAT, metadata: { job: 'one' } })
+    expect((await account()).held).toBeGreaterThan(0n)
+
+    const end = await taskEnded(created.id)
+    const batch = await client.batches.retrieve(created.id)
+
+    expect(batch).toMatchObject({
+      status: 'completed',
+      request_counts: { total: 5, completed: 5, failed: 0 },
+      error_file_id: null,
+      errors: null,
+    })
+    const lines = await contentOf(client, batch.output_file_id)
+    expect(lines.map(({ custom_id }) => custom_id)).toEqual([1, 2, 3, 4, 5].map((number) => `request-${number}`))
+    const usages = lines.map(({ response }) => response!.body.usage)
+    const due = usages.reduce(
+      (sum, usage) => sum + BigInt(usage.prompt_tokens) * 500n + BigInt(usage.completion_tokens) * 2_000n,
+      0n,
+    )
+    expect(end.costNanoDollars).toBe(due)
+    expect(await account()).toEqual({ balance: 100_000_000_000n - due, held: 0n })
+    expect(batch.usage).toMatchObject({
+      input_tokens: usages.reduce((sum, usage) => sum + usage.prompt_tokens, 0),
+      output_tokens: usages.reduce((sum, usage) => sum + usage.completion_tokens, 0),
+    })
+    expect(sandbox.requests.length).toBe(5)
+    const [entry] = await gateway.accounts.ledger('acct_test', { limit: 1 })
+    expect(entry).toMatchObject({ kind: 'charge', description: `batches ${MODEL}` })
+  })
+
+  test('is told by line what is wrong with it, and then nothing of it is sent or held', async () => {
+    const { client, account, sandbox } = await start()
+
+    const batch = await submit(client, [
+      line(1),
+      '{"custom_id": ',
+      line(3, { model: 'nobody-knows' }),
+      '',
+      line(5, { messages: 'none' }),
+      line(1),
+      line(7, { stream: true }),
+      line(8, {}, { url: '/v1/embeddings' }),
+    ])
+
+    expect(batch.status).toBe('failed')
+    expect(batch.errors?.data?.map(({ code, line: at, param }) => [at, code, param])).toEqual([
+      [2, 'invalid_json_line', null],
+      [3, 'model_not_found', 'model'],
+      [5, 'invalid_request', 'messages'],
+      [6, 'duplicate_custom_id', 'custom_id'],
+      [7, 'unsupported_parameter', 'stream'],
+      [8, 'invalid_url', 'url'],
+    ])
+    expect(await client.batches.retrieve(batch.id)).toEqual(batch)
+    expect(await account()).toEqual({ balance: 100_000_000_000n, held: 0n })
+    expect(sandbox.requests.length).toBe(0)
+  })
+
+  test('needs a price of its own, and the money for all of its requests', async () => {
+    const { client, gateway, account } = await start({ prices: testPrices })
+    await expect(submit(client, [line(1)])).rejects.toMatchObject({ status: 503, code: 'model_not_priced' })
+
+    const poor = await start()
+    await poor.gateway.accounts.adjust('acct_test', { adjustmentId: 'less', amount: '-99.9999', reason: 'test' })
+    const lines = Array.from({ length: 20 }, (_, number) => line(number, { max_tokens: 1_000 }))
+    await expect(submit(poor.client, lines)).rejects.toMatchObject({ status: 402 })
+    expect((await poor.account()).held).toBe(0n)
+    expect((await account()).held).toBe(0n)
+    expect(gateway.warnings().filter(({ code }) => code === 'price-unused')).toEqual([])
+  })
+
+  test('has an error file for requests that fail, which cost nothing', async () => {
+    const { client, taskEnded } = await start({
+      hooks: [
+        {
+          name: 'no-threes',
+          request: ({ body }) =>
+            JSON.stringify(body).includes('Say 3') ? { deny: { message: 'No threes.' } } : undefined,
+        },
+      ],
+    })
+    const created = await submit(client, [line(2), line(3)])
+
+    await taskEnded(created.id)
+    const batch = await client.batches.retrieve(created.id)
+
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 2, completed: 1, failed: 1 } })
+    const [failed] = await contentOf(client, batch.error_file_id)
+    expect(failed).toMatchObject({ custom_id: 'request-3', response: { status_code: 400 }, error: null })
+    expect((await contentOf(client, batch.output_file_id)).length).toBe(1)
+  })
+
+  test('waits for the limits of its caller', async () => {
+    const { client, taskEnded, sandbox } = await start({ limits: { concurrency: 1 }, batches: { requestsAtOnce: 2 } })
+    const created = await submit(client, [line(1), line(2)])
+
+    await taskEnded(created.id)
+
+    expect((await client.batches.retrieve(created.id)).request_counts).toEqual({ total: 2, completed: 2, failed: 0 })
+    expect(sandbox.requests.length).toBe(2)
+  })
+
+  test('is cancelled before its requests are sent, and costs nothing then', async () => {
+    const { client, account, taskEnded } = await start({ limits: { requestsPerMinute: 1 } })
+    const created = await submit(client, [line(1), line(2), line(3)])
+
+    const cancelled = await client.batches.cancel(created.id)
+    const end = await taskEnded(created.id)
+    const batch = await client.batches.retrieve(created.id)
+
+    expect(['cancelling', 'cancelled']).toContain(cancelled.status)
+    expect(batch.status).toBe('cancelled')
+    expect(batch.request_counts!.completed).toBeLessThan(3)
+    const lines = await contentOf(client, batch.error_file_id)
+    expect(lines.at(-1)).toMatchObject({ custom_id: 'request-3', response: null, error: { code: 'batch_cancelled' } })
+    expect(await account()).toEqual({ balance: 100_000_000_000n - end.costNanoDollars, held: 0n })
+    await expect(client.batches.cancel(created.id)).rejects.toMatchObject({ status: 409 })
+  })
+
+  test('can be of embeddings', async () => {
+    const { client, taskEnded } = await start()
+    const file = await upload(client, [
+      line(1, {}, { url: '/v1/embeddings', body: { model: 'embedding-relayed', input: 'one' } }),
+    ])
+    const created = await client.batches.create({
+      input_file_id: file.id,
+      endpoint: '/v1/embeddings',
+      completion_window: '24h',
+    })
+
+    await taskEnded(created.id)
+
+    const batch = await client.batches.retrieve(created.id)
+    expect((await contentOf(client, batch.output_file_id))[0]).toMatchObject({ response: { status_code: 200 } })
+  })
+
+  test.each([
+    [
+      '/v1/messages',
+      { model: MODEL, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] },
+      { type: 'message' },
+    ],
+    [
+      '/v1/responses',
+      { model: MODEL, max_output_tokens: 50, input: 'hi' },
+      { object: 'response', status: 'completed' },
+    ],
+  ])('can be of %s', async (url, body, answer) => {
+    const { client, taskEnded } = await start()
+    const file = await upload(client, [line(1, {}, { url, body })])
+    const created = await client.batches.create({
+      input_file_id: file.id,
+      endpoint: url as typeof CHAT,
+      completion_window: '24h',
+    })
+
+    await taskEnded(created.id)
+
+    const batch = await client.batches.retrieve(created.id)
+    const [first] = await contentOf(client, batch.output_file_id)
+    expect(first).toMatchObject({ response: { status_code: 200, body: answer } })
+  })
+
+  test('tells its end by a webhook', async () => {
+    const { client, url } = await start()
+    const receiver = sandboxVendors()
+    const { origin } = await receiver.listen()
+    const file = await upload(client, [line(1)])
+    const answer = await fetch(`${url}/v1/batches`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        input_file_id: file.id,
+        endpoint: CHAT,
+        completion_window: '24h',
+        webhook_url: `${origin}/webhooks`,
+      }),
+    })
+    const { id } = (await answer.json()) as { id: string }
+
+    await expect.poll(() => receiver.webhooks.length).toBe(1)
+
+    expect(receiver.webhooks[0]?.body).toMatchObject({ type: 'batch.completed', data: { id } })
+    expect(await client.batches.retrieve(id)).toMatchObject({ status: 'completed' })
+    await receiver.close()
+  })
+
+  test('is submitted once under one Idempotency-Key', async () => {
+    const { client, sandbox, taskEnded } = await start()
+    const file = await upload(client, [line(1)])
+    const body = { input_file_id: file.id, endpoint: CHAT, completion_window: '24h' } as const
+    const headers = { 'idempotency-key': 'one' }
+
+    const first = await client.batches.create(body, { headers })
+    const second = await client.batches.create(body, { headers })
+    await taskEnded(first.id)
+
+    expect(second.id).toBe(first.id)
+    expect(sandbox.requests.length).toBe(1)
+    expect((await client.batches.list()).data.map(({ id }) => id)).toEqual([first.id])
+  })
+})
+
+test('a batch that expires is charged for exactly the requests that were answered', async () => {
+  const vendor = await answeringVendor((response, { messages }) => {
+    const number = Number(JSON.stringify(messages).replaceAll(/\D/g, ''))
+    if (number > 4) return json(response, { error: { message: 'busy' } }, 503)
+    const message = { role: 'assistant', content: 'one' }
+    const usage = { prompt_tokens: 10, completion_tokens: number, total_tokens: 10 + number }
+    return json(response, {
+      id: 'c',
+      object: 'chat.completion',
+      model: 'm',
+      choices: [{ index: 0, message, finish_reason: 'stop' }],
+      usage,
+    })
+  })
+  const clock = fakeClock()
+  const { client, account, taskEnded, events } = await start({
+    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
+    clock,
+    batches: { requestsAtOnce: 4 },
+  })
+  const created = await submit(
+    client,
+    Array.from({ length: 10 }, (_, index) => line(index + 1)),
+  )
+  await expect.poll(async () => (await client.batches.retrieve(created.id)).request_counts?.completed).toBe(4)
+
+  clock.advance(24 * 60 * 60_000)
+  const end = await taskEnded(created.id)
+  const batch = await client.batches.retrieve(created.id)
+
+  expect(batch).toMatchObject({ status: 'expired', request_counts: { total: 10, completed: 4, failed: 6 } })
+  const due = 4n * 10n * 500n + (1n + 2n + 3n + 4n) * 2_000n
+  expect(end.costNanoDollars).toBe(due)
+  expect(await account()).toEqual({ balance: 100_000_000_000n - due, held: 0n })
+  const errors = await contentOf(client, batch.error_file_id)
+  expect(errors.map(({ custom_id }) => custom_id)).toEqual([5, 6, 7, 8, 9, 10].map((number) => `request-${number}`))
+  expect(errors.at(-1)).toMatchObject({ response: null, error: { code: 'batch_expired' } })
+  expect(events.filter(({ type }) => type === 'internal-error' || type === 'settlement-given-up')).toEqual([])
+  await vendor.close()
+})
+
+test('files and batches of another account read as unknown ones, byte for byte', async () => {
+  const { client, url, gateway, taskEnded } = await start()
+  const created = await submit(client, [line(1)])
+  await taskEnded(created.id)
+  const batch = await client.batches.retrieve(created.id)
+  await gateway.accounts.create({ id: 'acct_other' })
+  const { key } = await gateway.keys.create({ accountId: 'acct_other' })
+  const ask = async (method: string, path: string): Promise<readonly [number, string]> => {
+    const response = await fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${key}` } })
+    return [response.status, await response.text()]
+  }
+  const places = [
+    ['GET', '/v1/files/{}', batch.input_file_id],
+    ['GET', '/v1/files/{}/content', batch.input_file_id],
+    ['GET', '/v1/files/{}', batch.output_file_id],
+    ['GET', '/v1/files/{}/content', batch.output_file_id],
+    ['DELETE', '/v1/files/{}', batch.output_file_id],
+    ['GET', '/v1/batches/{}', batch.id],
+    ['POST', '/v1/batches/{}/cancel', batch.id],
+  ] as const
+  for (const [method, path, id] of places) {
+    const [status, body] = await ask(method, path.replace('{}', id!))
+    expect([method, path, status]).toEqual([method, path, 404])
+    expect(body).toBe((await ask(method, path.replace('{}', `${id!.slice(0, -4)}0000`)))[1])
+    expect(body).toBe((await ask(method, path.replace('{}', '%00')))[1])
+  }
+  expect(JSON.parse((await ask('GET', '/v1/files'))[1])).toMatchObject({ data: [] })
+  expect(JSON.parse((await ask('GET', '/v1/batches'))[1])).toMatchObject({ data: [] })
+  expect((await client.files.retrieve(batch.output_file_id!)).purpose).toBe('batch_output')
+})
