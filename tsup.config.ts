@@ -49,6 +49,11 @@ const javascript = {
   // tsup would turn `node:x` into `x`, and some builtins exist under the prefixed name only.
   removeNodeProtocol: false,
   silent: true,
+  // V8 keeps the text of what is loaded. Names stay, and lines are short, for the sake of stack traces.
+  esbuildOptions(options: { minifyWhitespace?: boolean; lineLimit?: number }) {
+    options.minifyWhitespace = true
+    options.lineLimit = 120
+  },
   plugins: [escapeCharacters],
   define: { SIGNALBOX_VERSION: JSON.stringify(manifest.version) },
 } satisfies Options

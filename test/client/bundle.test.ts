@@ -58,16 +58,17 @@ describe('the client in a bundle', () => {
 })
 
 describe('the builders in a bundle', () => {
-  test('are at most 14 kB, compressed, all of them', async () => {
+  test('are at most 14.5 kB, compressed, all of them', async () => {
     const { sizeBytes } = await bundle(`export * from '${BUILDERS}'`)
 
-    expect(sizeBytes).toBeLessThan(14_000)
+    expect(sizeBytes).toBeLessThan(14_500)
     expect(sizeBytes).toBeGreaterThan(4_000)
   })
 
   test.each([
     ['chat', 3],
     ['response', 3],
+    ['moderation', 3],
     ['embedding', 4],
     ['speech', 4],
     ['imageEdit', 6],

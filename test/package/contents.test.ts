@@ -110,12 +110,14 @@ describe('the packed files', () => {
 })
 
 describe('the runtime dependencies', () => {
-  test('are the three that need no further reason, and those that have a record in docs/decisions (0007, 0009, 0048)', () => {
+  test('are the three that need no further reason, and those that have a record in docs/decisions (0007, 0009, 0048, 0068)', () => {
     expect(Object.keys(manifest.dependencies).sort()).toEqual([
+      '@cfworker/json-schema',
       '@fastify/busboy',
       'commander',
       'eventsource-parser',
       'form-data-encoder',
+      'jsonrepair',
       'undici',
       'wasm-media-encoders',
     ])
@@ -128,6 +130,7 @@ describe('the runtime dependencies', () => {
     // of sound.
     expect(folders.sort()).toEqual([
       ...[
+        '@cfworker',
         '@fastify',
         '@modelcontextprotocol',
         '@opentelemetry',
@@ -135,6 +138,7 @@ describe('the runtime dependencies', () => {
         'commander',
         'eventsource-parser',
         'form-data-encoder',
+        'jsonrepair',
         'signalbox',
       ],
       ...['undici', 'wasm-media-encoders', 'zod'],
