@@ -25,7 +25,18 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
   { title: 'Start', names: ['getting-started', 'client', 'migrating', 'responses', 'claude-code', 'codex', 'mcp'] },
   {
     title: 'Requests',
-    names: ['models', 'vendors', 'credentials', 'images', 'video', 'webhooks', 'speech', 'spec-fields', 'errors'],
+    names: [
+      'models',
+      'vendors',
+      'credentials',
+      'images',
+      'video',
+      'webhooks',
+      'speech',
+      'rerank',
+      'spec-fields',
+      'errors',
+    ],
   },
   {
     title: 'Operation',

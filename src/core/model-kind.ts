@@ -1,5 +1,5 @@
 /** The kinds of models. */
-export const MODEL_KINDS = ['chat', 'embedding', 'image', 'image_edit', 'video', 'speech'] as const
+export const MODEL_KINDS = ['chat', 'embedding', 'image', 'image_edit', 'video', 'speech', 'rerank'] as const
 
 /** What a model does; decides the endpoint that serves it. */
 export type ModelKind = (typeof MODEL_KINDS)[number]

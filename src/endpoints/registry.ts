@@ -14,6 +14,9 @@ import type { OpenAIImageRequest } from './images/openai/openai-image-request.ts
 import { countTokensEndpoint, messagesEndpoint } from './messages/messages-endpoint.ts'
 import type { MessagesOffer } from './messages/messages-operation.ts'
 import type { MessagesRequest } from './messages/messages-request.ts'
+import { rerankEndpoint, rerankV2Endpoint } from './rerank/rerank-endpoint.ts'
+import type { RerankOffer } from './rerank/rerank-operation.ts'
+import type { RerankRequest } from './rerank/rerank-request.ts'
 import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
 import type { ResponsesOffer } from './responses/responses-operation.ts'
 import type { ResponsesRequest } from './responses/responses-request.ts'
@@ -32,6 +35,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   responsesEndpoint,
   inputTokensEndpoint,
   embeddingsEndpoint,
+  rerankEndpoint,
+  rerankV2Endpoint,
   imagesEndpoint,
   imageEditEndpoint,
   videoEndpoint,
@@ -44,6 +49,7 @@ export interface EndpointRequests {
   messages: MessagesRequest
   responses: ResponsesRequest
   embeddings: EmbeddingsRequest
+  rerank: RerankRequest
   images: OpenAIImageRequest | MultimodalImageRequest | InteractionRequest
   image_edits: ImageEditRequest
   videos: VideoRequest
@@ -55,6 +61,7 @@ export interface VendorOffers
   extends MessagesOffer,
     ResponsesOffer,
     EmbeddingsOffer,
+    RerankOffer,
     ImagesOffer,
     ImageEditsOffer,
     VideosOffer,

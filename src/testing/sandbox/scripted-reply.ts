@@ -51,7 +51,7 @@ const MEMBERS: readonly string[] = [
 const SPEAKING = new Set(['chat', 'responses'])
 
 /** Operations in which a model works; others, such as polls and downloads, are answered by a reply only if it names them. */
-const WORKING = new Set([...SPEAKING, 'embeddings', 'images', 'image-edits', 'speech', 'videos'])
+const WORKING = new Set([...SPEAKING, 'embeddings', 'rerank', 'images', 'image-edits', 'speech', 'videos'])
 
 /** The replies that wait for calls. */
 export interface ReplyQueue {

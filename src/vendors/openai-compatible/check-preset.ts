@@ -16,6 +16,7 @@ const ENDPOINTS: readonly string[] = [
   'chat',
   'responses',
   'embeddings',
+  'rerank',
   'images',
   'image-edits',
 ] satisfies PresetEndpoint[]
@@ -25,6 +26,7 @@ const EMBEDDINGS_MEMBERS = {
   takesTokens: true,
   givesBase64: true,
 } satisfies MemberNames<NonNullable<Preset['embeddings']>>
+const RERANK_MEMBERS = { maxDocuments: true, isPointwise: true } satisfies MemberNames<NonNullable<Preset['rerank']>>
 
 /**
  * Checks a preset when a vendor is made of it, so that a mistake in one fails then and not at the first request.
@@ -42,6 +44,7 @@ export function checkPreset(preset: Preset): void {
   checkMembers(preset.errors, ERROR_WORDS_MEMBERS, owner, 'errors')
   checkMembers(preset.responses, PRESET_RESPONSES_MEMBERS, owner, 'responses')
   checkMembers(preset.embeddings, EMBEDDINGS_MEMBERS, owner, 'embeddings')
+  checkMembers(preset.rerank, RERANK_MEMBERS, owner, 'rerank')
   checkDialect(preset, owner, '')
   if (typeof preset.name !== 'string') fail('name must be a text')
   if (!URL.canParse(preset.baseURL)) fail('baseURL must be a URL')

@@ -2,6 +2,7 @@ import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { activeRules, PASS_ALL, plainMessages } from '../shared/chat-fields.ts'
+import { compatibleRerank } from '../shared/compatible-rerank.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
@@ -30,8 +31,8 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   /** Name for people; the id by default. */
   readonly displayName?: string | undefined
   /**
-   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/images/generations` and
-   * `/images/edits` are appended.
+   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/rerank`, `/images/generations`
+   * and `/images/edits` are appended.
    */
   readonly baseURL: string
   /** One key or several; without one no credential is sent. */
@@ -118,7 +119,8 @@ const PRESET_OPTIONS = {
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
- * A server that speaks OpenAI's dialect of chat completions, embeddings and images: one of a preset, or any other.
+ * A server that speaks OpenAI's dialect of chat completions, embeddings and images, and reranks in Cohere's: one of a preset, or
+ * any other.
  * @throws TypeError when the id or `baseURL` is not of the stated form, an option of a preset is unknown, or `account` is
  *   missing where the preset needs it.
  */
@@ -168,6 +170,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
       givesBase64: true,
       prefersBase64: false,
     }),
+    rerank: compatibleRerank(`${prefix}/rerank`),
     images: {
       generations: openaiImages({ path: `${prefix}/images/generations`, streamFailure: errors.fromStream }),
     },
@@ -234,6 +237,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
           }),
         }
       : {}),
+    ...(serves.includes('rerank') ? { rerank: compatibleRerank(`${prefix}/rerank`, preset.rerank) } : {}),
     ...(serves.includes('images') ? { images: { generations: openaiImages(images) } } : {}),
     ...(serves.includes('image-edits')
       ? { imageEdits: openaiImageEdits({ ...images, path: `${prefix}/images/edits` }) }

@@ -1,8 +1,9 @@
 import type { MemberNames } from '../../core/known-members.ts'
+import type { RerankLimits } from '../vendor.ts'
 import type { ErrorWords } from './openai-error.ts'
 
 /** What of OpenAI's API a server offers. */
-export type PresetEndpoint = 'chat' | 'responses' | 'embeddings' | 'images' | 'image-edits'
+export type PresetEndpoint = 'chat' | 'responses' | 'embeddings' | 'rerank' | 'images' | 'image-edits'
 
 /**
  * What becomes of a request field. Fields without a rule pass.
@@ -132,6 +133,7 @@ export interface Preset extends PresetDialect {
     /** Does it encode base64? Yes by default. */
     readonly givesBase64?: boolean
   }
+  readonly rerank?: RerankLimits
 }
 
 export const PRESET_MEMBERS = {
@@ -149,6 +151,7 @@ export const PRESET_MEMBERS = {
   errors: true,
   responses: true,
   embeddings: true,
+  rerank: true,
   fields: true,
   reasoning: true,
   toolChoice: true,

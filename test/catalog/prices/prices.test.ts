@@ -82,6 +82,7 @@ describe('definePrices', () => {
       image_edit: { images: 1, inputTokens: 900, inputImageTokens: 890, outputTokens: 1056 },
       video: { videoSeconds: 5 },
       speech: { characters: 40 },
+      rerank: { inputTokens: 90, outputTokens: 0, searchUnits: 1 },
     }
     for (const { id, kind } of BUILT_IN_MODELS) {
       const rate = prices.quote(id, { resolution: '720p', size: '1024x1024' })
