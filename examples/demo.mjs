@@ -19,6 +19,7 @@ import { showEmbeddings } from './demo/embeddings.mjs'
 import { showMessages } from './demo/messages.mjs'
 import { showOperations } from './demo/operations.mjs'
 import { showPictures } from './demo/pictures.mjs'
+import { showRerank } from './demo/rerank.mjs'
 import { showResponses } from './demo/responses.mjs'
 import { showSpeech } from './demo/speech.mjs'
 import { startServers } from './demo/start-servers.mjs'
@@ -46,6 +47,7 @@ try {
   await showMessages(demo)
   await showResponses(demo)
   await showEmbeddings(demo)
+  await showRerank(demo)
   await showPictures(demo)
   await showSpeech(demo)
   await showVideos(demo)

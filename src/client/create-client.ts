@@ -86,6 +86,7 @@ export function createClient(options: ClientOptions): GatewayClient {
         return decodedVectors(body, requestId) as never
       },
     },
+    rerank: (request, callOptions) => post('/rerank', request, callOptions),
     audio: {
       speech: {
         create: async (request, callOptions) => {

@@ -15,6 +15,7 @@ import type {
 } from './models/image-models.ts'
 import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
+import type { OtherRerankRequest, RerankAnswer, RerankModels } from './models/rerank-models.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type { OtherVideoRequest, VideoModels } from './models/video-models.ts'
 import type {
@@ -89,6 +90,11 @@ export interface GatewayClient {
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
   }
+  /** Sorts documents by relevance to a query. */
+  rerank<const Model extends ModelId<RerankModels>>(
+    request: ModelRequest<RerankModels, Model, OtherRerankRequest>,
+    options?: CallOptions,
+  ): Promise<RerankAnswer>
   readonly audio: {
     readonly speech: {
       /**
