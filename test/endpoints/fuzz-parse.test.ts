@@ -14,6 +14,7 @@ import { MessagesConversation } from '../../src/endpoints/messages/messages-conv
 import { countTokensEndpoint, messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
+import { rerankEndpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
 import { remotePictures as picturesOfResponses } from '../../src/endpoints/responses/remote-pictures.ts'
 import { ResponsesConversation } from '../../src/endpoints/responses/responses-conversation.ts'
@@ -32,6 +33,7 @@ import {
   interactionBodies,
   messageBodies,
   multimodalBodies,
+  rerankBodies,
   responseBodies,
   speechBodies,
   videoBodies,
@@ -79,6 +81,7 @@ const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, u
   ['count_tokens', countTokensEndpoint as Endpoint, countBodies],
   ['responses', responsesEndpoint as Endpoint, responseBodies],
   ['input_tokens', inputTokensEndpoint as Endpoint, inputTokenBodies],
+  ['rerank', rerankEndpoint as Endpoint, rerankBodies],
   ['speech', speechEndpoint as Endpoint, speechBodies],
   ['videos', videoEndpoint as Endpoint, videoBodies],
 ]
