@@ -165,6 +165,14 @@ test.each([voyage({ apiKey }), cohere({ apiKey }), dashscope({ apiKey })])(
   },
 )
 
+test('the rows of Cohere are models of rerank with the most tokens of a query and a document', () => {
+  expect(cohere().models.map(({ id, kind, limits }) => [id, kind, limits?.contextTokens])).toEqual([
+    ['rerank-v4.0-pro', 'rerank', 32_768],
+    ['rerank-v4.0-fast', 'rerank', 32_768],
+    ['rerank-v3.5', 'rerank', 4096],
+  ])
+})
+
 describe('errors of Cohere', () => {
   test.each([
     [400, { message: 'invalid request: top_n must be greater than 0' }, { kind: 'caller', status: 400 }],

@@ -39,9 +39,16 @@ const COHERE_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<CohereOptions>
 
+/** `contextTokens` holds for the query with one document. */
 const COHERE_MODELS: readonly ModelDefinition[] = [
-  { id: 'rerank-v3.5', kind: 'rerank', vendor: 'cohere', limits: { contextTokens: 4096 }, displayName: 'Rerank 3.5' },
+  rerankModel('4.0-pro', 32_768, 'Rerank 4 Pro'),
+  rerankModel('4.0-fast', 32_768, 'Rerank 4 Fast'),
+  rerankModel('3.5', 4096, 'Rerank 3.5'),
 ]
+
+function rerankModel(version: string, contextTokens: number, displayName: string): ModelDefinition {
+  return { id: `rerank-v${version}`, kind: 'rerank', vendor: 'cohere', limits: { contextTokens }, displayName }
+}
 
 /**
  * Cohere: reranking, by version 2 of its API. It is billed by search units.
