@@ -20,6 +20,7 @@ import { showMessages } from './demo/messages.mjs'
 import { showModerations } from './demo/moderations.mjs'
 import { showOperations } from './demo/operations.mjs'
 import { showPictures } from './demo/pictures.mjs'
+import { showRerank } from './demo/rerank.mjs'
 import { showResponses } from './demo/responses.mjs'
 import { showSpeech } from './demo/speech.mjs'
 import { startServers } from './demo/start-servers.mjs'
@@ -49,6 +50,7 @@ try {
   await showResponses(demo)
   await showEmbeddings(demo)
   await showModerations(demo)
+  await showRerank(demo)
   await showPictures(demo)
   await showSpeech(demo)
   await showTranscriptions(demo)

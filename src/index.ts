@@ -117,6 +117,12 @@ export type {
   UnknownInputTokens,
 } from './endpoints/media-input.ts'
 export { type Operation, passThrough } from './endpoints/operation.ts'
+export type {
+  RankedDocuments,
+  RerankDocument,
+  RerankRequest,
+  RerankResult,
+} from './endpoints/rerank/rerank-request.ts'
 export type { IncrementalEncoder, StreamTransform } from './endpoints/stream-transform.ts'
 export type { TaskBehaviour, TaskSettings } from './endpoints/task.ts'
 export type {
@@ -333,6 +339,7 @@ export {
   anthropicVertex,
 } from './vendors/anthropic/anthropic.ts'
 export { type AzureOpenAIOptions, azureOpenai } from './vendors/azure-openai/azure-openai.ts'
+export { type CohereOptions, cohere } from './vendors/cohere/cohere.ts'
 export { type DashScopeOptions, dashscope } from './vendors/dashscope/dashscope.ts'
 export { type GeminiOptions, gemini, type VertexOptions, vertex } from './vendors/gemini/gemini.ts'
 export { type OpenAIOptions, openai } from './vendors/openai/openai.ts'
@@ -356,6 +363,9 @@ export type {
   PassThrough,
   PassThroughOperation,
   PassThroughReader,
+  RerankInput,
+  RerankLimits,
+  RerankOperation,
   TaskCall,
   TaskOperation,
   TaskReport,

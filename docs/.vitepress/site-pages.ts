@@ -35,6 +35,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'speech',
       'transcriptions',
       'moderations',
+      'rerank',
       'spec-fields',
       'errors',
     ],

@@ -1,5 +1,6 @@
 import { vendorConnection } from '../transport/vendor-connection.ts'
 import { anthropic } from '../vendors/anthropic/anthropic.ts'
+import { cohere } from '../vendors/cohere/cohere.ts'
 import { dashscope } from '../vendors/dashscope/dashscope.ts'
 import { gemini } from '../vendors/gemini/gemini.ts'
 import { openai } from '../vendors/openai/openai.ts'
@@ -28,6 +29,7 @@ const FACTORIES: readonly (readonly [prefix: string, make: (options: VendorOptio
   ['GEMINI', gemini],
   ['DASHSCOPE', dashscope],
   ['VOYAGE', voyage],
+  ['COHERE', cohere],
 ]
 
 /**

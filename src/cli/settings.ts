@@ -331,7 +331,7 @@ const KEYS = 'one key, or several separated by commas, which take turns'
 
 /** Variables of single vendors, and of the way to them. */
 export const VENDOR_VARIABLES: readonly VendorVariable[] = [
-  ...['OPENAI', 'ANTHROPIC', 'GEMINI', 'DASHSCOPE', 'VOYAGE'].flatMap((prefix) => [
+  ...['OPENAI', 'ANTHROPIC', 'GEMINI', 'DASHSCOPE', 'VOYAGE', 'COHERE'].flatMap((prefix) => [
     ofVendor(`${prefix}_API_KEY`, KEYS, true),
     ofVendor(`${prefix}_BASE_URL`, 'its origin, such as http://127.0.0.1:9100'),
   ]),

@@ -63,6 +63,7 @@ const OWN = {
     region: z.enum(['intl', 'cn', 'us', 'hk']).exactOptional() satisfies z.ZodType<DashScopeRegion | undefined>,
   },
   voyage: { keyVariable, baseURL },
+  cohere: { keyVariable, baseURL },
 } as const
 
 const presetOptions = {

@@ -91,6 +91,7 @@ export function createClient(options: ClientOptions): GatewayClient {
       },
     },
     moderations: { create: (request, callOptions) => post('/moderations', request, callOptions) },
+    rerank: (request, callOptions) => post('/rerank', request, callOptions),
     audio: {
       speech: {
         create: async (request, callOptions) => {

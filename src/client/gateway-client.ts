@@ -16,6 +16,7 @@ import type {
 import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
 import type { ModerationAnswer, ModerationModels, OtherModerationRequest } from './models/moderation-models.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
+import type { OtherRerankRequest, RerankAnswer, RerankModels } from './models/rerank-models.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
 import type {
   OtherTranscriptionRequest,
@@ -135,6 +136,11 @@ export interface GatewayClient {
       options?: CallOptions,
     ): Promise<AnswerOf<ModerationModels, Model, ModerationAnswer>>
   }
+  /** Sorts documents by relevance to a query. */
+  rerank<const Model extends ModelId<RerankModels>>(
+    request: ModelRequest<RerankModels, Model, OtherRerankRequest>,
+    options?: CallOptions,
+  ): Promise<RerankAnswer>
   readonly audio: {
     readonly speech: {
       /**

@@ -115,6 +115,13 @@ export type {
   PlainImageEditRequest,
 } from './models/openai-images.ts'
 export type {
+  OtherRerankRequest,
+  RerankAnswer,
+  RerankFields,
+  RerankModel,
+  RerankModels,
+} from './models/rerank-models.ts'
+export type {
   InstructedSpeechFields,
   OtherSpeechRequest,
   SpeechFields,

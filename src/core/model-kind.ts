@@ -6,6 +6,7 @@ export const MODEL_KINDS = [
   'image_edit',
   'video',
   'speech',
+  'rerank',
   'transcription',
   'moderation',
 ] as const

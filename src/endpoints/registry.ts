@@ -17,6 +17,9 @@ import type { MessagesRequest } from './messages/messages-request.ts'
 import type { ModerationsOffer } from './moderations/moderation-operation.ts'
 import type { ModerationRequest } from './moderations/moderation-request.ts'
 import { moderationsEndpoint } from './moderations/moderations-endpoint.ts'
+import { rerankEndpoint, rerankV2Endpoint } from './rerank/rerank-endpoint.ts'
+import type { RerankOffer } from './rerank/rerank-operation.ts'
+import type { RerankRequest } from './rerank/rerank-request.ts'
 import { inputTokensEndpoint, responsesEndpoint } from './responses/responses-endpoint.ts'
 import type { ResponsesOffer } from './responses/responses-operation.ts'
 import type { ResponsesRequest } from './responses/responses-request.ts'
@@ -38,6 +41,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   responsesEndpoint,
   inputTokensEndpoint,
   embeddingsEndpoint,
+  rerankEndpoint,
+  rerankV2Endpoint,
   imagesEndpoint,
   imageEditEndpoint,
   videoEndpoint,
@@ -52,6 +57,7 @@ export interface EndpointRequests {
   messages: MessagesRequest
   responses: ResponsesRequest
   embeddings: EmbeddingsRequest
+  rerank: RerankRequest
   images: OpenAIImageRequest | MultimodalImageRequest | InteractionRequest
   image_edits: ImageEditRequest
   videos: VideoRequest
@@ -65,6 +71,7 @@ export interface VendorOffers
   extends MessagesOffer,
     ResponsesOffer,
     EmbeddingsOffer,
+    RerankOffer,
     ImagesOffer,
     ImageEditsOffer,
     VideosOffer,

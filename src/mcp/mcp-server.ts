@@ -9,7 +9,7 @@ import { TOOLS } from './tools/tools.ts'
 const SURFACE_VERSION = '1.0.0'
 
 const INSTRUCTIONS =
-  'Models of several vendors behind one key: chat, pictures, video, embeddings, speech and transcription. list_models names the models, ' +
+  'Models of several vendors behind one key: chat, pictures, video, embeddings, reranking, speech and transcription. list_models names the models, ' +
   'estimate_cost returns the highest cost of a request, and every other call is charged to the account of the key. ' +
   'Videos are made by submit_video and waited for with wait_for_video. The fields of each request are in ' +
   'gateway://reference/{endpoint}.'

@@ -68,14 +68,14 @@ export interface UnreportedOutput {
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
  * rule for whole answers, streams, and streams that were cut or left. Output that nobody has seen and nobody reported is charged
  * as the model usually reasons. It is charged as it was held for while that is not known, and where our side ended the call: a caller
- * who could choose the moment would choose one after more reasoning than usual. Pictures and speech are charged as they were held for:
- * the vendor makes them whether anybody waits or not.
+ * who could choose the moment would choose one after more reasoning than usual. Pictures, speech and searches are charged as they were
+ * held for: the vendor makes them whether anybody waits or not.
  */
 export function estimatedUsage(
   { estimate, bytesPerToken, usualReasoningTokens }: Measured,
   { outputBytes, isUnseen, isStopped = false }: UnreportedOutput,
 ): Usage {
-  if (isMedia(estimate)) return estimate
+  if (isSetByRequest(estimate)) return estimate
   const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   const unseenTokens = isStopped ? undefined : usualReasoningTokens
@@ -92,9 +92,9 @@ export function estimatedUsage(
   }
 }
 
-/** Does a call generate tokens, whose number only its end tells? Pictures and speech are known from the request. */
+/** Does a call generate tokens, whose number only its end tells? Pictures, speech and searches are known from the request. */
 export function generatesTokens(estimate: Usage): boolean {
-  return !isMedia(estimate) && (estimate.outputTokens ?? 0) > 0
+  return !isSetByRequest(estimate) && (estimate.outputTokens ?? 0) > 0
 }
 
 /**
@@ -103,7 +103,7 @@ export function generatesTokens(estimate: Usage): boolean {
  * @param seen What would be charged for without a report.
  */
 export function cutUsage(reported: Usage, seen: Usage): Usage {
-  if (isMedia(seen)) return { ...seen, ...reported }
+  if (isSetByRequest(seen)) return { ...seen, ...reported }
   return {
     ...reported,
     inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
@@ -128,8 +128,9 @@ export function abandonedPictures(estimate: Usage, reported: Usage): Usage {
   return usage
 }
 
-function isMedia(estimate: Usage): boolean {
-  return estimate.images !== undefined || estimate.characters !== undefined
+/** Is all that the vendor can charge for known from the request, as for pictures, speech and searches? */
+function isSetByRequest({ images, characters, searchUnits }: Usage): boolean {
+  return images !== undefined || characters !== undefined || searchUnits !== undefined
 }
 
 /** Usage that can be charged for, and what was wrong with the report. */
@@ -176,7 +177,7 @@ function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
     const name = field as UsageField
     if (reported[name] !== undefined || estimated[name] === 0) continue
     // A vendor that tells a prompt's total, and no part of it, sells the whole at one price.
-    if (PARTS.has(name) && reported.inputTokens !== undefined && !isMedia(estimated)) continue
+    if (PARTS.has(name) && reported.inputTokens !== undefined && !isSetByRequest(estimated)) continue
     missing ??= []
     missing.push(name)
   }

@@ -236,7 +236,7 @@ describe('the environment of serve', () => {
 describe('servers of OpenAI’s dialect', () => {
   const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
     configuredVendors(environment, standIns, new Set(named))
-      .slice(5)
+      .slice(6)
       .map(({ vendor, state }) => [vendor.id, vendor.origin, vendor.apiKeys.join('+'), state])
 
   test('are configured by their usual variables, and else not listed', () => {
@@ -264,7 +264,7 @@ describe('servers of OpenAI’s dialect', () => {
   })
 
   test('that a model names and that lack something say what to set', () => {
-    const [groq] = configuredVendors({}, undefined, new Set(['groq'])).slice(5)
+    const [groq] = configuredVendors({}, undefined, new Set(['groq'])).slice(6)
 
     expect(groq).toMatchObject({ state: 'not configured', vendor: { apiKeys: [] } })
     expect(groq?.vendor.configuredBy).toMatch(/^GROQ_API_KEY /)
@@ -290,7 +290,7 @@ describe('servers of OpenAI’s dialect', () => {
 describe('Amazon Bedrock', () => {
   const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
     configuredVendors(environment, standIns, new Set(named))
-      .slice(5)
+      .slice(6)
       .map(({ vendor, state }) => [vendor.id, vendor.origin, vendor.apiKeys, state])
   const origin = 'https://bedrock-runtime.eu-central-1.amazonaws.com'
   const AWS_REGION = 'eu-central-1'
@@ -337,7 +337,7 @@ describe('Azure OpenAI and Claude in Foundry', () => {
   const azure = { AZURE_OPENAI_API_KEY: 'k', AZURE_OPENAI_ENDPOINT: 'https://res.openai.azure.com/' }
   const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
     configuredVendors(environment, standIns, new Set(named))
-      .slice(5)
+      .slice(6)
       .map(({ vendor, state }) => [vendor.id, vendor.origin, state])
 
   test('are configured by the address of the resource and its key', () => {
@@ -370,7 +370,7 @@ describe('Vertex AI', () => {
   const place = { GOOGLE_CLOUD_PROJECT: 'our-project', GOOGLE_CLOUD_LOCATION: 'eu' }
   const found = (environment: Record<string, string>, standIns?: string, named: string[] = []) =>
     configuredVendors(environment, standIns, new Set(named))
-      .slice(5)
+      .slice(6)
       .map(({ vendor, state }) => [vendor.id, vendor.origin, state])
 
   test('is configured by a project and a location, with Claude', () => {

@@ -220,6 +220,21 @@ describe.each([
     }
   })
 
+  test('ranks documents, the best ones first', async () => {
+    const client = open()
+    const documents = ['Quito', { text: 'Lima is the capital of Peru', id: 7 }, 'Peru']
+    const request = { model: 'vy-rerank-2.5', query: 'capital of Peru', documents, top_n: 2 } as const
+    const answer = await client.rerank({ ...request, return_documents: true })
+
+    expect(answer.model).toBe('vy-rerank-2.5')
+    expect(answer.results.map(({ index, document }) => [index, document])).toEqual([
+      [1, documents[1]],
+      [2, { text: 'Peru' }],
+    ])
+    expect(answer.usage.total_tokens).toBeGreaterThan(0)
+    await expect(client.rerank({ ...request, documents: [] })).rejects.toMatchObject({ param: 'documents' })
+  })
+
   test('lists models and reads the balance', async () => {
     const client = open()
 

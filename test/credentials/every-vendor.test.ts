@@ -2,6 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import type { CredentialProvider } from '../../src/core/credential.ts'
 import type { Transport, TransportRequest } from '../../src/transport/transport.ts'
 import { anthropic, anthropicVertex } from '../../src/vendors/anthropic/anthropic.ts'
+import { cohere } from '../../src/vendors/cohere/cohere.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini, vertex } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -51,6 +52,7 @@ test('with a provider every vendor is sent its token as a bearer, and no other c
       gemini(common),
       dashscope(common),
       voyage(common),
+      cohere(common),
       vertex({ ...common, project: 'our-project', location: 'us' }),
       anthropicVertex({ ...common, project: 'our-project', location: 'eu' }),
     ],
@@ -63,6 +65,7 @@ test('with a provider every vendor is sent its token as a bearer, and no other c
     '/v1/chat/completions': { messages: [input], max_tokens: 10 },
     '/v1/messages': { messages: [input], max_tokens: 10 },
     '/v1/embeddings': { input: 'hello' },
+    '/v1/rerank': { query: 'hello', documents: ['hello'] },
   }
   const origins = new Set<string>()
   const oneOfEach = new Map(gateway.models().map((model) => [`${model.owned_by} ${model.kinds.join()}`, model]))
@@ -71,7 +74,9 @@ test('with a provider every vendor is sent its token as a bearer, and no other c
       ? ['/v1/chat/completions', '/v1/messages']
       : model.kinds.includes('embedding')
         ? ['/v1/embeddings']
-        : []
+        : model.kinds.includes('rerank')
+          ? ['/v1/rerank']
+          : []
     for (const path of paths) {
       sent.length = 0
       await (await started.post(path, { model: model.id, ...bodies[path] })).text()
@@ -84,7 +89,7 @@ test('with a provider every vendor is sent its token as a bearer, and no other c
       }
     }
   }
-  expect(origins.size).toBe(7)
+  expect(origins.size).toBe(8)
 })
 
 /** Notes credentials, and puts one key in their place: to the stand-in every other key is another account. */

@@ -7,7 +7,7 @@ import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markd
 const page = readPage('docs/adding-an-endpoint.md')
 
 test("the page's program is the one that is run here", () => {
-  const code = readFileSync(join(import.meta.dirname, 'support/rerank-program.ts'), 'utf8')
+  const code = readFileSync(join(import.meta.dirname, 'support/classify-program.ts'), 'utf8')
   const shown = codeBlocks(page).find((block) => block.code.includes('defineEndpoint<'))
 
   expect(shown?.code).toBe(code.replace('../../../src/index.ts', 'signalbox'))
@@ -16,13 +16,13 @@ test("the page's program is the one that is run here", () => {
 test('the program serves an endpoint that the library does not know, and charges for it', async () => {
   const log = vi.spyOn(console, 'log').mockImplementation(() => undefined)
 
-  await import('./support/rerank-program.ts')
+  await import('./support/classify-program.ts')
 
-  const results = [
-    { index: 1, relevance_score: 0.9 },
-    { index: 0, relevance_score: 0.2 },
+  const data = [
+    { index: 0, label: 'happy' },
+    { index: 1, label: 'angry' },
   ]
-  expect(log.mock.calls).toEqual([[200, { object: 'list', model: 'rerank-2.5', results }, '0.0000006']])
+  expect(log.mock.calls).toEqual([[200, { object: 'list', model: 'mood', data }, '0.0000006']])
   log.mockRestore()
 })
 

@@ -114,6 +114,7 @@ test('the endpoints of the page are those that there are', () => {
     messages: true,
     responses: true,
     embeddings: true,
+    rerank: true,
     images: true,
     image_edits: true,
     videos: true,

@@ -51,7 +51,8 @@ test('the page lists every preset with its address, key and offers', () => {
 })
 
 test('the page says what each preset does with fields and with reasoning of earlier turns', () => {
-  const expected = ALL.map((preset) => [code(preset.id), dialectText(preset), reasoningText(preset)])
+  const withChat = ALL.filter(({ serves }) => serves.includes('chat'))
+  const expected = withChat.map((preset) => [code(preset.id), dialectText(preset), reasoningText(preset)])
 
   expect(firstTable(section(page, 'What becomes of request fields')).slice(1)).toEqual(withoutBackquotes(expected))
 })

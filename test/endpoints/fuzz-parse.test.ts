@@ -15,6 +15,7 @@ import { countTokensEndpoint, messagesEndpoint } from '../../src/endpoints/messa
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
 import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
+import { rerankEndpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
 import { remotePictures as picturesOfResponses } from '../../src/endpoints/responses/remote-pictures.ts'
 import { ResponsesConversation } from '../../src/endpoints/responses/responses-conversation.ts'
@@ -35,6 +36,7 @@ import {
   messageBodies,
   moderationBodies,
   multimodalBodies,
+  rerankBodies,
   responseBodies,
   speechBodies,
   videoBodies,
@@ -82,6 +84,7 @@ const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, u
   ['count_tokens', countTokensEndpoint as Endpoint, countBodies],
   ['responses', responsesEndpoint as Endpoint, responseBodies],
   ['input_tokens', inputTokensEndpoint as Endpoint, inputTokenBodies],
+  ['rerank', rerankEndpoint as Endpoint, rerankBodies],
   ['speech', speechEndpoint as Endpoint, speechBodies],
   ['moderations', moderationsEndpoint as Endpoint, moderationBodies],
   ['videos', videoEndpoint as Endpoint, videoBodies],

@@ -175,6 +175,21 @@ export const moderationBodies: Bodies = [
   },
 ]
 
+export const rerankBodies: Bodies = [
+  { model: 'vy-rerank-2.5', query: 'boats', documents: ['a boat', '早上好。'], top_n: 1, truncation: true },
+  {
+    model: 'rerank-v3.5',
+    query: 'boats',
+    documents: [
+      { text: 'a boat', id: 7 },
+      { title: 'a mug', tags: ['blue', null] },
+    ],
+    top_k: null,
+    return_documents: true,
+    max_tokens_per_doc: 512,
+  },
+]
+
 export const videoBodies: Bodies = [
   {
     model: 'wv2.6-t2v',

@@ -9,6 +9,7 @@ import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/mul
 import { pictureSchema } from '../../src/endpoints/images/openai/openai-image-schema.ts'
 import { listOf } from '../../src/endpoints/list-of.ts'
 import { countTokensSchema, messagesSchema } from '../../src/endpoints/messages/messages-request.ts'
+import { rerankSchema } from '../../src/endpoints/rerank/rerank-request.ts'
 import { acceptanceOf } from '../../src/endpoints/schema-acceptance.ts'
 import { speechSchema } from '../../src/endpoints/speech/speech-request.ts'
 import { videoSchema } from '../../src/endpoints/videos/parse-video-request.ts'
@@ -20,6 +21,7 @@ import {
   interactionBodies,
   messageBodies,
   multimodalBodies,
+  rerankBodies,
   speechBodies,
   videoBodies,
 } from './fuzz-proper-bodies.ts'
@@ -73,6 +75,7 @@ const SCHEMAS: readonly (readonly [string, z.ZodType, Bodies])[] = [
   ['generations', pictureSchema(), generationBodies],
   ['edits', pictureSchema(), editBodies],
   ['pictures of edits', imageReferencesSchema(), editBodies],
+  ['rerank', rerankSchema(), rerankBodies],
   ['speech', speechSchema(), speechBodies],
   ['videos', videoSchema(), videoBodies],
 ]

@@ -20,6 +20,14 @@ const REQUESTS: readonly (readonly [string, string, Readonly<Record<string, unkn
     ],
   ),
   ['embeddings', '/v1/embeddings', { model: 'embedding-relayed', input: ['one', `Write to ${SECRET}`] }],
+  ...['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'rerank-v3.5'].map(
+    (model) =>
+      [
+        `rerank with ${model}`,
+        '/v1/rerank',
+        { model, query: `Who is ${SECRET}?`, documents: ['one', { text: `Write to ${SECRET}` }, { to: SECRET }] },
+      ] as const,
+  ),
   ...everyShape(`a letter to ${SECRET}`),
   ['speech', '/v1/audio/speech', speech(`Write to ${SECRET}`)],
   ['a video', '/v1/videos/generations', videoBody('wv2.7-t2v', { input: { prompt: `for ${SECRET}` } })],

@@ -44,6 +44,7 @@ const vendorNames = {
   anthropicVertex: 'AnthropicVertexOptions',
   azureOpenai: 'AzureOpenAIOptions',
   amazonBedrock: 'AmazonBedrockOptions',
+  cohere: 'CohereOptions',
   dashscope: 'DashScopeOptions',
   gemini: 'GeminiOptions',
   vertex: 'VertexOptions',
@@ -243,6 +244,7 @@ const PLACES: readonly Place[] = [
   ['PresetToolChoice', 'openaiCompatible: the preset "groq": toolChoice.', (x) => preset({ toolChoice: x })],
   ['PresetResponses', 'openaiCompatible: the preset "groq": responses.', (x) => preset({ responses: x })],
   ['Preset', 'openaiCompatible: the preset "groq": embeddings.', (x) => preset({ embeddings: x })],
+  ['Preset', 'openaiCompatible: the preset "groq": rerank.', (x) => preset({ rerank: x })],
   ['ErrorWords', 'openaiCompatible: the preset "groq": errors.', (x) => preset({ errors: x })],
   ['PresetDialect', 'openaiCompatible: the preset "groq": byModel[0].', (x) => preset({ byModel: [[/x/, x]] })],
   ...Object.entries(credentialNames).map(

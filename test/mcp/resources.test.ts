@@ -130,7 +130,11 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
 
     expect(models.completion.values).toContain('wv2.7-t2v')
     expect(models.completion.values.every((name) => name.startsWith('wv2.7'))).toBe(true)
-    expect(priced.completion).toMatchObject({ values: ['vy-4-large', 'vy-4', 'vy-4-lite'], total: 3, hasMore: false })
+    expect(priced.completion).toMatchObject({
+      values: ['vy-4-large', 'vy-4', 'vy-4-lite', 'vy-rerank-2.5', 'vy-rerank-2.5-lite'],
+      total: 5,
+      hasMore: false,
+    })
     expect(endpoints.completion.values).toContain('chat')
   })
 

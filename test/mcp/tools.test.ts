@@ -93,6 +93,18 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
     ])
   })
 
+  test('rerank gives the best documents first', async () => {
+    const { structured } = await callTool(client, 'rerank', {
+      model: 'vy-rerank-2.5',
+      query: 'capital of Peru',
+      documents: ['Quito', { text: 'Lima is the capital of Peru' }, 'Peru'],
+      top_n: 2,
+      top_k: 1,
+    })
+
+    expect(structured.results.map(({ index }) => index)).toEqual([1, 2])
+  })
+
   test('list_models narrows the list down by kind', async () => {
     const { structured } = await callTool(client, 'list_models', { kind: 'video' })
 

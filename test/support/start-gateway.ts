@@ -7,6 +7,7 @@ import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { type Sandbox, type SandboxOptions, sandboxVendors } from '../../src/testing/index.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { cohere } from '../../src/vendors/cohere/cohere.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -72,7 +73,14 @@ export async function startGateway(
   const store = options.store ?? memoryStore()
   const connection = { apiKey: 'vendor-key-canary-7f3a', baseURL: origin }
   const gateway = createGateway({
-    vendors: [openai(connection), anthropic(connection), gemini(connection), dashscope(connection), voyage(connection)],
+    vendors: [
+      openai(connection),
+      anthropic(connection),
+      gemini(connection),
+      dashscope(connection),
+      voyage(connection),
+      cohere(connection),
+    ],
     models: [...TEST_MODELS],
     ...(options.billing === 'off' ? {} : { prices: testPrices }),
     ...(options.authenticate === undefined ? { keys: [{ key: TEST_KEY, account: TEST_ACCOUNT }] } : {}),

@@ -21,7 +21,11 @@ export const testPrices: PriceFile = {
       'vy-4-large',
       'vy-4',
       'vy-4-lite',
+      'vy-rerank-2.5',
+      'qw3-rerank',
+      'gte-rerank-v2',
     ].map((model) => ({ model, meter: 'input_token' as const, amount: '0.02', per: 1_000_000 })),
+    { model: 'rerank-v3.5', meter: 'search_unit', amount: '0.002' },
     ...[
       'qw-image-2.0',
       'qw-image-2.0-pro',

@@ -54,6 +54,7 @@ describe('the types of requests name the models of the catalog, with their alias
     ['ImageEditModels', 'image_edit'],
     ['VideoModels', 'video'],
     ['SpeechModels', 'speech'],
+    ['RerankModels', 'rerank'],
   ] as const)('in %s', (name, kind) => {
     const models = modelsOf(kind)
 

@@ -3,16 +3,17 @@ import { ANTHROPIC_CHAT_MODELS } from './anthropic-models.ts'
 import {
   DASHSCOPE_EMBEDDING_MODELS,
   DASHSCOPE_IMAGE_MODELS,
+  DASHSCOPE_RERANK_MODELS,
   DASHSCOPE_SPEECH_MODELS,
   DASHSCOPE_VIDEO_MODELS,
 } from './dashscope-models.ts'
 import { GEMINI_EMBEDDING_MODELS, GEMINI_IMAGE_MODELS } from './gemini-models.ts'
 import { GEMINI_LISTENING_MODELS } from './gemini-transcription.ts'
 import { OPENAI_IMAGE_MODELS } from './openai-models.ts'
-import { VOYAGE_EMBEDDING_MODELS } from './voyage-models.ts'
+import { VOYAGE_EMBEDDING_MODELS, VOYAGE_RERANK_MODELS } from './voyage-models.ts'
 
 /**
- * Every model id of the API specification, in the order of `GET /v1/models`. The vendors' own ids are aliases, and a host may
+ * Every model id of the API specification, and then those of later endpoints, in the order of `GET /v1/models`. The vendors' own ids are aliases, and a host may
  * override any row. `created` is 0 where the release date is not certain.
  */
 export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
@@ -26,6 +27,8 @@ export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
   ...OPENAI_IMAGE_MODELS,
   ...DASHSCOPE_VIDEO_MODELS,
   ...DASHSCOPE_SPEECH_MODELS,
+  ...VOYAGE_RERANK_MODELS,
+  ...DASHSCOPE_RERANK_MODELS,
 ]
 
 /** Provider ids at models.dev of vendors with another id in the catalog: vendor id → provider ids. */

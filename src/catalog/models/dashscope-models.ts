@@ -33,6 +33,19 @@ export const DASHSCOPE_EMBEDDING_MODELS: readonly ModelDefinition[] = [
   },
 ]
 
+/** Rerank models of DashScope (Model Studio, text rerank). */
+export const DASHSCOPE_RERANK_MODELS: readonly ModelDefinition[] = [
+  {
+    id: 'qw3-rerank',
+    kind: 'rerank',
+    vendor: 'dashscope',
+    upstream: 'qwen3-rerank',
+    aliases: ['qwen3-rerank'],
+    displayName: 'Qwen3 Rerank',
+  },
+  { id: 'gte-rerank-v2', kind: 'rerank', vendor: 'dashscope', displayName: 'GTE Rerank v2' },
+]
+
 /**
  * Image models of the multimodal shape (API specification, "Multimodal image request"). The `qw-image-edit*` models edit
  * pictures but are called on the generations route, so their kind is `image`. The vendor's `2.0` models edit too. Some

@@ -7,6 +7,25 @@ export const VOYAGE_EMBEDDING_MODELS: readonly ModelDefinition[] = [
   embeddingModel('4-lite', 'Voyage 4 Lite'),
 ]
 
+/** Rerank models of Voyage (Voyage, "Rerankers"). `contextTokens` holds for the query with one document. */
+export const VOYAGE_RERANK_MODELS: readonly ModelDefinition[] = [
+  /* @__PURE__ */ rerankModel('2.5', 'Voyage Rerank 2.5'),
+  /* @__PURE__ */ rerankModel('2.5-lite', 'Voyage Rerank 2.5 Lite'),
+]
+
+function rerankModel(version: string, displayName: string): ModelDefinition {
+  const upstream = `rerank-${version}`
+  return {
+    id: `vy-rerank-${version}`,
+    kind: 'rerank',
+    vendor: 'voyage',
+    upstream,
+    aliases: [upstream],
+    limits: { contextTokens: 32_000 },
+    displayName,
+  }
+}
+
 function embeddingModel(version: string, displayName: string): ModelDefinition {
   const upstream = `voyage-${version}`
   return {

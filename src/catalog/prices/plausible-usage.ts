@@ -96,7 +96,7 @@ function isPlausible(field: UsageField, value: unknown, bounds: UsageBounds): bo
 
 function ceiling(field: UsageField, { hold, limits }: UsageBounds): number {
   // Models have no limit of searches, and MAX_PLAUSIBLE_COUNT of them would be far too expensive.
-  if (field === 'webSearches') return (hold.webSearches ?? 0) * HOLD_SLACK
+  if (field === 'webSearches' || field === 'searchUnits') return (hold[field] ?? 0) * HOLD_SLACK
   const total = FIELDS[field] ?? field
   const limit =
     total === 'inputTokens' ? limits.contextTokens : total === 'outputTokens' ? limits.maxOutputTokens : undefined

@@ -46,6 +46,36 @@ export const chatComplete = defineTool({
   },
 })
 
+/** `POST /v1/rerank`. */
+export const rerankDocuments = defineTool({
+  name: 'rerank',
+  title: 'Rank documents',
+  description:
+    'Sorts documents by their relevance to a query. Takes every field of the endpoint, see gateway://reference/rerank. ' +
+    'Charged by tokens, or by search units.',
+  annotations: MAKES,
+  input: z.looseObject({
+    model,
+    query: z.string().min(1),
+    documents: z
+      .array(z.union([z.string().min(1), z.looseObject({})]))
+      .min(1)
+      .describe('Texts, or objects with a text.'),
+    top_n: z.int().min(1).optional().describe('Most results. Default: all.'),
+    return_documents: z.boolean().optional().describe('Repeat the documents in the results? Default: no.'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.looseObject({
+    object: z.literal('list'),
+    model: z.string(),
+    results: z.array(z.looseObject({ index: z.int(), relevance_score: z.number() })),
+    usage: z.looseObject({ prompt_tokens: z.int(), total_tokens: z.int() }),
+  }),
+  async answer({ idempotency_key: key, top_k: _otherShape, ...body }, { json }) {
+    return { structured: await json({ method: 'POST', path: '/v1/rerank', body, idempotencyKey: key }) }
+  },
+})
+
 /** `POST /v1/embeddings`. */
 export const createEmbeddings = defineTool({
   name: 'create_embeddings',

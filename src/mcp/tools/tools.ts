@@ -2,7 +2,7 @@ import type { Tool } from '../tool.ts'
 import { editImage, generateImage } from './image-tools.ts'
 import { estimateCost, getBalance, listModels } from './lookup-tools.ts'
 import { synthesizeSpeech } from './synthesize-speech.ts'
-import { chatComplete, createEmbeddings } from './text-tools.ts'
+import { chatComplete, createEmbeddings, rerankDocuments } from './text-tools.ts'
 import { transcribeAudio } from './transcribe-audio.ts'
 import { cancelVideo, getVideoTask, submitVideo, waitForVideo } from './video-tools.ts'
 
@@ -16,6 +16,7 @@ export const TOOLS: readonly Tool[] = [
   waitForVideo,
   cancelVideo,
   createEmbeddings,
+  rerankDocuments,
   synthesizeSpeech,
   transcribeAudio,
   listModels,

@@ -19,7 +19,7 @@ export function modelOf(call: IncomingCall, body: unknown): string | undefined {
 
 // Where the stand-in's name is not the id that the gateway gives the vendor.
 const GATEWAY_IDS: Readonly<Record<string, string>> = { azure: 'azure-openai' }
-const WITH_KEYS = new Set(['openai', 'anthropic', 'gemini', 'dashscope', 'voyage', 'azure', 'presets'])
+const WITH_KEYS = new Set(['openai', 'anthropic', 'gemini', 'dashscope', 'voyage', 'cohere', 'azure', 'presets'])
 
 /**
  * The id by which a gateway's events name the key of a call; undefined without a key, and for clouds, whose credentials are tokens and

@@ -3,12 +3,12 @@ import type { ScriptedTurn } from './model/scripted-turn.ts'
 /** One call as the stand-ins received it. */
 export interface SandboxCall {
   /**
-   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`, `presets`, `azure`, `vertex`, `amazon-bedrock`; `files` for what their answers link to; `receiver` for webhooks of the gateway; `unknown` for a path
+   * `openai`, `anthropic`, `gemini`, `dashscope`, `voyage`, `cohere`, `presets`, `azure`, `vertex`, `amazon-bedrock`; `files` for what their answers link to; `receiver` for webhooks of the gateway; `unknown` for a path
    * that no vendor has.
    */
   readonly vendor: string
   /**
-   * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `moderations`, `images`, `image-edits`, `transcriptions`, `videos`, `video-task`, `video-list`,
+   * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `rerank`, `moderations`, `images`, `image-edits`, `transcriptions`, `videos`, `video-task`, `video-list`,
    * `video-cancel`; `token`; `picture` and `video` for files; `webhook`; `unknown` for a path that no vendor has.
    */
   readonly operation: string

@@ -7,8 +7,10 @@ import { BEDROCK_EMBEDDINGS } from './amazon-bedrock/bedrock-embeddings.ts'
 import { answeredCall } from './answered-call.ts'
 import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic-messages.ts'
 import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
+import { COHERE_RERANK } from './cohere/cohere-rerank.ts'
 import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
+import { DASHSCOPE_NATIVE_RERANK, DASHSCOPE_RERANK } from './dashscope/dashscope-rerank.ts'
 import { DASHSCOPE_TRANSCRIPTIONS } from './dashscope/dashscope-transcriptions.ts'
 import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { playSteps, type VendorConnection } from './delivery-steps.ts'
@@ -33,6 +35,7 @@ import {
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
 import { OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-transcriptions.ts'
 import { PRESET_CHAT } from './presets/preset-chat.ts'
+import { PRESET_RERANK } from './presets/preset-rerank.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { replyQueue, type ScriptedReply } from './scripted-reply.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
@@ -41,6 +44,7 @@ import { VERTEX_CLAUDE_COUNT, vertexClaude } from './vertex/vertex-claude.ts'
 import { VERTEX_COUNT_TOKENS, VERTEX_EMBED_CONTENT, VERTEX_GENERATE, VERTEX_PREDICT } from './vertex/vertex-gemini.ts'
 import { VERTEX_OPEN_CHAT } from './vertex/vertex-open.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
+import { VOYAGE_RERANK } from './voyage/voyage-rerank.ts'
 import { WEBHOOK_RECEIVER } from './webhook-receiver.ts'
 
 /** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI, and transcription chats. */
@@ -60,6 +64,11 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_INPUT_TOKENS,
   AZURE_OPENAI_RESPONSES,
   PRESET_RESPONSES,
+  PRESET_RERANK,
+  VOYAGE_RERANK,
+  COHERE_RERANK,
+  DASHSCOPE_RERANK,
+  DASHSCOPE_NATIVE_RERANK,
   VOYAGE_EMBEDDINGS,
   OPENAI_EMBEDDINGS,
   ANTHROPIC_COUNT_TOKENS,
@@ -157,7 +166,7 @@ export interface Sandbox {
 }
 
 /**
- * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, chat and Responses of Azure OpenAI, Vertex AI with Google's
+ * Makes offline stand-ins for OpenAI, Anthropic, Gemini, DashScope, Voyage, Cohere, chat and Responses of Azure OpenAI, Vertex AI with Google's
  * token endpoint at `/token`, Amazon Bedrock at `/bedrock`, and the servers of `signalbox/presets` at
  * `/presets/ID/v1`. They use the vendors' real wire formats,
  * refuse the same requests, answer deterministically, and fail on request (see `Fault`).

@@ -52,7 +52,16 @@ const MEMBERS: readonly string[] = [
 const SPEAKING = new Set(['chat', 'responses', 'transcriptions'])
 
 /** Operations in which a model works; others, such as polls and downloads, are answered by a reply only if it names them. */
-const WORKING = new Set([...SPEAKING, 'embeddings', 'images', 'image-edits', 'speech', 'videos', 'moderations'])
+const WORKING = new Set([
+  ...SPEAKING,
+  'embeddings',
+  'rerank',
+  'images',
+  'image-edits',
+  'speech',
+  'videos',
+  'moderations',
+])
 
 /** The operation in which a model judges. */
 const JUDGING = 'moderations'

@@ -16,11 +16,14 @@ import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
 import { multimodalImages } from './multimodal-images.ts'
+import { dashscopeRerank } from './rerank-operation.ts'
 import { speechOperation } from './speech-operation.ts'
 import { DASHSCOPE_TRANSCRIPTION_MODELS, transcriptionOperation } from './transcription-operation.ts'
 import { videoOperation } from './video-operation.ts'
 
 const COMPATIBLE_PATH = '/compatible-mode/v1'
+// Reranking has a prefix of its own.
+const COMPATIBLE_RERANK_PATH = '/compatible-api/v1/reranks'
 const NATIVE_PATH = '/api/v1'
 
 const REGION_ORIGINS = {
@@ -55,8 +58,8 @@ const DASHSCOPE_OPTIONS = {
 } satisfies MemberNames<DashScopeOptions>
 
 /**
- * DashScope (Alibaba Cloud Model Studio): chat, embeddings and transcription by its OpenAI-compatible mode,
- * pictures, video and speech by its native API.
+ * DashScope (Alibaba Cloud Model Studio): chat, embeddings, reranking and transcription by its OpenAI-compatible mode,
+ * pictures, video, speech and older models of reranking by its native API.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
@@ -91,6 +94,10 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       rules: DASHSCOPE_EMBEDDING_RULES,
       givesBase64: false,
       prefersBase64: false,
+    }),
+    rerank: dashscopeRerank({
+      compatible: `${prefix}${COMPATIBLE_RERANK_PATH}`,
+      native: `${prefix}${NATIVE_PATH}/services/rerank/text-rerank/text-rerank`,
     }),
     images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
     videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),

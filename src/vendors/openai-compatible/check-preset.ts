@@ -16,6 +16,7 @@ const ENDPOINTS: readonly string[] = [
   'chat',
   'responses',
   'embeddings',
+  'rerank',
   'images',
   'image-edits',
   'transcriptions',
@@ -28,6 +29,7 @@ const EMBEDDINGS_MEMBERS = {
   givesBase64: true,
 } satisfies MemberNames<NonNullable<Preset['embeddings']>>
 const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
+const RERANK_MEMBERS = { maxDocuments: true, isPointwise: true } satisfies MemberNames<NonNullable<Preset['rerank']>>
 
 /**
  * Checks a preset when a vendor is made of it, so that a mistake in one fails then and not at the first request.
@@ -46,6 +48,7 @@ export function checkPreset(preset: Preset): void {
   checkMembers(preset.responses, PRESET_RESPONSES_MEMBERS, owner, 'responses')
   checkMembers(preset.embeddings, EMBEDDINGS_MEMBERS, owner, 'embeddings')
   checkMembers(preset.moderations, MODERATIONS_MEMBERS, owner, 'moderations')
+  checkMembers(preset.rerank, RERANK_MEMBERS, owner, 'rerank')
   checkDialect(preset, owner, '')
   if (typeof preset.name !== 'string') fail('name must be a text')
   if (!URL.canParse(preset.baseURL)) fail('baseURL must be a URL')

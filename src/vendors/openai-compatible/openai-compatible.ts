@@ -2,6 +2,7 @@ import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { activeRules, PASS_ALL, plainMessages } from '../shared/chat-fields.ts'
+import { compatibleRerank } from '../shared/compatible-rerank.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
@@ -32,7 +33,7 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   /** Name for people; the id by default. */
   readonly displayName?: string | undefined
   /**
-   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/images/generations`,
+   * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/rerank`, `/images/generations`,
    * `/images/edits`, `/audio/transcriptions` and `/moderations` are appended.
    */
   readonly baseURL: string
@@ -120,8 +121,8 @@ const PRESET_OPTIONS = {
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
- * A server that speaks OpenAI's dialect of chat completions, embeddings, images, transcription and moderations: one of a preset, or any
- * other.
+ * A server that speaks OpenAI's dialect of chat completions, embeddings, images, transcription and moderations, and reranks in
+ * Cohere's: one of a preset, or any other.
  * @throws TypeError when the id or `baseURL` is not of the stated form, an option of a preset is unknown, or `account` is
  *   missing where the preset needs it.
  */
@@ -171,6 +172,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
       givesBase64: true,
       prefersBase64: false,
     }),
+    rerank: compatibleRerank(`${prefix}/rerank`),
     images: {
       generations: openaiImages({ path: `${prefix}/images/generations`, streamFailure: errors.fromStream }),
     },
@@ -239,6 +241,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
           }),
         }
       : {}),
+    ...(serves.includes('rerank') ? { rerank: compatibleRerank(`${prefix}/rerank`, preset.rerank) } : {}),
     ...(serves.includes('images') ? { images: { generations: openaiImages(images) } } : {}),
     ...(serves.includes('image-edits')
       ? { imageEdits: openaiImageEdits({ ...images, path: `${prefix}/images/edits` }) }

@@ -105,7 +105,7 @@ export const HOST_PRESETS = {
     baseURL: 'https://api.siliconflow.com/v1',
     keyVariables: ['SILICONFLOW_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings'],
+    serves: ['chat', 'embeddings', 'rerank'],
     fields: { max_completion_tokens: AS_MAX_TOKENS },
     errors: {
       codes: { 20012: 'operator', 30001: 'operator' },

@@ -29,7 +29,7 @@ export const LOCAL_PRESETS = {
     keyVariables: ['VLLM_API_KEY'],
     needsKey: false,
     // It keeps answers in its memory, and only if it was started so.
-    serves: ['chat', 'responses', 'embeddings', 'transcriptions'],
+    serves: ['chat', 'responses', 'embeddings', 'rerank', 'transcriptions'],
   },
   lmstudio: {
     id: 'lmstudio',
@@ -49,7 +49,7 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://127.0.0.1:8080/v1',
     keyVariables: ['LLAMACPP_API_KEY'],
     needsKey: false,
-    serves: ['chat', 'embeddings'],
+    serves: ['chat', 'embeddings', 'rerank'],
     fields: { max_completion_tokens: { rename: 'max_tokens' } },
     toolChoice: { cutsNamed: true },
   },

@@ -130,6 +130,14 @@ export const MODEL_MAKER_PRESETS = {
       concerns: { 1004: 'key', 1008: 'key', 2049: 'key' },
     },
   },
+  jina: {
+    id: 'jina',
+    name: 'Jina AI',
+    baseURL: 'https://api.jina.ai/v1',
+    keyVariables: ['JINA_API_KEY'],
+    needsKey: true,
+    serves: ['rerank'],
+  },
   perplexity: {
     id: 'perplexity',
     name: 'Perplexity',

@@ -1,4 +1,5 @@
 import type { MemberNames } from '../../core/known-members.ts'
+import type { RerankLimits } from '../vendor.ts'
 import type { ErrorWords } from './openai-error.ts'
 
 /** What of OpenAI's API a server offers. */
@@ -6,6 +7,7 @@ export type PresetEndpoint =
   | 'chat'
   | 'responses'
   | 'embeddings'
+  | 'rerank'
   | 'images'
   | 'image-edits'
   | 'transcriptions'
@@ -143,6 +145,7 @@ export interface Preset extends PresetDialect {
     /** False for servers that judge texts only: lists of parts, which may hold pictures, are refused. */
     readonly takesParts?: boolean
   }
+  readonly rerank?: RerankLimits
 }
 
 export const PRESET_MEMBERS = {
@@ -161,6 +164,7 @@ export const PRESET_MEMBERS = {
   responses: true,
   embeddings: true,
   moderations: true,
+  rerank: true,
   fields: true,
   reasoning: true,
   toolChoice: true,

@@ -13,6 +13,7 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
+import { voyageRerank } from './rerank.ts'
 
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
@@ -63,7 +64,7 @@ export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
 }
 
 /**
- * Voyage AI: embeddings.
+ * Voyage AI: embeddings and reranking.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or when it is absent and the
  *   keys belong to different hosts.
  */
@@ -90,6 +91,7 @@ export function voyage(options: VoyageOptions = {}): Vendor {
       givesBase64: true,
       prefersBase64: true,
     }),
+    rerank: voyageRerank(`${prefix}${API_PATH}/rerank`),
     errorFrom: errors.fromAnswer,
   }
 }

@@ -83,6 +83,7 @@ describe('definePrices', () => {
       video: { videoSeconds: 5 },
       speech: { characters: 40 },
       transcription: { inputTokens: 320, inputAudioTokens: 310, outputTokens: 20, audioSeconds: 9.7 },
+      rerank: { inputTokens: 90, outputTokens: 0, searchUnits: 1 },
     }
     for (const { id, kind } of BUILT_IN_MODELS) {
       const rate = prices.quote(id, { resolution: '720p', size: '1024x1024' })

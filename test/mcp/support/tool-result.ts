@@ -9,6 +9,7 @@ export interface Structured {
   readonly balance: string
   readonly choices: readonly [{ readonly message: { readonly content: string } }]
   readonly data: readonly { readonly index: number; readonly embedding: readonly number[] }[]
+  readonly results: readonly { readonly index: number }[]
   readonly models: readonly { readonly id: string; readonly kinds: readonly string[] }[]
   readonly images: readonly [{ readonly kind: string; readonly url: string }]
   readonly content: { readonly video_url: string }

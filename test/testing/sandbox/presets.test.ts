@@ -5,7 +5,7 @@ import { type Preset, presets } from '../../../src/vendors/presets/presets.ts'
 import { readEvents } from '../../support/read-events.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 
-const ALL: readonly Preset[] = Object.values(presets)
+const ALL: readonly Preset[] = Object.values<Preset>(presets).filter(({ serves }) => serves.includes('chat'))
 const sandbox = sandboxVendors()
 let started: StartedGateway
 

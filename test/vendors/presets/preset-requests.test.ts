@@ -6,6 +6,7 @@ import { type Preset, presets } from '../../../src/vendors/presets/presets.ts'
 import { bodyOf, callFromRequest, callFromText } from '../shared/vendor-call.ts'
 
 const ALL: readonly Preset[] = Object.values(presets)
+const WITH_CHAT = ALL.filter(({ serves }) => serves.includes('chat'))
 
 function vendorOf(preset: Preset) {
   return openaiCompatible(preset, { apiKey: 'k-0123456789', account: 'acc 1' })
@@ -39,7 +40,8 @@ function assistant(preset: Preset, messages: ChatRequest['messages'], upstream?:
 }
 
 describe('addresses', () => {
-  const URLS: Readonly<Record<keyof typeof presets, string>> = {
+  // Jina has no chat.
+  const URLS: Readonly<Record<Exclude<keyof typeof presets, 'jina'>, string>> = {
     deepseek: 'https://api.deepseek.com/chat/completions',
     mistral: 'https://api.mistral.ai/v1/chat/completions',
     xai: 'https://api.x.ai/v1/chat/completions',
@@ -76,10 +78,13 @@ describe('addresses', () => {
     for (const preset of ALL) {
       const vendor = vendorOf(preset)
       expect(
-        [vendor.chat, vendor.embeddings, vendor.images, vendor.imageEdits].map((offer) => offer !== undefined),
+        [vendor.chat, vendor.embeddings, vendor.rerank, vendor.images, vendor.imageEdits].map(
+          (offer) => offer !== undefined,
+        ),
       ).toEqual([
         preset.serves.includes('chat'),
         preset.serves.includes('embeddings'),
+        preset.serves.includes('rerank'),
         preset.serves.includes('images'),
         preset.serves.includes('image-edits'),
       ])
@@ -146,7 +151,7 @@ describe('mistakes in options', () => {
 describe('request fields', () => {
   it('pass to the byte where no rule applies', () => {
     const text = '{ "model":"m" , "temperature":0.5,"messages":[{"role":"user","content":"Grüezi"}]}'
-    for (const preset of ALL) {
+    for (const preset of WITH_CHAT) {
       const wire = vendorOf(preset).chat!.toWire(callFromText<ChatRequest>(text, { upstream: 'm' }))
       expect(Buffer.from(wire.body as Uint8Array).toString('utf8')).toBe(text)
       expect(wire.dropped).toEqual([])
@@ -154,7 +159,7 @@ describe('request fields', () => {
   })
 
   it('bound the answer by the name that the server knows', () => {
-    for (const preset of ALL.filter(({ fields = {} }) => 'max_completion_tokens' in fields)) {
+    for (const preset of WITH_CHAT.filter(({ fields = {} }) => 'max_completion_tokens' in fields)) {
       expect(sent(preset, { max_completion_tokens: 50 }).body).toMatchObject({ max_tokens: 50 })
       const both = sent(preset, { max_completion_tokens: 50, max_tokens: 20 }).body
       expect(both['max_tokens']).toBe(20)
@@ -206,7 +211,7 @@ describe('request fields', () => {
   })
 
   it('do not ask for usage where it comes unasked', () => {
-    for (const preset of ALL) {
+    for (const preset of WITH_CHAT) {
       const { body } = sent(preset, { stream: true })
       expect(body['stream_options']).toEqual(preset.asksForUsage === false ? undefined : { include_usage: true })
       const asked = sent(preset, { stream: true, stream_options: { include_usage: true } }).body

@@ -22,7 +22,8 @@ const USUAL: Readonly<Record<number, string>> = {
   429: 'You have exceeded your rate limit of requests per minute. Please try again later.',
 }
 
-const VOYAGE_ERRORS: VendorErrors = {
+/** Errors of Voyage: `{ detail }`. */
+export const VOYAGE_ERRORS: VendorErrors = {
   status(status, message, retryAfterSeconds) {
     const usual =
       USUAL[status] ??

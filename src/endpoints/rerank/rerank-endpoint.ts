@@ -1,0 +1,47 @@
+import { defineEndpoint } from '../endpoint.ts'
+import { openaiErrors } from '../error-dialect.ts'
+import { jsonSchemaOf } from '../json-schema.ts'
+import { checkRequest } from '../request-field.ts'
+import { textsIn } from '../texts.ts'
+import { createRerankOperation, type RerankOffer } from './rerank-operation.ts'
+import { type RerankRequest, rerankSchema } from './rerank-request.ts'
+import { rerankEstimate, rerankTextBytes } from './rerank-usage.ts'
+
+const NEVER: ReadonlySet<string> = new Set()
+
+/** `POST /v1/rerank`: sorts documents by relevance to a query (Cohere API, "Rerank"; the shape that most servers share). */
+export const rerankEndpoint = rerankAt('/v1/rerank')
+
+/** The same where clients of version 2 of Cohere's API look for it. */
+export const rerankV2Endpoint = rerankAt('/v2/rerank')
+
+function rerankAt(path: string) {
+  return defineEndpoint<RerankRequest, RerankOffer>({
+    id: 'rerank',
+    path,
+    kind: 'rerank',
+    servesUnlisted: ({ rerank }) => rerank !== undefined,
+    errors: openaiErrors,
+    canHedge: true,
+    parse: (body) => checkRequest<RerankRequest>(rerankSchema(), body),
+    requestSchema: () => jsonSchemaOf(rerankSchema(), 'input'),
+    isStream: () => false,
+    textBytes: rerankTextBytes,
+    estimate: rerankEstimate,
+    texts: {
+      request: ({ query, documents }) => [
+        ...textsIn(query, ['query'], { kindOf: () => 'text', index: 0, role: 'user' }),
+        // Every text of an object: one without `text` is ranked by all of them.
+        ...textsIn(documents, ['documents'], { kindOf: () => 'text', index: 0, role: 'user' }),
+      ],
+    },
+    createOperation: ({ rerank }, call) => (rerank === undefined ? undefined : createRerankOperation(rerank, call)),
+    cached: {
+      leftOut: NEVER,
+      isDeterministic: () => true,
+      isExcluded: () => false,
+      refusals: [],
+      idPaths: [['id']],
+    },
+  })
+}

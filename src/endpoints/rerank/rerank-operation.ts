@@ -1,0 +1,192 @@
+import { GatewayError } from '../../core/errors.ts'
+import type { Usage } from '../../core/usage.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import {
+  type AnswerBody,
+  type ChunkedAnswer,
+  jsonBody,
+  neverStreams,
+  type Operation,
+  type VendorCall,
+  type WireAnswer,
+  type WireRequest,
+} from '../operation.ts'
+import { estimateTokens } from '../token-estimate.ts'
+import {
+  type RankedDocuments,
+  type RerankRequest,
+  type RerankResult,
+  resultCount,
+  textOfDocument,
+} from './rerank-request.ts'
+import { type RerankUsage, rerankEstimate, rerankTextBytes, wholeUsage } from './rerank-usage.ts'
+
+/** What a vendor takes in one call. */
+export interface RerankLimits {
+  /** Most documents; absent: the vendor decides. */
+  readonly maxDocuments?: number
+  /**
+   * Is each document scored by itself, so that a longer list may be split and its parts merged by score? Absent: no, longer lists
+   * are refused.
+   */
+  readonly isPointwise?: boolean
+}
+
+/** The texts of one call to a vendor. */
+export interface RerankInput {
+  readonly documents: readonly string[]
+  /** Undefined: all. At most as many as there are documents. */
+  readonly topN: number | undefined
+}
+
+/** Reranking at one vendor. All functions are pure. */
+export interface RerankOperation {
+  /** By the vendor's own id of the model. */
+  limits(upstream: string): RerankLimits
+  /** The input stands in place of the request's documents and of its `top_n`. */
+  toWire(call: VendorCall<RerankRequest>, input: RerankInput): WireRequest
+  /** Reads a complete 2xx answer. Undefined if it is malformed. */
+  fromWire(answer: WireAnswer, call: VendorCall<RerankRequest>): RankedDocuments | undefined
+}
+
+/** What of a vendor carries out reranking. */
+export interface RerankOffer {
+  readonly rerank?: RerankOperation
+}
+
+/** A part of the documents, and where it begins. */
+interface Part {
+  readonly start: number
+  readonly request: RerankRequest
+}
+
+/**
+ * Reranking at a vendor. Documents reach it as texts, and stand in the answer as the caller wrote them. The best results are
+ * chosen here too, because some servers ignore how many were asked for. A list above the vendor's limit is split where its
+ * model scores each document by itself.
+ * @throws GatewayError `invalid_request` for more documents than a model takes that compares them with each other.
+ */
+export function createRerankOperation(operation: RerankOperation, call: VendorCall<RerankRequest>): Operation {
+  const { request } = call
+  const { maxDocuments = request.documents.length, isPointwise = false } = operation.limits(call.model.upstream)
+  if (request.documents.length > maxDocuments && !isPointwise) {
+    throw new GatewayError('invalid_request', {
+      message: `documents: this model takes at most ${maxDocuments} documents`,
+      param: 'documents',
+    })
+  }
+  const parts = splitDocuments(request, maxDocuments)
+  const wanted = resultCount(request)
+  return {
+    requests: parts.map(({ request: part }) => {
+      const documents = part.documents.map(textOfDocument)
+      return operation.toWire(call, { documents, topN: wanted < documents.length ? wanted : undefined })
+    }),
+    whole: (answers) => merged(operation, parts, answers, call),
+    partialUsage: (answers) => partialUsage(operation, parts, answers, call),
+    stream: neverStreams,
+  }
+}
+
+function splitDocuments(request: RerankRequest, maxDocuments: number): Part[] {
+  const { documents } = request
+  if (documents.length <= maxDocuments) return [{ start: 0, request }]
+  const parts: Part[] = []
+  for (let start = 0; start < documents.length; start += maxDocuments)
+    parts.push({ start, request: { ...request, documents: documents.slice(start, start + maxDocuments) } })
+  return parts
+}
+
+function merged(
+  operation: RerankOperation,
+  parts: readonly Part[],
+  answers: readonly ChunkedAnswer[],
+  call: VendorCall<RerankRequest>,
+): AnswerBody | undefined {
+  const read: RankedDocuments[] = []
+  const results: RerankResult[] = []
+  for (const [position, part] of parts.entries()) {
+    const ranked = readAnswer(operation, answers[position], call)
+    if (ranked === undefined || !isRanking(ranked.results, part.request.documents.length)) return undefined
+    read.push(ranked)
+    for (const { index, relevance_score } of ranked.results)
+      results.push({ index: part.start + index, relevance_score })
+  }
+  // The sort is stable: documents of equal score stay in the order in which the vendor gave them.
+  results.sort((one, other) => other.relevance_score - one.relevance_score)
+  const usage = summedUsage(read, parts)
+  return jsonBody(answerBody(call, read, results, usage), usage)
+}
+
+function readAnswer(
+  operation: RerankOperation,
+  answer: ChunkedAnswer | undefined,
+  call: VendorCall<RerankRequest>,
+): RankedDocuments | undefined {
+  return answer && operation.fromWire({ ...answer, body: joinChunks(answer.chunks) }, call)
+}
+
+/** Does each result name another document of the part, by a score that can be compared? */
+function isRanking(results: readonly RerankResult[], documents: number): boolean {
+  const seen = new Set<number>()
+  for (const { index, relevance_score } of results) {
+    if (!Number.isInteger(index) || index < 0 || index >= documents || !Number.isFinite(relevance_score)) return false
+    seen.add(index)
+  }
+  return results.length > 0 && seen.size === results.length
+}
+
+function answerBody(
+  call: VendorCall<RerankRequest>,
+  read: readonly RankedDocuments[],
+  results: readonly RerankResult[],
+  usage: Usage | undefined,
+): Record<string, unknown> {
+  const { request } = call
+  const billed = call.billedUsage?.(usage, 0) ?? usage
+  const tokens = billed?.inputTokens ?? estimateTokens(rerankTextBytes(request))
+  const countsUnits = read.some((ranked) => ranked.usage?.searchUnits !== undefined)
+  const shown = results.slice(0, resultCount(request)).map(({ index, relevance_score }) => {
+    const document = request.return_documents === true ? request.documents[index] : undefined
+    if (document === undefined) return { index, relevance_score }
+    return { index, relevance_score, document: typeof document === 'string' ? { text: document } : document }
+  })
+  return {
+    ...(read[0]?.id === undefined ? {} : { id: read[0].id }),
+    object: 'list',
+    model: call.publicModel,
+    [request.top_k === undefined ? 'results' : 'data']: shown,
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+    ...(countsUnits ? { meta: { billed_units: { search_units: billed?.searchUnits } } } : {}),
+  }
+}
+
+/** Adds up the usage of the parts; undefined when any of them reported none. */
+function summedUsage(read: readonly RankedDocuments[], parts: readonly Part[]): Usage | undefined {
+  const usages = parts.map(({ request }, position) => wholeUsage(read[position]?.usage, request))
+  return usages.every((usage) => usage !== undefined) ? sumOf(usages) : undefined
+}
+
+/** What the parts that were answered used; those without a report are estimated. Undefined when none was answered. */
+function partialUsage(
+  operation: RerankOperation,
+  parts: readonly Part[],
+  answers: readonly (ChunkedAnswer | undefined)[],
+  call: VendorCall<RerankRequest>,
+): Usage | undefined {
+  const usages = parts.flatMap(({ request }, position) => {
+    const answer = answers[position]
+    if (answer === undefined) return []
+    return [wholeUsage(readAnswer(operation, answer, call)?.usage, request) ?? rerankEstimate(request)]
+  })
+  return usages.length === 0 ? undefined : sumOf(usages)
+}
+
+function sumOf(usages: readonly RerankUsage[]): RerankUsage {
+  let [inputTokens, searchUnits] = [0, 0]
+  for (const usage of usages) {
+    inputTokens += usage.inputTokens
+    searchUnits += usage.searchUnits
+  }
+  return { inputTokens, outputTokens: 0, searchUnits }
+}

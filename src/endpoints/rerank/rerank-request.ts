@@ -1,0 +1,74 @@
+import * as z from 'zod'
+import { onDemand } from '../../core/on-demand.ts'
+import type { Usage } from '../../core/usage.ts'
+import { listOf } from '../list-of.ts'
+
+/** A document: a text, or an object with its text as `text`. An object without one is ranked by its JSON. */
+export type RerankDocument = string | Readonly<Record<string, unknown>>
+
+/** A rerank request in the shape of Cohere's API, which other servers share. Unknown fields pass to servers of that shape. */
+export interface RerankRequest {
+  model: string
+  query: string
+  documents: RerankDocument[]
+  /** Most results of the answer; all documents when absent or above their number. */
+  top_n?: number | null
+  /**
+   * Voyage's name of `top_n`. A request that has this member, also as null, gets its results as `data`, which clients of Voyage
+   * read.
+   */
+  top_k?: number | null
+  /** Are the documents repeated in the results? No by default. */
+  return_documents?: boolean | null
+  /** Tokens to which the vendor cuts each document, at vendors that can be told. */
+  max_tokens_per_doc?: number | null
+  [field: string]: unknown
+}
+
+/** One document's place in a vendor's answer. */
+export interface RerankResult {
+  /** Position of the document among those that were sent. */
+  readonly index: number
+  /** Higher is more relevant. Scores of different models cannot be compared. */
+  readonly relevance_score: number
+}
+
+/** What a vendor's translator reads from one answer. */
+export interface RankedDocuments {
+  readonly id: string | undefined
+  readonly results: readonly RerankResult[]
+  /** `inputTokens`, `searchUnits`, or both; undefined: the vendor reported none. */
+  readonly usage: Pick<Usage, 'inputTokens' | 'searchUnits'> | undefined
+}
+
+/** Most documents of one request; longer lists are for the caller to cut. */
+export const MAX_RERANK_DOCUMENTS = 10_000
+
+const count = onDemand(() => z.int().min(1))
+
+/** Rules of the rerank request; unknown fields pass. */
+export const rerankSchema = onDemand(() =>
+  z.looseObject({
+    model: z.string().min(1),
+    query: z.string().min(1),
+    documents: listOf(z.union([z.string().min(1), z.looseObject({ text: z.string().min(1).optional() })]))
+      .min(1)
+      .max(MAX_RERANK_DOCUMENTS),
+    top_n: count().nullish().describe('most results; all by default'),
+    top_k: count().nullish().describe('another name of top_n; the results are then called data'),
+    return_documents: z.boolean().nullish(),
+    max_tokens_per_doc: count().nullish(),
+  }),
+)
+
+/** The text that a document is ranked by. */
+export function textOfDocument(document: RerankDocument): string {
+  if (typeof document === 'string') return document
+  const { text } = document
+  return typeof text === 'string' ? text : JSON.stringify(document)
+}
+
+/** How many results the request asks for, at most as many as it has documents. */
+export function resultCount({ top_n, top_k, documents }: RerankRequest): number {
+  return Math.min(top_n ?? top_k ?? documents.length, documents.length)
+}

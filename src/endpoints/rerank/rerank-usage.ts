@@ -1,0 +1,66 @@
+import type { Usage } from '../../core/usage.ts'
+import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
+import { type RerankRequest, textOfDocument } from './rerank-request.ts'
+
+// Cohere, "How does Cohere's pricing work": documents of one search unit, and tokens above which a document is cut into several.
+const DOCUMENTS_PER_UNIT = 100
+const TOKENS_PER_PIECE = 500
+// Cohere, rerank v2 reference: the default of `max_tokens_per_doc`.
+const DEFAULT_TOKENS_PER_DOCUMENT = 4096
+
+type RankedTexts = Pick<RerankRequest, 'query' | 'documents' | 'max_tokens_per_doc'>
+
+/**
+ * Bytes of text that a vendor reads: the query once for each document, and the documents. Each reading of the query is rounded up to
+ * whole tokens.
+ */
+export function rerankTextBytes({ query, documents }: RankedTexts): number {
+  const queryBytes = estimateTokens(Buffer.byteLength(query)) * ESTIMATED_BYTES_PER_TOKEN
+  let bytes = queryBytes * documents.length
+  for (const document of documents) bytes += Buffer.byteLength(textOfDocument(document))
+  return bytes
+}
+
+/**
+ * Search units as their vendors count them: one for each 100 documents. A document that is longer than 500 tokens together with the
+ * query counts as several.
+ */
+export function searchUnits({ query, documents, max_tokens_per_doc }: RankedTexts): number {
+  const queryTokens = estimateTokens(Buffer.byteLength(query))
+  const mostTokens = max_tokens_per_doc ?? DEFAULT_TOKENS_PER_DOCUMENT
+  let pieces = 0
+  for (const document of documents) {
+    const tokens = Math.min(estimateTokens(Buffer.byteLength(textOfDocument(document))), mostTokens)
+    pieces += Math.ceil((queryTokens + tokens) / TOKENS_PER_PIECE)
+  }
+  return Math.ceil(pieces / DOCUMENTS_PER_UNIT)
+}
+
+/** Usage of a rerank call. It has both counts, so that a model can be sold by either. */
+export interface RerankUsage extends Usage {
+  readonly inputTokens: number
+  readonly outputTokens: 0
+  readonly searchUnits: number
+}
+
+/** What a request is held for, and charged for where its vendor reports nothing. */
+export function rerankEstimate(
+  request: RankedTexts,
+  inputTokens = estimateTokens(rerankTextBytes(request)),
+): RerankUsage {
+  return { inputTokens, outputTokens: 0, searchUnits: searchUnits(request) }
+}
+
+/** A vendor's report with the count that it lacks: vendors report tokens or search units. Undefined: it reported neither. */
+export function wholeUsage(
+  reported: Pick<Usage, 'inputTokens' | 'searchUnits'> | undefined,
+  request: RankedTexts,
+): RerankUsage | undefined {
+  const { inputTokens, searchUnits: units } = reported ?? {}
+  if (inputTokens === undefined && units === undefined) return undefined
+  return {
+    inputTokens: inputTokens ?? estimateTokens(rerankTextBytes(request)),
+    outputTokens: 0,
+    searchUnits: units ?? searchUnits(request),
+  }
+}

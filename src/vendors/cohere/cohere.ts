@@ -1,0 +1,84 @@
+import type { ModelDefinition } from '../../catalog/model.ts'
+import type { MemberNames } from '../../core/known-members.ts'
+import { keyPool } from '../shared/key-pool.ts'
+import { errorReader } from '../shared/openai-error.ts'
+import { readRanking } from '../shared/rerank-answer.ts'
+import { type RerankFields, rerankWire } from '../shared/rerank-body.ts'
+import { vendorAddress } from '../shared/vendor-address.ts'
+import { checkVendorOptions } from '../shared/vendor-options.ts'
+import {
+  type ApiKeys,
+  type ConnectionOptions,
+  type RerankOperation,
+  type UnlistedModelOptions,
+  type Vendor,
+  vendorConnection,
+} from '../vendor.ts'
+
+const COHERE_ORIGIN = 'https://api.cohere.com'
+const API_PATH = '/v2'
+
+// Cohere, rerank v2 reference: more than 1,000 documents in one call are advised against.
+const MAX_DOCUMENTS = 1000
+
+/** Options of {@link cohere}. */
+export interface CohereOptions extends UnlistedModelOptions, ConnectionOptions {
+  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  readonly apiKey?: ApiKeys
+  /** Origin, with or without a path prefix and `/v2`; `https://api.cohere.com` by default. */
+  readonly baseURL?: string | undefined
+}
+
+const COHERE_OPTIONS = {
+  apiKey: true,
+  baseURL: true,
+  passUnknownModels: true,
+  headers: true,
+  query: true,
+  tls: true,
+  proxy: true,
+} satisfies MemberNames<CohereOptions>
+
+/** `contextTokens` holds for the query with one document. */
+const COHERE_MODELS: readonly ModelDefinition[] = [
+  rerankModel('4.0-pro', 32_768, 'Rerank 4 Pro'),
+  rerankModel('4.0-fast', 32_768, 'Rerank 4 Fast'),
+  rerankModel('3.5', 4096, 'Rerank 3.5'),
+]
+
+function rerankModel(version: string, contextTokens: number, displayName: string): ModelDefinition {
+  return { id: `rerank-v${version}`, kind: 'rerank', vendor: 'cohere', limits: { contextTokens }, displayName }
+}
+
+/**
+ * Cohere: reranking, by version 2 of its API. It is billed by search units.
+ * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
+ */
+export function cohere(options: CohereOptions = {}): Vendor {
+  checkVendorOptions('cohere', options, COHERE_OPTIONS)
+  const pool = keyPool(options.apiKey)
+  const { origin, prefix } = vendorAddress(options.baseURL ?? COHERE_ORIGIN, API_PATH)
+  const errors = errorReader({}, pool.apiKeys)
+  return {
+    id: 'cohere',
+    displayName: 'Cohere',
+    origin,
+    ...vendorConnection(options),
+    ...pool,
+    configuredBy: 'COHERE_API_KEY or cohere({ apiKey })',
+    models: COHERE_MODELS,
+    hasBuiltInModels: true,
+    passUnknownModels: options.passUnknownModels ?? false,
+    rerank: rerankOperation(`${prefix}${API_PATH}/rerank`),
+    errorFrom: errors.fromAnswer,
+  }
+}
+
+function rerankOperation(path: string): RerankOperation {
+  const fields: RerankFields = { path, topN: 'top_n', taken: new Set(['max_tokens_per_doc', 'priority']) }
+  return {
+    limits: () => ({ maxDocuments: MAX_DOCUMENTS, isPointwise: true }),
+    toWire: (call, input) => rerankWire(call, input, fields),
+    fromWire: (answer) => readRanking(answer),
+  }
+}

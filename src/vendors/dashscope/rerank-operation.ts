@@ -1,0 +1,32 @@
+import { readRanking } from '../shared/rerank-answer.ts'
+import { type RerankFields, rerankWire } from '../shared/rerank-body.ts'
+import type { RerankOperation } from '../vendor.ts'
+
+// Model Studio, text rerank: the most documents of one call.
+const MAX_DOCUMENTS = 500
+const TAKEN = new Set(['instruct'])
+
+/** Models of the API whose fields stand beside each other; all others have the native one. */
+const COMPATIBLE = /^qwen3-rerank/
+
+/**
+ * Reranking at DashScope (Model Studio, text rerank). `qwen3-rerank` scores each document by itself; of the other models that is not
+ * known.
+ * @param paths Of the compatible and of the native API.
+ */
+export function dashscopeRerank(paths: { readonly compatible: string; readonly native: string }): RerankOperation {
+  const compatible: RerankFields = { path: paths.compatible, topN: 'top_n', taken: TAKEN }
+  const native: RerankFields = {
+    ...compatible,
+    path: paths.native,
+    layout: ({ model, query, documents, ...parameters }) => ({ model, input: { query, documents }, parameters }),
+  }
+  return {
+    limits: (upstream) => ({ maxDocuments: MAX_DOCUMENTS, isPointwise: COMPATIBLE.test(upstream) }),
+    toWire: (call, input) => rerankWire(call, input, COMPATIBLE.test(call.model.upstream) ? compatible : native),
+    fromWire: (answer, { model }) =>
+      COMPATIBLE.test(model.upstream)
+        ? readRanking(answer)
+        : readRanking(answer, { output: 'output', id: 'request_id' }),
+  }
+}

@@ -1,0 +1,50 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { RankedDocuments, RerankResult } from '../../endpoints/rerank/rerank-request.ts'
+import { asBuffer } from '../../wire/join-chunks.ts'
+import type { WireAnswer } from '../vendor.ts'
+
+/** Where an answer has what is read of it. */
+export interface RerankLayout {
+  /** The object that holds the results; the body itself by default. */
+  readonly output?: string
+  /** The member that holds the list: `results` by default. */
+  readonly results?: 'results' | 'data'
+  /** The member with the answer's id: `id` by default. */
+  readonly id?: string
+}
+
+/**
+ * Reads an answer with results of `index` and `relevance_score`. Usage is `usage.total_tokens`, `usage.prompt_tokens`, or
+ * `meta.billed_units.search_units`. Undefined when it is no such answer.
+ */
+export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): RankedDocuments | undefined {
+  const body = parseVendorJson(asBuffer(answer.body).toString('utf8'))
+  if (!isJsonObject(body)) return undefined
+  const holder = layout.output === undefined ? body : body[layout.output]
+  const list = isJsonObject(holder) ? holder[layout.results ?? 'results'] : undefined
+  if (!Array.isArray(list)) return undefined
+  const results: RerankResult[] = []
+  for (const item of list) {
+    if (!isJsonObject(item)) return undefined
+    const { index, relevance_score } = item
+    if (typeof index !== 'number' || typeof relevance_score !== 'number') return undefined
+    results.push({ index, relevance_score })
+  }
+  const id = body[layout.id ?? 'id']
+  return { id: typeof id === 'string' && id !== '' ? id : undefined, results, usage: usageOf(body) }
+}
+
+function usageOf({ usage, meta }: Record<string, unknown>): RankedDocuments['usage'] {
+  const units = isJsonObject(meta) && isJsonObject(meta['billed_units']) ? meta['billed_units'] : {}
+  const tokens = isJsonObject(usage) ? (numberOf(usage['total_tokens']) ?? numberOf(usage['prompt_tokens'])) : undefined
+  const searchUnits = numberOf(units['search_units'])
+  if (tokens === undefined && searchUnits === undefined) return undefined
+  return {
+    ...(tokens === undefined ? {} : { inputTokens: tokens }),
+    ...(searchUnits === undefined ? {} : { searchUnits }),
+  }
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
