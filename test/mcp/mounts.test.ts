@@ -84,7 +84,7 @@ describe.each(CASES)('the official client through %s', (_name, path, mount) => {
     const catalog = await client.readResource({ uri: 'gateway://catalog' })
     await client.close()
 
-    expect(tools).toHaveLength(13)
+    expect(tools).toHaveLength(14)
     expect(chat.structured.choices[0].message.content).toBe('You said: good morning, Zoë')
     expect(errorIn(refused)).toMatchObject({ code: 'endpoint_model_mismatch' })
     expect(waited.structured).toMatchObject({ task_id: task.structured.task_id, finished: false })

@@ -7,6 +7,8 @@ const DOCUMENTS_PER_UNIT = 100
 const TOKENS_PER_PIECE = 500
 // Cohere, rerank v2 reference: the default of `max_tokens_per_doc`.
 const DEFAULT_TOKENS_PER_DOCUMENT = 4096
+/** No vendor takes fewer documents in one call; each call of a split list is rounded up to whole units. */
+const DOCUMENTS_PER_CALL = 500
 
 type RankedTexts = Pick<RerankRequest, 'query' | 'documents' | 'max_tokens_per_doc'>
 
@@ -23,11 +25,12 @@ export function rerankTextBytes({ query, documents }: RankedTexts): number {
 
 /**
  * Search units as their vendors count them: one for each 100 documents. A document that is longer than 500 tokens together with the
- * query counts as several.
+ * query counts as several. A lower `max_tokens_per_doc` than the default does not count: many vendors never get it, and those that do
+ * report their own count.
  */
 export function searchUnits({ query, documents, max_tokens_per_doc }: RankedTexts): number {
   const queryTokens = estimateTokens(Buffer.byteLength(query))
-  const mostTokens = max_tokens_per_doc ?? DEFAULT_TOKENS_PER_DOCUMENT
+  const mostTokens = Math.max(max_tokens_per_doc ?? 0, DEFAULT_TOKENS_PER_DOCUMENT)
   let pieces = 0
   for (const document of documents) {
     const tokens = Math.min(estimateTokens(Buffer.byteLength(textOfDocument(document))), mostTokens)
@@ -48,7 +51,8 @@ export function rerankEstimate(
   request: RankedTexts,
   inputTokens = estimateTokens(rerankTextBytes(request)),
 ): RerankUsage {
-  return { inputTokens, outputTokens: 0, searchUnits: searchUnits(request) }
+  const furtherCalls = Math.ceil(request.documents.length / DOCUMENTS_PER_CALL) - 1
+  return { inputTokens, outputTokens: 0, searchUnits: searchUnits(request) + furtherCalls }
 }
 
 /** A vendor's report with the count that it lacks: vendors report tokens or search units. Undefined: it reported neither. */

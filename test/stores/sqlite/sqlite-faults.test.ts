@@ -105,7 +105,8 @@ describe('sqlite store on a database that cannot be used', () => {
     const dropped = ['', '_hours', '_days'].flatMap((table) =>
       LATER_METER_NAMES.map((column) => `ALTER TABLE signalbox_usage${table} DROP COLUMN ${column};`),
     )
-    database.exec(`DROP TABLE signalbox_usage_model_days; ${dropped.join(' ')}
+    const later = ['batch_outcomes', 'blob_rows', 'blobs', 'files', 'usage_model_days']
+    database.exec(`${later.map((table) => `DROP TABLE signalbox_${table};`).join(' ')} ${dropped.join(' ')}
       DELETE FROM signalbox_migrations WHERE version > ${MIGRATIONS.indexOf(MODEL_DAYS_MIGRATION)}`)
     database.close()
     const updated = sqliteStore({ path, clock: 'caller' })
