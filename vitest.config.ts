@@ -61,6 +61,8 @@ const SERVERS = [
 /** Long tests, of seconds, in processes of their own or with hundreds of calls. `DRILL=long` makes them longer still. */
 const DRILLS = [
   'test/admin/routes.test.ts',
+  'test/cli/check-command.test.ts',
+  'test/clients/every-adapter.test.ts',
   'test/clients/openai-conversations.test.ts',
   'test/credentials/expiring-tokens.test.ts',
   'test/drills/batch-kills.test.ts',
@@ -81,14 +83,18 @@ const DRILLS = [
   'test/drills/video-restart.test.ts',
   'test/endpoints/fuzz-lists.test.ts',
   'test/endpoints/fuzz-parse.test.ts',
+  'test/endpoints/schema-acceptance.test.ts',
   'test/gateway/background-responses.test.ts',
   'test/gateway/batches.test.ts',
+  'test/gateway/disconnects.test.ts',
   'test/gateway/fuzz-bodies.test.ts',
   'test/gateway/fuzz-large.test.ts',
+  'test/gateway/hook-charges-later.test.ts',
   'test/gateway/image-hostile.test.ts',
   'test/gateway/image-large.test.ts',
   'test/gateway/responses-billing.test.ts',
   'test/gateway/responses-state.test.ts',
+  'test/gateway/routing-hedge.test.ts',
   'test/gateway/security.test.ts',
   'test/gateway/speech.test.ts',
   'test/gateway/unbilled-usage.test.ts',
@@ -103,6 +109,7 @@ const DRILLS = [
   'test/testing/sandbox/bare-script.test.ts',
   'test/testing/sandbox/scripted-replies.test.ts',
   'test/transport/undici-connections.test.ts',
+  'test/transport/undici-timeouts.test.ts',
 ]
 
 /** The files of each project. A test file is in exactly one (`test/architecture/projects.test.ts`). */

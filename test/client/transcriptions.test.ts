@@ -50,7 +50,8 @@ describe.each([
     const sent = formParts(started.sandbox.requests.at(-1)!)?.find((part) => part.name === 'file')
 
     expect(answer.text).toBe(SAID)
-    expect(sent).toMatchObject({ filename: name, bytes: TALK })
+    // Of so many bytes an assertion about each takes seconds.
+    expect([sent?.filename, sent?.bytes.equals(TALK)]).toEqual([name, true])
   })
 
   test('gives what the format is', async () => {
