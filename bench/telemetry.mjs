@@ -8,8 +8,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { CHAT, openChatGateway } from './in-process-chat.mjs'
+import { compareLanes } from './in-process-lanes.mjs'
 import { sendOnce } from './in-process-rounds.mjs'
-import { median, quantile, shuffled } from './statistics.mjs'
 
 const perRound = Number(process.argv[2] ?? 640)
 const rounds = Number(process.argv[3] ?? 200)
@@ -64,38 +64,11 @@ const names = Object.keys(variants).filter((name) => name === 'off' || wanted.le
 const lanes = []
 for (const name of names) {
   const { flush, ...options } = await variants[name]()
-  lanes.push({ name, gateway: await openChatGateway(options), flush, costs: [] })
+  const gateway = await openChatGateway(options)
+  lanes.push({ name, gateway, once: () => sendOnce(gateway, CHAT), flush })
 }
 
-async function round({ gateway, flush, costs }) {
-  const before = process.cpuUsage()
-  for (let done = 0; done < perRound; done += PARALLEL)
-    await Promise.all(Array.from({ length: PARALLEL }, () => sendOnce(gateway, CHAT)))
-  await flush?.()
-  const { user, system } = process.cpuUsage(before)
-  costs.push((user + system) / perRound)
-}
-
-const PARALLEL = 32
-const WARM_UP = 20
-
-for (let index = 0; index < WARM_UP + rounds; index++) {
-  if (index === WARM_UP) for (const lane of lanes) lane.costs.length = 0
-  // In another order each time, so that nobody always follows the same one.
-  for (const lane of shuffled(lanes)) await round(lane)
-}
-
-const [off] = lanes
-console.log(`off: ${median(off.costs).toFixed(2)} CPU µs/request`)
-for (const { name, costs } of lanes.slice(1)) {
-  const differences = costs.map((cost, index) => cost - off.costs[index])
-  const low = quantile(costs, 0.1) - quantile(off.costs, 0.1)
-  console.log(`${name}: ${signed(median(differences))} µs/request, ${signed(low)} between the best tenths`)
-}
-
-function signed(value) {
-  return `${value < 0 ? '' : '+'}${value.toFixed(2)}`
-}
+await compareLanes(lanes, { perRound, rounds })
 
 for (const { gateway } of lanes) await gateway.close({ drainMs: 0 })
 for (const cleanUp of cleanUps) await cleanUp()
