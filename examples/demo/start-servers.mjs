@@ -39,12 +39,6 @@ const ADDED_PRICES = ADDED_MODELS.flatMap(({ id: model }) => [
   { model, meter: 'output_token', amount: '4.00', per: 1_000_000 },
 ])
 
-/** Prices of models that come with their vendors. The first is OpenAI's, the second an example. */
-const VENDOR_PRICES = [
-  { model: 'gpt-transcribe', meter: 'audio_second', amount: '0.0045', per: 60 },
-  { model: 'whisper-1', meter: 'audio_second', amount: '0.006', per: 60 },
-]
-
 /**
  * Starts stand-ins for the vendors, a gateway in front of them, and a receiver of its webhooks, each on a free port.
  * @param {{ brokenVendor?: string | undefined }} options `brokenVendor` answers every call with 500.
@@ -76,7 +70,7 @@ export async function startServers({ brokenVendor }) {
   const gateway = createGateway({
     vendors,
     models: ADDED_MODELS,
-    prices: { ...list, prices: [...list.prices, ...ADDED_PRICES, ...VENDOR_PRICES] },
+    prices: { ...list, prices: [...list.prices, ...ADDED_PRICES] },
     keys: [{ key: apiKey, account: ACCOUNT }],
     webhookSecret,
     taskPollIntervalMs: 100,

@@ -25,6 +25,7 @@ import { refuseVendorObjects } from '../../src/endpoints/responses/vendor-object
 import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
 import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
+import { cohere } from '../../src/vendors/cohere/cohere.ts'
 import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/moderation-models.ts'
 import { oddBodies, rawJson } from './fuzz-bodies.ts'
 import {
@@ -42,7 +43,7 @@ import {
   videoBodies,
 } from './fuzz-proper-bodies.ts'
 
-const catalog = createCatalog([...BUILT_IN_MODELS, ...OPENAI_MODERATION_MODELS])
+const catalog = createCatalog([...BUILT_IN_MODELS, ...OPENAI_MODERATION_MODELS, ...cohere({ apiKey: 'k' }).models])
 
 /** Half of a character outside of the basic plane, without its other half. */
 const LONE_HALF = /\p{Surrogate}/u

@@ -117,6 +117,7 @@ describe('the demo', () => {
       'messages',
       'responses',
       'embeddings',
+      'moderations',
       'rerank',
       'pictures',
       'speech',

@@ -301,7 +301,7 @@ describe('a reply', () => {
   })
 
   test.each<[object, string]>([
-    [{}, 'reply: say text, chunks, toolCalls, reasoning, finishReason, usage, error or afterMs'],
+    [{}, 'reply: say text, chunks, toolCalls, reasoning, finishReason, usage, scores, error or afterMs'],
     [{ tex: 'x' }, 'reply: there is no member "tex"; it has when, text'],
     [{ text: 'x', chunks: ['x'] }, 'reply: text and chunks are the same; give one'],
     [{ text: 'x', error: { status: 500 } }, 'reply: error takes the place of an answer'],
