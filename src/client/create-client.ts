@@ -6,7 +6,7 @@ import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoReferenceId } from './gateway-client.ts'
 import type { ResponseReference } from './response-types.ts'
 import { chatStream, imageStream, messageStream, responseStream, speechStream, transcriptionStream } from './streams.ts'
-import { imageEditForm, transcriptionForm } from './upload.ts'
+import { fileForm, imageEditForm, transcriptionForm } from './upload.ts'
 import { verifyWebhook } from './verify-webhook.ts'
 import { waitForVideo } from './video-task.ts'
 
@@ -16,6 +16,8 @@ const SPEECH = '/audio/speech'
 const TRANSCRIPTIONS = '/audio/transcriptions'
 const VIDEOS = '/videos/generations'
 const RESPONSES = '/responses'
+const FILES = '/files'
+const BATCHES = '/batches'
 
 /** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
 const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
@@ -130,6 +132,22 @@ export function createClient(options: ClientOptions): GatewayClient {
       inputItems: (response, page = {}, callOptions) =>
         get(`${pathOf(RESPONSES, response)}/input_items${queryOf(page)}`, callOptions),
       countTokens: (request, callOptions) => post(`${RESPONSES}/input_tokens`, request, callOptions),
+    },
+    files: {
+      create: async (upload, callOptions) => post(FILES, await fileForm(upload), callOptions),
+      retrieve: (file, callOptions) => get(pathOf(FILES, file), callOptions),
+      list: (page = {}, callOptions) => get(`${FILES}${queryOf(page)}`, callOptions),
+      delete: (file, callOptions) => send('DELETE', pathOf(FILES, file), callOptions),
+      content: async (file, callOptions) =>
+        binaryAnswer(
+          await connection.open({ method: 'GET', path: `${pathOf(FILES, file)}/content`, options: callOptions }),
+        ),
+    },
+    batches: {
+      create: (request, callOptions) => post(BATCHES, request, callOptions),
+      retrieve: (batch, callOptions) => get(pathOf(BATCHES, batch), callOptions),
+      list: (page = {}, callOptions) => get(`${BATCHES}${queryOf(page)}`, callOptions),
+      cancel: (batch, callOptions) => send('POST', `${pathOf(BATCHES, batch)}/cancel`, callOptions),
     },
     estimate: (request, callOptions) => post('/estimate', request, callOptions),
     models: {

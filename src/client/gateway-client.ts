@@ -1,4 +1,14 @@
 import type { ChatCompletion } from '../endpoints/chat/chat-completion.ts'
+import type {
+  Batch,
+  BatchRequest,
+  FilePage,
+  FileUpload,
+  KeptFile,
+  ListOf,
+  ListPage,
+  ObjectReference,
+} from './batch-types.ts'
 import type { BinaryAnswer } from './binary-answer.ts'
 import type { CallOptions } from './client-options.ts'
 import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
@@ -172,6 +182,24 @@ export interface GatewayClient {
   }
   readonly messages: Messages
   readonly responses: Responses
+  /** Files of requests for batches, and of their answers. */
+  readonly files: {
+    create(upload: FileUpload, options?: CallOptions): Promise<KeptFile>
+    retrieve(file: ObjectReference, options?: CallOptions): Promise<KeptFile>
+    /** Newest first, at most 10,000. */
+    list(page?: FilePage, options?: CallOptions): Promise<ListOf<KeptFile>>
+    delete(file: ObjectReference, options?: CallOptions): Promise<{ readonly id: string; readonly deleted: true }>
+    content(file: ObjectReference, options?: CallOptions): Promise<BinaryAnswer>
+  }
+  /** Requests that run later, at prices of their own. */
+  readonly batches: {
+    create(request: BatchRequest, options?: CallOptions): Promise<Batch>
+    retrieve(batch: ObjectReference, options?: CallOptions): Promise<Batch>
+    /** Newest first, at most 100. */
+    list(page?: ListPage, options?: CallOptions): Promise<ListOf<Batch>>
+    /** Begins no further request; what was answered is charged. */
+    cancel(batch: ObjectReference, options?: CallOptions): Promise<Batch>
+  }
   /** What a request would hold and cost at most. Nothing is held, and no model is called. */
   estimate(request: EstimatedRequest, options?: CallOptions): Promise<CallEstimate>
   readonly models: {

@@ -19,6 +19,16 @@ export type {
   ChatToolChoice,
   ReasoningEffort,
 } from '../endpoints/chat/chat-request.ts'
+export type {
+  Batch,
+  BatchRequest,
+  FilePage,
+  FileUpload,
+  KeptFile,
+  ListOf,
+  ListPage,
+  ObjectReference,
+} from './batch-types.ts'
 export type { BinaryAnswer } from './binary-answer.ts'
 export { ClientError } from './client-error.ts'
 export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'

@@ -1,7 +1,7 @@
 import { ClientError } from './client-error.ts'
 
 /**
- * A picture or a recording to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
+ * A picture, a recording or another file to send: a `File` or `Blob`, bytes (a Node `Buffer` is a `Uint8Array`), or the path of a file, which only Node
  * can read (and whose errors are Node's). A path is never a bare string, so that text from elsewhere cannot name a file by accident.
  */
 export type Upload = Blob | Uint8Array | ArrayBuffer | { readonly path: string }
@@ -12,7 +12,7 @@ export interface ImageEditFields {
   readonly mask?: Upload | undefined
 }
 
-/** The first bytes of the formats that pictures and recordings are sent in, as Latin-1. */
+/** The first bytes of the formats that files are sent in, as Latin-1. */
 const FORMATS = [
   { type: 'image/png', pattern: /^\x89PNG/ },
   { type: 'image/jpeg', pattern: /^\xff\xd8\xff/ },
@@ -22,6 +22,7 @@ const FORMATS = [
   { type: 'audio/ogg', pattern: /^OggS/ },
   { type: 'audio/mp4', pattern: /^....ftyp/s },
   { type: 'audio/webm', pattern: /^.E\xdf\xa3/s },
+  { type: 'application/jsonl', pattern: /^\s*\{/ },
   { type: 'audio/mp3', pattern: /^(?:ID3|\xff[\xe2-\xff])/ },
 ]
 
@@ -50,6 +51,20 @@ export async function transcriptionForm({ file, ...fields }: { readonly file: Up
     else form.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
   }
   form.set('file', await uploadedFile(file, 'audio'))
+  return form
+}
+
+/** Writes a file of requests as a form (OpenAI API, "Upload file"). */
+export async function fileForm(upload: {
+  readonly file: Upload
+  readonly purpose: string
+  readonly expires_after?: object | undefined
+}): Promise<FormData> {
+  const form = new FormData()
+  form.set('purpose', upload.purpose)
+  for (const [name, value] of Object.entries<unknown>({ ...upload.expires_after }))
+    form.set(`expires_after[${name}]`, String(value))
+  form.set('file', await uploadedFile(upload.file, 'batch'))
   return form
 }
 
