@@ -1,10 +1,9 @@
-import { binaryAnswer } from './binary-answer.ts'
+import { type BinaryAnswer, binaryAnswer } from './binary-answer.ts'
 import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
 import { type Call, Connection, type OpenResponse } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
-import type { ClientModel, GatewayClient, VideoReferenceId } from './gateway-client.ts'
-import type { ResponseReference } from './response-types.ts'
+import type { ClientModel, GatewayClient, VideoReferenceId as Reference } from './gateway-client.ts'
 import { chatStream, imageStream, messageStream, responseStream, speechStream, transcriptionStream } from './streams.ts'
 import { fileForm, imageEditForm, transcriptionForm } from './upload.ts'
 import { verifyWebhook } from './verify-webhook.ts'
@@ -18,6 +17,7 @@ const VIDEOS = '/videos/generations'
 const RESPONSES = '/responses'
 const FILES = '/files'
 const BATCHES = '/batches'
+const CANCEL = '/cancel'
 
 /** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
 const PAID_JOBS: ReadonlySet<string> = new Set([PICTURES, EDITS, SPEECH])
@@ -47,6 +47,20 @@ export function createClient(options: ClientOptions): GatewayClient {
     return { method: 'POST', path, body, isPaidJob: PAID_JOBS.has(path), options: callOptions }
   }
   const post = (...call: Parameters<typeof posted>): TypedByRequest => connection.json<never>(posted(...call))
+  /** A method that sends nothing but the id of an object, such as `cancel`. */
+  const byId =
+    (method: Call['method'], path: string, action = '') =>
+    (reference: Reference, callOptions?: CallOptions): TypedByRequest =>
+      send(method, pathOf(path, reference) + action, callOptions)
+  /** A method that gives a page of objects. */
+  const pageOf =
+    (path: string) =>
+    (page: object = {}, callOptions?: CallOptions): TypedByRequest =>
+      get(path + queryOf(page), callOptions)
+  const contentOf =
+    (path: string) =>
+    async (reference: Reference, options?: CallOptions): Promise<BinaryAnswer> =>
+      binaryAnswer(await connection.open({ method: 'GET', path: `${pathOf(path, reference)}/content`, options }))
   const open = (...call: Parameters<typeof posted>): Promise<OpenResponse> => connection.open(posted(...call))
 
   return {
@@ -72,18 +86,15 @@ export function createClient(options: ClientOptions): GatewayClient {
     },
     videos: {
       generate: (request, callOptions) => post(VIDEOS, request, callOptions),
-      get: (video, callOptions) => get(pathOf(VIDEOS, video), callOptions),
-      list: (page = {}, callOptions) => get(`${VIDEOS}${queryOf(page)}`, callOptions),
-      cancel: (video, callOptions) => send('POST', `${pathOf(VIDEOS, video)}/cancel`, callOptions),
+      get: byId('GET', VIDEOS),
+      list: pageOf(VIDEOS),
+      cancel: byId('POST', VIDEOS, CANCEL),
       wait(video, waitOptions = {}) {
         const maxRetries = options.maxRetries ?? MAX_POLL_RETRIES
         const poll = (signal: AbortSignal) => get(pathOf(VIDEOS, video), { signal, maxRetries })
         return waitForVideo({ id: idOf(video), poll }, connection.clock, waitOptions)
       },
-      content: async (video, callOptions) =>
-        binaryAnswer(
-          await connection.open({ method: 'GET', path: `${pathOf(VIDEOS, video)}/content`, options: callOptions }),
-        ),
+      content: contentOf(VIDEOS),
     },
     embeddings: {
       create: async (request, callOptions) => {
@@ -122,32 +133,29 @@ export function createClient(options: ClientOptions): GatewayClient {
       create: (request, callOptions) => post(RESPONSES, request, callOptions),
       stream: async (request, callOptions) =>
         responseStream(await open(RESPONSES, { ...request, stream: true }, callOptions)),
-      retrieve: (response, callOptions) => get(pathOf(RESPONSES, response), callOptions),
+      retrieve: byId('GET', RESPONSES),
       async replay(response, startingAfter, callOptions) {
         const path = `${pathOf(RESPONSES, response)}${queryOf({ stream: true, starting_after: startingAfter })}`
         return responseStream(await connection.open({ method: 'GET', path, options: callOptions }))
       },
-      cancel: (response, callOptions) => send('POST', `${pathOf(RESPONSES, response)}/cancel`, callOptions),
-      delete: (response, callOptions) => send('DELETE', pathOf(RESPONSES, response), callOptions),
+      cancel: byId('POST', RESPONSES, CANCEL),
+      delete: byId('DELETE', RESPONSES),
       inputItems: (response, page = {}, callOptions) =>
         get(`${pathOf(RESPONSES, response)}/input_items${queryOf(page)}`, callOptions),
       countTokens: (request, callOptions) => post(`${RESPONSES}/input_tokens`, request, callOptions),
     },
     files: {
       create: async (upload, callOptions) => post(FILES, await fileForm(upload), callOptions),
-      retrieve: (file, callOptions) => get(pathOf(FILES, file), callOptions),
-      list: (page = {}, callOptions) => get(`${FILES}${queryOf(page)}`, callOptions),
-      delete: (file, callOptions) => send('DELETE', pathOf(FILES, file), callOptions),
-      content: async (file, callOptions) =>
-        binaryAnswer(
-          await connection.open({ method: 'GET', path: `${pathOf(FILES, file)}/content`, options: callOptions }),
-        ),
+      retrieve: byId('GET', FILES),
+      list: pageOf(FILES),
+      delete: byId('DELETE', FILES),
+      content: contentOf(FILES),
     },
     batches: {
       create: (request, callOptions) => post(BATCHES, request, callOptions),
-      retrieve: (batch, callOptions) => get(pathOf(BATCHES, batch), callOptions),
-      list: (page = {}, callOptions) => get(`${BATCHES}${queryOf(page)}`, callOptions),
-      cancel: (batch, callOptions) => send('POST', `${pathOf(BATCHES, batch)}/cancel`, callOptions),
+      retrieve: byId('GET', BATCHES),
+      list: pageOf(BATCHES),
+      cancel: byId('POST', BATCHES, CANCEL),
     },
     estimate: (request, callOptions) => post('/estimate', request, callOptions),
     models: {
@@ -165,11 +173,11 @@ export function createClient(options: ClientOptions): GatewayClient {
   }
 }
 
-function idOf(reference: VideoReferenceId | ResponseReference): string {
+function idOf(reference: Reference): string {
   return typeof reference === 'string' ? reference : reference.id
 }
 
-function pathOf(path: string, reference: VideoReferenceId | ResponseReference): string {
+function pathOf(path: string, reference: Reference): string {
   return `${path}/${encodeURIComponent(idOf(reference))}`
 }
 

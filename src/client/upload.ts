@@ -12,19 +12,23 @@ export interface ImageEditFields {
   readonly mask?: Upload | undefined
 }
 
-/** The first bytes of the formats that files are sent in, as Latin-1. */
-const FORMATS = [
-  { type: 'image/png', pattern: /^\x89PNG/ },
-  { type: 'image/jpeg', pattern: /^\xff\xd8\xff/ },
-  { type: 'image/webp', pattern: /^RIFF....WEBP/s },
-  { type: 'audio/wav', pattern: /^RIFF....WAVE/s },
-  { type: 'audio/flac', pattern: /^fLaC/ },
-  { type: 'audio/ogg', pattern: /^OggS/ },
-  { type: 'audio/mp4', pattern: /^....ftyp/s },
-  { type: 'audio/webm', pattern: /^.E\xdf\xa3/s },
-  { type: 'application/jsonl', pattern: /^\s*\{/ },
-  { type: 'audio/mp3', pattern: /^(?:ID3|\xff[\xe2-\xff])/ },
-]
+/** The first bytes of formats, as Latin-1, by their media type. */
+type Formats = Readonly<Record<string, RegExp>>
+
+const PICTURES: Formats = {
+  'image/png': /^\x89PNG/,
+  'image/jpeg': /^\xff\xd8\xff/,
+  'image/webp': /^RIFF....WEBP/s,
+}
+
+const RECORDINGS: Formats = {
+  'audio/wav': /^RIFF....WAVE/s,
+  'audio/flac': /^fLaC/,
+  'audio/ogg': /^OggS/,
+  'audio/mp4': /^....ftyp/s,
+  'audio/webm': /^.E\xdf\xa3/s,
+  'audio/mp3': /^(?:ID3|\xff[\xe2-\xff])/,
+}
 
 /**
  * Writes an edit as a form (API specification, "Image edit request"): `image` for one picture, `image[]` for each of several.
@@ -50,7 +54,7 @@ export async function transcriptionForm({ file, ...fields }: { readonly file: Up
     if (Array.isArray(value)) for (const item of value) form.append(`${name}[]`, String(item))
     else form.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
   }
-  form.set('file', await uploadedFile(file, 'audio'))
+  form.set('file', await uploadedFile(file, 'audio', RECORDINGS))
   return form
 }
 
@@ -64,7 +68,7 @@ export async function fileForm(upload: {
   form.set('purpose', upload.purpose)
   for (const [name, value] of Object.entries<unknown>({ ...upload.expires_after }))
     form.set(`expires_after[${name}]`, String(value))
-  form.set('file', await uploadedFile(upload.file, 'batch'))
+  form.set('file', await uploadedFile(upload.file, 'batch', { 'application/jsonl': /^/ }))
   return form
 }
 
@@ -77,11 +81,12 @@ function isList(image: Upload | readonly Upload[]): image is readonly Upload[] {
  * A file of a form. It keeps the name and media type of a `File`; what has none gets the type by its first bytes.
  * @throws ClientError `invalid_request` for what is no file, and for a path where there is no Node.
  */
-export async function uploadedFile(upload: Upload, name: string): Promise<File> {
+export async function uploadedFile(upload: Upload, name: string, formats = PICTURES): Promise<File> {
   const blob = await blobOf(upload, name)
   const head = new Uint8Array(await blob.slice(0, 12).arrayBuffer())
   const text = String.fromCharCode(...head)
-  const type = blob.type || FORMATS.find(({ pattern }) => pattern.test(text))?.type || 'application/octet-stream'
+  const type =
+    blob.type || Object.keys(formats).find((format) => formats[format]!.test(text)) || 'application/octet-stream'
   const ownName = blob instanceof File && blob.name !== '' ? blob.name : undefined
   return new File([blob], ownName ?? pathName(upload) ?? `${name}.${type.slice(type.indexOf('/') + 1)}`, { type })
 }

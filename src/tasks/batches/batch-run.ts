@@ -136,7 +136,7 @@ export class BatchRun {
         return
       } catch (error) {
         reportFault(this.#context, this.#task.details.requestId, 'batches', error)
-        // It was answered: whoever runs the batch next would send it again.
+        // The vendor has answered. Without its outcome the next process that runs the batch sends the request again.
         if (tries >= MOST_TRIES) throw error
         await this.#pause(FIRST_DELAY_MS)
       }

@@ -27,7 +27,7 @@ interface Sums {
 
 /**
  * Writes the files of a batch and ends it: exactly the answered requests are charged, once, in the transaction of the end. A
- * process that dies in between leaves nothing but files, which whoever takes the batch next writes again under the same ids.
+ * process that dies in between leaves files only. The next process that takes the batch replaces them, because their ids are the same.
  */
 export async function endBatch(
   context: PipelineContext,

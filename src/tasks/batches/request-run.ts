@@ -11,7 +11,7 @@ import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settle.ts'
 import { emitUnbilledUsage } from '../../pipeline/unbilled-usage.ts'
-import type { FailedResponse, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
+import type { JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
@@ -102,7 +102,7 @@ export class RequestRun implements Completion {
     const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
     const { unbilledUsage } = ending
     try {
-      const amount = this.#amountOf(reserved, response)
+      const amount = this.#amountOf(reserved, candidate, usage)
       if (response.kind === 'json') await this.#answered(reserved, response, { usage, amount })
       else this.#result = this.#failed(response.error, amount === undefined ? undefined : usage, amount ?? 0n)
       if (unbilledUsage !== undefined && candidate !== undefined)
@@ -114,9 +114,11 @@ export class RequestRun implements Completion {
   }
 
   /** What is charged; undefined: nothing. */
-  #amountOf(reserved: Reserved, { ending, candidate }: JsonResponse | FailedResponse): bigint | undefined {
-    const facts = { ending, candidate, status: 200, answer: undefined }
-    const usage = settledUsage(this.#context, reserved, facts)
+  #amountOf(
+    reserved: Reserved,
+    candidate: VendorResponse['candidate'],
+    usage: BatchOutcome['usage'],
+  ): bigint | undefined {
     if (usage === undefined || candidate === undefined) return undefined
     // What has no price cannot appear after a price was found, unless the vendor adds it: what was held for bounds it then.
     return chargeFor(reserved, candidate, usage) ?? chargeFor(reserved, candidate, reserved.estimate) ?? 0n
