@@ -383,7 +383,7 @@ describe('a batch at the vendor', () => {
   })
 
   test('whose results break off is read again', async () => {
-    const { client, taskEnded, account } = await start({ clock: new AdvancedClock() })
+    const { client, taskEnded, account } = await start()
     let downloads = 0
     vendor.intercept = (call, response) => {
       if (!call.endsWith('/content')) return false

@@ -64,7 +64,8 @@ class Download implements TransportHandler, AsyncIterable<Uint8Array> {
   }
 
   onData(chunk: Uint8Array): void {
-    if (this.#failure !== undefined) return
+    // A connection that is resumed may give nothing, and would do so without end if it were paused for it.
+    if (this.#failure !== undefined || chunk.byteLength === 0) return
     // The network may reuse its bytes.
     this.#pieces.push(Uint8Array.from(chunk))
     this.#control?.pause()

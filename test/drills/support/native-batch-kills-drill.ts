@@ -42,6 +42,7 @@ const WORST_DEATHS: readonly BatchServerSettings['dies'][] = [
   'before created',
   'under-way',
   'before-settlement',
+  'after-settlement',
 ]
 const isLong = process.env['DRILL'] === 'long'
 const DEATHS = isLong ? ALL_DEATHS : WORST_DEATHS
