@@ -197,6 +197,56 @@ describe('more documents than the vendor takes', () => {
     expect(await started.account()).toEqual({ balance: START, held: 0n })
   })
 
+  test.each([
+    // A query of 4,000 tokens by the estimate, 3,000 by the stand-in, for each of the documents.
+    ['vy-rerank-2.5', 300, 3],
+    ['qw3-rerank', 60, 3],
+  ])('or more tokens are split for %s, and refused by no vendor', async (model, count, calls) => {
+    const query = 'capital of Peru '.repeat(750)
+    const response = await started.post(RERANK, { model, query, documents: texts(count), top_n: 1 })
+    const answer = (await response.json()) as Ranking
+    const ended = await started.ended(response)
+
+    expect({ status: response.status, answer }).toMatchObject({ status: 200 })
+    expect(answer.results.map(({ index }) => index)).toEqual([count - 1])
+    expect(started.sandbox.requests).toHaveLength(calls)
+    expect(ended.usage).toMatchObject({ inputTokens: answer.usage.total_tokens })
+    expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
+  })
+
+  test('that would become more than a hundred calls are refused', async () => {
+    const query = 'x'.repeat(30_000)
+    const response = await started.post(RERANK, { model: 'qw3-rerank', query, documents: texts(1_200) })
+
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      error: { param: 'documents', message: expect.stringContaining('110 calls') },
+    })
+    expect(started.sandbox.requests).toEqual([])
+    expect(await started.account()).toEqual({ balance: START, held: 0n })
+  })
+
+  test('or certainly more tokens are refused where the model is not known to score each by itself', async () => {
+    const ask = (letters: number, blanks = 0) =>
+      started.post(RERANK, {
+        model: 'gte-rerank-v2',
+        query: QUERY,
+        documents: Array.from({ length: 100 }, () => 'x'.repeat(letters) + ' '.repeat(blanks)),
+      })
+    const refused = await ask(1_900)
+
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({
+      error: { param: 'documents', message: expect.stringContaining('30000 tokens') },
+    })
+    expect(started.sandbox.requests).toEqual([])
+    expect(await started.account()).toEqual({ balance: START, held: 0n })
+    // What is not certainly too much is for the vendor to say.
+    expect((await ask(1_000)).status).toBe(200)
+    expect((await ask(1_000, 2_000)).status).toBe(400)
+    expect(started.sandbox.requests).toHaveLength(2)
+  })
+
   test('are charged as far as they were answered when a part fails, if the operator wants it', async () => {
     await started.close()
     started = await startGateway({ chargePartialBatches: true })
@@ -288,6 +338,7 @@ describe('an own server', () => {
     ['half a position', { results: [{ index: 0.5, relevance_score: 1 }] }],
     ['no score', { results: [{ index: 0 }] }],
     ['no results', { results: [] }],
+    ['fewer results than were asked for', { results: raw.slice(0, 2) }],
   ])('that answers with %s has not answered', async (_name, broken) => {
     answer = broken
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })

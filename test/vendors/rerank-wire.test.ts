@@ -154,6 +154,45 @@ describe.each(Object.entries(WIRES))('%s', (_name, { vendor, upstream, url, fiel
   })
 })
 
+describe.each(Object.entries(WIRES))('a broken answer of %s', (_name, { vendor, upstream, fixture }) => {
+  const text = readFileSync(join(import.meta.dirname, fixture), 'utf8')
+  const read = (answer: unknown, members: object = { top_n: 2 }) => {
+    const request: RerankRequest = { model: 'ours', query: QUERY, documents: DOCUMENTS, ...members }
+    const operation = createRerankOperation(vendor.rerank!, callFromRequest(request, { upstream, apiKey }))
+    return operation.whole([{ status: 200, headers: {}, chunks: [Buffer.from(JSON.stringify(answer))] }])
+  }
+  /** The fixture with its second result changed. */
+  const withSecond = (change: object): unknown => {
+    const answer = JSON.parse(text)
+    const holder = answer.output ?? answer
+    Object.assign((holder.results ?? holder.data)[1], change)
+    return answer
+  }
+
+  test('is one with fewer results than were asked for, which no vendor announces', () => {
+    expect(read(JSON.parse(text))).toBeDefined()
+    expect(read(JSON.parse(text), { top_n: 3 })).toBeUndefined()
+    expect(read(JSON.parse(text), {})).toBeUndefined()
+  })
+
+  test.each([
+    ['an index out of range', { index: 3 }],
+    ['a negative index', { index: -1 }],
+    ['half an index', { index: 0.5 }],
+    ['an index twice', { index: 1 }],
+    ['an index that is text', { index: '0' }],
+    ['a score that is text', { relevance_score: '0.3' }],
+    ['no score', { relevance_score: null }],
+  ])('is one with %s', (_fault, change) => {
+    expect(read(withSecond({}))).toBeDefined()
+    expect(read(withSecond(change))).toBeUndefined()
+  })
+
+  test.each([7, null, [], {}, { output: [] }, { results: {} }])('is %j', (answer) => {
+    expect(read(answer)).toBeUndefined()
+  })
+})
+
 test.each([voyage({ apiKey }), cohere({ apiKey }), dashscope({ apiKey })])(
   'fields that $id lacks are dropped and reported',
   ({ rerank, id }) => {

@@ -1,6 +1,6 @@
 import type { Usage } from '../../core/usage.ts'
 import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
-import { type RerankRequest, textOfDocument } from './rerank-request.ts'
+import { type RankedDocuments, type RerankDocument, type RerankRequest, textOfDocument } from './rerank-request.ts'
 
 // Cohere, "How does Cohere's pricing work": documents of one search unit, and tokens above which a document is cut into several.
 const DOCUMENTS_PER_UNIT = 100
@@ -55,16 +55,25 @@ export function rerankEstimate(
   return { inputTokens, outputTokens: 0, searchUnits: searchUnits(request) + furtherCalls }
 }
 
-/** A vendor's report with the count that it lacks: vendors report tokens or search units. Undefined: it reported neither. */
-export function wholeUsage(
-  reported: Pick<Usage, 'inputTokens' | 'searchUnits'> | undefined,
-  request: RankedTexts,
-): RerankUsage | undefined {
-  const { inputTokens, searchUnits: units } = reported ?? {}
-  if (inputTokens === undefined && units === undefined) return undefined
-  return {
-    inputTokens: inputTokens ?? estimateTokens(rerankTextBytes(request)),
-    outputTokens: 0,
-    searchUnits: units ?? searchUnits(request),
+/** What a vendor reported of the documents of one call; undefined: nothing. */
+export interface PartReport {
+  readonly request: RankedTexts
+  readonly reported: RankedDocuments['usage']
+}
+
+/**
+ * The reports of the calls of one request together, with the count that they lack: vendors report tokens or search units. Units that are
+ * counted here are those of all documents together, so that they do not depend on how a list was split.
+ */
+export function usageOfParts(parts: readonly PartReport[]): RerankUsage {
+  let [inputTokens, units] = [0, 0]
+  const uncounted: RerankDocument[] = []
+  for (const { request, reported } of parts) {
+    inputTokens += reported?.inputTokens ?? estimateTokens(rerankTextBytes(request))
+    if (reported?.searchUnits === undefined) uncounted.push(...request.documents)
+    else units += reported.searchUnits
   }
+  const [first] = parts
+  if (first !== undefined && uncounted.length > 0) units += searchUnits({ ...first.request, documents: uncounted })
+  return { inputTokens, outputTokens: 0, searchUnits: units }
 }

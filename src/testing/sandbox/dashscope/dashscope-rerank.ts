@@ -11,6 +11,8 @@ import {
 } from './dashscope-errors.ts'
 
 const MAX_DOCUMENTS = 500
+const MAX_TOKENS = 120_000
+const NATIVE_MAX_TOKENS = 30_000
 
 /** DashScope: `POST /compatible-api/v1/reranks`, for `qwen3-rerank` (Model Studio, text rerank). */
 export const DASHSCOPE_RERANK: SandboxOperation = {
@@ -22,7 +24,7 @@ export const DASHSCOPE_RERANK: SandboxOperation = {
   answer(call, context) {
     checkBearer(call, DASHSCOPE_ERRORS)
     const request = asObject(call.body)
-    const { query, texts } = checked(request, (message) => {
+    const { query, texts } = checked(request, MAX_TOKENS, (message) => {
       throw new RefusedCall(dashscopeInvalid(message))
     })
     return jsonReply(200, DASHSCOPE_HEADERS, {
@@ -46,7 +48,7 @@ export const DASHSCOPE_NATIVE_RERANK: SandboxOperation = {
     checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
     const request = asObject(call.body)
     const parameters = asObject(request['parameters'])
-    const { query, texts } = checked(asObject(request['input']), refuseNative)
+    const { query, texts } = checked(asObject(request['input']), NATIVE_MAX_TOKENS, refuseNative)
     return jsonReply(200, DASHSCOPE_HEADERS, {
       output: { results: ranking(query, texts, parameters['top_n'], parameters['return_documents'] === true) },
       usage: context.usage({ total_tokens: rankingTokens(query, texts) }),
@@ -57,11 +59,13 @@ export const DASHSCOPE_NATIVE_RERANK: SandboxOperation = {
 
 function checked(
   input: Fields,
+  maxTokens: number,
   refuse: (message: string) => never,
 ): { readonly query: string; readonly texts: readonly string[] } {
   const query = asText(input['query'])
   const texts = rankedTexts(input['documents'])
   if (query === '' || texts === undefined) return refuse('query and documents must not be empty')
   if (texts.length > MAX_DOCUMENTS) return refuse(`at most ${MAX_DOCUMENTS} documents are allowed`)
+  if (rankingTokens(query, texts) > maxTokens) return refuse(`at most ${maxTokens} tokens are allowed`)
   return { query, texts }
 }
