@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { dataUrl, pngFile } from '../wire/media-files.ts'
 
 const RERANK = '/v1/rerank'
 const QUERY = 'capital of Peru'
@@ -31,90 +32,93 @@ async function rank(body: Record<string, unknown>, path = RERANK): Promise<Ranki
   return answer
 }
 
-describe.each(['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'rerank-v3.5'])('reranking with %s', (model) => {
-  test.each([RERANK, '/v2/rerank'])('gives the documents by relevance, at %s', async (path) => {
-    const answer = await rank({ model }, path)
+describe.each(['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'qw3-vl-rerank', 'rerank-v3.5'])(
+  'reranking with %s',
+  (model) => {
+    test.each([RERANK, '/v2/rerank'])('gives the documents by relevance, at %s', async (path) => {
+      const answer = await rank({ model }, path)
 
-    expect(answer).toMatchObject({ object: 'list', model })
-    expect(answer.results.map(({ index }) => index)).toEqual([1, 2, 0])
-    expect(answer.results.every((result) => !('document' in result))).toBe(true)
-    expect(answer.usage.prompt_tokens).toBeGreaterThan(0)
-    expect(answer.usage.total_tokens).toBe(answer.usage.prompt_tokens)
-  })
-
-  test('gives as many results as were asked for, and all where more were asked for', async () => {
-    expect((await rank({ model, top_n: 2 })).results.map(({ index }) => index)).toEqual([1, 2])
-    expect((await rank({ model, top_n: 9 })).results).toHaveLength(3)
-    expect((await rank({ model, top_n: null })).results).toHaveLength(3)
-  })
-
-  test('keeps documents of equal score in their order', async () => {
-    const { results } = await rank({ model, documents: ['same', 'other', 'capital', 'same'] })
-
-    expect(results.map(({ index }) => index)).toEqual([2, 0, 1, 3])
-  })
-
-  test('repeats documents as the caller wrote them', async () => {
-    const documents = ['Quito', { text: 'capital of Peru', id: 7 }, { title: 'Peru' }]
-    const { results } = await rank({ model, documents, return_documents: true })
-
-    expect(results.map(({ document }) => document)).toEqual([
-      { text: 'capital of Peru', id: 7 },
-      { title: 'Peru' },
-      { text: 'Quito' },
-    ])
-    const sent = JSON.stringify(started.sandbox.requests[0]?.body)
-    expect(sent).toContain(JSON.stringify(['Quito', 'capital of Peru', '{"title":"Peru"}']))
-    expect(sent).not.toContain('return_documents')
-  })
-
-  test('is charged once, by what the vendor reported', async () => {
-    const response = await started.post(RERANK, { model, query: QUERY, documents: DOCUMENTS })
-    const answer = (await response.json()) as Ranking
-    const ended = await started.ended(response)
-
-    const isByUnit = model === 'rerank-v3.5'
-    expect(answer.meta).toEqual(isByUnit ? { billed_units: { search_units: 1 } } : undefined)
-    expect(ended.usage).toMatchObject({ inputTokens: answer.usage.prompt_tokens, searchUnits: 1 })
-    expect(ended.costNanoDollars).toBe(isByUnit ? 2_000_000n : BigInt(answer.usage.prompt_tokens) * 20n)
-    expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
-    expect(started.events.filter(({ type }) => type === 'usage-implausible')).toEqual([])
-  })
-
-  test('is charged by the estimate where the vendor reports nothing', async () => {
-    const query = '[[fault:no-usage]] who'
-    const response = await started.post(RERANK, { model, query, documents: DOCUMENTS })
-    const { usage } = (await response.json()) as Ranking
-    const ended = await started.ended(response)
-
-    // The query once for each document, and the documents.
-    const tokens = Math.ceil(query.length / 3) * 3 + Math.ceil(DOCUMENTS.join('').length / 3)
-    expect(usage.total_tokens).toBe(tokens)
-    expect(ended.usage).toEqual({ inputTokens: tokens, outputTokens: 0, searchUnits: 1 })
-    expect(ended.costNanoDollars).toBe(model === 'rerank-v3.5' ? 2_000_000n : BigInt(tokens) * 20n)
-    expect((await started.account()).held).toBe(0n)
-  })
-
-  test.each([
-    ['status=503', 503],
-    ['status=429', 429],
-    ['status=400', 400],
-    ['bad-key', 503],
-    ['garbage', 502],
-    ['half-json', 502],
-    ['empty', 502],
-    ['reset', 503],
-  ])('whose vendor fails (%s) is answered with %i and not charged', async (fault, status) => {
-    const response = await started.post(RERANK, { model, query: `[[fault:${fault}]] who`, documents: DOCUMENTS })
-    const body = await response.json()
-
-    expect({ status: response.status, body }).toMatchObject({
-      status,
-      body: { error: { message: expect.any(String) } },
+      expect(answer).toMatchObject({ object: 'list', model })
+      expect(answer.results.map(({ index }) => index)).toEqual([1, 2, 0])
+      expect(answer.results.every((result) => !('document' in result))).toBe(true)
+      expect(answer.usage.prompt_tokens).toBeGreaterThan(0)
+      expect(answer.usage.total_tokens).toBe(answer.usage.prompt_tokens)
     })
-    expect(await started.account()).toEqual({ balance: START, held: 0n })
-  })
-})
+
+    test('gives as many results as were asked for, and all where more were asked for', async () => {
+      expect((await rank({ model, top_n: 2 })).results.map(({ index }) => index)).toEqual([1, 2])
+      expect((await rank({ model, top_n: 9 })).results).toHaveLength(3)
+      expect((await rank({ model, top_n: null })).results).toHaveLength(3)
+    })
+
+    test('keeps documents of equal score in their order', async () => {
+      const { results } = await rank({ model, documents: ['same', 'other', 'capital', 'same'] })
+
+      expect(results.map(({ index }) => index)).toEqual([2, 0, 1, 3])
+    })
+
+    test('repeats documents as the caller wrote them', async () => {
+      const documents = ['Quito', { text: 'capital of Peru', id: 7 }, { title: 'Peru' }]
+      const { results } = await rank({ model, documents, return_documents: true })
+
+      expect(results.map(({ document }) => document)).toEqual([
+        { text: 'capital of Peru', id: 7 },
+        { title: 'Peru' },
+        { text: 'Quito' },
+      ])
+      const sent = JSON.stringify(started.sandbox.requests[0]?.body)
+      expect(sent).toContain(JSON.stringify(['Quito', 'capital of Peru', '{"title":"Peru"}']))
+      expect(sent).not.toContain('return_documents')
+    })
+
+    test('is charged once, by what the vendor reported', async () => {
+      const response = await started.post(RERANK, { model, query: QUERY, documents: DOCUMENTS })
+      const answer = (await response.json()) as Ranking
+      const ended = await started.ended(response)
+
+      const isByUnit = model === 'rerank-v3.5'
+      expect(answer.meta).toEqual(isByUnit ? { billed_units: { search_units: 1 } } : undefined)
+      expect(ended.usage).toMatchObject({ inputTokens: answer.usage.prompt_tokens, searchUnits: 1 })
+      expect(ended.costNanoDollars).toBe(isByUnit ? 2_000_000n : BigInt(answer.usage.prompt_tokens) * 20n)
+      expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
+      expect(started.events.filter(({ type }) => type === 'usage-implausible')).toEqual([])
+    })
+
+    test('is charged by the estimate where the vendor reports nothing', async () => {
+      const query = '[[fault:no-usage]] who'
+      const response = await started.post(RERANK, { model, query, documents: DOCUMENTS })
+      const { usage } = (await response.json()) as Ranking
+      const ended = await started.ended(response)
+
+      // The query once for each document, and the documents.
+      const tokens = Math.ceil(query.length / 3) * 3 + Math.ceil(DOCUMENTS.join('').length / 3)
+      expect(usage.total_tokens).toBe(tokens)
+      expect(ended.usage).toEqual({ inputTokens: tokens, outputTokens: 0, searchUnits: 1 })
+      expect(ended.costNanoDollars).toBe(model === 'rerank-v3.5' ? 2_000_000n : BigInt(tokens) * 20n)
+      expect((await started.account()).held).toBe(0n)
+    })
+
+    test.each([
+      ['status=503', 503],
+      ['status=429', 429],
+      ['status=400', 400],
+      ['bad-key', 503],
+      ['garbage', 502],
+      ['half-json', 502],
+      ['empty', 502],
+      ['reset', 503],
+    ])('whose vendor fails (%s) is answered with %i and not charged', async (fault, status) => {
+      const response = await started.post(RERANK, { model, query: `[[fault:${fault}]] who`, documents: DOCUMENTS })
+      const body = await response.json()
+
+      expect({ status: response.status, body }).toMatchObject({
+        status,
+        body: { error: { message: expect.any(String) } },
+      })
+      expect(await started.account()).toEqual({ balance: START, held: 0n })
+    })
+  },
+)
 
 test.each<[string, object, string]>([
   ['top_n of 0', { top_n: 0 }, 'top_n'],
@@ -260,6 +264,109 @@ describe('more documents than the vendor takes', () => {
     const tokens = texts(1000).reduce((sum, text) => sum + Math.ceil(text.length / 4), 4 * 1000)
     expect(ended.usage).toEqual({ inputTokens: tokens, outputTokens: 0, searchUnits: 10 })
     expect(await started.account()).toEqual({ balance: START - BigInt(tokens) * 20n, held: 0n })
+  })
+})
+
+describe('pictures', () => {
+  const PICTURE = dataUrl('image/png', pngFile(320, 200))
+  const pictures = [{ image: 'https://example.com/capital-of-peru.png' }, 'Quito', { image: PICTURE }]
+  const ask = (documents: unknown[], model = 'qw3-vl-rerank', rest: object = {}) =>
+    started.post(RERANK, { model, query: QUERY, documents, ...rest })
+
+  test('are ranked with texts, and repeated as the caller wrote them', async () => {
+    const response = await ask(pictures, 'qw3-vl-rerank', { return_documents: true })
+    const answer = (await response.json()) as Ranking
+
+    expect(answer.results.map(({ document }) => document)).toEqual([pictures[0], { text: 'Quito' }, pictures[2]])
+    expect(started.sandbox.requests[0]?.body).toMatchObject({
+      input: { documents: [pictures[0], { text: 'Quito' }, pictures[2]] },
+    })
+  })
+
+  test('are charged as pictures', async () => {
+    const response = await ask(pictures)
+    const { usage } = (await response.json()) as Ranking
+    const ended = await started.ended(response)
+
+    expect(ended.usage).toEqual({
+      inputTokens: usage.total_tokens,
+      inputImageTokens: 500,
+      outputTokens: 0,
+      searchUnits: 1,
+    })
+    expect(ended.costNanoDollars).toBe(BigInt(usage.total_tokens - 500) * 20n + 500n * 50n)
+    expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
+    expect(started.events.filter(({ type }) => type.startsWith('usage-'))).toEqual([])
+  })
+
+  test('are charged as they were held for where the vendor reports nothing', async () => {
+    const response = await started.post(RERANK, {
+      ...{ model: 'qw3-vl-rerank', query: '[[fault:no-usage]] who', documents: pictures },
+    })
+    await response.body?.cancel()
+    const { usage, costNanoDollars } = await started.ended(response)
+
+    // One of unknown size is held for by the most that a document may be.
+    expect(usage?.inputImageTokens).toBeGreaterThan(8_000)
+    expect(usage?.inputImageTokens).toBeLessThan(10_000)
+    expect(await started.account()).toEqual({ balance: START - costNanoDollars, held: 0n })
+  })
+
+  test('are shown to no hook that reads texts', async () => {
+    await started.close()
+    const seen: string[] = []
+    started = await startGateway({
+      hooks: [{ name: 'watch', request: (call) => void seen.push(...call.texts().map(({ text }) => text)) }],
+    })
+
+    expect((await ask(pictures)).status).toBe(200)
+    expect(seen).toEqual([QUERY, 'Quito'])
+  })
+
+  test.each<[string, unknown[], string]>([
+    ['a file name', [{ image: 'cat.png' }], 'documents[0].image'],
+    ['an empty address', [{ image: '' }], 'documents[0].image'],
+    ['data that is no picture', ['a', { image: 'data:text/plain;base64,aGk=' }], 'documents[1].image'],
+    ['data beside other members', [{ title: 'x', image: PICTURE }], 'documents[0].image'],
+    ['forty-one pictures', Array.from({ length: 41 }, () => ({ image: PICTURE })), 'documents'],
+    ['a hundred and one texts', Array.from({ length: 101 }, () => 'x'), 'documents'],
+  ])('that are %s are refused', async (_name, documents, param) => {
+    const response = await ask(documents)
+
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { param } })
+    expect(started.sandbox.requests).toEqual([])
+    expect(await started.account()).toEqual({ balance: START, held: 0n })
+  })
+
+  test.each(['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'rerank-v3.5'])('are refused at %s', async (model) => {
+    const response = await ask(pictures, model)
+
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      error: { code: 'unsupported_parameter', param: 'documents[0].image' },
+    })
+    expect(started.sandbox.requests).toEqual([])
+    expect(await started.account()).toEqual({ balance: START, held: 0n })
+  })
+
+  test('at private addresses are refused', async () => {
+    await started.close()
+    started = await startGateway({ allowPrivateUrls: false })
+    const response = await ask([{ image: 'http://169.254.169.254/latest' }])
+
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { param: 'documents[0].image' } })
+  })
+
+  test('in objects with a text, or as addresses beside other members, are part of what is ranked as text', async () => {
+    const documents = [
+      { text: 'Quito', image: 'https://example.com/a.png' },
+      { title: 'Peru', image: 'https://example.com/b.png' },
+    ]
+
+    expect((await ask(documents, 'vy-rerank-2.5')).status).toBe(200)
+    expect(started.sandbox.requests[0]?.body).toMatchObject({ documents: ['Quito', JSON.stringify(documents[1])] })
   })
 })
 

@@ -12,7 +12,10 @@ import {
 } from '../operation.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import {
+  pictureOf,
   type RankedDocuments,
+  type RerankDocument,
+  type RerankPicture,
   type RerankRequest,
   type RerankResult,
   resultCount,
@@ -21,9 +24,10 @@ import {
 import { type PartReport, rerankTextBytes, usageOfParts } from './rerank-usage.ts'
 import { type RerankLimits, type RerankPart, splitDocuments } from './split-documents.ts'
 
-/** The texts of one call to a vendor. */
+/** The documents of one call to a vendor. */
 export interface RerankInput {
-  readonly documents: readonly string[]
+  /** Texts, and pictures for models whose limits name them. */
+  readonly documents: readonly (string | RerankPicture)[]
   /** Undefined: all. At most as many as there are documents. */
   readonly topN: number | undefined
 }
@@ -44,10 +48,11 @@ export interface RerankOffer {
 }
 
 /**
- * Reranking at a vendor. Documents reach it as texts, and stand in the answer as the caller wrote them. The best results are
+ * Reranking at a vendor. Documents reach it as texts and pictures, and stand in the answer as the caller wrote them. The best results are
  * chosen here too, because some servers ignore how many were asked for. A list above the vendor's limits is split where its
  * model scores each document by itself.
- * @throws GatewayError `invalid_request` for a list above the limits of a model that compares documents with each other.
+ * @throws GatewayError `invalid_request` for a list above the limits of a model that compares documents with each other,
+ *   `unsupported_parameter` for a picture where a model ranks texts only.
  */
 export function createRerankOperation(operation: RerankOperation, call: VendorCall<RerankRequest>): Operation {
   const { request } = call
@@ -55,13 +60,18 @@ export function createRerankOperation(operation: RerankOperation, call: VendorCa
   const wanted = resultCount(request)
   return {
     requests: parts.map(({ request: part }) => {
-      const documents = part.documents.map(textOfDocument)
+      const documents = part.documents.map(wireDocument)
       return operation.toWire(call, { documents, topN: wanted < documents.length ? wanted : undefined })
     }),
     whole: (answers) => merged(operation, parts, answers, call),
     partialUsage: (answers) => partialUsage(operation, parts, answers, call),
     stream: neverStreams,
   }
+}
+
+function wireDocument(document: RerankDocument): string | RerankPicture {
+  const image = pictureOf(document)
+  return image === undefined ? textOfDocument(document) : { image }
 }
 
 function merged(

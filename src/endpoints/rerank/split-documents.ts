@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { invalidField } from '../field-errors.ts'
+import { invalidField, unsupportedField } from '../field-errors.ts'
 import { estimateTokens } from '../token-estimate.ts'
-import { type RerankRequest, textOfDocument } from './rerank-request.ts'
+import { pictureOf, type RerankRequest, textOfDocument } from './rerank-request.ts'
 
 /** What a vendor takes in one call. */
 export interface RerankLimits {
@@ -11,6 +11,8 @@ export interface RerankLimits {
   readonly maxTokens?: number
   /** Tokens to which the vendor cuts a longer text; absent: not known. */
   readonly maxTextTokens?: number
+  /** Most pictures among the documents; absent: pictures are refused. */
+  readonly maxPictures?: number
   /**
    * Is each document scored by itself, so that a longer list may be split and its parts merged by score? Absent: no, longer lists
    * are refused.
@@ -31,11 +33,13 @@ const MAX_PARTS = 100
  * The documents in parts that the vendor takes, where each is scored by itself. The tokens of a part are estimated from above, so a
  * part may be smaller than it could be. A document that is too long by itself is a part: most vendors cut it.
  * @throws GatewayError `invalid_request` for more documents, or certainly more tokens, than a model takes that compares documents with
- *   each other, and for a list that would become too many calls.
+ *   each other, for too many pictures, and for a list that would become too many calls; `unsupported_parameter` for a picture where
+ *   a model ranks texts only.
  */
 export function splitDocuments(request: RerankRequest, limits: RerankLimits): RerankPart[] {
   const { documents, query } = request
   const { maxDocuments = documents.length, maxTokens = Number.POSITIVE_INFINITY, isPointwise = false } = limits
+  checkPictures(request, limits)
   if (!isPointwise) {
     checkWhole(request, limits)
     return [{ start: 0, request }]
@@ -59,6 +63,14 @@ export function splitDocuments(request: RerankRequest, limits: RerankLimits): Re
     start: first,
     request: { ...request, documents: documents.slice(first, starts[position + 1]) },
   }))
+}
+
+function checkPictures({ documents }: RerankRequest, { maxPictures }: RerankLimits): void {
+  const pictures = documents.flatMap((document, index) => (pictureOf(document) === undefined ? [] : [index]))
+  const [first] = pictures
+  if (first === undefined) return
+  if (maxPictures === undefined) throw unsupportedField(`documents[${first}].image`, 'this model ranks texts only')
+  if (pictures.length > maxPictures) throw invalidField('documents', `this model takes at most ${maxPictures} pictures`)
 }
 
 function checkWhole(request: RerankRequest, limits: RerankLimits): void {

@@ -33,6 +33,7 @@ const RERANK_MEMBERS = {
   maxDocuments: true,
   maxTokens: true,
   maxTextTokens: true,
+  maxPictures: true,
   isPointwise: true,
 } satisfies MemberNames<NonNullable<Preset['rerank']>>
 
