@@ -21,10 +21,15 @@ export interface WriteBuffer {
   discard(): void
 }
 
+/** Puts what is committed on the disk without blocking, and calls back once. */
+export type Flush = (done: (error: Error | null) => void) => void
+
 /** How long to wait for the lock, and what errors call the database. */
 export interface GroupCommitOptions {
   readonly label: string
   readonly busyTimeoutMs: number
+  /** Absent: what is committed is on the disk. */
+  readonly flush?: Flush | undefined
 }
 
 interface Waiting {
@@ -35,7 +40,8 @@ interface Waiting {
 
 /**
  * Group commit: the operations of one turn of the event loop share one transaction, and so one flush. None is resolved
- * before all of them are on disk. If an operation throws, the group is rolled back and run again with a savepoint for each
+ * before all of them are on disk. Operations that come during a flush wait for its end and share the next one, so that groups grow
+ * with the load and not with a delay. If an operation throws, the group is rolled back and run again with a savepoint for each
  * operation, so that only the failing one is rejected; savepoints are too expensive for every group. While another process
  * writes, the group waits without blocking this one.
  */
@@ -50,6 +56,7 @@ export class GroupCommit {
   readonly #commit: SqliteStatement
   #waiting: Waiting[] = []
   #isScheduled = false
+  #isFlushing = false
   /** The next group begins with operations of which one has failed before. */
   #needsSavepoints = false
   #busySinceMs: number | undefined
@@ -86,7 +93,7 @@ export class GroupCommit {
   }
 
   #schedule(delayMs?: number): void {
-    if (this.#isScheduled) return
+    if (this.#isScheduled || this.#isFlushing) return
     this.#isScheduled = true
     const run = (): void => {
       this.#isScheduled = false
@@ -98,6 +105,10 @@ export class GroupCommit {
 
   #writeGroup(): void {
     if (this.#waiting.length > 0 && this.#lock()) this.#runGroup(this.#waiting.splice(0, MAX_OPERATIONS))
+    if (!this.#isFlushing) this.#goOn()
+  }
+
+  #goOn(): void {
     if (this.#waiting.length > 0) {
       this.#schedule()
       return
@@ -151,7 +162,23 @@ export class GroupCommit {
       this.#rejectAll(group, error)
       return
     }
-    for (const answer of answers) answer()
+    const { flush } = this.#options
+    if (flush === undefined) {
+      for (const answer of answers) answer()
+      return
+    }
+    this.#isFlushing = true
+    flush((error) => {
+      this.#isFlushing = false
+      // What is committed may be lost, and may stay: as after a connection that breaks during a commit, the caller knows neither.
+      if (error === null) for (const answer of answers) answer()
+      else
+        this.#rejectAll(
+          group,
+          new SqliteStoreError('io', `${this.#options.label} could not be flushed (${error.message})`, error),
+        )
+      this.#goOn()
+    })
   }
 
   /** Runs an operation so that only it is undone if it throws. */
