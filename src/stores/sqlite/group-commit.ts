@@ -34,6 +34,7 @@ export interface GroupCommitOptions {
 
 interface Waiting {
   readonly operation: () => unknown
+  readonly isFlushed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -76,10 +77,12 @@ export class GroupCommit {
   /**
    * Runs a synchronous operation in the next group; resolves with its result once that is durable. It must only read and
    * write the database, because it may be rolled back and run again.
+   *
+   * @param isFlushed False: it resolves once it is committed, and needs no flush of its own. The next one takes it along.
    */
-  write<Value>(operation: () => Value): Promise<Value> {
+  write<Value>(operation: () => Value, isFlushed = true): Promise<Value> {
     return new Promise<Value>((resolve, reject) => {
-      this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject })
+      this.#waiting.push({ operation, isFlushed, resolve: resolve as (value: unknown) => void, reject })
       this.#schedule()
     })
   }
@@ -162,21 +165,20 @@ export class GroupCommit {
       this.#rejectAll(group, error)
       return
     }
-    const { flush } = this.#options
-    if (flush === undefined) {
-      for (const answer of answers) answer()
-      return
-    }
+    const { flush, label } = this.#options
+    const flushed: number[] = []
+    for (const [index, answer] of answers.entries())
+      if (flush !== undefined && group[index]!.isFlushed) flushed.push(index)
+      else answer()
+    if (flush === undefined || flushed.length === 0) return
     this.#isFlushing = true
     flush((error) => {
       this.#isFlushing = false
       // What is committed may be lost, and may stay: as after a connection that breaks during a commit, the caller knows neither.
-      if (error === null) for (const answer of answers) answer()
-      else
-        this.#rejectAll(
-          group,
-          new SqliteStoreError('io', `${this.#options.label} could not be flushed (${error.message})`, error),
-        )
+      const fault = error && new SqliteStoreError('io', `${label} could not be flushed (${error.message})`, error)
+      for (const index of flushed)
+        if (fault === null) answers[index]!()
+        else group[index]!.reject(fault)
       this.#goOn()
     })
   }

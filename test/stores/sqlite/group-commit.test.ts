@@ -69,6 +69,19 @@ describe('group commit with a flush of its own', () => {
     expect(await Promise.all(later)).toEqual([2, 3, 4])
   })
 
+  it('answers what needs no flush once it is committed, and makes no flush for it alone', async () => {
+    const { group, write, flushes } = heldGroup()
+
+    expect(await group.write(() => 'a hold', false)).toBe('a hold')
+    expect(flushes).toHaveLength(0)
+    const settling = write(1)
+    const state = watched(settling)
+    expect(await group.write(() => 'another', false)).toBe('another')
+    expect({ ...state, flushes: flushes.length }).toEqual({ isOver: false, flushes: 1 })
+    flushes[0]!(null)
+    expect(await settling).toBe(1)
+  })
+
   it('rejects a group whose flush failed, and goes on with the next one', async () => {
     const { write, flushes } = heldGroup()
     const first = write(1)
