@@ -280,7 +280,7 @@ describe('any legal sequence of events', () => {
       `${head}"a"}`,
       `${head}"a"}}}`,
       `${head}"\\"}}`,
-      head.replace('0', '00') + '"a"}}',
+      `${head.replace('0', '00')}"a"}}`,
     ])
       expect(decode(encode(`data: ${JSON.stringify(start)}\n\ndata: ${broken}\n\n`)).decoder.failure).toBeDefined()
   })
