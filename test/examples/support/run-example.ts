@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** Vendor keys of whoever runs the tests must not turn an offline example into one that costs money. */
+/** Vendor keys in the environment of the tests must not turn an offline example into one that costs money. */
 const VENDOR_KEYS = ['OPENAI', 'ANTHROPIC', 'GEMINI', 'DASHSCOPE', 'VOYAGE'].map((vendor) => `${vendor}_API_KEY`)
 
 /** How a program ended. */
