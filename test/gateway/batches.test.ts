@@ -169,7 +169,10 @@ describe('a batch', () => {
   })
 
   test('waits for the limits of its caller', async () => {
-    const { client, taskEnded, sandbox } = await start({ limits: { concurrency: 1 }, batches: { requestsAtOnce: 2, native: false } })
+    const { client, taskEnded, sandbox } = await start({
+      limits: { concurrency: 1 },
+      batches: { requestsAtOnce: 2, native: false },
+    })
     const created = await submit(client, [line(1), line(2)])
 
     await taskEnded(created.id)
