@@ -10,6 +10,7 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
+  withTurns,
 } from '../texts.ts'
 import { ChatChunkWriter } from './chat-chunk-writer.ts'
 import { chatUsage } from './chat-completion.ts'
@@ -56,6 +57,8 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
     const { json_schema: named } = format as { readonly json_schema?: unknown }
     return isJsonObject(named) ? named['schema'] : undefined
   },
+  continued: (body, answer, reply) =>
+    body['n'] === undefined || body['n'] === null || body['n'] === 1 ? withTurns(body, answer, reply) : undefined,
   answer: {
     whole: (answer) => choicesOf(answer).flatMap((choice, at) => choiceTexts(choice, at)),
     replaced: withoutProbabilities,

@@ -13,6 +13,7 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
+  withTurns,
 } from '../texts.ts'
 import { messageId, messageUsage } from './message-from-completion.ts'
 import type { MessagesRequest } from './messages-request.ts'
@@ -54,6 +55,7 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
     const format = output?.['format']
     return isJsonObject(format) && format['type'] === 'json_schema' ? format['schema'] : undefined
   },
+  continued: withTurns,
   answer: {
     whole: ({ content }) =>
       Array.isArray(content) ? content.flatMap((block, at) => blockTexts(block, ['content', at], at)) : [],
