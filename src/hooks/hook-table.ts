@@ -54,9 +54,9 @@ export class HookTable {
     this.#byEndpoint = new Map(shapes.map((endpoint) => [endpoint, hooksOf(compiled, endpoint)]))
   }
 
-  /** Tells each hook the logger. */
-  start(logger: Logger): void {
-    for (const { hook } of this.#compiled) hook.start?.({ logger })
+  /** Tells each hook logger and clock. */
+  start(logger: Logger, clock: Clock): void {
+    for (const { hook } of this.#compiled) hook.start?.({ logger, clock })
   }
 
   /** Closes each hook; resolves when all have closed or failed, and at the latest after `drainMs`. Never rejects. */
