@@ -93,6 +93,11 @@ export interface TextStreamReader {
   numbered?(event: AnswerObject): boolean
   /** Are texts repeated as a whole after their parts? Absent: never. */
   readonly repeats?: boolean
+  /**
+   * Are bare events read each by itself? Then one that differs from another in nothing but its text, and in these members, which are
+   * padding, is the same step with another text; the reader is not told of it, by `read` or `sent`. Absent: it is told of all.
+   */
+  readonly plain?: { readonly padding: readonly string[] }
   /** Told of every event that the caller gets. */
   sent(event: AnswerObject): void
   /** The events that end the stream as a refusal, after what was sent so far. */

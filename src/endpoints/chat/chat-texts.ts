@@ -105,10 +105,14 @@ function withoutProbabilities(answer: AnswerObject): void {
   for (const choice of choicesOf(answer)) if (isJsonObject(choice['logprobs'])) choice['logprobs'] = null
 }
 
+/** OpenAI makes all events equally long by it. */
+const PLAIN = { padding: ['obfuscation'] } as const
+
 /** Members of a difference that carry no text, beside the role. */
 const PLAIN_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'refusal', 'reasoning_content', 'reasoning'])
 
 class ChatTextReader implements TextStreamReader {
+  readonly plain = PLAIN
   #last: AnswerObject = {}
   readonly #finished = new Set<number>()
   readonly #seen = new Set<number>()

@@ -103,7 +103,10 @@ const DELTAS: Readonly<Record<string, readonly [member: string, place: string, k
   input_json_delta: ['partial_json', 'input', 'tool_arguments'],
 }
 
+const PLAIN = { padding: [] } as const
+
 class MessagesTextReader implements TextStreamReader {
+  readonly plain = PLAIN
   #start: AnswerObject | undefined
   #hasBegun = false
   #open: number | undefined
