@@ -50,7 +50,9 @@ export class PlainEvents {
       if (text === undefined) return undefined
       this.#misses = 0
       this.end = template.end
-      return new PlainEvent(bytes.subarray(start, template.end), name, { ...part, text })
+      // Most reads are one event.
+      const own = start === 0 && template.end === bytes.length ? bytes : bytes.subarray(start, template.end)
+      return new PlainEvent(own, name, { id: part.id, kind: part.kind, index: part.index, text, path: part.path })
     }
     return undefined
   }
