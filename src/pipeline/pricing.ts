@@ -185,12 +185,17 @@ export function costAt(
 }
 
 /**
- * What usage costs at the model that answered, in nano-dollars. Undefined when billing is off, or when the usage holds
- * something without a price.
+ * What usage costs at the model that answered, with what hooks charge, in nano-dollars. Undefined when billing is off, or when the
+ * usage holds something without a price.
  */
-export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
+export function chargeFor(
+  reserved: Reserved,
+  candidate: Candidate,
+  usage: Usage,
+  hookUnits: number = reserved.hookUnits,
+): bigint | undefined {
   const rate = reserved.hold === undefined ? undefined : rateOf(reserved.hold, candidate.model)
-  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, reserved.hookUnits))
+  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, hookUnits))
 }
 
 function rateOf({ rates }: Hold, { id }: CatalogModel): Rate | undefined {
