@@ -4,6 +4,7 @@ import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
 import { cachedMessages } from './cached-messages.ts'
 import { advisorsOf } from './inner-samplings.ts'
+import { messageBatches } from './message-batches.ts'
 import { MessagesConversation } from './messages-conversation.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
@@ -37,6 +38,7 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   ...common,
   path: '/v1/messages',
   isBatchable: true,
+  inlineBatches: messageBatches,
   canHedge: true,
   parse: (body) => checkRequest<MessagesRequest>(messagesSchema(), body),
   requestSchema: () => jsonSchemaOf(messagesSchema(), 'input'),
