@@ -58,11 +58,13 @@ export class ListSplitter {
   *push(piece: Uint8Array): Iterable<Uint8Array | typeof TOO_LONG> {
     let start = 0
     for (let at = 0; at < piece.length; at++) {
-      const byte = piece[at]!
       if (this.#isInString) {
-        this.#inString(byte)
+        // Names are read byte by byte, and what is long is no name.
+        if (this.#depth !== 1 && !this.#isEscaped) at = endOfPlainText(piece, at)
+        if (at < piece.length) this.#inString(piece[at]!)
         continue
       }
+      const byte = piece[at]!
       if (byte <= SPACE) continue
       const isItem = this.#isInList && this.#depth === 2
       if (isItem && (byte === COMMA || byte === CLOSE_BRACKET)) {
@@ -154,6 +156,13 @@ export class ListSplitter {
       })
     this.#rest.push(piece.subarray(start, end))
   }
+}
+
+/** Where the next quote or backslash is; the length of the piece if there is none. */
+function endOfPlainText(piece: Uint8Array, start: number): number {
+  let at = start
+  while (at < piece.length && piece[at] !== QUOTE && piece[at] !== BACKSLASH) at++
+  return at
 }
 
 /** A member's name, with its escapes read. */
