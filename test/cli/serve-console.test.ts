@@ -59,7 +59,7 @@ test('npm start prints the address of the console with its key, and there is som
   expect(beside.data).toEqual(usage.data)
   expect(failed.data).toHaveLength(1)
   expect(left.data).toHaveLength(1)
-  expect(tasks.data).toHaveLength(1)
+  expect(tasks.data.map(({ endpoint }: { endpoint: string }) => endpoint).sort()).toEqual(['batches', 'videos'])
   expect(prices.billing).toBe('on')
 })
 
