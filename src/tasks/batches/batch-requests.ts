@@ -1,12 +1,11 @@
 import { GatewayError } from '../../core/errors.ts'
-import { type ByteSink, type GatewayRequest, wholeBody } from '../../core/exchange.ts'
+import { type GatewayRequest, wholeBody } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { claimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { StoredReplay } from '../../pipeline/reserve.ts'
 import { respondJson, respondReplay, respondWhole } from '../../pipeline/respond.ts'
-import type { StoredAnswer } from '../../stores/idempotency-store.ts'
 import type { Principal } from '../../stores/principal.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
 import { checkPublicUrl } from '../../transport/egress.ts'
@@ -50,10 +49,7 @@ export async function serveBatchRequest(
     const [id, action] = segments
     if (id === undefined) {
       if (request.method !== 'POST') return respondJson(sink, requestId, await listBatches(context, service, asked))
-      const answer = await submitted(context, service, asked)
-      if (answer instanceof StoredReplay) return respondReplay(sink, answer.answer, requestId)
-      service.runner.wake()
-      return respondAccepted(sink, requestId, answer)
+      return respondSubmitted(service, asked, await submitted(context, service, asked))
     }
     const task = await findBatch(context, principal.accountId, id)
     const found = action === 'cancel' ? await cancelBatch(context, service, task) : task
@@ -63,10 +59,19 @@ export async function serveBatchRequest(
   }
 }
 
-/** Sends the answer to a submission. */
-export function respondAccepted(sink: ByteSink, requestId: string, { status, headers, body }: StoredAnswer): void {
-  const all = [...headers, 'content-length', String(body.byteLength), 'x-request-id', requestId]
-  respondWhole(sink, { status, headers: all }, [body])
+/** Sends the answer to a submission, and has the batch begun. */
+export function respondSubmitted(
+  { runner }: BatchService,
+  { sink, requestId }: BatchRequest,
+  answer: Awaited<ReturnType<typeof submitBatch>>,
+): void {
+  if (answer instanceof StoredReplay) respondReplay(sink, answer.answer, requestId)
+  else {
+    runner.wake()
+    const { status, headers, body } = answer
+    const all = [...headers, 'content-length', String(body.byteLength), 'x-request-id', requestId]
+    respondWhole(sink, { status, headers: all }, [body])
+  }
 }
 
 const isOfFiles = (task: TaskRecord): boolean => isBatch(task) && !isInline(task)
