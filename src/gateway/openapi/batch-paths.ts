@@ -92,7 +92,12 @@ function inlineBatchPaths({ id, inlineBatches: dialect, requestSchema, takesXApi
     additionalProperties: false,
     properties: { [listMember]: { type: 'array', minItems: 1, items: item }, webhook_url: { type: 'string' } },
   }
-  const query = (name: string, type: Readonly<Record<string, unknown>>): OpenApiParameter => ({ name, in: 'query', required: false, schema: type })
+  const query = (name: string, type: Readonly<Record<string, unknown>>): OpenApiParameter => ({
+    name,
+    in: 'query',
+    required: false,
+    schema: type,
+  })
   const pages = [
     query('limit', { type: 'integer', minimum: 1, maximum: maxPage }),
     query(cursors.after, { type: 'string' }),
