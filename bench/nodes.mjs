@@ -24,7 +24,7 @@ export const packageOf = ({ platform, arch }) => `node-${platform === 'win32' ? 
  * Finds Node in each of the major versions: our own where it is one of them, else the newest that npm has, which is installed
  * into a folder that git ignores when it is not there yet.
  * @returns {{ version: string, program: string }[]} in the order of `majors`
- * @throws Error when npm cannot install one, for want of a network or of the package
+ * @throws Error when npm cannot install one, without a network or where the package does not exist
  */
 export function findNodes(majors) {
   return majors.map((major) => {

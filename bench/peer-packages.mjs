@@ -20,7 +20,7 @@ export function peerVersion(name) {
 
 /**
  * Installs what `bench/peers/package.json` names into that folder, by its lock file; does nothing when it is all there.
- * @throws Error when npm fails, for want of a network above all
+ * @throws Error when npm fails, most often without a network
  */
 export function installPeers() {
   const missing = missingPackages(JSON.parse(readFileSync(MANIFEST, 'utf8')), peerVersion)

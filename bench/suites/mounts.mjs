@@ -20,7 +20,7 @@ const TARGETS = new Map([
 export const suite = {
   name: 'mounts',
   heading: 'Mounts',
-  intro: `The same gateway, everything on, mounted in the ways that \`docs/getting-started.md\` shows. Targets are against the Node handler.`,
+  intro: `The same gateway, everything on, mounted in the ways that \`docs/mounting.md\` shows. Targets are against the Node handler.`,
   scenarios: [chatJson, chatBurst],
   proxiesOf: () => PROXIES,
   referencesOf: () => [

@@ -22,7 +22,20 @@ export interface SiteSection {
 
 /** The guides by topic, in reading order. A test makes sure that none is missing. */
 const GUIDES: readonly { readonly title: string; readonly names: readonly string[] }[] = [
-  { title: 'Start', names: ['getting-started', 'client', 'migrating', 'responses', 'claude-code', 'codex', 'mcp'] },
+  {
+    title: 'Start',
+    names: [
+      'getting-started',
+      'mounting',
+      'options',
+      'client',
+      'migrating',
+      'responses',
+      'claude-code',
+      'codex',
+      'mcp',
+    ],
+  },
   {
     title: 'Requests',
     names: [

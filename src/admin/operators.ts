@@ -46,7 +46,7 @@ export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header'>
 export interface OperatorRules {
   readonly operatorKeys?: readonly OperatorKey[] | undefined
   /**
-   * The host's own check, by its session for instance; undefined: nobody whom it knows. One that fails, or takes more than 10
+   * The host's own check, by its session for instance; undefined: not an operator. One that fails, or takes more than 10
    * seconds, refuses the request with 503.
    */
   readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | undefined>) | undefined
@@ -74,11 +74,11 @@ export class Operators {
   readonly #clock: Clock
   readonly #logger: Logger
 
-  /** @throws TypeError for rules by which nobody could be told from others, and for bad keys, names and scopes. */
+  /** @throws TypeError for rules that identify no operator, and for bad keys, names and scopes. */
   constructor(rules: OperatorRules, clock: Clock, logger: Logger) {
     const { operatorKeys = [], authorize } = rules
     if (operatorKeys.length === 0 && authorize === undefined)
-      throw new TypeError('give operatorKeys or authorize: without one of them nobody could be told from an operator')
+      throw new TypeError('give operatorKeys or authorize: without one of them no operator can be identified')
     for (const [index, key] of operatorKeys.entries())
       checkMembers(key, OPERATOR_KEY_MEMBERS, '', `operatorKeys[${index}]`)
     this.#keys = operatorKeys.map(({ key, name, can = OPERATOR_SCOPES }) => {
@@ -101,7 +101,7 @@ export class Operators {
     const token = bearerToken(request.header('authorization'))
     const address = this.#addressOf(request)
     if (token !== undefined && this.#keys.length > 0) {
-      // Not compared, so that trying on is of no use.
+      // The key is not compared, so that further guesses are useless.
       const retryAfterMs = this.#tries.waitMs(address)
       if (retryAfterMs > 0) throw new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 })
       const operator = this.#byKey(token)

@@ -111,7 +111,7 @@ export type GatewayEvent =
       readonly usage: Usage
     }
   | {
-      /** A vendor bills a call, or may do so, that failed and that nobody is charged for. */
+      /** A vendor bills, or may bill, a failed call that no account is charged for. */
       readonly type: 'unbilled-usage'
       readonly requestId: string
       readonly accountId: string

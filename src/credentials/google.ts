@@ -112,7 +112,7 @@ async function tokenOf(
   if (type === 'authorized_user') return userToken(ask, content, request)
   if (type === 'service_account') return signedToken(ask, serviceAccountIn(content, setting), scope, request)
   if (type === 'external_account') return federatedToken(context, content, request)
-  // One level: what is impersonated impersonates nobody.
+  // One level: an impersonated account cannot impersonate another.
   if (type === 'impersonated_service_account' && isJsonObject(source) && source['type'] !== type)
     return impersonated(context, content, await tokenOf(context, source, request), request)
   throw new Error(
@@ -179,7 +179,7 @@ export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialP
   return Object.assign(provider, { slot: 'google metadata', refreshAheadMs: METADATA_AHEAD_MS })
 }
 
-/** Nobody meant the metadata server where there is none. */
+/** Without a metadata server there is no credential, and the error says that none was found. */
 async function orNothingFound(asked: MaybePromise<Credential>): Promise<Credential> {
   try {
     return await asked

@@ -100,6 +100,14 @@ export const NO_TEXT: TextStep = { added: [], repeated: [], ended: [], isBare: f
 /** Says what a string is by the name of its member and the object around it; undefined: no text. */
 export type KindOf = (name: string, owner: Readonly<Record<string, unknown>>) => TextKind | undefined
 
+/** Says what strings are by the names of their members alone. */
+export function kindsByName(names: Readonly<Partial<Record<TextKind, readonly string[]>>>): KindOf {
+  const kinds = new Map(
+    Object.entries(names).flatMap(([kind, members]) => members.map((name) => [name, kind as TextKind] as const)),
+  )
+  return (name) => kinds.get(name)
+}
+
 /** The texts of a value with everything inside it. `path` says where the value stands. */
 export function textsIn(
   value: unknown,

@@ -6,7 +6,7 @@ import { emitTo } from '../pipeline/pipeline-context.ts'
 export class EventListeners {
   readonly #logger: Logger
   #all: readonly EventListener[]
-  /** Tells all of them; undefined while nobody listens, so that no event need be made. */
+  /** Tells all of them; undefined without listeners, so that no event need be made. */
   current: EventListener | undefined
 
   constructor(host: EventListener | undefined, logger: Logger) {

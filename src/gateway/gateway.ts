@@ -339,7 +339,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 /** Hooks have at least so long to write what they keep, whatever was left of the time to drain. */
 const MIN_HOOK_CLOSE_MS = 1_000
 
-/** One line, and no event: models that nobody wants need no price. */
+/** One line, and no event: models that no caller uses need no price. */
 function tellUnpriced(context: PipelineContext): void {
   const counted = unpricedModels(context)
   if (counted === undefined || counted.unpriced === 0) return

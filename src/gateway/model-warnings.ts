@@ -8,7 +8,7 @@ import { isCallable, pricedBy, pricedKinds } from './unpriced-models.ts'
 const MOST_NAMED = 20
 
 /**
- * Tells the operator of models of his own rows that have no price, so that nobody can call them, and of fallbacks that can never
+ * Tells the operator of models of his own rows that cannot be called because they have no price, and of fallbacks that can never
  * answer. Prices that do not list their rows are not judged.
  */
 export function warnOfModels(context: PipelineContext, options: Pick<GatewayOptions, 'models' | 'vendors'>): void {

@@ -36,7 +36,7 @@ export interface OperatorActions {
   report(action: OperatorAction): void
 }
 
-/** Who is told of changes, and of faults that they do not fail for. */
+/** Listeners for changes, and for faults that do not make a change fail. */
 export interface OperatorListeners {
   readonly report: (action: OperatorAction) => void
   readonly onFault: (error: unknown) => void

@@ -15,7 +15,7 @@ import { MetricSet } from './metric-set.ts'
 import { EndpointSeries, type RouteSeries, SeriesHandle } from './route-series.ts'
 import { VERSION } from './version.ts'
 
-/** Most accounts that are told apart. */
+/** Most accounts with series of their own. */
 const MAX_ACCOUNTS = 500
 
 /** Options of {@link prometheus}. */

@@ -132,7 +132,7 @@ export class CallSpans implements Observer {
       if (attempt.end !== undefined) this.#endAttempt(attempt, attempt.end, attempt === charged ? end : undefined)
     if (span.isRecording()) {
       span.setAttributes(requestAttributes(end))
-      // A caller who leaves is no fault, and a refusal is the caller's.
+      // A disconnect is no error of ours, and a refusal is the caller's.
       if (end.outcome === 'failed' || end.status >= 500)
         span.setStatus({ code: this.#settings.api.SpanStatusCode.ERROR })
     }

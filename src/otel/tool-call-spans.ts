@@ -33,7 +33,7 @@ export function endToolCall({ api }: SpanSettings, { span }: ToolCallSpan, end: 
     if (outcome === 'refused') span.setAttribute(names.RPC_STATUS_CODE, INVALID_PARAMS)
     const type = ERROR_TYPES[outcome]
     if (type !== undefined) span.setAttribute(names.ERROR_TYPE, type)
-    // A caller who leaves is no fault. Every error that a model reads is one: HTTP has said 200.
+    // A disconnect is no error. An error that the model reads is one, although the HTTP status is 200.
     if (outcome === 'failed' || outcome === 'refused') span.setStatus({ code: api.SpanStatusCode.ERROR })
   }
   span.end(endedAtMs)

@@ -179,7 +179,7 @@ async function windowsOf(
   return { kind: 'result', result: texts.size === 0 ? undefined : { texts } }
 }
 
-/** Nobody gets the answer. What the vendor charges for it is charged on, or the operator's loss. */
+/** The answer is withheld. What the vendor charges for it is charged to the account, or is the operator's loss. */
 function failedAnswer({ candidate, ending }: JsonResponse, error: GatewayError, isCharged: boolean): FailedResponse {
   const told = isCharged ? ending : uncharged(ending)
   return { kind: 'failed', error, candidate, mayHaveBegun: true, ending: { ...told, kind: 'failed', error } }

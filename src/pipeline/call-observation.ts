@@ -178,7 +178,7 @@ export class CallObservation {
     return this.#startedAtMs + (atMs - this.#begunMs)
   }
 
-  /** From here on somebody else is waited for: the caller's body, or a vendor. */
+  /** From here on the gateway waits: for the caller's body, or a vendor. */
   waits(nowMs = this.observers.nowMs()): void {
     if (this.#waits++ === 0) this.#waitingSinceMs = nowMs
   }

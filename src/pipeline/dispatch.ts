@@ -125,7 +125,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   return failed(context, call, last, { isOverdue, isUnseen: reasonsUnseen || isMaking, chargesBroken })
 }
 
-/** Tells of an attempt that nobody is charged for what its vendor may bill. */
+/** Emits what the vendor may bill for an attempt that no account is charged for. */
 function told(context: PipelineContext, call: Reserved, last: LastFailure): LastFailure {
   const { failure, candidate, unreported } = last
   const { billedUsage } = failure

@@ -23,7 +23,7 @@ export interface AttemptFailure {
   readonly mayRetry: boolean
   /** Was any part of the request sent? Then the vendor may have begun to work, and to charge. */
   readonly wasSent: boolean
-  /** True if the vendor has the request and did not refuse it: it may be working, even if nobody waits. */
+  /** True if the vendor has the request and did not refuse it: it may be working, even after the call was cancelled. */
   readonly mayHaveBegun: boolean
   /** A problem of the operator's account at the vendor: key, quota, arrears, retired model. */
   readonly operatorProblem: VendorFailure | undefined

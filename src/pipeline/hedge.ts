@@ -103,7 +103,7 @@ function tellFailed(
   else if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
 }
 
-/** The other call was faster. Vendors go on with a whole answer that nobody awaits. */
+/** The other call was faster. Vendors finish a whole answer even if its call was cancelled. */
 function tellStopped(context: PipelineContext, call: Reserved, { candidate }: PreparedCall): void {
   const usage = estimatedUsage(call, { outputBytes: 0, isUnseen: true, isStopped: true })
   emitUnbilledUsage(context, call, candidate, usage, true)

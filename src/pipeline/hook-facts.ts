@@ -56,7 +56,7 @@ export class CallHookFacts implements HookFacts {
   }
 }
 
-/** A value with everything inside it, which nobody can change. Bytes are left as they are. */
+/** Freezes a value with everything inside it. Bytes are left as they are. */
 export function frozen<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || Object.isFrozen(value)) return value
   Object.freeze(value)

@@ -49,7 +49,7 @@ function tooMany(): GatewayError {
   return new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
 }
 
-/** The place at `index` is not to be had: those before it are given back. */
+/** The place at `index` is taken: those before it are given back. */
 function giveUp(
   context: PipelineContext,
   wanted: readonly WantedLease[],

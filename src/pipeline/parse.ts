@@ -19,7 +19,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 
 /**
  * Reads the body, finds the model, and checks the request by the shape that belongs to the model.
- * @throws GatewayError for a body that is not to be had (`unsupported_media_type`, `body_too_large`, `body_consumed`,
+ * @throws GatewayError for a body that cannot be read (`unsupported_media_type`, `body_too_large`, `body_consumed`,
  *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another endpoint, or a vendor that is not configured.
  */
 export function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
@@ -42,7 +42,7 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
         reject(error)
       }
     })
-    // A body that was there already has kept nobody waiting.
+    // A body that was there already took no time.
     if (observation === undefined || isRead) return
     isAwaited = true
     observation.waits()

@@ -88,7 +88,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     // Bytes that no longer match the body must not be passed through.
     this.bytes = body === call.body ? call.bytes : undefined
     this.model = candidate.model
-    // Who asks by the vendor's own id reads it in the answer.
+    // A caller who used the vendor's own id gets it in the answer.
     this.publicModel = call.body.model === candidate.model.upstream ? call.body.model : candidate.model.id
     this.apiKey = candidate.apiKey
     this.stream = call.isStream

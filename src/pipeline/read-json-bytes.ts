@@ -6,7 +6,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 
 /**
  * The bytes of a JSON body; empty if there is none.
- * @throws GatewayError `unsupported_media_type`, and those of a body that is not to be had.
+ * @throws GatewayError `unsupported_media_type`, and those of a body that cannot be read.
  */
 export function readJsonBytes(
   { bodyLimitBytes }: Pick<PipelineContext, 'bodyLimitBytes'>,

@@ -88,7 +88,7 @@ function isAllowed({ unpricedFeatures }: PipelineContext, field: string, value: 
 
 /**
  * What a model's price depends on: a surcharge that no vendor of its routes is asked for is not charged. One that some of them is
- * asked for is, because nobody knows yet which of them will answer.
+ * asked for is, because it is not known yet which of them will answer.
  */
 export function chargedFields(
   context: PipelineContext,

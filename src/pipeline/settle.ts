@@ -279,7 +279,7 @@ export function settledUsage(
   return usage
 }
 
-/** Nobody misses a report that is charged for by nothing. */
+/** Without a price for usage, a missing report is not worth an event. */
 function isSoldByUsage({ endpoint: { isFree = false }, hold }: Reserved): boolean {
   return typeof isFree === 'boolean' ? !isFree : hold?.rates.some(({ pricesTokens }) => pricesTokens) === true
 }

@@ -69,7 +69,7 @@ async function answered(
   const { idempotency } = context.store
   const asked = {
     method: request.method,
-    // An id that none can have reads as one that nobody has.
+    // A malformed id is answered like an unknown one.
     segments: segments.map((segment) => (SEGMENT.test(segment) ? segment : '-')),
     parameters: new URLSearchParams(request.query),
     body,

@@ -99,7 +99,7 @@ class StreamPump implements StreamReceiver {
     this.#recording?.add(bytes)
     const { caller, sink } = this.#reserved
     if (caller.isDisconnected) {
-      // Another text has begun, for which nobody waits.
+      // Another text has begun, and the caller does not wait for it.
       if (this.#awaitsUsage && this.#response.call.transform.hasTextEnded !== true) this.#reserved.calls.abort()
       return
     }

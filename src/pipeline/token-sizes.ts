@@ -38,7 +38,7 @@ export interface ModelHabits {
 
 /**
  * How many bytes of generated text each model has for a token, and how much it reasons unseen, as its vendor's reports have told.
- * What nobody reports is charged by it: by the bytes only where the model has fewer than the rule, so that the operator does not
+ * Output without a report is charged by it: by the bytes only where the model has fewer than the rule, so that the operator does not
  * lose by it.
  */
 export class TokenSizes {

@@ -4,7 +4,7 @@ import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { estimatedUsage } from './usage-estimate.ts'
 
-/** Tells the operator what a vendor has billed and nobody is charged for. */
+/** Tells the operator what a vendor has billed and no account is charged for. */
 export function emitUnbilledUsage(
   context: PipelineContext,
   { requestId, principal }: Reserved,

@@ -54,7 +54,7 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
 
 type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens'>
 
-/** What is known of an answer whose usage nobody reported. */
+/** What is known of an answer without a usage report. */
 export interface UnreportedOutput {
   /** Bytes of text that the vendor generated. */
   readonly outputBytes: number
@@ -66,10 +66,10 @@ export interface UnreportedOutput {
 
 /**
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
- * rule for whole answers, streams, and streams that were cut or left. Output that nobody has seen and nobody reported is charged
+ * rule for whole answers, streams, and streams that were cut or left. Output that is neither visible nor reported is charged
  * as the model usually reasons. It is charged as it was held for while that is not known, and where our side ended the call: a caller
  * who could choose the moment would choose one after more reasoning than usual. Pictures, speech and searches are charged as they were
- * held for: the vendor makes them whether anybody waits or not.
+ * held for: the vendor makes them even if the caller has gone.
  */
 export function estimatedUsage(
   { estimate, bytesPerToken, usualReasoningTokens }: Measured,

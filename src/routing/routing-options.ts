@@ -39,8 +39,8 @@ export interface RoutingOptions {
   readonly hedge?: HedgeOptions
   /**
    * Gives a whole answer up when it has not begun within `timeouts.firstByteMs`, and asks for it elsewhere. The first call may
-   * go on at its vendor and be billed, for which nobody is charged. Default false: a whole answer has the whole time, and nobody
-   * else is asked after a time-out.
+   * go on at its vendor and be billed; no account is charged for it. Default false: a whole answer has the whole time, and no other
+   * candidate is asked after a time-out.
    */
   readonly retryAfterTimeout?: boolean
 }

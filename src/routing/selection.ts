@@ -37,7 +37,7 @@ export class Selection {
   /** By credential. */
   #authors: Map<string, boolean> | undefined
   #conversation: { readonly model: string } | undefined
-  /** Ids of models that are called first only where nobody else can be. */
+  /** Ids of models that are called first only where no other model can be. */
   #passedOver: ReadonlySet<string> | undefined
   #lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
   #status = NOBODY_STATUS

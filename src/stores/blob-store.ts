@@ -19,7 +19,7 @@ export interface StoredBlob {
   readonly content: AsyncIterable<Uint8Array>
 }
 
-/** Bytes by id, never whole in memory. Who owns them is not its matter. */
+/** Bytes by id, never whole in memory. It knows no owners. */
 export interface BlobStore {
   /**
    * Keeps content; what the id held before is replaced at the end, in one step. If the content fails, its error is thrown, and the

@@ -84,7 +84,7 @@ export interface Credentials {
 }
 
 /**
- * A host's own authentication: who sent a request. Undefined or null means that it does not know; nobody else does either, unless it
- * stands in `firstOf`, so the caller gets a 401. A GatewayError that it throws is the answer; every other error is a 500.
+ * A host's own authentication: who sent a request. Undefined or null means that it does not know: the caller gets a 401, or the next
+ * one is asked where it stands in `firstOf`. A GatewayError that it throws is the answer; every other error is a 500.
  */
 export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | null | undefined>

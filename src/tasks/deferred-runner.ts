@@ -74,7 +74,7 @@ export class DeferredRunner {
     })
   }
 
-  /** Ends a run of this process whose task was ended by somebody else. */
+  /** Ends a run of this process whose task another caller or process has ended. */
   abandon(taskId: string): void {
     this.#running.get(taskId)?.run.abandon()
   }
@@ -158,7 +158,7 @@ export class DeferredRunner {
     await commit(this.#context, task, endTask(task, { ...task.details, error }, end), this.#wakeWebhooks)
   }
 
-  /** Keeps the task while it runs, and ends the run when somebody else has ended the task. */
+  /** Keeps the task while it runs, and ends the run when another caller or process has ended the task. */
   #beat(id: string, run: DeferredRun): () => void {
     const { clock, store } = this.#context
     let timer: Timer

@@ -3,7 +3,7 @@ import type { UsageCounts } from '../core/usage.ts'
 import type { LatencyCounts } from './latency.ts'
 import type { UsageRecord } from './usage-record.ts'
 
-/** What sums can be told apart by, besides time. */
+/** Members by which sums can be grouped, besides time. */
 export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor', 'endUser', 'tag'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 

@@ -315,7 +315,7 @@ describe('Amazon Bedrock', () => {
     ).toEqual(['amazon-bedrock', 'https://vpce.example', ['k'], 'configured'])
   })
 
-  test('is left alone where keys of AWS are there for something else', () => {
+  test('is not configured by keys of AWS alone, which may be there for something else', () => {
     expect(found({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' })).toEqual([])
     expect(found({ AWS_REGION })).toEqual([])
   })

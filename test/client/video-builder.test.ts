@@ -169,7 +169,7 @@ test('whatever is built is accepted by the endpoint, and billed as it is rendere
     try {
       body = built(
         taken.reduce<AnySteps>((draft, [name, ...parameters]) => {
-          // A sound is no reference, whoever asks.
+          // A sound is a reference for no model.
           const isSound = name === 'reference' && String(parameters[0]).endsWith('.mp3')
           return isSound ? draft : draft[name]!(...parameters)
         }, begun(model)),

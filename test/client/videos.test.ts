@@ -70,7 +70,7 @@ describe('waiting for a video', () => {
     expect(standIn.clock.pending).toBe(0)
   })
 
-  test('bears a gateway that is away for half a minute', async () => {
+  test('tolerates a gateway that is unreachable for half a minute', async () => {
     const away = Array.from({ length: 6 }, () => unreachable)
     standIn.server.use(showing(PATH, record('queued'), ...away, record('completed')))
     const count = standIn.requests.length

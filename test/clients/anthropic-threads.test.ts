@@ -53,7 +53,7 @@ describe.each(CHAT_MODELS)(
       expect(textOf(message as Anthropic.Beta.BetaMessage)).toBe(
         'The tools answered: get_weather of sample city | get_time of sample city',
       )
-      // The dialect's own vendor holds the conversation; any other gets all of it, and no vendor a request in vain.
+      // The dialect's own vendor holds the conversation; any other gets all of it, and no vendor gets a needless request.
       expect(threadsSent()).toEqual(model === 'cl-sonnet-4-6' ? ['create', 'continue'] : [undefined, undefined])
       expect(statusesOfVendor()).toEqual([])
     })

@@ -83,7 +83,7 @@ describe('a cache of a credential', () => {
     expect(asked).toBe(askedBefore)
   })
 
-  test('drops one that is refused once, whoever is told of it later', async () => {
+  test('drops a refused token once, even if several calls report the refusal', async () => {
     const clock = fakeClock()
     let made = 0
     const cache = new CredentialCache(() => ({ token: `t${++made}`, expiresAtMs: clock.now() + 600_000 }), { clock })

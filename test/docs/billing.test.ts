@@ -23,7 +23,7 @@ test('every guarantee names tests, and each of them stands in the file that is n
   expect(missing).toEqual([])
 })
 
-test('a title counts when a test or suite bears it, and not when it merely stands in the file', () => {
+test('a title counts when a test or suite has it, and not when it merely stands in the file', () => {
   const titles = titlesOf(
     [
       "test('one', () => {})",

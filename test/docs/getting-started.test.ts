@@ -1,96 +1,38 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import ts from 'typescript'
 import { expect, test } from 'vitest'
-import { CONFIG_OPTION } from '../../src/cli/configuration.ts'
-import { presetVariables } from '../../src/cli/configured-vendors.ts'
-import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
-import { type Preset, presets } from '../../src/vendors/presets/presets.ts'
-import { firstTable, ROOT, readPage, readPages, section } from './support/markdown.ts'
+import { endOfExample, startExample } from '../examples/support/run-example.ts'
+import { freePort } from '../support/started-process.ts'
+import { codeBlocks, readPage, section, shownParts } from './support/markdown.ts'
 
 const page = readPage('docs/getting-started.md')
-const NAME = /\b(?:HOST|PORT|REDIS_URL|SIGNALBOX_[A-Z_]+|[A-Z]+_API_KEY|[A-Z]+_BASE_URL)\b/g
 
-function source(path: string): string {
-  return readFileSync(join(ROOT, 'src', path), 'utf8')
-}
+test.each([
+  ['first-gateway', 'Start a gateway'],
+  ['first-call', 'Call it'],
+])('the program %s stands on the page as it is run', (name, heading) => {
+  const blocks = codeBlocks({ path: page.path, text: section(page, heading) })
 
-function namesIn(text: string): string[] {
-  return [...new Set(text.match(NAME))].sort()
-}
-
-/** What `signalbox serve` reads for vendors that stand on a page of their own. */
-const PRESET_NAMES = Object.values<Preset>(presets).flatMap((preset) => {
-  const { keys, baseURL } = presetVariables(preset)
-  return [...keys, baseURL]
+  expect(blocks.map(({ code }) => code)).toContain(shownParts().get(name))
 })
 
-/** What `signalbox serve` reads: the settings' own names, and two for each vendor. */
-function namesInCode(): string[] {
-  const vendors = [...source('cli/configured-vendors.ts').matchAll(/\['([A-Z]+)', \w+\]/g)].map(([, prefix]) => prefix)
-  const settings = [...source('cli/serve-settings.ts').matchAll(/(?:read|given)\('([A-Z_]+)'/g)].map(
-    ([, name]) => name!,
+test('the programs do what the page says, and print what it shows', async () => {
+  const port = await freePort()
+  const gateway = startExample('first-gateway', { PORT: String(port) })
+  const command = await gateway.printed(/^(BASE_URL=.*) node first-call\.mjs$/m)
+  const environment = Object.fromEntries(command.split(' ').map((pair) => pair.split('=') as [string, string]))
+
+  const { code, output } = await endOfExample('first-call', environment)
+  await gateway.stop()
+
+  const [shown] = codeBlocks({ path: page.path, text: section(page, 'Call it') }).filter(
+    (block) => block.language === 'text',
   )
-  const ofVendors = [...source('cli/vendor-settings.ts').matchAll(/^const \w+ = '([A-Z_]+)'$/gm)].map(
-    ([, name]) => name!,
-  )
-  const [ofFile] = /SIGNALBOX_CONFIG/.exec(source('cli/configuration.ts')) ?? []
-  return [
-    ofFile!,
-    ...settings,
-    ...ofVendors,
-    ...vendors.flatMap((prefix) => [`${prefix}_API_KEY`, `${prefix}_BASE_URL`]),
-  ].sort()
-}
-
-test('the page lists exactly the variables that serve reads', () => {
-  const [, ...rows] = firstTable(section(page, 'Environment variables'))
-
-  const listed = rows.flatMap((row) => namesIn(row[0] ?? '').filter((name) => !PRESET_NAMES.includes(name))).sort()
-
-  expect(listed).toEqual(namesInCode())
+  expect(code).toBe(0)
+  expect(output).toBe(shown?.code)
 })
 
-test('every variable in the help of the command is one that serve reads, and the other way round', () => {
-  const told = [...SETTINGS, ...VENDOR_VARIABLES].map(({ variable }) => variable)
-  const expected = namesInCode()
+test('the page is read in five minutes', () => {
+  const words = page.text.split(/\s+/).length
 
-  expect(
-    namesIn(`${told.join(' ')} ${CONFIG_OPTION.config.text}`).filter((name) => !PRESET_NAMES.includes(name)),
-  ).toEqual(expected)
-})
-
-test('no page names a variable of ours that does not exist', () => {
-  const known = [...namesInCode(), ...PRESET_NAMES]
-  const ours = /^(?:SIGNALBOX_|.*_BASE_URL$)/
-
-  const unknown = readPages().flatMap((other) =>
-    namesIn(other.text).filter((name) => ours.test(name) && !known.includes(name)),
-  )
-
-  expect(unknown).toEqual([])
-})
-
-test('the page lists every option of createGateway', () => {
-  const file = ts.createSourceFile('x.ts', source('gateway/gateway-options.ts'), ts.ScriptTarget.Latest)
-  const options = file.statements
-    .filter((node) => ts.isInterfaceDeclaration(node))
-    .filter((node) => node.name.text === 'GatewayOptions')
-    .flatMap((node) => node.members.map((member) => (member.name as ts.Identifier).text))
-
-  const [, ...rows] = firstTable(section(page, 'Options'))
-
-  expect(rows.map((row) => row[0])).toEqual(options)
-})
-
-test('the defaults of the timeouts are those of the code', () => {
-  const code = /DEFAULT_TIMEOUTS: Timeouts = \{(.*)\}/.exec(source('gateway/default-times.ts'))?.[1] ?? ''
-  const defaults = [...code.matchAll(/(\w+): ([\d_]+)/g)].map(([, name, value]) => [
-    name,
-    `${Number(value?.replaceAll('_', '')) / 1000} s`,
-  ])
-
-  const [, ...rows] = firstTable(section(page, 'Timeouts'))
-
-  expect(rows.map(([name, value]) => [name, value])).toEqual(defaults)
+  // 200 words a minute, programs included.
+  expect(words).toBeLessThan(1_000)
 })

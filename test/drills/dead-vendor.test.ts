@@ -100,7 +100,7 @@ describe.each([
     expect(statuses).toEqual(new Map([[503, CALLS]]))
     expect(stand.attempts).toBeGreaterThanOrEqual(CALLS)
     expect(stand.attempts).toBeLessThanOrEqual(1100)
-    // Once it is left alone, no request asks it a second time, whatever the budget allows.
+    // Once it is ejected, no request asks it a second time, whatever the budget allows.
     expect(stand.attempts).toBeLessThanOrEqual(CALLS + AT_ONCE)
   })
 })

@@ -61,7 +61,7 @@ const ROWS: readonly Row[] = [
   ['send', 'a leaving caller', 'stream', voided('none')],
   ['vendor head', 'a throw', 'both', voided(502)],
   ['vendor head', 'a time-out', 'both', voided(504)],
-  // From here on the vendor may have worked: whoever leaves pays for the prompt at least.
+  // From here on the vendor may have worked: a caller who disconnects pays for the prompt at least.
   ['vendor head', 'a leaving caller', 'both', settled('none')],
   ['vendor body', 'a throw', 'whole', voided(502)],
   ['vendor body', 'a throw', 'stream', settled(200, { ending: 'clean' })],

@@ -36,7 +36,7 @@ const ROWS: readonly Row[] = [
   ['send', 'a throw', 'both', row(200, 'as reported', 2)],
   ['send', 'a time-out', 'both', row(504, 'nothing', 1)],
   ['send', 'a leaving caller', 'both', row('none', 'nothing', 1)],
-  // From here on the vendor may be drawing: it is never asked again, and whoever leaves pays.
+  // From here on the vendor may be drawing: it is never asked again, and a caller who disconnects pays.
   ['vendor head', 'a throw', 'both', row(502, 'nothing', 1)],
   ['vendor head', 'a time-out', 'both', row(504, 'nothing', 1)],
   ['vendor head', 'a leaving caller', 'both', row('none', 'as held', 1)],

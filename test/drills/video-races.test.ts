@@ -121,7 +121,7 @@ describe(`${RACERS} who poll, cancel and give up one task at once`, () => {
     const entries = await store.ledger.entries(ACCOUNT, 100)
     await context.publicTransport.close()
 
-    // Whoever comes too late to cancel is told so; everybody else is given the task as it ended.
+    // A cancellation that comes too late is refused; all other calls get the task as it ended.
     const faults = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
     expect(faults.every((fault) => GatewayError.isInstance(fault) && fault.code === 'task_not_cancellable')).toBe(true)
     const seen = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.state] : []))

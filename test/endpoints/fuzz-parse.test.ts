@@ -10,23 +10,29 @@ import { interactionImageEndpoint } from '../../src/endpoints/images/interaction
 import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
 import { chatRequestFromMessages } from '../../src/endpoints/messages/chat-request-from-messages.ts'
-import { MessagesConversation } from '../../src/endpoints/messages/messages-conversation.ts'
-import { countTokensEndpoint, messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
+import {
+  countTokensEndpoint,
+  MessagesConversation,
+  messagesEndpoint,
+} from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../src/endpoints/messages/messages-request.ts'
 import { remotePictures } from '../../src/endpoints/messages/remote-pictures.ts'
 import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
 import { rerankEndpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import { chatRequestFromResponses } from '../../src/endpoints/responses/chat-request-from-responses.ts'
 import { remotePictures as picturesOfResponses } from '../../src/endpoints/responses/remote-pictures.ts'
-import { ResponsesConversation } from '../../src/endpoints/responses/responses-conversation.ts'
-import { inputTokensEndpoint, responsesEndpoint } from '../../src/endpoints/responses/responses-endpoint.ts'
+import {
+  inputTokensEndpoint,
+  ResponsesConversation,
+  responsesEndpoint,
+} from '../../src/endpoints/responses/responses-endpoint.ts'
 import type { ResponsesRequest } from '../../src/endpoints/responses/responses-request.ts'
 import { refuseVendorObjects } from '../../src/endpoints/responses/vendor-objects.ts'
 import { speechEndpoint } from '../../src/endpoints/speech/speech-endpoint.ts'
 import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
 import { cohere } from '../../src/vendors/cohere/cohere.ts'
-import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/moderation-models.ts'
+import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/openai-models.ts'
 import { oddBodies, rawJson } from './fuzz-bodies.ts'
 import {
   countBodies,

@@ -48,7 +48,7 @@ test.each([
   ['a file', [{ type: 'document', source: { type: 'file', file_id: 'file_bogus' } }], {}],
   ['a container', 'hello', { container: 'container_bogus' }],
 ])(
-  'whoever names %s that is not there gets told, and takes the model from nobody else',
+  'a caller who names %s that does not exist is told so, and the model stays available to others',
   async (_what, content, rest) => {
     const refused = await ask(content, rest)
     const text = await refused.text()

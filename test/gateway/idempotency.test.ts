@@ -147,7 +147,7 @@ describe.each(BILLING)('with %s, an Idempotency-Key', (_name, options) => {
   })
 })
 
-test('a refusal for want of money leaves the key free', async () => {
+test('a refusal for a low balance leaves the key free', async () => {
   started = await startGateway()
   await started.gateway.accounts.create({ id: 'acct_poor' })
   const { key } = await started.gateway.keys.create({ accountId: 'acct_poor' })

@@ -81,7 +81,7 @@ test('a length that is no number is a wrong field, and not a fault of the gatewa
   expect(answer.status).toBe(400)
 })
 
-test('an id of megabytes is not repeated to whoever sent it', async () => {
+test('an id of megabytes is not repeated to its sender', async () => {
   const answer = await started.post(CHAT, { model: 'x'.repeat(1_000_000), messages: [] })
 
   expect(answer.status).toBe(404)

@@ -98,7 +98,7 @@ describe.each([false, true])('an answer that should match a schema (streamed: %s
 })
 
 describe('an answer without a schema', () => {
-  test('is left alone', async () => {
+  test('is not changed', async () => {
     const { content, schema } = await ask([jsonAnswer()], 'Hello,', {})
 
     expect([content, schema]).toEqual(['Hello,', null])

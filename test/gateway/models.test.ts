@@ -53,7 +53,7 @@ describe('GET /v1/models', () => {
     expect(ids).toEqual(started.gateway.models().map(({ id }) => id))
   })
 
-  test('says which models cannot be used for want of a vendor', async () => {
+  test('says which models cannot be used because no vendor is configured', async () => {
     const other = await startGateway({ vendors: [openai({})] })
     const rows = other.gateway.models()
     await other.close()

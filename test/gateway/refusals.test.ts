@@ -95,7 +95,7 @@ describe('a request that is refused before it is announced', () => {
     ])
   })
 
-  test('for want of money is one, and nothing is announced', async () => {
+  test('for a low balance is one, and nothing is announced', async () => {
     started = await startGateway()
     const { gateway, url } = started
     await gateway.accounts.create({ id: 'acct_poor' })

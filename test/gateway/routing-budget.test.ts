@@ -8,7 +8,7 @@ afterEach(() => started.close())
 
 const PRIMARY_AND_SPARE = { model: { routes: [{ vendor: 'one' }, { vendor: 'two', priority: 1 }] } }
 
-/** Fails every second call, so that it is never left alone. */
+/** Fails every second call, so that it is never ejected. */
 function failEverySecond(): void {
   let calls = 0
   started.stands[0]!.answer = () => (calls++ % 2 === 0 ? { status: 500 } : {})

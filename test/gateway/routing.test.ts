@@ -53,7 +53,7 @@ describe('a model with several routes', () => {
     expect(await started.account()).toEqual({ balance: before.balance - 20_000n, held: 0n })
   })
 
-  test('uses a later priority only while the earlier one is left alone', async () => {
+  test('uses a later priority only while the earlier one is ejected', async () => {
     const clock = fakeClock()
     await start({ gateway: { clock }, model: { routes: [{ vendor: 'one' }, { vendor: 'two', priority: 1 }] } })
     const well = await started.ask(3)
@@ -206,7 +206,7 @@ describe('several keys of one vendor', () => {
     expect(many.size).toBe(3)
   })
 
-  test('an end user whose key is left alone goes on with another one, always the same', async () => {
+  test('an end user whose key is ejected goes on with another one, always the same', async () => {
     await start({ keys: [['canary-a', 'canary-b', 'canary-c']] })
     await started.ask(1, { user: 'someone' })
     const [home] = keysAsked(0)
@@ -310,7 +310,7 @@ describe('fallback models', () => {
     expect(await started.ask(1)).toEqual([expected])
   })
 
-  test('answer at once when every route of the model is left alone, and the policy counts that as 503', async () => {
+  test('answer at once when every route of the model is ejected, and the policy counts that as 503', async () => {
     await start({ ...base, gateway: { routing: { fallback: { statuses: [503] } } } })
     started.stands[0]!.answer = () => ({ status: 503, retryAfterSeconds: 60 })
     await started.ask(4)

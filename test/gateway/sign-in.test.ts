@@ -17,7 +17,7 @@ let started: StartedGateway
 
 afterEach(() => started?.close())
 
-/** Knows whoever sends the cookie. */
+/** Identifies every caller that sends the cookie. */
 const sessionCookie =
   (principal: unknown = USER): Authenticate =>
   ({ header }) =>

@@ -353,7 +353,7 @@ describe('a stream that is denied', () => {
     })
   })
 
-  test('is free where its operator bears the loss', async () => {
+  test('is free where the operator chooses to take the loss', async () => {
     const { script, goOn } = hangingVendor()
     const { post, ended, account } = await start([{ ...forbidding({}), chargeDenied: false }], script)
     const before = await account()

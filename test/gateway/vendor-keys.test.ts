@@ -28,7 +28,7 @@ async function withTwoKeys() {
 }
 
 describe('a vendor key that the operator ejects', () => {
-  test('is left alone while another can answer, and probed when its time is over', async () => {
+  test('is not used while another can answer, and probed when its ejection is over', async () => {
     const { two, clock, ids, ask, used } = await withTwoKeys()
     const [one = '', other = ''] = ids
     const untilMs = two.gateway.vendorKeys.eject(one, { forMs: 60_000 })

@@ -36,22 +36,22 @@ function lengthsOfEjections(count: number): number[] {
 }
 
 describe('a key that fails', () => {
-  test('is left alone after five failures in a row, and not before', () => {
+  test('is ejected after five failures in a row, and not before', () => {
     expect(circuitOf(failing(4, T), T)).toBe('closed')
     expect(circuitOf(failing(5, T), T)).toBe('open')
   })
 
-  test('is not left alone when one success lies between its failures', () => {
+  test('is not ejected when one success lies between its failures', () => {
     expect(circuitOf(failing(4, T, afterSuccess(failing(4, T), T)), T)).toBe('closed')
   })
 
-  test('is left alone for 30 s, then 30 s longer each time, and never longer than 300 s', () => {
+  test('is ejected for 30 s, then 30 s longer each time, and never longer than 300 s', () => {
     expect(lengthsOfEjections(12).map((length) => length / 1000)).toEqual([
       30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 300, 300,
     ])
   })
 
-  test('is asked by one request at a time when its time is over', () => {
+  test('is probed by one request at a time when its ejection is over', () => {
     const ejected = failing(5, T)
     const dueMs = ejected.openUntilMs
     const probing = afterBegin(ejected, dueMs)
@@ -60,14 +60,14 @@ describe('a key that fails', () => {
     expect(circuitOf(probing, dueMs)).toBe('open')
   })
 
-  test('is well again when the probe is answered, and may be probed anew when its caller left', () => {
+  test('is back in use when the probe succeeds, and may be probed again when the caller of the probe disconnected', () => {
     const probing = afterBegin(failing(5, T), T + 30_000)
 
     expect(afterSuccess(probing, T + 30_001)).toBe(CLOSED)
     expect(circuitOf(afterIgnored(probing), T + 30_001)).toBe('half-open')
   })
 
-  test('is not left alone for longer because calls fail that were under way before', () => {
+  test('is not ejected for longer because calls fail that were under way before', () => {
     const ejected = failing(5, T)
 
     expect(failing(50, T + 10, ejected).openUntilMs).toBe(ejected.openUntilMs)
@@ -75,11 +75,11 @@ describe('a key that fails', () => {
 })
 
 describe('a key that fails and says when to come back', () => {
-  test('is left alone from the first failure on, for as long as it says', () => {
+  test('is ejected from the first failure on, for as long as it says', () => {
     expect(afterFailure(CLOSED, T, 2_000).openUntilMs).toBe(T + 2_000)
   })
 
-  test('is believed until its fifth failure in a row, and then left alone for 30 s at least', () => {
+  test('is believed until its fifth failure in a row, and then ejected for 30 s at least', () => {
     let health: CircuitState = CLOSED
     const lengths: number[] = []
     for (let count = 0; count < 6; count++) {
@@ -92,13 +92,13 @@ describe('a key that fails and says when to come back', () => {
   })
 })
 
-describe('a key that has too much to do', () => {
-  test('is left alone for as long as the vendor says, from 0 up', () => {
+describe('a key that is rate limited', () => {
+  test('is ejected for as long as the vendor says, from 0 up', () => {
     expect(afterBusy(CLOSED, T, 7_000).openUntilMs).toBe(T + 7_000)
     expect(afterBusy(CLOSED, T, 0).openUntilMs).toBe(T + 1)
   })
 
-  test('is left alone for a second, doubling up to 30 s, when the vendor does not say', () => {
+  test('is ejected for a second, doubling up to 30 s, when the vendor does not say', () => {
     let health: CircuitState = CLOSED
     const lengths: number[] = []
     for (let count = 0; count < 7; count++) {
@@ -110,19 +110,19 @@ describe('a key that has too much to do', () => {
     expect(lengths).toEqual([1, 2, 4, 8, 16, 30, 30])
   })
 
-  test('stays alone when a call succeeds that began before, and is well when one succeeds after', () => {
+  test('stays ejected when a call succeeds that began before, and is back in use when a later one succeeds', () => {
     const busy = afterBusy(CLOSED, T, 7_000)
 
     expect(afterSuccess(busy, T + 1)).toBe(busy)
     expect(afterSuccess(busy, T + 7_000)).toBe(CLOSED)
   })
 
-  test('is left alone longer when a later answer asks for it', () => {
+  test('is ejected for longer when a later answer asks for it', () => {
     expect(afterBusy(afterBusy(CLOSED, T, 2_000), T + 1_000, 9_000).openUntilMs).toBe(T + 10_000)
   })
 })
 
-test('a key that is refused is left alone for 30 s at least', () => {
+test('a key that is refused is ejected for 30 s at least', () => {
   expect(afterRefusal(CLOSED, T, undefined).openUntilMs).toBe(T + 30_000)
   expect(afterRefusal(CLOSED, T, 45_000).openUntilMs).toBe(T + 45_000)
 })
@@ -134,23 +134,23 @@ describe('a model that is refused', () => {
     return health
   }
 
-  test('is left alone after five refusals in a row: one caller may name what sounds like it', () => {
+  test('is ejected after five refusals in a row: a single one may come from a wrong name of one caller', () => {
     expect(circuitOf(refused(4), T)).toBe('closed')
     expect(refused(5)).toMatchObject({ openUntilMs: T + 30_000, reason: 'refused' })
   })
 
-  test('is not left alone while it answers others in between', () => {
+  test('is not ejected while it answers others in between', () => {
     expect(circuitOf(refused(4, afterSuccess(refused(4), T)), T)).toBe('closed')
   })
 
-  test('is left alone again when the one call that finds out is refused', () => {
+  test('is ejected again when its probe is refused', () => {
     const dueMs = T + 30_000
 
     expect(afterModelRefusal(afterBegin(refused(5), dueMs), dueMs, undefined).openUntilMs).toBe(dueMs + 60_000)
   })
 })
 
-test('whatever happens, an ejection ends within an hour and a success after it makes all well', () => {
+test('whatever happens, an ejection ends within an hour and a success after it closes the circuit', () => {
   const step = fc.record({
     kind: fc.constantFrom('begin', 'success', 'failure', 'busy', 'refusal', 'nothing'),
     waitMs: fc.nat(600_000),

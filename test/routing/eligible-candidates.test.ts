@@ -83,7 +83,7 @@ const situations = fc.record({
 })
 
 describe('whatever the state', () => {
-  test('nobody who is left alone is asked while another one is well', () => {
+  test('no ejected candidate is asked while another is healthy', () => {
     fc.assert(
       fc.property(someCandidates, situations, (candidates, situation) => {
         const chosen = choose(candidates, situation)
@@ -98,7 +98,7 @@ describe('whatever the state', () => {
     )
   })
 
-  test('the last one is never refused: a request that asked nobody yet always finds somebody', () => {
+  test('the last one is never refused: the first attempt of a request always finds a candidate', () => {
     fc.assert(
       fc.property(someCandidates, situations, (candidates, situation) => {
         const isAnybodyLeft = candidates.some(({ facts: each }) => !each.isExcluded)
@@ -109,7 +109,7 @@ describe('whatever the state', () => {
     )
   })
 
-  test('those who are chosen are of one model, one priority and one standing', () => {
+  test('the chosen candidates have the same model, priority and circuit state', () => {
     fc.assert(
       fc.property(someCandidates, situations, (candidates, situation) => {
         const chosen = choose(candidates, situation)
@@ -122,7 +122,7 @@ describe('whatever the state', () => {
     )
   })
 
-  test('no more is tried after a failure when all others are left alone', () => {
+  test('no more is tried after a failure when all others are ejected', () => {
     const candidates = [new Stand({ isExcluded: true }), new Stand({ vendor: 'two', state: 'open' })]
 
     expect(choose(candidates, { isFirst: false })).toEqual([])
@@ -135,7 +135,7 @@ test('the model asked for goes before its fallbacks, even when it has no room', 
   expect(choose([asked, new Stand({ model: 'fallback' })])).toEqual([asked])
 })
 
-test('a fallback goes when the model asked for is left alone', () => {
+test('a fallback goes first when the model asked for is ejected', () => {
   const fallback = new Stand({ model: 'fallback' })
 
   expect(choose([new Stand({ state: 'open' }), fallback])).toEqual([fallback])
@@ -163,14 +163,14 @@ test("after a key's failure another key of its vendor goes first, after a vendor
   expect(after(false)).toEqual([otherVendor])
 })
 
-test('one whose time is over is asked before those who are well, so that it comes back', () => {
+test('one whose ejection is over is asked before healthy ones, so that it comes back', () => {
   const probe = new Stand({ vendor: 'two', state: 'half-open' })
 
   expect(choose([new Stand({}), probe])).toEqual([probe])
   expect(choose([new Stand({}), probe], { mayProbe: false })).toEqual([new Stand({})])
 })
 
-test('when all are left alone, the one asked longest ago is asked', () => {
+test('when all are ejected, the least recently used one is asked', () => {
   const stale = new Stand({ vendor: 'two', state: 'open', lastTurn: 3 })
 
   expect(choose([new Stand({ state: 'open', lastTurn: 7 }), stale])).toEqual([stale])

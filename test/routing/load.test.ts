@@ -29,7 +29,7 @@ describe('the limit of a vendor', () => {
     expect(used.limit).toBe(101)
   })
 
-  test('finds what the vendor bears: load above it is cut, load below it grows again', () => {
+  test('finds the capacity of a vendor: load above it is cut, load below it grows again', () => {
     const load = new AdaptiveLimit()
     let nowMs = 0
     const borne = 40

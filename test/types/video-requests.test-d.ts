@@ -101,7 +101,7 @@ await client.videos.generate({ model: someModel, input: { anything: 1 }, a_new_f
 // @ts-expect-error without a model
 await client.videos.generate({ input: { prompt: 'a boat' } })
 
-// Whoever computes a request keeps the checks.
+// A request that a function returns is checked too.
 function request(prompt: string) {
   return { model: 'wv2.7-t2v', resolution: '1080p', input: { prompt } } as const
 }

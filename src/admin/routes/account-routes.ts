@@ -2,9 +2,10 @@ import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { parseDollars } from '../../core/money.ts'
 import type { AccountUpdate } from '../../gateway/accounts.ts'
-import type { NewAccount } from '../../stores/ledger.ts'
+import type { Gateway } from '../../gateway/gateway.ts'
+import type { Account, NewAccount } from '../../stores/ledger.ts'
 import type { SpendingCap } from '../../stores/principal.ts'
-import { type AdminRoute, checkScope, defineRoute, existing, paramOf } from '../admin-route.ts'
+import { type AdminCall, type AdminRoute, checkScope, defineRoute, existing, paramOf } from '../admin-route.ts'
 import { accountObject, accountSchema, spendingObject, spendingSchema } from '../objects/account.ts'
 import {
   countOf,
@@ -69,10 +70,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     summary: 'One account',
     scope: 'read',
     answer: accountSchema,
-    async run(call) {
-      const name = paramOf(call, 'account')
-      return accountObject(existing('account', name, await call.gateway.accounts.get(name)))
-    },
+    run: (call) => accountAnswer(call, (accounts, name) => accounts.get(name)),
   }),
   defineRoute({
     id: 'update_account',
@@ -83,12 +81,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     scope: 'write',
     body: update,
     answer: accountSchema,
-    async run(call) {
-      const name = paramOf(call, 'account')
-      return accountObject(
-        existing('account', name, await call.gateway.accounts.update(name, settingsOf(call.body, call.operator))),
-      )
-    },
+    run: (call) => accountAnswer(call, (accounts, name) => accounts.update(name, settingsOf(call.body, call.operator))),
   }),
   defineRoute({
     id: 'get_spending',
@@ -112,10 +105,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     scope: 'write',
     body: z.strictObject({ reason }),
     answer: accountSchema,
-    async run(call) {
-      const name = paramOf(call, 'account')
-      return accountObject(existing('account', name, await call.gateway.accounts.freeze(name, call.body)))
-    },
+    run: (call) => accountAnswer(call, (accounts, name) => accounts.freeze(name, call.body)),
   }),
   defineRoute({
     id: 'unfreeze_account',
@@ -125,12 +115,18 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     summary: 'Accepts the calls of an account again',
     scope: 'write',
     answer: accountSchema,
-    async run(call) {
-      const name = paramOf(call, 'account')
-      return accountObject(existing('account', name, await call.gateway.accounts.unfreeze(name)))
-    },
+    run: (call) => accountAnswer(call, (accounts, name) => accounts.unfreeze(name)),
   }),
 ]
+
+/** The account that the path names, as it is after a step. @throws GatewayError with status 404 where it is not there. */
+async function accountAnswer(
+  call: Pick<AdminCall, 'gateway' | 'params'>,
+  step: (accounts: Gateway['accounts'], name: string) => Promise<Account | undefined>,
+) {
+  const name = paramOf(call, 'account')
+  return accountObject(existing('account', name, await step(call.gateway.accounts, name)))
+}
 
 /** @throws GatewayError `permission_denied` for a change of what an account may owe, without the scope `money`. */
 function settingsOf(body: z.output<typeof update>, operator: Operator): AccountUpdate {

@@ -97,7 +97,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     path: '/accounts/{account}/webhook_secret',
     tag: 'tasks',
     summary: 'The secret that signs the webhook messages of an account; made now if there is none',
-    // Whoever has it can sign messages in the gateway's name.
+    // The scope is `write`, because with the secret one can sign messages in the gateway's name.
     scope: 'write',
     answer: z.strictObject({ object: z.literal('webhook.secret'), account: id, secret: z.string() }),
     async run(call) {

@@ -165,8 +165,8 @@ function tierFor(rate: Rate, usage: Usage): Rate {
 }
 
 /**
- * Adds what other models used within the call, each at its own rate, and one that nobody expected at the rate of the call: it
- * must not be free.
+ * Adds what other models used within the call, each at its own rate. A model that was not expected is charged at
+ * the rate of the call, so that it is not free.
  */
 function withOtherModels(
   rate: Rate,

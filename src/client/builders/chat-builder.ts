@@ -1,7 +1,8 @@
 import type { ChatContentPart, ChatMessage, ChatTool } from '../../endpoints/chat/chat-request.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { ChatFields, ChatModels, OneAnswerChatFields } from '../models/chat-models.ts'
 import type { ModelId } from '../models/model-request.ts'
-import { builderFault, Draft, within } from './draft.ts'
+import { Draft, within } from './draft.ts'
 
 /** API specification, "Limits". */
 const MAX_STOP_SEQUENCES = 4
@@ -78,7 +79,7 @@ class ChatDraft<Model, Stream extends boolean>
     return this.with({ max_tokens: within('max_tokens', tokens, [1, Number.MAX_SAFE_INTEGER]) })
   }
   stop(...sequences: readonly string[]): this {
-    if (sequences.length > MAX_STOP_SEQUENCES) throw builderFault('stop', `at most ${MAX_STOP_SEQUENCES} sequences`)
+    if (sequences.length > MAX_STOP_SEQUENCES) throw invalidField('stop', `at most ${MAX_STOP_SEQUENCES} sequences`)
     return this.with({ stop: [...sequences] })
   }
   presencePenalty(value: number): this {
@@ -114,7 +115,7 @@ class ChatDraft<Model, Stream extends boolean>
     return new ChatDraft<Model, true>({ ...this.state, stream: true, stream_options: { include_usage: true } })
   }
   build(): BuiltChat<Model, Stream> {
-    if (this.state.messages.length === 0) throw builderFault('messages', 'needs at least one')
+    if (this.state.messages.length === 0) throw invalidField('messages', 'needs at least one')
     return { ...this.state, messages: [...this.state.messages] } as BuiltChat<Model, Stream>
   }
 }

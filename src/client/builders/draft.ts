@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import { GatewayError } from '../../core/errors.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 
 /** An unfinished request. Immutable: every step returns a new one, so a half-built request can be shared. */
 export abstract class Draft<State extends object> {
@@ -16,21 +16,16 @@ export abstract class Draft<State extends object> {
   }
 }
 
-/** A fault that a builder finds before the gateway could; the message begins with the field. */
-export function builderFault(param: string, reason: string): GatewayError {
-  return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
-}
-
 /** Checks that a text was given. @throws GatewayError `invalid_request` naming the field. */
 export function required(param: string, text: string | undefined): string {
-  if (text === undefined || text === '') throw builderFault(param, 'is required')
+  if (text === undefined || text === '') throw invalidField(param, 'is required')
   return text
 }
 
 /** Checks a number against its bounds. @throws GatewayError `invalid_request` naming the field. */
 export function within(param: string, value: number, [min, max]: readonly [number, number]): number {
   if (value >= min && value <= max) return value
-  throw builderFault(param, `must be ${min} to ${max}`)
+  throw invalidField(param, `must be ${min} to ${max}`)
 }
 
 /** The row of a model in the package, by its id or its vendor's; undefined for a host's own. */

@@ -1,9 +1,10 @@
 import { DASHSCOPE_EMBEDDING_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_EMBEDDING_MODELS } from '../../catalog/models/gemini-models.ts'
 import { VOYAGE_EMBEDDING_MODELS } from '../../catalog/models/voyage-models.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from '../models/embedding-models.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
-import { builderFault, Draft, knownModel } from './draft.ts'
+import { Draft, knownModel } from './draft.ts'
 
 type FieldsOf<Model> = RequestOf<EmbeddingModels, Model, OtherEmbeddingRequest>
 
@@ -53,7 +54,7 @@ class EmbeddingDraft extends Draft<State> {
     return this.with({ encoding_format: 'base64' })
   }
   build(): State {
-    if (this.state.input.length === 0) throw builderFault('input', 'needs at least one text')
+    if (this.state.input.length === 0) throw invalidField('input', 'needs at least one text')
     return { ...this.state, input: [...this.state.input] }
   }
 }
@@ -64,10 +65,10 @@ function checkDimensions(model: string, size: number): void {
   const { dimensions, nativeDimensions = [], truncatesDimensions } = known?.limits ?? {}
   const sizes = 'max' in nativeDimensions ? [nativeDimensions.max] : nativeDimensions
   if (truncatesDimensions === false && !sizes.includes(size)) {
-    throw builderFault('dimensions', `${model} has ${sizes.join(', ')}`)
+    throw invalidField('dimensions', `${model} has ${sizes.join(', ')}`)
   }
   const largest = sizes.length === 0 ? (dimensions ?? Number.POSITIVE_INFINITY) : Math.max(...sizes)
   if (!Number.isInteger(size) || size < 1 || size > largest) {
-    throw builderFault('dimensions', `${model} has whole numbers up to ${largest}`)
+    throw invalidField('dimensions', `${model} has whole numbers up to ${largest}`)
   }
 }

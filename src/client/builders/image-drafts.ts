@@ -1,4 +1,5 @@
 import type { ModelFacts } from '../../catalog/model-facts.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import {
   checkInteractionAbilities,
   type InteractionBlock,
@@ -9,7 +10,7 @@ import {
   type MultimodalImageRequest,
 } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
 import { checkFreeSize, type OpenAIImageRequest } from '../../endpoints/images/openai/openai-image-request.ts'
-import { builderFault, Draft, required, within } from './draft.ts'
+import { Draft, required, within } from './draft.ts'
 import { PictureDraft, type PictureFields } from './picture-draft.ts'
 
 /** A picture in base64, or by its address. */
@@ -31,7 +32,7 @@ export class MultimodalImageDraft extends Draft<MultimodalState> {
   }
   reference(url: string): this {
     if (!/^https:\/\//i.test(url))
-      throw builderFault(`references[${this.state.references.length}]`, 'must be an https URL')
+      throw invalidField(`references[${this.state.references.length}]`, 'must be an https URL')
     return this.with({ references: [...this.state.references, url] })
   }
   size(size: string): this {
@@ -50,7 +51,7 @@ export class MultimodalImageDraft extends Draft<MultimodalState> {
     return this.#set({ prompt_extend: isOn })
   }
   stream(): never {
-    throw builderFault('stream', 'this shape does not stream')
+    throw invalidField('stream', 'this shape does not stream')
   }
   build(): MultimodalImageRequest {
     const { model, references, parameters } = this.state
@@ -112,14 +113,14 @@ export class InteractionImageDraft extends Draft<InteractionState> {
     return this.with({ isStored })
   }
   stream(partialImages?: number): this {
-    if (partialImages !== undefined) throw builderFault('partial_images', 'this shape has no unfinished pictures')
+    if (partialImages !== undefined) throw invalidField('partial_images', 'this shape has no unfinished pictures')
     return this.with({ isStreamed: true })
   }
   build(): InteractionRequest {
     const { model, references, format, config, system, previousId, isStored, isStreamed } = this.state
     const prompt = required('prompt', this.state.prompt)
     if (isStored === false && previousId !== undefined) {
-      throw builderFault('previous_interaction_id', 'cannot be combined with store false')
+      throw invalidField('previous_interaction_id', 'cannot be combined with store false')
     }
     const request: InteractionRequest = {
       model: model.id,

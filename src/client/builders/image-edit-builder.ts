@@ -1,12 +1,13 @@
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import { checkListedSize } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { EditedImages } from '../gateway-client.ts'
 import type { ImageEditModels, OtherImageEditRequest, OtherImageEvent } from '../models/image-models.ts'
 import type { EventOf, FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import { imageEditForm, type Upload } from '../upload.ts'
-import { builderFault, knownModel } from './draft.ts'
+import { knownModel } from './draft.ts'
 import {
   type FormatSteps,
   type PartialStreamStep,
@@ -84,9 +85,9 @@ class ImageEditDraft extends PictureDraft<State> {
     const { model, images, mask } = this.state
     const abilities = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)?.image
     const fields = this.checked(abilities, checkListedSize)
-    if (images.length === 0) throw builderFault('image', 'is required')
+    if (images.length === 0) throw invalidField('image', 'is required')
     const most = abilities?.referenceImages?.max
-    if (most !== undefined && images.length > most) throw builderFault('image', `${model} takes at most ${most}`)
+    if (most !== undefined && images.length > most) throw invalidField('image', `${model} takes at most ${most}`)
     return { model, ...fields, image: [...images], ...(mask === undefined ? {} : { mask }) }
   }
   async form(): Promise<FormData> {

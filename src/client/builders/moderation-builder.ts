@@ -1,6 +1,7 @@
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { ModelId, RequestOf } from '../models/model-request.ts'
 import type { ModerationInputPart, ModerationModels, OtherModerationRequest } from '../models/moderation-models.ts'
-import { builderFault, Draft } from './draft.ts'
+import { Draft } from './draft.ts'
 
 /** A moderation request, ready to be sent. */
 export type BuiltModeration<Model> = RequestOf<ModerationModels, Model, OtherModerationRequest> & {
@@ -36,7 +37,7 @@ class ModerationDraft extends Draft<State> {
   }
   build(): { readonly model: string; readonly input: readonly string[] | readonly ModerationInputPart[] } {
     const { model, parts } = this.state
-    if (parts.length === 0) throw builderFault('input', 'needs at least one text or picture')
+    if (parts.length === 0) throw invalidField('input', 'needs at least one text or picture')
     const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
     return { model, input: texts.length === parts.length ? texts : [...parts] }
   }

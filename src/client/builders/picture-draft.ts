@@ -1,8 +1,7 @@
 import type { ImageAbilities } from '../../catalog/model-facts.ts'
-import { GatewayError } from '../../core/errors.ts'
-import { checkQuality } from '../../endpoints/images/openai/openai-image-request.ts'
+import { checkPictureOptions } from '../../endpoints/images/openai/openai-image-request.ts'
 import type { ImageQuality } from '../models/openai-images.ts'
-import { builderFault, Draft, required, within } from './draft.ts'
+import { Draft, required, within } from './draft.ts'
 
 /** API specification, "Limits". */
 const MAX_PICTURES = 10
@@ -103,25 +102,11 @@ export abstract class PictureDraft<State extends PictureState> extends Draft<Sta
   }
 }
 
-/**
- * Checks fields that depend on the model or on one another, as the gateway does (API specification, "Image edit request").
- * Sizes are checked apart.
- * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field.
- */
+/** Checks the bounds of numbers, and as the gateway does what depends on the model or on another field. Sizes are checked apart. */
 function checkPictureFields(fields: PictureFields, abilities: ImageAbilities | undefined): void {
-  for (const field of abilities?.refusedFields ?? []) {
-    if (!Object.hasOwn(fields, field)) continue
-    throw new GatewayError('unsupported_parameter', { message: `${field}: this model does not take it`, param: field })
-  }
-  if (fields.n !== undefined) within('n', fields.n, [1, abilities?.maxImages ?? MAX_PICTURES])
-  if (fields.partial_images !== undefined) within('partial_images', fields.partial_images, [0, MAX_PARTIAL_IMAGES])
-  checkQuality(fields.quality, abilities)
-  const format = fields.output_format ?? 'png'
-  if (fields.background === 'transparent' && format === 'jpeg') {
-    throw builderFault('background', 'transparent needs output_format png or webp')
-  }
-  if (fields.output_compression !== undefined) {
-    if (format === 'png') throw builderFault('output_compression', 'needs output_format jpeg or webp')
-    within('output_compression', fields.output_compression, [0, 100])
-  }
+  const { n, partial_images: partialImages, output_compression: compression } = fields
+  if (n !== undefined) within('n', n, [1, abilities?.maxImages ?? MAX_PICTURES])
+  checkPictureOptions(fields, abilities)
+  if (partialImages !== undefined) within('partial_images', partialImages, [0, MAX_PARTIAL_IMAGES])
+  if (compression !== undefined) within('output_compression', compression, [0, 100])
 }

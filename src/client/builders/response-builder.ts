@@ -1,3 +1,4 @@
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { ChatModels } from '../models/chat-models.ts'
 import type { ModelId } from '../models/model-request.ts'
 import type {
@@ -7,7 +8,7 @@ import type {
   ResponseRequest,
   ResponseTool,
 } from '../response-types.ts'
-import { builderFault, Draft, within } from './draft.ts'
+import { Draft, within } from './draft.ts'
 
 /** OpenAI API reference, "Create a model response": `max_output_tokens`. */
 const LEAST_OUTPUT_TOKENS = 16
@@ -105,7 +106,7 @@ class ResponseDraft<Model> extends Draft<State<Model>> implements ResponseBuilde
     return this.#set({ user: id })
   }
   build(): BuiltResponse<Model> {
-    if (this.state.input.length === 0) throw builderFault('input', 'needs at least one item')
+    if (this.state.input.length === 0) throw invalidField('input', 'needs at least one item')
     return { ...this.state, input: [...this.state.input] }
   }
 

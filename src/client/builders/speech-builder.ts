@@ -1,8 +1,9 @@
 import { DASHSCOPE_SPEECH_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import { checkSpeechAbilities } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { FieldOf, ModelId, RequestOf } from '../models/model-request.ts'
 import type { OtherSpeechRequest, SpeechModels } from '../models/speech-models.ts'
-import { builderFault, Draft, knownModel } from './draft.ts'
+import { Draft, knownModel } from './draft.ts'
 
 type FieldsOf<Model> = RequestOf<SpeechModels, Model, OtherSpeechRequest>
 
@@ -68,7 +69,7 @@ class SpeechDraft extends Draft<State> {
   }
   build(): State {
     const { state } = this
-    if (state.input === '') throw builderFault('input', 'needs a text')
+    if (state.input === '') throw invalidField('input', 'needs a text')
     const known = knownModel(state.model, DASHSCOPE_SPEECH_MODELS)?.speech
     if (known !== undefined) checkSpeechAbilities(state, { id: state.model, limits: {}, speech: known })
     return { ...state }

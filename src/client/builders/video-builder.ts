@@ -1,11 +1,12 @@
 import { DASHSCOPE_VIDEO_MODELS } from '../../catalog/models/dashscope-models.ts'
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { VideoIntent, VideoModelFacts, VideoReference } from '../../endpoints/videos/video-protocol.ts'
 import { buildBody, videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import { referenceKind } from '../../endpoints/videos/video-references.ts'
 import { mediaAddresses, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import type { FieldOf, ModelId, ModelRequest, RequestOf } from '../models/model-request.ts'
 import type { OtherVideoRequest, VideoAbility, VideoModels, VideoRatio, VideoTaskKind } from '../models/video-models.ts'
-import { builderFault, Draft, knownModel } from './draft.ts'
+import { Draft, knownModel } from './draft.ts'
 
 /** API specification, "Video generation request": the defaults. */
 const DEFAULT_RESOLUTION = '720p'
@@ -142,7 +143,7 @@ class VideoDraft extends Draft<State> {
     return this.#set({ resolution })
   }
   seconds(seconds: number): this {
-    if (!Number.isInteger(seconds)) throw builderFault('seconds', 'must be a whole number')
+    if (!Number.isInteger(seconds)) throw invalidField('seconds', 'must be a whole number')
     return this.#set({ seconds })
   }
   aspectRatio(aspectRatio: string): this {
@@ -178,7 +179,7 @@ class VideoDraft extends Draft<State> {
   reference(url: string, { kind = referenceKind(url), voice }: Partial<Omit<VideoReference, 'url'>> = {}): this {
     const { references = [] } = this.state.intent
     if (kind === undefined) {
-      throw builderFault(
+      throw invalidField(
         `references[${references.length}]`,
         'its file name does not show the kind; give kind: image or video',
       )
@@ -187,7 +188,7 @@ class VideoDraft extends Draft<State> {
   }
   webhook(webhookUrl: string): this {
     if (!/^https?:\/\//i.test(webhookUrl) || !URL.canParse(webhookUrl)) {
-      throw builderFault('webhook_url', 'must be an http(s) URL')
+      throw invalidField('webhook_url', 'must be an http(s) URL')
     }
     return this.with({ webhookUrl })
   }

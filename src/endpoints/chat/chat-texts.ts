@@ -3,8 +3,8 @@ import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
+  kindsByName,
   type SaidFacts,
-  type TextKind,
   type TextPart,
   type TextRole,
   type TextStep,
@@ -15,20 +15,12 @@ import { ChatChunkWriter } from './chat-chunk-writer.ts'
 import { chatUsage } from './chat-completion.ts'
 import type { ChatRequest } from './chat-request.ts'
 
-const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
-  ['content', 'text'],
-  ['text', 'text'],
-  ['refusal', 'text'],
-  ['description', 'text'],
-  ['reasoning_content', 'reasoning'],
-  ['reasoning', 'reasoning'],
-  ['thinking', 'reasoning'],
-  ['arguments', 'tool_arguments'],
-  ['input', 'tool_arguments'],
-  ['transcript', 'transcript'],
-])
-
-const kindOf = (name: string): TextKind | undefined => KINDS.get(name)
+const kindOf = kindsByName({
+  text: ['content', 'text', 'refusal', 'description'],
+  reasoning: ['reasoning_content', 'reasoning', 'thinking'],
+  tool_arguments: ['arguments', 'input'],
+  transcript: ['transcript'],
+})
 
 const ROLES: Readonly<Record<string, TextRole>> = { developer: 'system', function: 'tool' }
 

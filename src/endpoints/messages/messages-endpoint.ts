@@ -1,11 +1,13 @@
+import { GatewayError } from '../../core/errors.ts'
 import { withoutFields } from '../billing-fields.ts'
+import type { ChatMessage } from '../chat/chat-request.ts'
 import { defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
 import { cachedMessages } from './cached-messages.ts'
+import { chatMessages } from './chat-messages.ts'
 import { advisorsOf } from './inner-samplings.ts'
 import { messageBatches } from './message-batches.ts'
-import { MessagesConversation } from './messages-conversation.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
 import { messagesMedia } from './messages-media.ts'
@@ -14,6 +16,37 @@ import { countTokensSchema, type MessagesRequest, messagesSchema } from './messa
 import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
 import { messagesTexts } from './messages-texts.ts'
 import { messagesUrls, remotePictures } from './remote-pictures.ts'
+
+/** The turns of a Messages request in both dialects, for vendors that look for their own reasoning. */
+export class MessagesConversation {
+  readonly model: string
+  /** The caller's original body. */
+  readonly request: MessagesRequest
+  #messages: readonly ChatMessage[] | undefined
+
+  constructor(request: MessagesRequest) {
+    this.model = request.model
+    this.request = request
+  }
+
+  /**
+   * The turns in the chat dialect, translated on demand. Empty if they cannot be translated: translating the whole request
+   * reports the reason.
+   */
+  get messages(): readonly ChatMessage[] {
+    this.#messages ??= this.#translated()
+    return this.#messages
+  }
+
+  #translated(): readonly ChatMessage[] {
+    try {
+      return chatMessages(this.request, () => undefined)
+    } catch (error) {
+      if (GatewayError.isInstance(error)) return []
+      throw error
+    }
+  }
+}
 
 /** What both endpoints of the dialect share. */
 const common = {

@@ -5,6 +5,7 @@ import {
   type AnswerObject,
   type EndpointTexts,
   type KindOf,
+  kindsByName,
   NO_TEXT,
   type SaidFacts,
   type TextKind,
@@ -18,23 +19,15 @@ import { messageId, messageUsage } from './message-from-completion.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { MessagesStreamWriter } from './messages-stream-writer.ts'
 
-const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
-  ['content', 'text'],
-  ['text', 'text'],
-  ['title', 'text'],
-  ['context', 'text'],
-  ['description', 'text'],
-  ['cited_text', 'text'],
-  ['stdout', 'text'],
-  ['stderr', 'text'],
-  ['thinking', 'reasoning'],
-  ['input', 'tool_arguments'],
-  ['partial_json', 'tool_arguments'],
-])
+const kindByName = kindsByName({
+  text: ['content', 'text', 'title', 'context', 'description', 'cited_text', 'stdout', 'stderr'],
+  reasoning: ['thinking'],
+  tool_arguments: ['input', 'partial_json'],
+})
 
 /** A document may be given as plain text; every other `data` is a file. */
 const kindOf: KindOf = (name, owner) =>
-  name === 'data' ? (owner['type'] === 'text' ? 'text' : undefined) : KINDS.get(name)
+  name === 'data' ? (owner['type'] === 'text' ? 'text' : undefined) : kindByName(name, owner)
 
 /** Where texts of the Messages dialect are. */
 export const messagesTexts: EndpointTexts<MessagesRequest> = {

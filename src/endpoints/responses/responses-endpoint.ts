@@ -1,4 +1,5 @@
 import { chatCacheTime } from '../cache-marks.ts'
+import type { ChatMessage } from '../chat/chat-request.ts'
 import { type CarriedState, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
@@ -6,9 +7,8 @@ import { checkRequest } from '../request-field.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { backgroundResponses } from './background-responses.ts'
 import { cachedResponses } from './cached-responses.ts'
-import { isEnvelope } from './reasoning-envelope.ts'
+import { isEnvelope, peekReasoning } from './reasoning-envelope.ts'
 import { remotePictures } from './remote-pictures.ts'
-import { ResponsesConversation } from './responses-conversation.ts'
 import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import { inputItems, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
@@ -39,6 +39,32 @@ function isEncrypted(item: ResponsesItem): boolean {
 }
 
 const { objects: _served, ...withoutObjects } = keptResponses
+
+/** The reasoning in a request, for vendors that look for their own. */
+export class ResponsesConversation {
+  readonly model: string
+  readonly #request: ResponsesRequest
+
+  constructor(request: ResponsesRequest) {
+    this.model = request.model
+    this.#request = request
+  }
+
+  /** A message of the chat dialect for each item that carries a vendor's state. */
+  get messages(): readonly ChatMessage[] {
+    return inputItems(this.#request).flatMap((item): ChatMessage[] => {
+      const state = peekReasoning(item['encrypted_content'])
+      if (state === undefined) return []
+      const calls = Object.entries(state.calls ?? {}).map(([id, extra]) => ({
+        id,
+        type: 'function' as const,
+        function: { name: '', arguments: '' },
+        extra_content: extra,
+      }))
+      return [{ role: 'assistant', thinking_blocks: [...(state.blocks ?? [])], tool_calls: calls }]
+    })
+  }
+}
 
 /** What both endpoints of the dialect share. */
 const common = {

@@ -81,7 +81,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     this.#event('response.in_progress', { response })
   }
 
-  /** The vendor's id is not shown: clients send ids back, and nobody could find it. */
+  /** The vendor's id is not shown: clients send ids back, and the gateway could not find this one. */
   start(): void {
     this.begin()
   }

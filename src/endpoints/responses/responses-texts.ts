@@ -5,6 +5,7 @@ import {
   type AnswerObject,
   type EndpointTexts,
   type KindOf,
+  kindsByName,
   type SaidFacts,
   type TextKind,
   type TextPart,
@@ -17,25 +18,14 @@ import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from 
 import { ResponsesStreamWriter } from './responses-stream-writer.ts'
 import { ToolNames } from './tool-names.ts'
 
-const KINDS: ReadonlyMap<string, TextKind> = new Map<string, TextKind>([
-  ['content', 'text'],
-  ['text', 'text'],
-  ['refusal', 'text'],
-  ['output', 'text'],
-  ['query', 'text'],
-  ['queries', 'text'],
-  ['logs', 'text'],
-  ['description', 'text'],
-  ['transcript', 'transcript'],
-  ['arguments', 'tool_arguments'],
-  ['input', 'tool_arguments'],
-  ['code', 'tool_arguments'],
-])
-
-const kindOf: KindOf = (name) => KINDS.get(name)
+const kindOf = kindsByName({
+  text: ['content', 'text', 'refusal', 'output', 'query', 'queries', 'logs', 'description'],
+  tool_arguments: ['arguments', 'input', 'code'],
+  transcript: ['transcript'],
+})
 
 /** Inside an item of reasoning every text is reasoning. */
-const reasoningKind: KindOf = (name) => (KINDS.has(name) ? 'reasoning' : undefined)
+const reasoningKind: KindOf = (name, owner) => (kindOf(name, owner) === undefined ? undefined : 'reasoning')
 
 /** Where texts of the Responses dialect are. */
 export const responsesTexts: EndpointTexts<ResponsesRequest> = {

@@ -1,8 +1,6 @@
 import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import {
-  IntentReader,
   type MisplacedField,
-  type ReadIntent,
   taskOfIntent,
   type VideoIntent,
   type VideoModelFacts,
@@ -11,7 +9,7 @@ import {
   type WrittenIntent,
   writtenSettings,
 } from './video-protocol.ts'
-import { kindsToNumbered, namesByKind, namesNumbered, numberedToKinds, referenceKind } from './video-references.ts'
+import { kindsToNumbered, namesNumbered, referenceKind } from './video-references.ts'
 import { ratiosOfTier, sizeFor } from './video-rendering.ts'
 import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
@@ -39,7 +37,6 @@ export const wan26: VideoProtocol = {
     listOf(input['reference_video_urls']).length > 0 ||
     listOf(input['reference_urls']).some((url) => typeof url === 'string' && referenceKind(url) === 'video'),
   fillIn,
-  readIntent,
   writeIntent,
 }
 
@@ -97,56 +94,6 @@ function chosenSize({ resolution, aspect_ratio }: VideoRequest): string {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
-}
-
-/** References whose file names do not identify picture or video are listed as unread. */
-function readIntent(request: VideoRequest): ReadIntent {
-  const reader = new IntentReader(request)
-  const references = readReferences(reader)
-  reader.text('input.prompt', 'prompt')
-  const prompt = reader.member('input.prompt')
-  if (typeof prompt === 'string' && references.length > 0) {
-    // Words such as `Image 1` would become names of references.
-    if (namesByKind(prompt, references)) reader.refuse('input.prompt')
-    reader.set('input.prompt', 'prompt', numberedToKinds(prompt, references))
-  }
-  reader.text('input.negative_prompt', 'negativePrompt')
-  // Some of the vendor's pages put it here.
-  reader.text('parameters.negative_prompt', 'negativePrompt')
-  reader.text('input.img_url', 'firstFrame')
-  reader.text('input.audio_url', 'audio')
-  reader.settings()
-  if (reader.member('parameters.audio') === false) reader.set('parameters.audio', 'mute', true)
-  else if (reader.member('parameters.audio') === true) reader.skip('parameters.audio')
-  if (reader.member('parameters.shot_type') === 'single') reader.skip('parameters.shot_type')
-  else reader.text('parameters.shot_type', 'shotType')
-  for (const billed of ['duration', 'size', 'resolution']) reader.skip(`parameters.${billed}`)
-  return reader.done()
-}
-
-function readReferences(reader: IntentReader): VideoReference[] {
-  const references: VideoReference[] = []
-  // The older of the two fields holds videos only.
-  for (const [param, knownKind] of [
-    ['input.reference_urls', undefined],
-    ['input.reference_video_urls', 'video'],
-  ] as const) {
-    const urls = reader.member(param)
-    if (!Array.isArray(urls)) continue
-    reader.skip(param)
-    for (const [index, url] of urls.entries()) {
-      if (typeof url !== 'string') {
-        reader.refuse(`${param}[${index}]`)
-        continue
-      }
-      const kind = knownKind ?? referenceKind(url)
-      if (kind === undefined) reader.refuse(`${param}[${index}]`)
-      reader.origins.set(`references[${references.length}]`, `${param}[${index}]`)
-      references.push({ kind: kind ?? 'image', url })
-    }
-  }
-  if (references.length > 0) reader.set('input.reference_urls', 'references', references)
-  return references
 }
 
 function writeIntent(intent: VideoIntent, model: VideoModelFacts): WrittenIntent {

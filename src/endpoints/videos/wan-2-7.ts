@@ -1,9 +1,7 @@
 import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import { isJsonObject } from '../../core/json.ts'
 import {
-  IntentReader,
   type MisplacedField,
-  type ReadIntent,
   taskOfIntent,
   type VideoIntent,
   type VideoModelFacts,
@@ -34,7 +32,6 @@ export const wan27: VideoProtocol = {
   check,
   holdsReferenceVideo: ({ input }) => mediaTypes(input['media']).includes('reference_video'),
   fillIn,
-  readIntent,
   writeIntent,
 }
 
@@ -121,7 +118,8 @@ function requiredTypes(media: unknown): string[] {
   return types
 }
 
-function isReference(type: unknown): boolean {
+/** Is a `type` of media that of a reference? */
+export function isReference(type: unknown): boolean {
   return type === 'reference_image' || type === 'reference_video'
 }
 
@@ -132,55 +130,12 @@ function combinationKey(types: readonly string[]): string {
 type SingleMediaField = 'firstFrame' | 'lastFrame' | 'firstClip' | 'audio'
 
 /** Media that are no references: the field of the intent for each `type`. */
-const SINGLE_MEDIA: ReadonlyMap<unknown, SingleMediaField> = new Map([
+export const SINGLE_MEDIA: ReadonlyMap<unknown, SingleMediaField> = new Map([
   ['first_frame', 'firstFrame'],
   ['last_frame', 'lastFrame'],
   ['first_clip', 'firstClip'],
   ['driving_audio', 'audio'],
 ])
-
-function readIntent(request: VideoRequest): ReadIntent {
-  const reader = new IntentReader(request)
-  reader.text('input.prompt', 'prompt')
-  reader.text('input.negative_prompt', 'negativePrompt')
-  const media = reader.member('input.media')
-  if (Array.isArray(media)) readMedia(reader, media)
-  else reader.text('input.audio_url', 'audio')
-  reader.settings()
-  // The vendor accepts `shot_type` and ignores it.
-  for (const name of ['duration', 'resolution', 'ratio', 'shot_type']) reader.skip(`parameters.${name}`)
-  return reader.done()
-}
-
-function readMedia(reader: IntentReader, media: readonly unknown[]): void {
-  reader.skip('input.media')
-  const references: VideoReference[] = []
-  const seen = new Set<string>()
-  for (const [index, item] of media.entries()) {
-    const param = `input.media[${index}]`
-    if (!isJsonObject(item) || typeof item['url'] !== 'string') {
-      reader.refuse(param)
-      continue
-    }
-    const { type, url, reference_voice: voice, ...rest } = item
-    for (const name of Object.keys(rest)) reader.refuse(`${param}.${name}`)
-    const field = SINGLE_MEDIA.get(type)
-    const isListed = isReference(type)
-    if (isGiven(voice) && !(isListed && typeof voice === 'string')) reader.refuse(`${param}.reference_voice`)
-    if (isListed) {
-      reader.origins.set(`references[${references.length}]`, param)
-      reader.origins.set(`references[${references.length}].voice`, `${param}.reference_voice`)
-      const kind = type === 'reference_video' ? 'video' : 'image'
-      references.push({ kind, url, ...(typeof voice === 'string' ? { voice } : {}) })
-    } else if (field === undefined || seen.has(field)) reader.refuse(param)
-    else {
-      seen.add(field)
-      reader.set('input.media', field, url)
-      reader.origins.set(field, param)
-    }
-  }
-  if (references.length > 0) reader.set('input.media', 'references', references)
-}
 
 function writeIntent(intent: VideoIntent, model: VideoModelFacts): WrittenIntent {
   const task = model.video?.task ?? taskOfIntent(intent)

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
-import { convertBody, protocolOfBody, videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
+import { convertBody, protocolOfBody } from '../../endpoints/videos/convert-body.ts'
+import { videoProtocolOf } from '../../endpoints/videos/video-protocols.ts'
 import { checkRendering } from '../../endpoints/videos/video-rendering.ts'
 import { mediaAddresses, type VideoRequest } from '../../endpoints/videos/video-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'

@@ -27,9 +27,8 @@ import {
   vendorConnection,
 } from '../vendor.ts'
 import { breakpointRules, takesBreakpoints } from './cache-breakpoints.ts'
-import { OPENAI_MODERATION_MODELS } from './moderation-models.ts'
+import { OPENAI_MODERATION_MODELS, OPENAI_TRANSCRIPTION_MODELS } from './openai-models.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
-import { OPENAI_TRANSCRIPTION_MODELS } from './openai-transcription-models.ts'
 
 const API_PATH = '/v1'
 

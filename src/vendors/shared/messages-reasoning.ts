@@ -24,7 +24,7 @@ const EFFORTS: readonly unknown[] = ['minimal', 'low', 'medium', 'high', 'xhigh'
 const BUDGET_TOKENS = [1024, 2048, 8192, 16_384, 24_576, 32_000] as const
 const LEAST_BUDGET_TOKENS = 1024
 
-/** What {@link reasoningToWire} goes by. */
+/** Input of {@link reasoningToWire}. */
 interface ReasoningInput {
   /** The caller's `reasoning_effort`. */
   readonly effort: unknown
@@ -62,7 +62,7 @@ export function reasoningToWire(input: ReasoningInput, report: (field: string) =
 }
 
 /**
- * Does the model think where nobody sees how much? Thinking is paid for in full and shown as a summary at most, or not at all
+ * Is the amount of thinking hidden? Thinking is paid for in full and shown as a summary at most, or not at all
  * (Anthropic, "Extended thinking", summarised thinking).
  * @param asked `none` for thinking that is turned off; undefined and null where the request says nothing.
  */

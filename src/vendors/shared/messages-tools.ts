@@ -23,7 +23,7 @@ export type MessagesToolChoice =
 /** Most strict tools of one request (Anthropic, "Structured outputs", limits). */
 const MAX_STRICT_TOOLS = 20
 
-/** What {@link toolsToWire} goes by. */
+/** Input of {@link toolsToWire}. */
 interface ToolsInput {
   readonly request: ChatRequest
   readonly answerFormat: AnswerFormat
@@ -144,7 +144,7 @@ type AnswerFormat =
   /** A sentence in the system text. */
   | { readonly kind: 'instruction'; readonly text: string }
 
-/** What {@link answerFormatFor} goes by. */
+/** Input of {@link answerFormatFor}. */
 interface AnswerFormatInput {
   readonly request: ChatRequest
   /** Structured output is possible: the model has it, and the conversation allows it. */

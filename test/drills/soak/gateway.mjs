@@ -110,7 +110,7 @@ process.on('message', async (question) => {
     process.send({ fault: error instanceof Error ? error.stack : String(error) })
   }
 })
-// Whoever started it is gone.
+// The process that started it is gone.
 process.on('disconnect', () => process.exit(0))
 server.listen(0, '127.0.0.1', () => {
   delay.enable()

@@ -9,7 +9,7 @@ import { VENDOR_FAULTS, type VendorFault } from './vendor-faults.ts'
 
 const FORMS: readonly CallForm[] = ['chat', 'stream', 'embeddings', 'image']
 
-/** Vendors that fail are left alone for a while; with several, there is always one that is not. */
+/** Vendors that fail are ejected for a while; with several, there is always one that is not. */
 const FIRST_VENDORS = isLong ? 24 : 6
 const CALLS = isLong ? 5_000 : 200
 const SEED = 20_461
@@ -70,7 +70,7 @@ export function gatewayFor({ hasSecond }: Mix, { faulty, healthy, unreachable }:
   }
 }
 
-/** What a planned call must come to. `struck`: the calls that met their fault; one whose vendor was left alone meets none. */
+/** What a planned call must come to. `struck`: the calls that met their fault; one whose vendor was ejected meets none. */
 export function plannedOutcome({ hasSecond }: Mix, planned: PlannedCall, struck: ReadonlySet<number>): Outcome {
   const met = planned.connectionFault ?? (struck.has(planned.call) ? planned.fault : undefined)
   return expectedOutcome(met, planned.form, hasSecond)

@@ -79,5 +79,5 @@ async function measures(): Promise<GatewayMeasures> {
 process.on('message', () => {
   void measures().then((words) => process.send?.(words))
 })
-// Whoever started it is gone.
+// The process that started it is gone.
 process.on('disconnect', () => process.exit(0))

@@ -183,7 +183,7 @@ async function background(store: DrillStore): Promise<void> {
   await closed
   await opened.release()
 
-  // Nothing is lost or made twice: whoever repeats a request by its key has the same answer.
+  // Nothing is lost or made twice: a request repeated with its key gets the same answer.
   expect(new Set(ids).size).toBe(ids.length)
   expect(ended).toHaveLength(ANSWERS)
   expect(ended.filter(({ state }) => state !== 'completed')).toEqual([])

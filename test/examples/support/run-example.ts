@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../../..')
 
-/** Vendor keys of whoever runs the tests must not turn an offline example into one that costs money. */
+/** Vendor keys in the environment of the tests must not turn an offline example into one that costs money. */
 const VENDOR_KEYS = ['OPENAI', 'ANTHROPIC', 'GEMINI', 'DASHSCOPE', 'VOYAGE'].map((vendor) => `${vendor}_API_KEY`)
 
 /** How a program ended. */
@@ -12,6 +12,14 @@ export interface Ended {
   /** Null when a signal ended it. */
   readonly code: number | null
   readonly output: string
+}
+
+/** An example that was started. */
+interface StartedExample {
+  /** Waits until the output matches, and gives the first group. @throws Error if the program ends before. */
+  printed(pattern: RegExp): Promise<string>
+  /** Sends SIGTERM and waits for the end. */
+  stop(): Promise<Ended>
 }
 
 /** An example under way. */
@@ -26,20 +34,24 @@ export interface RunningExample {
 
 /** Starts `examples/<name>.mjs` on a free port, as a reader would, and waits until it listens. */
 export async function runExample(name: string): Promise<RunningExample> {
-  const { child, output, ended } = start(name, { PORT: '0' })
-  const printed = async (label: string): Promise<string> => {
-    for (;;) {
-      const value = new RegExp(`^${label} +(\\S+)$`, 'm').exec(output())?.[1]
-      if (value !== undefined) return value
-      const data = once(child.stdout!, 'data')
-      const outcome = await Promise.race([data, ended])
-      if ('code' in outcome) throw new Error(`examples/${name}.mjs ended with ${outcome.code}:\n${outcome.output}`)
-    }
-  }
+  const { printed, stop } = startExample(name, { PORT: '0' })
+  return { baseURL: await printed(/^baseURL +(\S+)$/m), apiKey: await printed(/^apiKey +(\S+)$/m), stop }
+}
+
+/** Starts `examples/<name>.mjs`, with these variables in its environment. */
+export function startExample(name: string, environment: Readonly<Record<string, string>>): StartedExample {
+  const { child, output, ended } = start(name, environment)
   return {
-    baseURL: await printed('baseURL'),
-    apiKey: await printed('apiKey'),
-    stop: () => {
+    async printed(pattern) {
+      for (;;) {
+        const value = pattern.exec(output())?.[1]
+        if (value !== undefined) return value
+        const data = once(child.stdout!, 'data')
+        const outcome = await Promise.race([data, ended])
+        if ('code' in outcome) throw new Error(`examples/${name}.mjs ended with ${outcome.code}:\n${outcome.output}`)
+      }
+    },
+    stop() {
       child.kill('SIGTERM')
       return ended
     },

@@ -37,11 +37,11 @@ test('large answers leave the newest, within the bound of their bytes', async ()
   expect(await store.find('account_1', 'resp_20', NOW_MS)).toBe(undefined)
 })
 
-test('what has expired is forgotten by and by', async () => {
+test('expired answers are deleted incrementally', async () => {
   const store = memoryResponses({ maxResponses: 100 })
   for (let number = 0; number < 50; number++) await store.save({ ...turn(number), expiresAtMs: NOW_MS + 100 })
   for (let number = 200; number < 280; number++) await store.save(turn(number))
-  // None of the 80 was dropped for want of room, so the 50 are gone.
+  // None of the 80 was dropped to make room, so the 50 are gone.
   expect((await store.find('account_1', 'resp_200', NOW_MS))?.id).toBe('resp_200')
   expect(await store.find('account_1', 'resp_49', NOW_MS)).toBe(undefined)
 })

@@ -210,7 +210,7 @@ function namesOf(result: unknown): unknown {
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== undefined))
 }
 
-/** Plays the steps of a history a few at once: whoever comes first, every book is exact. */
+/** Plays the steps of a history a few at once: in any order, every book is exact. */
 export async function expectExactAtOnce(ledger: Ledger, history: readonly BookOperation[]): Promise<void> {
   let nowMs = START_MS
   await ledger.createAccount({ id: ACCOUNT_ID }, nowMs)

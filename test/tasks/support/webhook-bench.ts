@@ -51,7 +51,7 @@ export function webhookBench(): WebhookBench {
     record(id, outcome) {
       webhooks.record(id, outcome)
       attempts.push(outcome.attempt)
-      // Whoever waits goes on after the deliverer has done what follows from the record.
+      // Waiting tests go on after the deliverer has done what follows from the record.
       setImmediate(() => {
         for (const look of [...waiting]) look()
       })

@@ -100,7 +100,7 @@ describe('a multimodal request on its way to DashScope', () => {
       `{"model":"qwen-image-max",${INPUT},"parameters":{"size":"1328*1328"}}`,
     ],
     [
-      'names inside of texts and of nested objects are left alone',
+      'names inside of texts and of nested objects are not changed',
       `{"note":{"model":"x","parameters":{}},"text":"\\"model\\":\\"y\\"","model":"qw-image-max",${INPUT}}`,
       `{"note":{"model":"x","parameters":{}},"text":"\\"model\\":\\"y\\"","model":"qwen-image-max","parameters":{"size":"1024*1024"},${INPUT}}`,
     ],

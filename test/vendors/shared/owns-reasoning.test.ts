@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
-import { MessagesConversation } from '../../../src/endpoints/messages/messages-conversation.ts'
+import { MessagesConversation } from '../../../src/endpoints/messages/messages-endpoint.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
 import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../../src/vendors/gemini/gemini.ts'

@@ -23,7 +23,7 @@ export function Playground({ session }: { session: Session }) {
   const accounts = useData<List<Account>>('accounts?limit=1000')
   const [run, setRun] = useState<Run>()
   const abort = useRef<AbortController>()
-  // What nobody reads any more is not paid for any longer.
+  // Leaving the page ends the call, and with it its cost.
   useEffect(() => () => abort.current?.abort(), [])
   if (!may(session, 'play')) return <Empty>You may not make calls: that takes the scope “play”.</Empty>
   const start = (values: Values): void => {

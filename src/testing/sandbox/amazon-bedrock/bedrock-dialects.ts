@@ -2,26 +2,14 @@ import { Buffer } from 'node:buffer'
 import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from '../anthropic/anthropic-messages.ts'
 import { chatTurn } from '../model/chat-turn.ts'
 import { openaiInvalid } from '../openai/openai-errors.ts'
-import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
+import { type ChatDialect, COMPATIBLE_DIALECT, chatAnswer } from '../openai-dialect/chat-answer.ts'
 import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
 import { asObject, asText } from '../request-fields.ts'
 import type { SandboxCall, SandboxOperation } from '../sandbox-operation.ts'
 import { BEDROCK_PREFIX, checkAccess, checkModelId } from './bedrock-access.ts'
 import { BEDROCK_ERRORS, BEDROCK_HEADERS } from './bedrock-errors.ts'
 
-const DIALECT: ChatDialect = {
-  answerModel: (asked) => asked,
-  showsReasoning: false,
-  hasOfficialExtras: false,
-  laterToolCallId: undefined,
-  usage: ({ prompt, cached, completion, reasoning }) => ({
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: cached },
-    completion_tokens_details: { reasoning_tokens: reasoning },
-  }),
-}
+const DIALECT: ChatDialect = { ...COMPATIBLE_DIALECT, showsReasoning: false }
 
 /** Amazon Bedrock in OpenAI's dialect, at the paths of both its services. */
 export const BEDROCK_CHAT: SandboxOperation = {

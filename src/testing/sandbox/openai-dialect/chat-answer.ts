@@ -16,6 +16,21 @@ export interface ChatDialect {
   usage(usage: TurnUsage): Record<string, unknown>
 }
 
+/** The dialect of compatible servers: reasoning beside the text, and nothing that only OpenAI has. */
+export const COMPATIBLE_DIALECT: ChatDialect = {
+  answerModel: (asked) => asked,
+  showsReasoning: true,
+  hasOfficialExtras: false,
+  laterToolCallId: undefined,
+  usage: ({ prompt, cached, completion, reasoning }) => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cached },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  }),
+}
+
 /** What an answer is made from. */
 interface AnswerParts {
   readonly request: Readonly<Record<string, unknown>>

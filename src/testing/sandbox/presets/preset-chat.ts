@@ -1,27 +1,13 @@
 import { presets } from '../../../vendors/presets/presets.ts'
 import { chatTurn } from '../model/chat-turn.ts'
 import { OPENAI_ERRORS, openaiInvalid } from '../openai/openai-errors.ts'
-import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
+import { COMPATIBLE_DIALECT, chatAnswer } from '../openai-dialect/chat-answer.ts'
 import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
 import { asObject, asText } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
 import { PRESET_SCRIPTS, type PresetScript } from './preset-scripts.ts'
 
 const PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/chat\/completions$/
-
-const DIALECT: ChatDialect = {
-  answerModel: (asked) => asked,
-  showsReasoning: true,
-  hasOfficialExtras: false,
-  laterToolCallId: undefined,
-  usage: ({ prompt, cached, completion, reasoning }) => ({
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: cached },
-    completion_tokens_details: { reasoning_tokens: reasoning },
-  }),
-}
 
 /**
  * The servers of `signalbox/presets`: `POST /presets/ID/v1/chat/completions`. Each answers, refuses and deviates as its
@@ -50,7 +36,7 @@ export const PRESET_CHAT: SandboxOperation = {
       script.alwaysReportsUsage === true && request['stream'] === true
         ? { ...request, stream_options: { include_usage: true } }
         : request
-    return edited(chatAnswer(asked, joined, context, DIALECT, []), script)
+    return edited(chatAnswer(asked, joined, context, COMPATIBLE_DIALECT, []), script)
   },
 }
 

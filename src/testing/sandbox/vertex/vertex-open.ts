@@ -1,16 +1,13 @@
 import { GEMINI_ERRORS } from '../gemini/gemini-errors.ts'
 import { chatTurn } from '../model/chat-turn.ts'
 import { openaiInvalid } from '../openai/openai-errors.ts'
-import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
+import { type ChatDialect, COMPATIBLE_DIALECT, chatAnswer } from '../openai-dialect/chat-answer.ts'
 import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
 import type { SandboxOperation } from '../sandbox-operation.ts'
 import { checkVertexCall, isOpenChat } from './vertex-call.ts'
 
 const DIALECT: ChatDialect = {
-  answerModel: (asked) => asked,
-  showsReasoning: true,
-  hasOfficialExtras: false,
-  laterToolCallId: undefined,
+  ...COMPATIBLE_DIALECT,
   usage: ({ prompt, completion }) => ({
     prompt_tokens: prompt,
     completion_tokens: completion,
