@@ -1,6 +1,7 @@
+import { invalidField } from '../../endpoints/field-errors.ts'
 import type { ModelId, RequestOf } from '../models/model-request.ts'
 import type { OtherRerankRequest, RerankFields, RerankModels } from '../models/rerank-models.ts'
-import { builderFault, Draft, required } from './draft.ts'
+import { Draft, required } from './draft.ts'
 
 type FieldsOf<Model> = RequestOf<RerankModels, Model, OtherRerankRequest>
 
@@ -45,7 +46,7 @@ class RerankDraft extends Draft<State> {
     return this.with({ documents: [...this.state.documents, ...documents] })
   }
   top(count: number): this {
-    if (!Number.isInteger(count) || count < 1) throw builderFault('top_n', 'must be a whole number of 1 or more')
+    if (!Number.isInteger(count) || count < 1) throw invalidField('top_n', 'must be a whole number of 1 or more')
     return this.with({ top_n: count })
   }
   returnDocuments(): this {
@@ -53,7 +54,7 @@ class RerankDraft extends Draft<State> {
   }
   build(): State {
     required('query', this.state.query)
-    if (this.state.documents.length === 0) throw builderFault('documents', 'needs at least one document')
+    if (this.state.documents.length === 0) throw invalidField('documents', 'needs at least one document')
     return { ...this.state, documents: [...this.state.documents] }
   }
 }
