@@ -16,7 +16,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { chargedFields, rateOfRequest, type UnpricedPart } from './request-rate.ts'
+import { chargedFields, fieldsAt, rateOfRequest, type UnpricedPart } from './request-rate.ts'
 import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
@@ -178,7 +178,7 @@ export function costAt(
 ): bigint | undefined {
   const { prices } = context
   if (prices === undefined) return undefined
-  const fields = parsed.endpoint.priceFieldsAt?.(parsed.billingFields, vendor) ?? parsed.billingFields
+  const fields = fieldsAt(parsed.endpoint, parsed.billingFields, vendor)
   const rate =
     quote(prices, parsed, `${model.vendor}/${model.upstream}`, fields) ?? quote(prices, parsed, model.id, fields)
   return rate === undefined ? undefined : charge(rate, parsed.estimate)

@@ -71,7 +71,7 @@ export class RequestChecks {
     this.total++
     if (this.total % CHECKED_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
     if (this.#customIds.has(customId)) {
-      const message = `custom_id: ${JSON.stringify(customId)} stands on an earlier line too`
+      const message = `custom_id: ${JSON.stringify(customId)} is that of an earlier request, too`
       this.fault({ code: 'duplicate_custom_id', line, message, param: 'custom_id' })
       return undefined
     }
