@@ -94,6 +94,7 @@ const DRILLS = [
   'test/gateway/hook-charges-later.test.ts',
   'test/gateway/image-hostile.test.ts',
   'test/gateway/image-large.test.ts',
+  'test/gateway/message-batches.test.ts',
   'test/gateway/responses-billing.test.ts',
   'test/gateway/responses-state.test.ts',
   'test/gateway/routing-hedge.test.ts',

@@ -14,6 +14,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { showAccount } from './demo/account.mjs'
+import { showBatches } from './demo/batches.mjs'
 import { showChats } from './demo/chats.mjs'
 import { showEmbeddings } from './demo/embeddings.mjs'
 import { showMessages } from './demo/messages.mjs'
@@ -51,6 +52,7 @@ try {
   await showEmbeddings(demo)
   await showModerations(demo)
   await showRerank(demo)
+  await showBatches(demo)
   await showPictures(demo)
   await showSpeech(demo)
   await showTranscriptions(demo)

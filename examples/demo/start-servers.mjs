@@ -37,6 +37,9 @@ const ADDED_MODELS = /** @type {const} */ ([
 const ADDED_PRICES = ADDED_MODELS.flatMap(({ id: model }) => [
   { model, meter: 'input_token', amount: '1.00', per: 1_000_000 },
   { model, meter: 'output_token', amount: '4.00', per: 1_000_000 },
+  // Requests of batches have prices of their own.
+  { model, meter: 'input_token', amount: '0.50', per: 1_000_000, when: { batch: 'true' } },
+  { model, meter: 'output_token', amount: '2.00', per: 1_000_000, when: { batch: 'true' } },
 ])
 
 /**
@@ -73,6 +76,7 @@ export async function startServers({ brokenVendor }) {
     prices: { ...list, prices: [...list.prices, ...ADDED_PRICES] },
     keys: [{ key: apiKey, account: ACCOUNT }],
     webhookSecret,
+    batches: {},
     taskPollIntervalMs: 100,
     // Receiver and stand-ins are on this machine. Never allow it if you do not trust the callers.
     allowPrivateUrls: true,

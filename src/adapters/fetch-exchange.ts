@@ -45,6 +45,10 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     return new URL(this.#request.url).pathname
   }
 
+  get origin(): string {
+    return new URL(this.#request.url).origin
+  }
+
   get hostRequest(): Request {
     return this.#request
   }

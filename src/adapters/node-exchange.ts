@@ -75,6 +75,12 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     return pathOfTarget(originalUrl ?? url)
   }
 
+  get origin(): string | undefined {
+    const { headers, socket } = this.#request
+    const isEncrypted = 'encrypted' in socket && socket.encrypted === true
+    return headers.host === undefined ? undefined : `${isEncrypted ? 'https' : 'http'}://${headers.host}`
+  }
+
   get remoteAddress(): string | undefined {
     return this.#request.socket.remoteAddress
   }

@@ -12,6 +12,10 @@ const EXAMPLE_PRICES: PriceFile = {
     ...['text-embedding-*', 'gmn-embedding-2-*', 'vy-*', 'qw3-*rerank', 'gte-rerank-v2'].map((model) => {
       return { model, meter: 'input_token', amount: '0.06', per: 1_000_000 } as const
     }),
+    ...['cl-*', 'gmn-2.5-*'].flatMap((model) => [
+      { model, meter: 'input_token', amount: '0.50', per: 1_000_000, when: { batch: 'true' } } as const,
+      { model, meter: 'output_token', amount: '2', per: 1_000_000, when: { batch: 'true' } } as const,
+    ]),
     { model: 'rerank-v*', meter: 'search_unit', amount: '0.002' },
     { model: 'qw-image-*', meter: 'image', amount: '0.05' },
     { model: 'de-*', meter: 'image', amount: '0.02' },
@@ -66,11 +70,11 @@ const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash', 'cl-opus-4-7'] as const
 
 /** What {@link makeExampleCalls} leaves to look at. */
 export const EXAMPLE_CALLS =
-  'calls of two accounts: answers, a fail-over, an error, a caller who left, a picture and a video'
+  'calls of two accounts: answers, a fail-over, an error, a caller who left, a picture, sound, its text, a ranking, a judgement, a video and a batch'
 
 /**
- * Makes accounts and some calls of them, so that there is something to look at: answers, a fail-over, an error, a call whose
- * caller left, a video. With stand-ins for the vendors they cost nothing.
+ * Makes accounts and some calls of every endpoint, so that there is something to look at: answers, a fail-over, an error, a call
+ * whose caller left, a batch, a video. With stand-ins for the vendors they cost nothing.
  */
 export async function makeExampleCalls(gateway: Gateway): Promise<void> {
   for (const [index, { id, name, credit, cap }] of ACCOUNTS.entries()) {
@@ -97,6 +101,26 @@ export async function makeExampleCalls(gateway: Gateway): Promise<void> {
   await client.images.generate({
     model: 'qw-image-2.0',
     input: { messages: [{ role: 'user', content: [{ text: 'a lighthouse' }] }] },
+  })
+  const spoken = {
+    model: 'qw3-tts-flash',
+    input: 'The next boat leaves at noon.',
+    voice: 'Ethan',
+    response_format: 'wav',
+  } as const
+  const sound = await client.audio.speech.create(spoken)
+  await client.audio.transcriptions.create({ model: 'whisper-1', file: await sound.bytes() })
+  await client.rerank({
+    model: 'vy-rerank-2.5',
+    query: 'paper boat',
+    documents: ['a blue mug', 'a paper boat on a pond'],
+  })
+  await client.moderations.create({ model: 'omni-moderation-latest', input: QUESTIONS })
+  await client.messages.batches.create({
+    requests: QUESTIONS.map((content, index) => ({
+      custom_id: `question-${index}`,
+      params: { model: 'cl-sonnet-4-6', max_tokens: 200, messages: [{ role: 'user', content }] },
+    })),
   })
   await client.videos.generate({ model: 'wv2.6-t2v', duration: 4, resolution: '720p', input: { prompt: 'a boat' } })
 }

@@ -98,6 +98,11 @@ function withExamples(settings: ServeSettings, { useStandIns, showExamples = fal
     : settings
 }
 
+/** Examples show batches, too, which are off by default because they keep callers' files. */
+function furtherOptions({ gateway, showExamples = false }: ServeOptions): FurtherOptions | undefined {
+  return showExamples ? { batches: {}, ...gateway } : gateway
+}
+
 /** Closes everything in reverse order, even when something fails. */
 async function closeAll(closers: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = []
@@ -133,7 +138,7 @@ async function started(
     options.documents,
   )
 
-  const gateway = servedGateway(settings, vendors, options.gateway, {
+  const gateway = servedGateway(settings, vendors, furtherOptions(options), {
     store: opened.store,
     ...(limits === undefined ? {} : { rateLimiter: limits.rateLimiter, concurrencyLimiter: limits.concurrencyLimiter }),
     logger,

@@ -4,6 +4,7 @@ import type { CallOptions, ClientOptions } from './client-options.ts'
 import { type Call, Connection, type OpenResponse } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoReferenceId as Reference } from './gateway-client.ts'
+import { jsonLines } from './json-lines.ts'
 import { chatStream, imageStream, messageStream, responseStream, speechStream, transcriptionStream } from './streams.ts'
 import { fileForm, imageEditForm, transcriptionForm } from './upload.ts'
 import { verifyWebhook } from './verify-webhook.ts'
@@ -17,6 +18,8 @@ const VIDEOS = '/videos/generations'
 const RESPONSES = '/responses'
 const FILES = '/files'
 const BATCHES = '/batches'
+const MESSAGES = '/messages'
+const MESSAGE_BATCHES = '/messages/batches'
 const CANCEL = '/cancel'
 
 /** Vendors are paid for these even if the answer is lost. Not videos: a repeated key returns the same task. */
@@ -58,9 +61,17 @@ export function createClient(options: ClientOptions): GatewayClient {
     (page: object = {}, callOptions?: CallOptions): TypedByRequest =>
       get(path + queryOf(page), callOptions)
   const contentOf =
-    (path: string) =>
+    (path: string, content = '/content') =>
     async (reference: Reference, options?: CallOptions): Promise<BinaryAnswer> =>
-      binaryAnswer(await connection.open({ method: 'GET', path: `${pathOf(path, reference)}/content`, options }))
+      binaryAnswer(await connection.open({ method: 'GET', path: pathOf(path, reference) + content, options }))
+  /** What batches of all kinds have. */
+  const batchesAt = (path: string) => ({
+    create: (request: object, callOptions?: CallOptions) => post(path, request, callOptions),
+    retrieve: byId('GET', path),
+    list: pageOf(path),
+    cancel: byId('POST', path, CANCEL),
+  })
+  const resultsOf = contentOf(MESSAGE_BATCHES, '/results')
   const open = (...call: Parameters<typeof posted>): Promise<OpenResponse> => connection.open(posted(...call))
 
   return {
@@ -124,10 +135,15 @@ export function createClient(options: ClientOptions): GatewayClient {
       },
     },
     messages: {
-      create: (request, callOptions) => post('/messages', request, callOptions),
+      create: (request, callOptions) => post(MESSAGES, request, callOptions),
       stream: async (request, callOptions) =>
-        messageStream(await open('/messages', { ...request, stream: true }, callOptions)),
-      countTokens: (request, callOptions) => post('/messages/count_tokens', request, callOptions),
+        messageStream(await open(MESSAGES, { ...request, stream: true }, callOptions)),
+      countTokens: (request, callOptions) => post(`${MESSAGES}/count_tokens`, request, callOptions),
+      batches: {
+        ...batchesAt(MESSAGE_BATCHES),
+        delete: byId('DELETE', MESSAGE_BATCHES),
+        results: (batch, callOptions) => jsonLines(() => resultsOf(batch, callOptions)),
+      },
     },
     responses: {
       create: (request, callOptions) => post(RESPONSES, request, callOptions),
@@ -151,12 +167,7 @@ export function createClient(options: ClientOptions): GatewayClient {
       delete: byId('DELETE', FILES),
       content: contentOf(FILES),
     },
-    batches: {
-      create: (request, callOptions) => post(BATCHES, request, callOptions),
-      retrieve: byId('GET', BATCHES),
-      list: pageOf(BATCHES),
-      cancel: byId('POST', BATCHES, CANCEL),
-    },
+    batches: batchesAt(BATCHES),
     estimate: (request, callOptions) => post('/estimate', request, callOptions),
     models: {
       async list(callOptions) {

@@ -12,6 +12,13 @@ import type {
 import type { BinaryAnswer } from './binary-answer.ts'
 import type { CallOptions } from './client-options.ts'
 import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
+import type {
+  MessageBatch,
+  MessageBatchList,
+  MessageBatchPage,
+  MessageBatchRequest,
+  MessageBatchResult,
+} from './message-batch-types.ts'
 import type { Message, MessagePrompt, MessageRequest } from './message-types.ts'
 import type { ChatModels, OtherChatRequest } from './models/chat-models.ts'
 import type { EmbeddingModels, OtherEmbeddingRequest } from './models/embedding-models.ts'
@@ -290,6 +297,22 @@ export interface Messages {
     request: { readonly model: Model } & MessagePrompt,
     options?: CallOptions,
   ): Promise<{ readonly input_tokens: number }>
+  /** Messages that are asked for later, at prices of their own. */
+  readonly batches: {
+    create(request: MessageBatchRequest, options?: CallOptions): Promise<MessageBatch>
+    retrieve(batch: ObjectReference, options?: CallOptions): Promise<MessageBatch>
+    /** At most 1,000. */
+    list(page?: MessageBatchPage, options?: CallOptions): Promise<MessageBatchList>
+    /** Begins no further request; what was answered is charged. */
+    cancel(batch: ObjectReference, options?: CallOptions): Promise<MessageBatch>
+    /** Deletes a batch that has ended, and its results. */
+    delete(
+      batch: ObjectReference,
+      options?: CallOptions,
+    ): Promise<{ readonly id: string; readonly type: 'message_batch_deleted' }>
+    /** The results of a batch that has ended, while they arrive. Asked for when the first one is. */
+    results(batch: ObjectReference, options?: CallOptions): AsyncIterable<MessageBatchResult>
+  }
 }
 
 /** OpenAI's Responses API, with every chat model. Answers are kept, and can be continued, unless `store` is false. */

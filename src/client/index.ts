@@ -51,6 +51,13 @@ export type {
   Videos,
 } from './gateway-client.ts'
 export type {
+  MessageBatch,
+  MessageBatchList,
+  MessageBatchPage,
+  MessageBatchRequest,
+  MessageBatchResult,
+} from './message-batch-types.ts'
+export type {
   CacheControl,
   Message,
   MessageBlock,

@@ -62,6 +62,7 @@ export const ERROR_TABLE = {
   content_not_found: callerError(404, 'The task has no content: it failed, was cancelled, or its content has expired.'),
   task_not_cancellable: callerError(409, 'The task cannot be cancelled: it is running, or it has ended.'),
   task_not_finished: callerError(409, 'The task has no content yet.', true),
+  batch_not_ended: callerError(409, 'The batch has not ended.'),
   body_too_large: callerError(413, 'The request body is too large.'),
   unsupported_media_type: callerError(415, 'The content type is not supported on this route.'),
   idempotency_mismatch: callerError(422, 'This Idempotency-Key was used with another request.'),

@@ -34,6 +34,11 @@ export interface GatewayRequest {
   readonly query: string
   /** Path as it arrived, with everything above the mount point; absent where the adapter does not know it. */
   readonly originalPath?: string | undefined
+  /**
+   * Scheme and host by which the server was reached, `https://api.example.com`, without regard to proxies in front; absent where
+   * the adapter does not know them.
+   */
+  readonly origin?: string | undefined
   /** Address of the other end of the connection, which may be a proxy; absent where the adapter does not know it. */
   readonly remoteAddress?: string | undefined
   /** The framework's own request, for the host's code; absent where the adapter has none. */

@@ -53,6 +53,18 @@ export type UsageField = Exclude<keyof Usage, 'otherModels'>
 /** The counts of {@link Usage}. */
 export type UsageCounts = Omit<Usage, 'otherModels'>
 
+/** The sum of two calls. */
+export function addUsage(one: Usage, other: Usage): Usage {
+  const sum: { -readonly [Name in keyof Usage]?: Usage[Name] } = { ...one }
+  for (const field in other) {
+    if (field === 'otherModels') continue
+    const name = field as UsageField
+    sum[name] = (sum[name] ?? 0) + (other[name] ?? 0)
+  }
+  if (other.otherModels !== undefined) sum.otherModels = [...(one.otherModels ?? []), ...other.otherModels]
+  return sum
+}
+
 /** Usage with what hooks charge for their own work. */
 export function withHookUnits(usage: Usage, hookUnits: number): Usage {
   return hookUnits === 0 ? usage : { ...usage, hookUnits }

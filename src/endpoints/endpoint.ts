@@ -12,6 +12,7 @@ import type { Form } from '../wire/multipart.ts'
 import type { CachedAnswers } from './cached-answers.ts'
 import type { Deferral } from './deferral.ts'
 import type { ErrorDialect } from './error-dialect.ts'
+import type { InlineBatches } from './inline-batches.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { MediaInput } from './media-input.ts'
 import type { Operation, VendorCall, WireRequest } from './operation.ts'
@@ -216,6 +217,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly isFree?: boolean | 'unless-priced'
   /** True if its requests may be sent in batches. */
   readonly isBatchable?: boolean
+  /** Batches of its requests in its own API, beside those of files. Absent: none. */
+  readonly inlineBatches?: InlineBatches
   /** True if hedging is allowed: JSON responses that can safely be produced twice. */
   readonly canHedge?: boolean
   /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */

@@ -29,6 +29,11 @@ export interface EndpointTexts<Request = { readonly model: string }> {
   replace?(request: Request, texts: ReadonlyMap<string, string>): Request
   /** The JSON schema that a request wants its answer to match; undefined: none. Absent: requests can name none. */
   jsonSchema?(request: Request): unknown
+  /**
+   * The JSON body of the same request, continued by an answer and by a reply to it. Undefined: this one cannot be continued so.
+   * Absent: requests have no turns.
+   */
+  continued?(body: AnswerObject, answer: string, reply: string): AnswerObject | undefined
   /** Absent where answers have no text: vectors, pictures, sound, receipts of tasks. */
   readonly answer?: AnswerTexts
 }
@@ -88,6 +93,11 @@ export interface TextStreamReader {
   numbered?(event: AnswerObject): boolean
   /** Are texts repeated as a whole after their parts? Absent: never. */
   readonly repeats?: boolean
+  /**
+   * Are bare events read each by itself? Then one that differs from another in nothing but its text, and in these members, which are
+   * padding, is the same step with another text; the reader is not told of it, by `read` or `sent`. Absent: it is told of all.
+   */
+  readonly plain?: { readonly padding: readonly string[] }
   /** Told of every event that the caller gets. */
   sent(event: AnswerObject): void
   /** The events that end the stream as a refusal, after what was sent so far. */
@@ -169,4 +179,18 @@ export function setText(event: AnswerObject, path: readonly (string | number)[],
   const members = owner as Record<string | number, unknown>
   const last = path[path.length - 1]!
   members[last] = typeof members[last] === 'string' ? text : (JSON.parse(text) as unknown)
+}
+
+/** An answer and a reply to it, as turns of a conversation. */
+export function turnsOf(answer: string, reply: string): readonly AnswerObject[] {
+  return [
+    { role: 'assistant', content: answer },
+    { role: 'user', content: reply },
+  ]
+}
+
+/** A request whose turns are `messages`, continued by an answer and a reply to it. */
+export function withTurns(body: AnswerObject, answer: string, reply: string): AnswerObject | undefined {
+  const { messages } = body
+  return Array.isArray(messages) ? { ...body, messages: [...messages, ...turnsOf(answer, reply)] } : undefined
 }

@@ -92,7 +92,7 @@ export function contextOf(
   const given = options.hooks ?? []
   const hosted = { endpoints: endpoints.all, catalog: routed, context: () => context }
   const hooks = given.length === 0 ? undefined : new HookTable(hooksFor(given, hosted), endpoints.all)
-  hooks?.start(logger)
+  hooks?.start(logger, clock)
   const context: PipelineContext = {
     endpoints,
     catalog: routed,

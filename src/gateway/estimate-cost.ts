@@ -7,7 +7,7 @@ import { CallRecord, type Parsed } from '../pipeline/call-record.ts'
 import { innerRequest, NOWHERE } from '../pipeline/inner-request.ts'
 import { readRequest } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
-import { priceRequest } from '../pipeline/pricing.ts'
+import { priceForTries } from '../pipeline/second-try.ts'
 import { estimateFor } from '../pipeline/usage-estimate.ts'
 import type { Principal } from '../stores/principal.ts'
 
@@ -98,7 +98,7 @@ export function estimateOf(context: PipelineContext, parsed: Parsed): RequestEst
   const { endpoint, chain } = parsed
   const model = chain[0]!
   const usage = estimateFor(context, parsed, model)
-  const priced = priceRequest(context, parsed, usage)
+  const priced = priceForTries(context, parsed, usage)
   const isOff = context.prices === undefined
   return {
     object: 'estimate',

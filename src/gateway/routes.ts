@@ -1,7 +1,9 @@
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
+import type { InlineBatches } from '../endpoints/inline-batches.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import { batchMethods } from '../tasks/batches/batch-requests.ts'
 import { fileMethods } from '../tasks/batches/file-requests.ts'
+import { inlineBatchMethods } from '../tasks/batches/inline-requests.ts'
 import { TASK_ACTIONS, type TaskAction } from '../tasks/task-requests.ts'
 
 /** The target of a path. */
@@ -21,6 +23,12 @@ export type Target =
       readonly segments: readonly string[]
     }
   | { readonly kind: 'files' | 'batches'; readonly segments: readonly string[] }
+  | {
+      readonly kind: 'inline-batches'
+      readonly endpoint: Endpoint
+      readonly dialect: InlineBatches
+      readonly segments: readonly string[]
+    }
   /** `asks`: may this process be sent requests, or does it only run? */
   | { readonly kind: 'health'; readonly asks: 'ready' | 'alive' }
   | { readonly kind: 'probe' }
@@ -70,7 +78,7 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
     return methods.includes(method) ? { target: objects } : { allow: methods }
   }
   if (path === ESTIMATE_PATH) return method === 'POST' ? { target: { kind: 'estimate' } } : { allow: POST_ONLY }
-  const batch = hasBatches ? batchTarget(path) : undefined
+  const batch = hasBatches ? (batchTarget(path) ?? inlineBatchTarget(endpoints, path)) : undefined
   if (batch !== undefined) return batch.methods.includes(method) ? { target: batch.target } : { allow: batch.methods }
   const target = readablePaths.get(path) ?? modelTarget(path)
   if (target === undefined) return undefined
@@ -120,15 +128,38 @@ function objectsTarget(endpoints: EndpointTable, path: string): Extract<Target, 
   return undefined
 }
 
+interface BatchTarget {
+  readonly target: Target
+  readonly methods: readonly string[]
+}
+
 /** Files, batches, and what is below them. */
-function batchTarget(path: string): { readonly target: Target; readonly methods: readonly string[] } | undefined {
+function batchTarget(path: string): BatchTarget | undefined {
   for (const [kind, prefix, methodsOf] of BATCH_PATHS) {
-    if (path !== prefix && !path.startsWith(`${prefix}/`)) continue
-    const segments = path === prefix ? [] : path.slice(prefix.length + 1).split('/')
+    const segments = segmentsBelow(prefix, path)
+    if (segments === undefined) continue
     const methods = methodsOf(segments)
     return methods && { target: { kind, segments }, methods }
   }
   return undefined
+}
+
+/** Batches in the APIs of endpoints. */
+function inlineBatchTarget({ withInlineBatches }: EndpointTable, path: string): BatchTarget | undefined {
+  for (const endpoint of withInlineBatches) {
+    const { inlineBatches: dialect } = endpoint
+    const segments = dialect && segmentsBelow(dialect.path, path)
+    if (dialect === undefined || segments === undefined) continue
+    const methods = inlineBatchMethods(segments)
+    if (methods !== undefined) return { target: { kind: 'inline-batches', endpoint, dialect, segments }, methods }
+  }
+  return undefined
+}
+
+/** What stands below a path; undefined: it is another one. */
+function segmentsBelow(prefix: string, path: string): readonly string[] | undefined {
+  if (path === prefix) return []
+  return path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1).split('/') : undefined
 }
 
 const BATCH_PATHS = [

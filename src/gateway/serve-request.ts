@@ -17,6 +17,7 @@ import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import { type BatchService, serveBatchRequest } from '../tasks/batches/batch-requests.ts'
 import { serveFileRequest } from '../tasks/batches/file-requests.ts'
+import { serveInlineBatchRequest } from '../tasks/batches/inline-requests.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredSubmission } from '../tasks/deferred-submission.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
@@ -196,6 +197,11 @@ function completionOf({ deferred }: ServerState, { endpoint, body }: Parsed): Co
 /** Model lists and estimates are asked for by clients that send `x-api-key` too. */
 const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model', 'estimate'])
 
+function takesXApiKey(target: Reading['target']): boolean {
+  if (target.kind === 'inline-batches') return target.endpoint.takesXApiKey === true
+  return X_API_KEY_TARGETS.has(target.kind)
+}
+
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 /** By it a coding client asks for its own list, and says its version (github openai/codex, `endpoint/models.rs`). */
@@ -213,7 +219,7 @@ async function read(
   { target, requestId }: Reading,
 ): Promise<void> {
   const { request, sink } = incoming
-  incoming.principal ??= await identify(context, request, X_API_KEY_TARGETS.has(target.kind))
+  incoming.principal ??= await identify(context, request, takesXApiKey(target))
   const { principal } = incoming
   if (target.kind === 'estimate') return await serveEstimate(context, principal, request, sink)
   // What is asked for would be done.
@@ -257,6 +263,12 @@ async function read(
     const asked = { request, sink, requestId, principal, segments: target.segments }
     if (target.kind === 'files') return await serveFileRequest(context, server.batches.settings, asked)
     return await serveBatchRequest(context, server.batches, asked)
+  }
+  if (target.kind === 'inline-batches' && server.batches !== undefined) {
+    const { endpoint, dialect, segments } = target
+    const answered = sinkOf(incoming, endpoint.errors, requestId)
+    const asked = { request, sink: answered, requestId, principal, segments, endpoint, dialect }
+    return await serveInlineBatchRequest(context, server.batches, asked)
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models

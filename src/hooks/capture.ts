@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
+import { type Clock, systemClock } from '../core/clock.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
@@ -110,7 +111,7 @@ export function capture<Id extends EndpointId = EndpointId>(options: CaptureOpti
         check: (window: TextWindow) => void (takes(window) && log.window(window)),
       },
     }),
-    start: ({ logger }) => log.start(logger),
+    start: (gateway) => log.start(gateway),
     close: () => log.close(),
   }
   return hook as unknown as Hook<Id>
@@ -145,6 +146,7 @@ class CaptureLog {
   #bytes = 0
   #dropped = 0
   #logger: Logger | undefined
+  #clock = systemClock
   #writing: Promise<void> | undefined
 
   constructor(options: Omit<CaptureOptions, 'endpoints'>) {
@@ -156,22 +158,23 @@ class CaptureLog {
     this.#maxBytes = maxBytes
   }
 
-  start(logger: Logger): void {
+  start({ logger, clock }: { readonly logger: Logger; readonly clock: Clock }): void {
     this.#logger = logger
+    this.#clock = clock
   }
 
   request(call: HookCall): void {
     const texts = call.texts()
-    this.#add(headOf('request', call, call.isStream), texts)
+    this.#add(headOf('request', call, call.isStream, this.#clock.now()), texts)
   }
 
   answer(answer: HookAnswer): void {
     const { usage, vendor } = answer
-    this.#add({ ...headOf('answer', answer, answer.isStream), vendor, usage }, answer.texts())
+    this.#add({ ...headOf('answer', answer, answer.isStream, this.#clock.now()), vendor, usage }, answer.texts())
   }
 
   window(window: TextWindow): void {
-    const nowMs = Date.now()
+    const nowMs = this.#clock.now()
     this.#closeIdle(nowMs)
     const key = `${window.requestId} ${window.id}`
     const fresh = window.held + window.fresh
@@ -181,7 +184,7 @@ class CaptureLog {
         this.#drop(1, 'full')
         return
       }
-      const head = { ...headOf('answer', window, true), vendor: window.vendor }
+      const head = { ...headOf('answer', window, true, nowMs), vendor: window.vendor }
       const part = { id: window.id, kind: window.kind }
       open = { head, part, pieces: [], bytes: RECORD_BYTES, touchedAtMs: nowMs, isCut: false }
       this.#bytes += RECORD_BYTES
@@ -293,8 +296,9 @@ function headOf(
   type: 'request' | 'answer',
   { requestId, model, principal, tags, ...facts }: HookFacts,
   isStream: boolean,
+  atMs: number,
 ): Omit<CapturedRecord, 'texts' | 'isCut'> {
   const { endpoint } = facts as unknown as { readonly endpoint: string }
   const { accountId, keyId } = principal
-  return { type, requestId, atMs: Date.now(), endpoint, model, accountId, keyId, tags, isStream }
+  return { type, requestId, atMs, endpoint, model, accountId, keyId, tags, isStream }
 }

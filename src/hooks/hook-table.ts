@@ -3,6 +3,7 @@ import type { Logger } from '../core/logger.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TextKind } from '../endpoints/texts.ts'
 import type { AnyHook, Hook, TextHook } from './hook.ts'
+import { SECOND_TRY, type SecondTryHook } from './second-try.ts'
 
 /** How long an asynchronous point of a hook may take, unless the hook says otherwise. */
 const DEFAULT_TIMEOUT_MS = 2_000
@@ -14,6 +15,8 @@ export interface CompiledHook {
   readonly timeoutMs: number
   readonly isOpen: boolean
   readonly chargesDenied: boolean
+  /** May it have a whole answer made once more? */
+  readonly asksAgain: boolean
 }
 
 /** The hooks of one endpoint, by point; undefined where there is none. */
@@ -51,9 +54,9 @@ export class HookTable {
     this.#byEndpoint = new Map(shapes.map((endpoint) => [endpoint, hooksOf(compiled, endpoint)]))
   }
 
-  /** Tells each hook the logger. */
-  start(logger: Logger): void {
-    for (const { hook } of this.#compiled) hook.start?.({ logger })
+  /** Tells each hook logger and clock. */
+  start(logger: Logger, clock: Clock): void {
+    for (const { hook } of this.#compiled) hook.start?.({ logger, clock })
   }
 
   /** Closes each hook; resolves when all have closed or failed, and at the latest after `drainMs`. Never rejects. */
@@ -120,7 +123,8 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
   if (POINTS.every((point) => hook[point] === undefined) && hook.text === undefined)
     throw new TypeError(`${at} has none of ${POINTS.join(', ')}, text`)
   checkCoverage(at, hook, endpoints)
-  return { hook, name, timeoutMs, isOpen: onFailure === 'allow', chargesDenied: chargeDenied }
+  const asksAgain = (hook as Partial<SecondTryHook>)[SECOND_TRY] === true
+  return { hook, name, timeoutMs, isOpen: onFailure === 'allow', chargesDenied: chargeDenied, asksAgain }
 }
 
 function checkText(at: string, text: TextHook): void {

@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
@@ -206,8 +207,8 @@ export interface Hook<Id extends EndpointId = EndpointId> {
   readonly text?: TextHook
   /** Errors, of callers who are known. */
   failed?(failure: HookFailure): MaybePromise<FailureResult | undefined>
-  /** Called by `createGateway`, with the gateway's logger. What it throws, `createGateway` throws. */
-  start?(gateway: { readonly logger: Logger }): void
+  /** Called by `createGateway`, with the gateway's logger and clock. What it throws, `createGateway` throws. */
+  start?(gateway: { readonly logger: Logger; readonly clock: Clock }): void
   /** Called by `gateway.close` once all calls are over. It is waited for, for the rest of `drainMs`; what it throws is logged. */
   close?(): MaybePromise<void>
 }

@@ -1,12 +1,17 @@
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextPart } from '../endpoints/texts.ts'
-import type { AnswerResult, EndpointId, Hook, HookAnswer } from './hook.ts'
-import { JsonCheck } from './json-check.ts'
+import type { EndpointId, Hook, HookAnswer } from './hook.ts'
+import { type CheckedJson, JsonCheck } from './json-check.ts'
+import { MAX_REPLY_CHARACTERS, SECOND_TRY, type SecondTryAnswer, type SecondTryResult } from './second-try.ts'
 
 /** What is done with answers that should match a JSON schema. */
 export interface JsonAnswerOptions<Id extends EndpointId = EndpointId> {
-  /** `syntax`: a fence around the JSON, and faults of its syntax, are mended (default). `none`: answers are checked only. */
-  readonly repair?: 'none' | 'syntax'
+  /**
+   * `syntax`: a fence around the JSON, and faults of its syntax, are mended (default). `retry`: and where that does not help, the model is
+   * asked once more, with what is wrong. Money for both calls is held, and both are charged; streams, answers from the cache, batches and
+   * requests in the background are not asked for again. `none`: answers are checked only.
+   */
+  readonly repair?: 'none' | 'syntax' | 'retry'
   /** `mark`: the caller gets it, with `x-signalbox-schema: invalid` (default). `error`: 502 `answer_invalid`. */
   readonly invalid?: 'mark' | 'error'
   /** Default: all whose requests may name a schema. */
@@ -29,7 +34,10 @@ function loadedCheck(): Promise<JsonCheck> {
   loading ??= Promise.all([import('@cfworker/json-schema'), import('jsonrepair')]).then(
     ([{ Validator }, { jsonrepair }]) =>
       new JsonCheck({
-        validates: (schema, value) => new Validator(schema, '2020-12').validate(value).valid,
+        faults: (schema, value) =>
+          new Validator(schema, '2020-12')
+            .validate(value)
+            .errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`),
         repaired: jsonrepair,
       }),
     (error: unknown) => {
@@ -42,38 +50,61 @@ function loadedCheck(): Promise<JsonCheck> {
 
 /**
  * A hook that checks answers against the JSON schema that their requests name, for vendors that do not hold to it, and mends their
- * syntax. Headers say what was done: `x-signalbox-repaired: syntax`, `x-signalbox-schema: invalid` or `unchecked`. Streams of such requests
- * are held back to their end, others are not touched. Answers that call tools are not checked.
+ * syntax or asks once more. Headers say what was done: `x-signalbox-repaired: syntax` or `retry`, `x-signalbox-schema: invalid` or
+ * `unchecked`. Streams of such requests are held back to their end, others are not touched. Answers that call tools are not checked.
  * @throws TypeError for an unknown or unusable member, naming it.
  */
 export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnswerOptions<Id> = {}): Hook<Id> {
   checkMembers(options, JSON_ANSWER_OPTIONS, 'jsonAnswer')
   const { name = 'json-answer', endpoints, repair = 'syntax', invalid = 'mark' } = options
-  if (repair !== 'none' && repair !== 'syntax') throw new TypeError('jsonAnswer: repair must be none or syntax')
+  if (!REPAIRS.has(repair)) throw new TypeError('jsonAnswer: repair must be none, syntax or retry')
   if (invalid !== 'mark' && invalid !== 'error') throw new TypeError('jsonAnswer: invalid must be mark or error')
   const hook: Hook = {
     name,
     ...(endpoints && { endpoints }),
+    ...(repair === 'retry' && { [SECOND_TRY]: true }),
     appliesTo: ({ jsonSchema }) => jsonSchema !== undefined,
-    async answer(answer: HookAnswer): Promise<AnswerResult | undefined> {
+    async answer(answer: SecondTryAnswer): Promise<SecondTryResult | undefined> {
       const parts = checkedParts(answer)
       if (parts.length === 0) return undefined
       const check = await loadedCheck()
-      const texts = new Map<string, string>()
-      let state: 'valid' | 'invalid' | 'unchecked' = 'valid'
-      for (const { id, text } of parts) {
-        const found = check.of(text, answer.jsonSchema, repair === 'syntax')
-        if (found.state === 'invalid' || (found.state === 'unchecked' && state === 'valid')) state = found.state
-        if (found.text !== undefined) texts.set(id, found.text)
-      }
-      if (state === 'invalid' && invalid === 'error') return { deny: UNUSABLE }
-      const headers: Record<string, string> = {}
-      if (texts.size > 0) headers['x-signalbox-repaired'] = 'syntax'
-      if (state !== 'valid') headers['x-signalbox-schema'] = state
-      return Object.keys(headers).length === 0 ? undefined : { ...(texts.size > 0 && { texts }), headers }
+      const checked = parts.map(({ text }) => check.of(text, answer.jsonSchema, repair !== 'none'))
+      const states = new Set(checked.map(({ state }) => state))
+      if (!states.has('invalid')) return mended(parts, checked, answer)
+      const [only] = parts
+      const isAskedAgain = repair === 'retry' && answer[SECOND_TRY] !== true && parts.length === 1
+      const again = isAskedAgain && { [SECOND_TRY]: { answer: only!.text, reply: replyTo(checked[0]!) } }
+      return { ...(invalid === 'error' ? { deny: UNUSABLE } : mended(parts, checked, answer)), ...again }
     },
   }
   return hook as unknown as Hook<Id>
+}
+
+const REPAIRS: ReadonlySet<string> = new Set<JsonAnswerOptions['repair'] & string>(['none', 'syntax', 'retry'])
+
+/** The texts that were mended, and headers that say what is known of all. */
+function mended(
+  parts: readonly TextPart[],
+  checked: readonly CheckedJson[],
+  { [SECOND_TRY]: isSecond }: SecondTryAnswer,
+): SecondTryResult | undefined {
+  const texts = new Map<string, string>()
+  let state: CheckedJson['state'] = 'valid'
+  for (const [index, found] of checked.entries()) {
+    if (found.state === 'invalid' || (found.state === 'unchecked' && state === 'valid')) state = found.state
+    if (found.text !== undefined) texts.set(parts[index]!.id, found.text)
+  }
+  const headers: Record<string, string> = {}
+  if (isSecond === true && state !== 'invalid') headers['x-signalbox-repaired'] = 'retry'
+  else if (texts.size > 0) headers['x-signalbox-repaired'] = 'syntax'
+  if (state !== 'valid') headers['x-signalbox-schema'] = state
+  return Object.keys(headers).length === 0 ? undefined : { ...(texts.size > 0 && { texts }), headers }
+}
+
+function replyTo({ fault = 'it does not match' }: CheckedJson): string {
+  const end = 'Answer again with JSON that matches it, and with nothing else.'
+  const begin = 'This answer does not match the JSON schema of the request: '
+  return `${begin}${fault.slice(0, MAX_REPLY_CHARACTERS - begin.length - end.length - 2)}. ${end}`
 }
 
 const UNUSABLE = {

@@ -2,8 +2,8 @@ import { isJsonObject } from '../core/json.ts'
 
 /** The tools of a check; both are pure. */
 export interface JsonTools {
-  /** Throws for a schema that cannot be used. */
-  validates(schema: Record<string, unknown>, value: unknown): boolean
+  /** Where a value does not match, and why; empty: it does. Throws for a schema that cannot be used. */
+  faults(schema: Record<string, unknown>, value: unknown): readonly string[]
   /** JSON in place of a text that is nearly JSON. Throws where it is not. */
   repaired(text: string): string
 }
@@ -14,7 +14,19 @@ export interface CheckedJson {
   readonly state: 'valid' | 'invalid' | 'unchecked'
   /** The mended text; undefined: it stays. */
   readonly text: string | undefined
+  /** What is wrong with an invalid text, in a few words; else undefined. */
+  readonly fault: string | undefined
 }
+
+/** What a value is worth. */
+type Verdict = Pick<CheckedJson, 'state' | 'fault'>
+
+const VALID: Verdict = { state: 'valid', fault: undefined }
+const UNCHECKED: Verdict = { state: 'unchecked', fault: undefined }
+const NO_JSON: CheckedJson = { state: 'invalid', text: undefined, fault: 'it is not JSON' }
+
+/** Most faults that are told; the first ones name the place, the last ones the reason. */
+const MOST_FAULTS = 4
 
 /** Longest text that is mended. */
 const MAX_REPAIRED_CHARACTERS = 256 * 1024
@@ -37,12 +49,12 @@ export class JsonCheck {
 
   of(text: string, schema: unknown, mends: boolean): CheckedJson {
     const value = parsed(text)
-    if (value !== undefined) return { state: this.#stateOf(value.json, schema, text.length), text: undefined }
+    if (value !== undefined) return { ...this.#verdictOn(value.json, schema, text.length), text: undefined }
     const mended = mends && text.length <= MAX_REPAIRED_CHARACTERS ? this.#mended(text) : undefined
-    if (mended === undefined) return { state: 'invalid', text: undefined }
-    const state = this.#stateOf(mended.json, schema, text.length)
+    if (mended === undefined) return NO_JSON
+    const verdict = this.#verdictOn(mended.json, schema, text.length)
     // What does not match all the same is left as the model wrote it.
-    return { state, text: state === 'invalid' ? undefined : mended.text }
+    return { ...verdict, text: verdict.state === 'invalid' ? undefined : mended.text }
   }
 
   #mended(text: string): { readonly text: string; readonly json: unknown } | undefined {
@@ -57,15 +69,16 @@ export class JsonCheck {
     }
   }
 
-  #stateOf(value: unknown, schema: unknown, length: number): CheckedJson['state'] {
-    if (typeof schema === 'boolean') return schema ? 'valid' : 'invalid'
-    if (!isJsonObject(schema)) return 'unchecked'
+  #verdictOn(value: unknown, schema: unknown, length: number): Verdict {
+    if (typeof schema === 'boolean') return schema ? VALID : { state: 'invalid', fault: 'the schema allows nothing' }
+    if (!isJsonObject(schema)) return UNCHECKED
     try {
       const bounded = new BoundedSchema(length <= MAX_DEAR_CHARACTERS)
-      return this.#tools.validates(bounded.copyOf(schema) as Record<string, unknown>, value) ? 'valid' : 'invalid'
+      const faults = this.#tools.faults(bounded.copyOf(schema) as Record<string, unknown>, value)
+      return faults.length === 0 ? VALID : { state: 'invalid', fault: faults.slice(0, MOST_FAULTS).join(' ') }
     } catch {
       // An unknown reference, recursion without end, or more work than is allowed: the caller's schema, not the model's answer.
-      return 'unchecked'
+      return UNCHECKED
     }
   }
 }

@@ -1,6 +1,7 @@
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextKind, TextPart } from '../endpoints/texts.ts'
 import type { EndpointId, Hook, TextVerdict, TextWindow } from './hook.ts'
+import { QUIET_TEXTS, type QuietTextHook, quietTexts } from './quiet-texts.ts'
 import type { RedactionRule } from './redaction-rules.ts'
 
 /** Where and how texts are redacted. */
@@ -62,21 +63,20 @@ export function redact<Id extends EndpointId = EndpointId>(
     }
     return texts.size === 0 ? undefined : { texts }
   }
+  const text: QuietTextHook = {
+    holdBack: { chars: redactor.maxLength },
+    // Nobody can use half of the arguments, and what an escape is depends on what comes before it.
+    holdAll: ['tool_arguments'],
+    [QUIET_TEXTS]: quietTexts(rules, takes),
+    check: (window: TextWindow) =>
+      takes(window.kind) ? redactor.window(window) : { replace: window.held + window.fresh },
+  }
   const hook: Hook = {
     name,
     ...(endpoints && { endpoints }),
     version: [...rules.map(({ name: mark, pattern }) => `${mark}=${pattern}`), kinds?.join() ?? ''].join('\n'),
     ...(on.includes('request') && { request: (call) => changed(call.texts()) }),
-    ...(on.includes('answer') && {
-      answer: (answer) => changed(answer.texts()),
-      text: {
-        holdBack: { chars: redactor.maxLength },
-        // Nobody can use half of the arguments, and what an escape is depends on what comes before it.
-        holdAll: ['tool_arguments'],
-        check: (window: TextWindow) =>
-          takes(window.kind) ? redactor.window(window) : { replace: window.held + window.fresh },
-      },
-    }),
+    ...(on.includes('answer') && { answer: (answer) => changed(answer.texts()), text }),
   }
   return hook as unknown as Hook<Id>
 }
@@ -202,13 +202,14 @@ function isWithin({ within }: RedactionRule, table: Uint8Array, code: number): b
 }
 
 function compiled(rule: RedactionRule): CompiledRule {
-  const { name, pattern, maxLength, within } = rule
+  const { name, pattern, maxLength, within, containsOneOf } = rule
   if (typeof name !== 'string' || name === '') throw new TypeError('redact: every rule needs a name')
   if (!(pattern instanceof RegExp)) throw new TypeError(`redact: the rule ${name} needs a pattern`)
   if (!(Number.isSafeInteger(maxLength) && maxLength > 0))
     throw new TypeError(`redact: the rule ${name} needs maxLength, a whole number of characters`)
-  if (within !== undefined && (within.global || within.sticky))
-    throw new TypeError(`redact: within of the rule ${name} must not have the flags g and y`)
+  for (const [member, characters] of Object.entries({ within, containsOneOf }))
+    if (characters !== undefined && (characters.global || characters.sticky))
+      throw new TypeError(`redact: ${member} of the rule ${name} must not have the flags g and y`)
   const flags = `${pattern.flags.replace(/[gy]/g, '')}g`
   const table =
     within && Uint8Array.from({ length: 128 }, (_, code) => (within.test(String.fromCharCode(code)) ? 1 : 0))

@@ -15,6 +15,11 @@ export interface RedactionRule {
   readonly within?: RegExp
   /** Text without which there can be no match; skips the search. */
   readonly needs?: string
+  /**
+   * Matches single characters, of which every match contains at least one, such as `/@/`. A stream is searched only where one of them has
+   * come. Absent: all of it is.
+   */
+  readonly containsOneOf?: RegExp
   /** How many characters of a match are one, from its beginning; 0: none. Absent: all. */
   accept?(match: string): number
 }
@@ -34,6 +39,7 @@ export const pii = {
     pattern: /[\p{L}\p{N}._%+'-]{1,64}@[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,4}/u,
     maxLength: 384,
     within: /[\p{L}\p{N}._%+'@-]/u,
+    containsOneOf: /@/,
     needs: '@',
   },
   /** Numbers of payment cards: 13 to 19 digits, in one piece or in groups, with a right check digit (Luhn). */
@@ -42,6 +48,7 @@ export const pii = {
     pattern: /(?<!\d)(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5})(?!\d)/,
     maxLength: 23,
     within: /[\d -]/,
+    containsOneOf: /\d/,
     accept: (match) => (passesLuhn(match.replace(/\D/g, '')) ? match.length : 0),
   },
   /** Bank accounts with right check digits, with or without spaces. */
@@ -50,6 +57,7 @@ export const pii = {
     pattern: /(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])/,
     maxLength: 42,
     within: /[A-Z0-9 ]/,
+    containsOneOf: /\d/,
     accept: ibanLength,
   },
   /** Social security numbers of the United States, with hyphens or spaces. */
@@ -58,6 +66,7 @@ export const pii = {
     pattern: /(?<!\d)(?!000|666|9\d\d)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?!\d)/,
     maxLength: 11,
     within: /[\d -]/,
+    containsOneOf: /\d/,
   },
   /** Phone numbers with a country code, and North American ones with separators. */
   phone: {
@@ -66,6 +75,7 @@ export const pii = {
       /(?<![\w+])(?:\+\d{1,3}(?:[ ./-]?\(?\d{1,5}\)?){2,6}|\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4})(?!\d)/,
     maxLength: 52,
     within: /[\d ().+/-]/,
+    containsOneOf: /\d/,
     accept(match) {
       const { length } = match.replace(/\D/g, '')
       return length >= MIN_PHONE_DIGITS && length <= MAX_PHONE_DIGITS ? match.length : 0
@@ -77,6 +87,7 @@ export const pii = {
     pattern: /(?<![\w:.])[0-9A-Fa-f:.]{3,46}(?![\w:])/,
     maxLength: 46,
     within: /[0-9A-Fa-f:.]/,
+    containsOneOf: /[\d:]/,
     accept(match) {
       const address = match.replace(/[.:]$/, '')
       return isIP(match) !== 0 ? match.length : isIP(address) !== 0 ? address.length : 0
@@ -89,6 +100,7 @@ export const pii = {
       /(?<![A-Za-z0-9])(?:(?:sk|pk|rk)[-_][\w-]{16,256}|AKIA[0-9A-Z]{16}|AIza[\w-]{35}|gh[opsur]_[A-Za-z0-9]{36,255}|github_pat_\w{22,255}|xox[abeprs]-[\w-]{10,255}|eyJ[\w-]{8,680}\.[\w-]{8,680}\.[\w-]{8,680})/,
     maxLength: 2_048,
     within: /[\w.-]/,
+    containsOneOf: /[-_AJ]/,
   },
 } as const satisfies Readonly<Record<string, RedactionRule>>
 

@@ -14,6 +14,8 @@ export interface TextEvent {
   added: readonly TextPart[]
   repeated: readonly TextPart[]
   isChanged: boolean
+  /** Need the reader not be told that it is sent? */
+  readonly isPlain: boolean
 }
 
 /** A step of work on a stream. It yields what it must wait for, so that nothing waits where nothing is pending. */
@@ -25,6 +27,8 @@ export interface TextStage {
   push(events: readonly TextEvent[]): StreamWork<TextEvent[]>
   /** The stream has ended: gives what was held back. */
   end(): StreamWork<TextEvent[]>
+  /** The same as `push` where no hook needs to be asked about these events. Undefined: one does, and nothing was taken. */
+  pushQuiet?(events: readonly TextEvent[]): TextEvent[] | undefined
   /** What went on of a text; undefined: nothing is known of it. Only where the dialect repeats texts. */
   sentOf(id: string): string | undefined
 }
@@ -55,7 +59,7 @@ export function textEvent(
   value: AnswerObject | undefined,
   step: TextStep,
 ): TextEvent {
-  return { bytes, name, value, step, added: step.added, repeated: step.repeated, isChanged: false }
+  return { bytes, name, value, step, added: step.added, repeated: step.repeated, isChanged: false, isPlain: false }
 }
 
 /** Writes another text into an event, where it adds to a text or repeats one. */
@@ -76,7 +80,7 @@ export function moreOf(event: TextEvent, part: TextPart, text: string, reader: T
   const step = reader.read(value)
   const { type } = value
   const name = event.name === undefined || typeof type !== 'string' ? event.name : type
-  return { bytes: undefined, name, value, step, added: step.added, repeated: [], isChanged: true }
+  return { bytes: undefined, name, value, step, added: step.added, repeated: [], isChanged: true, isPlain: false }
 }
 
 /** Does a text end with, or before, this event? */

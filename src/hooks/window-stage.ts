@@ -4,6 +4,7 @@ import type { HookFault, HookOutcome } from './call-hook.ts'
 import type { CheckedDenial } from './denial.ts'
 import type { TextVerdict } from './hook.ts'
 import type { CompiledHook } from './hook-table.ts'
+import { QUIET_TEXTS, type QuietTextHook, type QuietTexts } from './quiet-texts.ts'
 import {
   endsIn,
   MAX_HELD_CHARACTERS,
@@ -34,18 +35,32 @@ export interface WindowCall {
   failed(hook: CompiledHook, fault: HookFault, error: unknown): CheckedDenial | undefined
 }
 
+/** A text of an event that is held back, or came with this read. */
+interface Piece {
+  readonly event: TextEvent
+  readonly part: TextPart
+  readonly text: string
+  /** Is it all that the event adds? Then the event can go on as it is. */
+  readonly isWhole: boolean
+}
+
+/** An event whose text has at most so many characters is held back as a whole, where its end is. */
+const MAX_WHOLE = 32
+
 /** One text of the answer: of one choice, block or item, and of one kind. */
 interface Channel {
   readonly id: string
-  before: string
-  held: string
-  fresh: string
+  /** At most {@link MAX_BEFORE} pieces, each at least a character, of what went on. */
+  before: string[]
+  held: Piece[]
+  /** Is there nothing in what is held that a hook looks for? */
+  isQuiet: boolean
+  /** Of the events of this read. */
+  fresh: Piece[]
   sent: string
   /** The event that has added to it last, to be written once more with another text. */
   last: TextEvent
   part: TextPart
-  /** Events of this read whose text is `fresh`. */
-  waiting: number
   isPassed: boolean
 }
 
@@ -57,13 +72,15 @@ export class WindowStage implements TextStage {
   readonly #reader: TextStreamReader
   readonly #open = new Map<string, Channel>()
   readonly #sent = new Map<string, string>()
+  readonly #quiet: QuietTexts | undefined
   #heldCharacters = 0
 
   constructor(hook: CompiledHook, call: WindowCall, reader: TextStreamReader) {
     this.#hook = hook
     this.#call = call
     this.#reader = reader
-    const { holdBack = 'all' } = hook.hook.text ?? {}
+    const { holdBack = 'all', [QUIET_TEXTS]: quiet }: Partial<QuietTextHook> = hook.hook.text ?? {}
+    this.#quiet = quiet
     this.#keep = holdBack === 'all' ? Number.POSITIVE_INFINITY : holdBack.chars
   }
 
@@ -75,11 +92,9 @@ export class WindowStage implements TextStage {
     const out: TextEvent[] = []
     const dirty = new Set<Channel>()
     for (const event of events) {
-      const [only] = event.added
-      if (event.step.isBare && event.added.length === 1 && only !== undefined && event.step.ended.length === 0) {
-        const channel = this.#take(event, only)
-        channel.waiting += 1
-        dirty.add(channel)
+      const only = onlyPart(event)
+      if (only !== undefined) {
+        dirty.add(this.#take(event, only))
         continue
       }
       yield* this.#closeBefore(event, out)
@@ -92,8 +107,62 @@ export class WindowStage implements TextStage {
       for (const part of event.repeated) yield* this.#repeat(event, part)
       out.push(event)
     }
-    for (const channel of dirty) if (channel.waiting > 0) yield* this.#goOn(channel, false, out)
+    for (const channel of dirty) if (channel.fresh.length > 0) yield* this.#goOn(channel, false, out)
     return out
+  }
+
+  /** Texts in which the hook would find nothing pass without it, in the events that they came in. */
+  pushQuiet(events: readonly TextEvent[]): TextEvent[] | undefined {
+    const quiet = this.#quiet
+    if (quiet === undefined) return undefined
+    let characters = this.#heldCharacters
+    for (const event of events) {
+      const part = onlyPart(event)
+      if (part === undefined || !quiet.isQuiet(part.text, part.kind)) return undefined
+      const known = this.#open.get(part.id)
+      if (known !== undefined && (!known.isQuiet || known.isPassed)) return undefined
+      characters += part.text.length
+    }
+    if (characters > MAX_HELD_CHARACTERS) return undefined
+    const out: TextEvent[] = []
+    let last: Channel | undefined
+    for (const event of events) {
+      const part = event.added[0]!
+      const channel = this.#channelOf(event, part)
+      if (last !== undefined && last !== channel) this.#letQuiet(last, quiet, out)
+      channel.held.push({ event, part, text: part.text, isWhole: true })
+      last = channel
+    }
+    if (last !== undefined) this.#letQuiet(last, quiet, out)
+    this.#heldCharacters = characters
+    for (const { added } of out) this.#heldCharacters -= added[0]!.text.length
+    return out
+  }
+
+  /** Lets go the events before the one in which something may begin; a long one is cut there. */
+  #letQuiet(channel: Channel, quiet: QuietTexts, out: TextEvent[]): void {
+    const { held } = channel
+    const texts = held.length === 1 ? [held[0]!.text] : held.map(({ text }) => text)
+    let tail = quiet.tailOf(texts, channel.part.kind)
+    let kept = held.length
+    while (kept > 0 && tail > 0) tail -= held[--kept]!.text.length
+    // The text before the tail is that much shorter than what is kept whole.
+    const first = held[kept]
+    const cut = first !== undefined && first.text.length > MAX_WHOLE ? wholeCharacters(first.text, -tail) : 0
+    if (first !== undefined && cut > 0) {
+      const rest = { ...first, text: first.text.slice(cut), isWhole: false }
+      held[kept] = { ...first, text: first.text.slice(0, cut), isWhole: false }
+      held.splice(kept + 1, 0, rest)
+      kept += 1
+    }
+    for (let index = 0; index < kept; index++) {
+      const piece = held[index]!
+      this.#went(channel, piece.text)
+      if (this.#reader.repeats === true) channel.sent += piece.text
+      out.push(eventOf(piece, this.#reader))
+    }
+    if (kept === held.length) held.length = 0
+    else if (kept > 0) held.splice(0, kept)
   }
 
   *end(): StreamWork<TextEvent[]> {
@@ -106,15 +175,20 @@ export class WindowStage implements TextStage {
   }
 
   #take(event: TextEvent, part: TextPart): Channel {
+    const channel = this.#channelOf(event, part)
+    channel.fresh.push({ event, part, text: part.text, isWhole: onlyPart(event) !== undefined })
+    return channel
+  }
+
+  #channelOf(event: TextEvent, part: TextPart): Channel {
     const known = this.#open.get(part.id)
     if (known !== undefined) {
-      known.fresh += part.text
       known.last = event
       known.part = part
       return known
     }
-    const { id, text: fresh } = part
-    const channel = { id, before: '', held: '', fresh, sent: '', last: event, part, waiting: 0, isPassed: false }
+    const { id } = part
+    const channel = { id, before: [], held: [], isQuiet: true, fresh: [], sent: '', last: event, part, isPassed: false }
     this.#open.set(id, channel)
     return channel
   }
@@ -134,13 +208,18 @@ export class WindowStage implements TextStage {
     }
   }
 
-  /** What may go of a text, in an event of its own. */
+  /** What may go of a text: in the events that it came in as far as it is unchanged, else in an event of its own. */
   *#goOn(channel: Channel, isLast: boolean, out: TextEvent[]): StreamWork<void> {
-    const { waiting, last, part } = channel
+    const { last, part } = channel
+    const pieces = [...channel.held, ...channel.fresh]
     const text = yield* this.#release(channel, isLast)
-    if (text === '') return
-    // Nothing was changed and nothing held back: the event as it came.
-    out.push(waiting === 1 && text === part.text ? last : moreOf(last, part, text, this.#reader))
+    let written = 0
+    for (const piece of pieces) {
+      if (!piece.isWhole || written === text.length || !text.startsWith(piece.text, written)) break
+      out.push(piece.event)
+      written += piece.text.length
+    }
+    if (written < text.length) out.push(moreOf(last, part, text.slice(written), this.#reader))
   }
 
   /** A text that was given in parts is repeated as it was sent; one that comes as a whole for the first time is looked at now. */
@@ -155,15 +234,16 @@ export class WindowStage implements TextStage {
   }
 
   *#release(channel: Channel, isLast: boolean): StreamWork<string> {
-    const { held, fresh, before } = channel
+    const held = textOf(channel.held)
+    const fresh = textOf(channel.fresh)
     const text = held + fresh
-    channel.waiting = 0
-    channel.fresh = ''
+    channel.fresh = []
     // The end is told even where nothing is left, so that a hook that gathers a text knows when it is whole.
     if (fresh === '' && !isLast) return ''
     if (channel.isPassed) return this.#let(channel, text, '', text)
     if (!isLast && this.#isHeld(channel.part)) return this.#let(channel, '', text, '')
     const { id, kind, index } = channel.part
+    const before = channel.before.join('').slice(-MAX_BEFORE)
     const checked = this.#call.check(this.#hook, { id, kind, index, before, held, fresh, isLast })
     const outcome = isPending(checked) ? ((yield checked) as HookOutcome<TextVerdict>) : checked
     if (outcome.kind === 'fault') {
@@ -188,16 +268,16 @@ export class WindowStage implements TextStage {
   }
 
   #letRest(channel: Channel, text: string, isLast: boolean): string {
-    let cut = isLast ? text.length : Math.max(0, text.length - this.#keep)
-    // Half of a character cannot be written.
-    if (cut > 0 && cut < text.length && isHighSurrogate(text.charCodeAt(cut - 1))) cut -= 1
+    const cut = isLast ? text.length : wholeCharacters(text, Math.max(0, text.length - this.#keep))
     return this.#let(channel, text.slice(0, cut), text.slice(cut), text.slice(0, cut))
   }
 
   #let(channel: Channel, sent: string, held: string, seen: string): string {
-    this.#heldCharacters += held.length - channel.held.length
-    channel.held = held
-    channel.before = (channel.before + seen).slice(-MAX_BEFORE)
+    this.#heldCharacters += held.length - lengthOf(channel.held)
+    const { last: event, part } = channel
+    channel.held = held === '' ? [] : [{ event, part, text: held, isWhole: false }]
+    channel.isQuiet = this.#quiet?.isQuiet(held, part.kind) === true
+    this.#went(channel, seen)
     if (this.#reader.repeats === true) channel.sent += sent
     if (this.#heldCharacters <= MAX_HELD_CHARACTERS) return sent
     this.#fail('too-large', new RangeError(`more than ${MAX_HELD_CHARACTERS} characters would be held back`))
@@ -205,11 +285,39 @@ export class WindowStage implements TextStage {
     return sent + this.#let(channel, held, '', held)
   }
 
+  #went(channel: Channel, seen: string): void {
+    if (seen === '') return
+    channel.before.push(seen)
+    if (channel.before.length > 2 * MAX_BEFORE) channel.before.splice(0, MAX_BEFORE)
+  }
+
   /** @throws StreamDenial unless what the hook was to check passes. */
   #fail(fault: HookFault, error: unknown): void {
     const denial = this.#call.failed(this.#hook, fault, error)
     if (denial !== undefined) throw new StreamDenial(this.#hook, denial, true)
   }
+}
+
+/** The part of an event that may be left out, or sent twice with other texts; undefined: it is another event. */
+function onlyPart({ step, added }: TextEvent): TextPart | undefined {
+  return step.isBare && added.length === 1 && step.ended.length === 0 ? added[0] : undefined
+}
+
+function textOf(pieces: readonly Piece[]): string {
+  return pieces.length === 1 ? pieces[0]!.text : pieces.map(({ text }) => text).join('')
+}
+
+function lengthOf(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, { text }) => sum + text.length, 0)
+}
+
+function eventOf({ event, part, text, isWhole }: Piece, reader: TextStreamReader): TextEvent {
+  return isWhole ? event : moreOf(event, part, text, reader)
+}
+
+/** A place in a text, or the one before it: half of a character cannot be written. */
+function wholeCharacters(text: string, cut: number): number {
+  return cut > 0 && cut < text.length && isHighSurrogate(text.charCodeAt(cut - 1)) ? cut - 1 : cut
 }
 
 function isHighSurrogate(code: number): boolean {

@@ -2,10 +2,11 @@ import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 import { isPending } from '../core/maybe-promise.ts'
-import { type AnswerObject, type AnswerTexts, type TextPart, withTexts } from '../endpoints/texts.ts'
+import { type AnswerObject, type TextPart, withTexts } from '../endpoints/texts.ts'
 import type { HookOutcome } from '../hooks/call-hook.ts'
 import type { AnswerResult } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
+import { SECOND_TRY, type SecondTry, type SecondTryResult } from '../hooks/second-try.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import type { Reserved } from './call-record.ts'
 import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
@@ -13,6 +14,7 @@ import { checkedHeaders } from './hook-headers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { denialOf } from './request-hooks.ts'
 import { screenStream } from './screened-stream.ts'
+import { askAgain } from './second-try.ts'
 import { type AnswerScreen, callAnswer, callWindow, type Screening, screeningOf } from './shown-answer.ts'
 import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from './vendor-response.ts'
 
@@ -32,20 +34,29 @@ export function runAnswerHooks(
   return screenStream(context, reserved, response, screening)
 }
 
+type ScreeningOfSchema = Screening & Pick<AnswerScreen, 'jsonSchema'>
+
 async function screenWhole(
   context: PipelineContext,
   reserved: Reserved,
   response: JsonResponse,
-  { jsonSchema, ...screening }: Screening & Pick<AnswerScreen, 'jsonSchema'>,
+  screening: ScreeningOfSchema,
+  isSecond = false,
 ): Promise<JsonResponse | FailedResponse> {
   const { candidate, ending, body, dropped } = response
-  const { cachePlan } = reserved
+  const { cachePlan, answerHeaders } = reserved
   if (cachePlan?.key !== undefined)
     cachePlan.unscreened = { chunks: body.chunks, dropped, isRefusal: body.isRefusal === true }
-  const screen = { context, reserved, candidate, usage: ending.usage, jsonSchema }
-  const { answer, error, isCharged } = await screenedWhole(screen, screening, body.chunks)
+  const screen = { context, reserved, candidate, usage: ending.usage, jsonSchema: screening.jsonSchema, isSecond }
+  const again = isSecond ? undefined : (second: SecondTry) => askAgain(context, reserved, response, second)
+  const { answer, error, isCharged, second } = await screenedWhole(screen, screening, body.chunks, again)
+  if (second !== undefined) {
+    reserved.resetHeaders(answerHeaders)
+    return screenWhole(context, reserved, second, screening, true)
+  }
+  if (!isCharged && reserved.earlier !== undefined) reserved.follows({ ...reserved.earlier, isCharged: false })
   if (error !== undefined) return failedAnswer(response, error, isCharged)
-  if (answer === undefined) return response
+  if (answer === undefined) return isCharged ? response : { ...response, ending: uncharged(ending) }
   const chunks = [Buffer.from(writtenAnswer(reserved, answer))]
   const { outputBytes = byteLengthOf(body.chunks) } = body
   const keptAnswer = body.keptAnswer === undefined ? undefined : answer
@@ -63,15 +74,21 @@ export interface ScreenedWhole {
   /** What the caller gets in its place; undefined: nothing. */
   readonly error: GatewayError | undefined
   readonly isCharged: boolean
+  /** Another one of a vendor, of which hooks know nothing; undefined: there is none. */
+  readonly second?: JsonResponse
 }
 
 const AS_IT_IS: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
 
-/** Asks the hooks about a whole answer, one after the other. */
+/**
+ * Asks the hooks about a whole answer, one after the other.
+ * @param again Has another answer made, for a hook that may ask for it; absent: there is none.
+ */
 export async function screenedWhole(
   screen: AnswerScreen,
   { hooks, reader }: Screening,
   chunks: readonly Uint8Array[],
+  again?: (second: SecondTry) => Promise<JsonResponse | undefined>,
 ): Promise<ScreenedWhole> {
   const text = Buffer.from(joinChunks(chunks)).toString('utf8')
   const parsed = isText(screen.reserved) ? { text } : parseVendorJson(text)
@@ -80,7 +97,12 @@ export async function screenedWhole(
   let answer: AnswerObject = parsed
   let isCharged = true
   for (const hook of hooks) {
-    const decision = await decided(screen, hook, reader, answer)
+    const parts = reader.whole(answer)
+    const outcome = await asked(screen, hook, answer, parts)
+    const wanted = again === undefined ? undefined : secondTryOf(hook, outcome)
+    const second = wanted && (await again?.(wanted))
+    if (second !== undefined) return { ...AS_IT_IS, second }
+    const decision = decided(screen, hook, { answer, parts }, outcome)
     if (decision === undefined) continue
     if (decision.kind === 'texts') {
       answer = structuredClone(decision.answer)
@@ -120,17 +142,28 @@ type Decision =
     }
 
 /** A hook that reads streams only is shown each text as one window. */
-async function decided(
+async function asked(
   screen: AnswerScreen,
   hook: CompiledHook,
-  reader: AnswerTexts,
   answer: AnswerObject,
-): Promise<Decision | undefined> {
-  const parts = reader.whole(answer)
-  const outcome =
-    hook.hook.answer === undefined
-      ? await windowsOf(screen, hook, parts)
-      : await callAnswer(screen, hook, { body: answer, parts })
+  parts: readonly TextPart[],
+): Promise<HookOutcome<AnswerResult | undefined>> {
+  return hook.hook.answer === undefined
+    ? await windowsOf(screen, hook, parts)
+    : await callAnswer(screen, hook, { body: answer, parts })
+}
+
+/** What a hook wants to have asked once more; undefined: nothing, or it may not. */
+function secondTryOf(hook: CompiledHook, outcome: HookOutcome<SecondTryResult | undefined>): SecondTry | undefined {
+  return hook.asksAgain && outcome.kind === 'result' ? outcome.result?.[SECOND_TRY] : undefined
+}
+
+function decided(
+  screen: AnswerScreen,
+  hook: CompiledHook,
+  { answer, parts }: { readonly answer: AnswerObject; readonly parts: readonly TextPart[] },
+  outcome: HookOutcome<AnswerResult | undefined>,
+): Decision | undefined {
   const { context, reserved, candidate } = screen
   const model = candidate.model.id
   const fail = (failure: Parameters<typeof hookFailed>[3]): Decision | undefined => {

@@ -123,6 +123,8 @@ export interface Admitted extends Parsed, Admission {
   /** Headers that hooks add to its answer, names and values in turn; undefined: none. */
   readonly answerHeaders: readonly string[] | undefined
   addHeaders(headers: readonly string[]): void
+  /** Another answer comes in the place of one: gives up what was added to it. @param headers Those that were there before. */
+  resetHeaders(headers: readonly string[] | undefined): void
   /** Gives up its Idempotency-Key: what its caller gets is not kept under it. */
   unclaimed(): void
   /** What is to be done with its answer by the cache; undefined: the gateway has none, or not for this endpoint. */
@@ -157,7 +159,26 @@ export interface Hold {
   readonly rates: readonly Rate[]
 }
 
+/** A call to a vendor that was answered before the last one of the same request, and is paid with it. */
+export interface EarlierCall {
+  readonly candidate: Candidate
+  readonly usage: Usage
+  /** False: it is the operator's loss. */
+  readonly isCharged: boolean
+}
+
+/** A request in another's place. */
+export type ReplacedRequest = Omit<ParsedRequest, 'isStream' | 'claim'> & Pick<Admission, 'estimate'>
+
 export interface Reserved extends Admitted {
+  /** May its answer be asked for once more? Where money is held, it is for two calls. */
+  readonly mayTryAgain: boolean
+  allowSecondTry(): void
+  /** Undefined: one call has answered it, or none. */
+  readonly earlier: EarlierCall | undefined
+  follows(earlier: EarlierCall): void
+  /** Puts another request in its place. */
+  replaced(request: ReplacedRequest): void
   /** Undefined: billing is off, or the endpoint is free. */
   readonly hold: Hold | undefined
   /** Bytes of generated text that count as one token where no usage is reported; the same until the call is settled. */
@@ -235,6 +256,8 @@ export class CallRecord implements Reserved {
   requestBucket: BucketState | undefined
   tokenBucket: BucketState | undefined
   hold: Hold | undefined
+  mayTryAgain = false
+  earlier: EarlierCall | undefined = undefined
   bytesPerToken = GENERATED_BYTES_PER_TOKEN
   usualReasoningTokens: number | undefined = undefined
   #firstAttempt: Attempt | undefined = undefined
@@ -309,6 +332,10 @@ export class CallRecord implements Reserved {
     this.answerHeaders = [...(this.answerHeaders ?? []), ...headers]
   }
 
+  resetHeaders(headers: readonly string[] | undefined): void {
+    this.answerHeaders = headers
+  }
+
   unclaimed(): void {
     this.claim = undefined
   }
@@ -329,6 +356,18 @@ export class CallRecord implements Reserved {
     this.hold = hold
     this.chain = chain
     return this
+  }
+
+  allowSecondTry(): void {
+    this.mayTryAgain = true
+  }
+
+  follows(earlier: EarlierCall): void {
+    this.earlier = earlier
+  }
+
+  replaced(request: ReplacedRequest): void {
+    Object.assign(this, request)
   }
 
   measuredBy({ bytesPerToken, reasoningTokens }: ModelHabits): void {

@@ -34,8 +34,13 @@ const WHOLE_ANSWER_WAIT_MS = 10_000
  * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only while
  * nothing has reached the caller, and within the retry budget. Never throws for a vendor's fault; the response says in
  * every case what to charge.
+ * @param remainingMs What is left of the request's time, where a call was answered before; absent: all of it.
  */
-export async function dispatch(context: PipelineContext, routed: Routed): Promise<VendorResponse> {
+export async function dispatch(
+  context: PipelineContext,
+  routed: Routed,
+  remainingMs?: number,
+): Promise<VendorResponse> {
   const { call, candidates } = routed
   const scope = call.calls
   const isPaidWhole = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
@@ -44,10 +49,11 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
   // Of the call under way: what it uses is told by its report only, or by its end.
   let reasonsUnseen = false
   let isMaking = false
-  const deadline = context.deadlines.add(() => {
+  const over = (): void => {
     isOverdue = true
     scope.abort()
-  })
+  }
+  const deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
   // A caller who disconnected before anything was sent ends the request under every policy.
   if (call.caller.isDisconnected) scope.abort()
   // A task outlives its request, so a disconnect during its submission does not abort it.

@@ -9,6 +9,8 @@ export class EndpointTable {
   readonly #withTasks: ReadonlyMap<string, Endpoint>
   /** Endpoints whose answers are kept. */
   readonly keepingAnswers: readonly Endpoint[]
+  /** Endpoints that have batches in their own API. */
+  readonly withInlineBatches: readonly Endpoint[]
 
   /** @throws TypeError for two endpoints of one path, and for none. */
   constructor(endpoints: readonly Endpoint[]) {
@@ -19,6 +21,7 @@ export class EndpointTable {
       endpoints.filter(({ task }) => task !== undefined).map((endpoint) => [endpoint.id, endpoint]),
     )
     this.keepingAnswers = endpoints.filter(({ kept }) => kept !== undefined)
+    this.withInlineBatches = endpoints.filter(({ inlineBatches }) => inlineBatches !== undefined)
     if (this.#byPath.size < endpoints.length) throw new TypeError('two endpoints have the same path')
   }
 

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -263,21 +263,56 @@ export function claimOf(
   accountId: string,
   received: ReceivedBody,
 ): IdempotencyClaim | undefined {
-  const key = request.header('idempotency-key')
+  const key = idempotencyKeyOf(request)
+  return key === undefined ? undefined : claimBy(context, accountId, key, fingerprintOf(request, received))
+}
+
+/** The claim of a request whose body is never whole in memory. */
+export interface StreamedClaim {
+  /** Takes the next piece of the body. */
+  add(piece: Uint8Array): void
+  /** After the last piece. */
+  end(): IdempotencyClaim
+}
+
+/**
+ * As {@link claimOf}; undefined for a request without a key.
+ * @throws GatewayError `invalid_request` for a key that is too long.
+ */
+export function streamedClaimOf(
+  context: PipelineContext,
+  request: GatewayRequest,
+  accountId: string,
+): StreamedClaim | undefined {
+  const key = idempotencyKeyOf(request)
   if (key === undefined) return undefined
-  if (key === '' || key.length > MAX_IDEMPOTENCY_KEY_LENGTH) {
-    throw new GatewayError('invalid_request', {
-      message: `Idempotency-Key: must have 1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`,
-      param: 'Idempotency-Key',
-    })
+  const hash = hashOf(request)
+  return {
+    add: (piece) => void hash.update(piece),
+    end: () => claimBy(context, accountId, key, hash.digest('hex')),
   }
-  const fingerprint = fingerprintOf(request, received)
-  return { accountId, key, fingerprint, expiresAtMs: context.clock.now() + IDEMPOTENCY_RETENTION_MS }
+}
+
+function idempotencyKeyOf(request: GatewayRequest): string | undefined {
+  const key = request.header('idempotency-key')
+  if (key === undefined || (key !== '' && key.length <= MAX_IDEMPOTENCY_KEY_LENGTH)) return key
+  throw new GatewayError('invalid_request', {
+    message: `Idempotency-Key: must have 1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} characters`,
+    param: 'Idempotency-Key',
+  })
+}
+
+function claimBy({ clock }: PipelineContext, accountId: string, key: string, fingerprint: string): IdempotencyClaim {
+  return { accountId, key, fingerprint, expiresAtMs: clock.now() + IDEMPOTENCY_RETENTION_MS }
+}
+
+function hashOf({ method, path }: GatewayRequest): Hash {
+  return createHash('sha256').update(`${method} ${path}\n`)
 }
 
 /** Forms are compared part by part: each sending has a different boundary. */
 function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string {
-  const hash = createHash('sha256').update(`${request.method} ${request.path}\n`)
+  const hash = hashOf(request)
   if (!isForm(received)) return hash.update(received).digest('hex')
   for (const part of received) {
     const size = part.kind === 'file' ? part.byteLength : Buffer.byteLength(part.value)

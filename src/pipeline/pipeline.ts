@@ -20,6 +20,7 @@ import { type HookedOutcome, runRequestHooks, type WrittenRequest } from './requ
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
 import { respondReplay, respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
 import { type Routed, route } from './route.ts'
+import { reserveForTries } from './second-try.ts'
 import { type SettlementResult, settle } from './settle.ts'
 import { pumpStream } from './stream-pump.ts'
 import { estimateFor } from './usage-estimate.ts'
@@ -193,7 +194,8 @@ async function answer(context: PipelineContext, admitted: Admitted, completion: 
 
 /** Requests that are answered on their own connection. */
 const immediate: Completion = {
-  reserve,
+  reserve: (context, admitted) =>
+    context.hooks === undefined ? reserve(context, admitted) : reserveForTries(context, admitted),
   end(context, reserved, response) {
     switch (response.kind) {
       case 'json':
@@ -253,7 +255,9 @@ function sendWhole(
   respondWhole(reserved.sink, { status: 200, headers }, chunks)
   if (reserved.cachePlan === undefined) return
   const { candidate, dropped, body, ending } = response
-  const usage = settlement.usage ?? ending.unbilledUsage
+  // Of the call that made it, where another one came before.
+  const ofLast = reserved.earlier && (ending.usage ?? ending.estimatedUsage)
+  const usage = ofLast ?? settlement.usage ?? ending.unbilledUsage
   const isRefusal = body.isRefusal === true
   const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
   keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })

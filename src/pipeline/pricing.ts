@@ -16,7 +16,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { chargedFields, rateOfRequest, type UnpricedPart } from './request-rate.ts'
+import { chargedFields, fieldsAt, rateOfRequest, type UnpricedPart } from './request-rate.ts'
 import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
@@ -178,19 +178,24 @@ export function costAt(
 ): bigint | undefined {
   const { prices } = context
   if (prices === undefined) return undefined
-  const fields = parsed.endpoint.priceFieldsAt?.(parsed.billingFields, vendor) ?? parsed.billingFields
+  const fields = fieldsAt(parsed.endpoint, parsed.billingFields, vendor)
   const rate =
     quote(prices, parsed, `${model.vendor}/${model.upstream}`, fields) ?? quote(prices, parsed, model.id, fields)
   return rate === undefined ? undefined : charge(rate, parsed.estimate)
 }
 
 /**
- * What usage costs at the model that answered, in nano-dollars. Undefined when billing is off, or when the usage holds
- * something without a price.
+ * What usage costs at the model that answered, with what hooks charge, in nano-dollars. Undefined when billing is off, or when the
+ * usage holds something without a price.
  */
-export function chargeFor(reserved: Reserved, candidate: Candidate, usage: Usage): bigint | undefined {
+export function chargeFor(
+  reserved: Reserved,
+  candidate: Candidate,
+  usage: Usage,
+  hookUnits: number = reserved.hookUnits,
+): bigint | undefined {
   const rate = reserved.hold === undefined ? undefined : rateOf(reserved.hold, candidate.model)
-  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, reserved.hookUnits))
+  return rate === undefined ? undefined : charge(rate, withHookUnits(usage, hookUnits))
 }
 
 function rateOf({ rates }: Hold, { id }: CatalogModel): Rate | undefined {

@@ -1,6 +1,6 @@
 import type { CatalogModel } from '../catalog/model.ts'
-import type { BillingFields, Prices, Rate } from '../catalog/prices/prices.ts'
-import type { ExtraFeature, InnerModel } from '../endpoints/endpoint.ts'
+import { BATCH_FIELD, type BillingFields, type Prices, type Rate } from '../catalog/prices/prices.ts'
+import type { Endpoint, ExtraFeature, InnerModel } from '../endpoints/endpoint.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Parsed } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -99,15 +99,22 @@ export function chargedFields(
   if (endpoint.priceFieldsAt === undefined) return billingFields
   if (model.routes === undefined) {
     const vendor = context.vendors.get(model.vendor)
-    return vendor === undefined ? billingFields : endpoint.priceFieldsAt(billingFields, vendor)
+    return vendor === undefined ? billingFields : fieldsAt(endpoint, billingFields, vendor)
   }
   let charged: BillingFields | undefined
   for (const { vendor: id } of model.routes) {
     const vendor = context.vendors.get(id)
     if (vendor === undefined) continue
-    const asked = endpoint.priceFieldsAt(billingFields, vendor)
+    const asked = fieldsAt(endpoint, billingFields, vendor)
     if (asked === billingFields) return billingFields
     charged = { ...charged, ...asked }
   }
   return charged ?? billingFields
+}
+
+/** The price fields that reach a vendor. That a request is one of a batch is no field of it, so no translation drops it. */
+export function fieldsAt(endpoint: Endpoint, fields: BillingFields, vendor: Vendor): BillingFields {
+  const asked = endpoint.priceFieldsAt?.(fields, vendor) ?? fields
+  const batch = fields[BATCH_FIELD]
+  return batch === undefined || asked[BATCH_FIELD] === batch ? asked : { ...asked, [BATCH_FIELD]: batch }
 }

@@ -65,6 +65,26 @@ export function reservePriced(
     : outcomeOf(context, admitted, attempt, result)
 }
 
+/**
+ * Holds more than a request needs, where the caller has it, and claims its Idempotency-Key in the same step. Undefined: the balance or
+ * a cap does not cover it, and nothing is held or claimed.
+ * @throws GatewayError as {@link reserve} does for anything else.
+ */
+export function reserveIfCovered(
+  context: PipelineContext,
+  admitted: Admitted,
+  priced: PricedRequest,
+): MaybePromise<ReserveOutcome | undefined> {
+  // A store gives the same outcome to the same id, and another reservation may follow.
+  const attempt = { id: `${admitted.requestId}_both`, priced, plan: undefined }
+  const outcome = (result: ReserveResult | ClaimResult): ReserveOutcome | undefined =>
+    LACKS_MONEY.has(result.status) || result.status === 'spending_limit'
+      ? undefined
+      : outcomeOf(context, admitted, attempt, result)
+  const result = reserveOnce(context, admitted, attempt)
+  return isPending(result) ? result.then(outcome) : outcome(result)
+}
+
 function outcomeOrFit(
   context: PipelineContext,
   admitted: Admitted,

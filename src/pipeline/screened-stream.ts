@@ -1,14 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
-import { isPending } from '../core/maybe-promise.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import { type AnswerObject, type AnswerTexts, NO_TEXT, type TextStreamReader, withTexts } from '../endpoints/texts.ts'
-import { type AnswerCall, AnswerStage } from '../hooks/answer-stage.ts'
-import type { CheckedDenial } from '../hooks/denial.ts'
-import type { AnswerResult } from '../hooks/hook.ts'
-import type { CompiledHook } from '../hooks/hook-table.ts'
+import { AnswerStage } from '../hooks/answer-stage.ts'
+import { PlainEvents } from '../hooks/plain-events.ts'
 import {
   rewrite,
   StreamDenial,
@@ -21,14 +18,12 @@ import { WindowStage } from '../hooks/window-stage.ts'
 import { EventLines, EventSplitter } from '../wire/event-splitter.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { sseData, sseEvent } from '../wire/sse.ts'
+import { answerCallOf } from './answer-call.ts'
 import { MAX_ENTRY_BYTES } from './cache/cache-plan.ts'
 import type { Reserved } from './call-record.ts'
-import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
-import { checkedHeaders } from './hook-headers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { denialOf } from './request-hooks.ts'
 import { ScreenedTransform } from './screened-transform.ts'
-import { type AnswerScreen, callAnswer, callWindow, type Screening } from './shown-answer.ts'
+import type { AnswerScreen, Screening } from './shown-answer.ts'
 import { MAX_HOLD_BACK_MS, type StreamEnd, type StreamReceiver } from './stream-call.ts'
 import { deniedEnding } from './stream-pump.ts'
 import { StreamRecording } from './stream-recording.ts'
@@ -67,55 +62,6 @@ export async function screenStream(
   return { kind: 'failed', error, candidate, mayHaveBegun: true, ending }
 }
 
-function answerCallOf(screen: AnswerScreen, inner: OpenStream): AnswerCall {
-  const { context, reserved, candidate } = screen
-  const model = candidate.model.id
-  const failedFor = (point: 'text' | 'answer'): AnswerCall['failed'] => {
-    const told = new Set<string>()
-    return (hook, fault, error) => {
-      // One event for each hook of a stream, however many windows it fails on.
-      if (hook.isOpen && told.has(hook.name)) return undefined
-      told.add(hook.name)
-      const failure = hookFailed(context, reserved, model, { hook, point, fault, error })
-      return failure && { error: failure, isRefusal: false, fault: undefined }
-    }
-  }
-  const failed = failedFor('text')
-  const answerFailed = failedFor('answer')
-  const deny = (hook: CompiledHook, point: 'text' | 'answer', denial: unknown): CheckedDenial =>
-    denied(context, reserved, model, { hook, point, denial })
-  return {
-    check: (hook, window) => callWindow(screen, hook, window),
-    denied: (hook, denial) => deny(hook, 'text', denial),
-    failed: (hook, fault, error) => (hook.hook.text === undefined ? answerFailed : failed)(hook, fault, error),
-    answer(hook, parts) {
-      const called = callAnswer({ ...screen, usage: inner.transform.usage }, hook, { body: undefined, parts })
-      const read = (outcome: Awaited<typeof called>): ReadonlyMap<string, string> | StreamDenial | undefined => {
-        if (outcome.kind === 'result') {
-          const denial = denialOf(outcome.result)
-          if (denial !== undefined) return new StreamDenial(hook, deny(hook, 'answer', denial.deny), false)
-        }
-        try {
-          if (outcome.kind === 'fault') return failing(hook, outcome.fault, outcome.error)
-          const { texts, headers } = checkedResult<AnswerResult>(outcome.result, ANSWER_RESULT) ?? {}
-          const added = headers === undefined ? undefined : checkedHeaders(headers)
-          const changed = texts === undefined ? undefined : checkedTexts(texts, parts)
-          if (added !== undefined) reserved.addHeaders(added)
-          return changed
-        } catch (error) {
-          return failing(hook, 'unusable-result', error)
-        }
-      }
-      return isPending(called) ? called.then(read) : read(called)
-    },
-  }
-
-  function failing(hook: CompiledHook, ...[fault, error]: [Parameters<AnswerCall['failed']>[1], unknown]) {
-    const denial = answerFailed(hook, fault, error)
-    return denial && new StreamDenial(hook, denial, true)
-  }
-}
-
 /** A stream whose texts hooks read, hold back and replace, before its receiver gets them. */
 export class ScreenedStream implements OpenStream, StreamReceiver {
   readonly transform: StreamTransform
@@ -127,6 +73,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   readonly #errors: ErrorDialect
   readonly #recording: StreamRecording | undefined
   readonly #reader: TextStreamReader
+  readonly #plain: PlainEvents | undefined
   readonly #stages: readonly TextStage[]
   readonly #splitter = new EventSplitter()
   readonly #lines = new EventLines()
@@ -154,6 +101,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#errors = screen.reserved.endpoint.errors
     this.#recording = recording
     this.#reader = texts.stream()
+    this.#plain = PlainEvents.of(this.#reader)
     this.#stages = hooks.map((hook) =>
       hook.hook.text === undefined
         ? new AnswerStage(hook, call, this.#reader)
@@ -229,10 +177,22 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     if (this.#waiting.length > 0) {
       const bytes = joinChunks(this.#waiting)
       this.#waiting.length = 0
-      this.#drive(this.#pass(this.#eventsIn(bytes)), (events) => {
-        this.#write(events)
-        this.#work()
-      })
+      const events = this.#eventsIn(bytes)
+      let passed: TextEvent[] | undefined
+      try {
+        passed = this.#passQuietly(events)
+      } catch (cause) {
+        this.#failed(cause)
+        return
+      }
+      if (passed !== undefined) {
+        this.#write(passed)
+        if (this.#end !== undefined) this.#work()
+      } else
+        this.#drive(this.#pass(events), (passing) => {
+          this.#write(passing)
+          this.#work()
+        })
     } else if (this.#end !== undefined) {
       const end = this.#end
       this.#drive(this.#finish(), () => this.#finished(end))
@@ -266,9 +226,16 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     step(() => work.next())
   }
 
+  /** What goes on where no hook has to be asked, which is so for most reads; undefined: one has. */
+  #passQuietly(events: TextEvent[]): TextEvent[] | undefined {
+    // Behind another one a stage gets what that one lets go.
+    const [only] = this.#stages
+    return this.#stages.length === 1 ? only?.pushQuiet?.(events) : undefined
+  }
+
   *#pass(events: TextEvent[]): StreamWork<TextEvent[]> {
     let passing = events
-    for (const stage of this.#stages) passing = yield* stage.push(passing)
+    for (const stage of this.#stages) passing = stage.pushQuiet?.(passing) ?? (yield* stage.push(passing))
     return passing
   }
 
@@ -334,11 +301,20 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const lines = this.#lines
     for (let start = 0; start < buffer.length; start = lines.end) {
+      const plain = this.#plain?.read(buffer, start)
+      if (plain !== undefined) {
+        events.push(plain)
+        lines.end = this.#plain!.end
+        continue
+      }
       lines.read(buffer, start)
       const own = buffer.subarray(start, lines.end)
       const value = lines.hasData && !lines.isEndMark ? parseVendorJson(lines.text) : undefined
-      if (isJsonObject(value)) events.push(textEvent(own, lines.name, value, this.#reader.read(value)))
-      else events.push(textEvent(own, undefined, undefined, lines.isEndMark ? END_MARK : NO_TEXT))
+      if (isJsonObject(value)) {
+        const event = textEvent(own, lines.name, value, this.#reader.read(value))
+        this.#plain?.learn(event)
+        events.push(event)
+      } else events.push(textEvent(own, undefined, undefined, lines.isEndMark ? END_MARK : NO_TEXT))
     }
     lines.release()
     return events
@@ -348,14 +324,16 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     if (events.length === 0) return
     for (const event of events) {
       this.#out.push(this.#bytesOf(event))
-      if (event.value !== undefined) this.#reader.sent(event.value)
+      if (!event.isPlain && event.value !== undefined) this.#reader.sent(event.value)
       if (event.added.length > 0) this.#hasSentText = true
     }
     if (this.#receiver !== undefined) this.#flush()
     else if (this.#hasSentText) this.open()
   }
 
-  #bytesOf({ bytes, name, value, isChanged }: TextEvent): Uint8Array {
+  #bytesOf(event: TextEvent): Uint8Array {
+    if (event.isPlain && !event.isChanged && event.bytes !== undefined) return event.bytes
+    const { bytes, name, value, isChanged } = event
     const isRenumbered = value !== undefined && this.#reader.numbered?.(value) === true
     if (bytes !== undefined && !isChanged && !isRenumbered) return bytes
     const json = JSON.stringify(value)

@@ -1,7 +1,7 @@
 import type { GatewayEvent } from '../core/events.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
-import { type Usage, withHookUnits } from '../core/usage.ts'
+import { addUsage, type Usage, withHookUnits } from '../core/usage.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
@@ -37,8 +37,10 @@ export interface OwnAnswer {
 /** A call that is over, with what it used and what is recorded of it. */
 interface SettledCall {
   readonly input: SettlementInput
-  /** What is charged for; undefined: nothing is. */
+  /** What is charged for, of all calls of the request; undefined: nothing is. */
   readonly usage: Usage | undefined
+  /** What is charged for of the last call. */
+  readonly lastUsage: Usage | undefined
   /** Undefined: calls are not recorded. */
   readonly record: UsageDraft | undefined
 }
@@ -63,11 +65,12 @@ export function settle(
   reserved: Reserved,
   input: SettlementInput,
 ): MaybePromise<SettlementResult> {
-  const used = settledUsage(context, reserved, input)
+  const lastUsage = settledUsage(context, reserved, input)
+  const used = reserved.earlier?.isCharged === true ? addUsage(reserved.earlier.usage, lastUsage ?? {}) : lastUsage
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
   const record = context.usage && usageDraft(context, reserved, input, usage)
-  const call: SettledCall = { input, usage, record }
+  const call: SettledCall = { input, usage, lastUsage, record }
   let resolution: MaybePromise<Resolution | undefined>
   try {
     const { observation } = reserved
@@ -129,7 +132,9 @@ function releaseSettled(
   const { unbilledUsage } = input.ending
   if (unbilledUsage !== undefined && input.candidate !== undefined)
     emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
-  const used = usage ?? unbilledUsage
+  const { earlier } = reserved
+  if (earlier?.isCharged === false) emitUnbilledUsage(context, reserved, earlier.candidate, earlier.usage)
+  const used = usage ?? (earlier === undefined ? unbilledUsage : addUsage(earlier.usage, unbilledUsage ?? {}))
   const result = { usage, costNanoDollars, dueNanoDollars }
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   return isPending(released)
@@ -161,7 +166,7 @@ function resolveLater(context: PipelineContext, reserved: Reserved, call: Settle
     noteResolution(context, reserved, call, await resolveHold(context, reserved, call))
   }
   const untilMs = context.clock.now() + context.holdTtlMs
-  settleLater(context, unsettled(reserved, call.input, call.usage), { run, untilMs, error })
+  settleLater(context, unsettled(reserved, call), { run, untilMs, error })
 }
 
 /**
@@ -171,14 +176,15 @@ function resolveLater(context: PipelineContext, reserved: Reserved, call: Settle
 function noteResolution(
   context: PipelineContext,
   reserved: Reserved,
-  { input, usage, record }: SettledCall,
+  call: SettledCall,
   resolution: Resolution | undefined,
 ): void {
+  const { record } = call
   if (resolution === undefined) return
   if (resolution.recordFault !== undefined) reportFault(context, reserved.requestId, 'usage', resolution.recordFault)
   // Most calls have nothing to tell.
   if (resolution.resolved && resolution.shortfall === 0n && resolution.crossings === undefined) return
-  const hold = unsettled(reserved, input, usage)
+  const hold = unsettled(reserved, call)
   if (resolution.resolved) {
     emitShortfall(context, hold, resolution)
     emitCrossings(context, hold, resolution.crossings)
@@ -191,8 +197,7 @@ function noteResolution(
 /** The record of a charge is written with it; any other is written here. */
 function noteRecord(context: PipelineContext, reserved: Reserved, call: SettledCall, record: UsageDraft): void {
   const { hold } = reserved
-  if (hold === undefined || amountOf(reserved, hold, call.input, call.usage) === undefined)
-    addFreeRecord(context, record, 0n)
+  if (hold === undefined || amountOf(reserved, hold, call) === undefined) addFreeRecord(context, record, 0n)
   else context.usage?.noted()
 }
 
@@ -201,30 +206,34 @@ function addFreeRecord(context: PipelineContext, record: UsageDraft, dueNanoDoll
   context.usage?.add(usageRecord(record, ended))
 }
 
-function unsettled(reserved: Reserved, input: SettlementInput, usage: Usage | undefined): UnsettledHold {
+function unsettled(reserved: Reserved, call: SettledCall): UnsettledHold {
   const { requestId, hold, principal } = reserved
   const { accountId, keyId } = principal
-  const amountNanoDollars = dueOf(reserved, { input, usage })
+  const amountNanoDollars = dueOf(reserved, call)
   return { requestId, holdId: hold?.id, taskId: undefined, accountId, keyId, amountNanoDollars }
 }
 
 /** What a call costs, nano-dollars. */
-function dueOf(reserved: Reserved, { input, usage }: Pick<SettledCall, 'input' | 'usage'>): bigint {
+function dueOf(reserved: Reserved, call: SettledCall): bigint {
   const { hold } = reserved
-  return hold === undefined ? 0n : (amountOf(reserved, hold, input, usage) ?? 0n)
+  return hold === undefined ? 0n : (amountOf(reserved, hold, call) ?? 0n)
 }
 
 /** What is charged; undefined: nothing, the hold is voided. */
 function amountOf(
   reserved: Reserved,
   hold: Hold,
-  { candidate, own }: SettlementInput,
-  usage: Usage | undefined,
+  { input: { candidate, own }, lastUsage }: SettledCall,
 ): bigint | undefined {
   if (own?.nanoDollars !== undefined) return own.nanoDollars
-  if (usage === undefined || candidate === undefined) return undefined
+  const { earlier } = reserved
+  const isLastCharged = lastUsage !== undefined && candidate !== undefined
   // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
-  return chargeFor(reserved, candidate, usage) ?? hold.amount
+  const last = isLastCharged ? (chargeFor(reserved, candidate, lastUsage) ?? hold.amount) : undefined
+  if (earlier?.isCharged !== true) return last
+  // Each call has its own tier of prices. What hooks charge is in the last one that is charged.
+  const first = chargeFor(reserved, earlier.candidate, earlier.usage, last === undefined ? undefined : 0)
+  return first === undefined ? hold.amount : first + (last ?? 0n)
 }
 
 function emitEnded(
@@ -288,13 +297,14 @@ function isSoldByUsage({ endpoint: { isFree = false }, hold }: Reserved): boolea
 function resolveHold(
   context: PipelineContext,
   reserved: Reserved,
-  { input, usage, record }: SettledCall,
+  call: SettledCall,
 ): MaybePromise<Resolution | undefined> {
+  const { input, usage, record } = call
   const { hold, claim } = reserved
   const { candidate, answer, ending, own } = input
   if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
-  const amount = amountOf(reserved, hold, input, usage)
+  const amount = amountOf(reserved, hold, call)
   if (amount === undefined || (candidate === undefined && own === undefined))
     return context.store.ledger.void(hold.id, nowMs)
   const model = candidate?.model.id ?? reserved.chain[0]?.id ?? reserved.body.model

@@ -2,10 +2,11 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 import type { AnswerObject, AnswerTexts, TextPart } from '../endpoints/texts.ts'
 import { callHook, HookDeadline, type HookOutcome } from '../hooks/call-hook.ts'
-import type { AnswerFacts, AnswerResult, HookAnswer, TextVerdict, TextWindow } from '../hooks/hook.ts'
+import type { AnswerFacts, AnswerResult, TextVerdict, TextWindow } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
+import { SECOND_TRY, type SecondTryAnswer } from '../hooks/second-try.ts'
 import type { WindowText } from '../hooks/window-stage.ts'
-import type { Reserved } from './call-record.ts'
+import type { Parsed, Reserved } from './call-record.ts'
 import { CallHookFacts, frozen } from './hook-facts.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
@@ -29,12 +30,14 @@ export interface AnswerScreen {
   readonly usage: Usage | undefined
   /** What the request wants its answer to match. Read before the request is released. */
   readonly jsonSchema: unknown
+  /** Was it asked for once more? Absent: no. */
+  readonly isSecond?: boolean
 }
 
 /** The hooks that an answer is shown to, and what they are told of its schema; undefined: none. */
 export function screeningOf(
   context: PipelineContext,
-  { endpoint, body, isStream }: Reserved,
+  { endpoint, body, isStream }: Parsed,
   model: string,
 ): (Screening & Pick<AnswerScreen, 'jsonSchema'>) | undefined {
   const asked = context.hooks?.of(endpoint)?.answer
@@ -57,12 +60,12 @@ function appliesTo(hook: CompiledHook['hook'], facts: AnswerFacts): boolean {
 
 /** Asks the `answer` of a hook. */
 export function callAnswer(
-  { context, reserved, candidate, usage, jsonSchema }: AnswerScreen,
+  { context, reserved, candidate, usage, jsonSchema, isSecond = false }: AnswerScreen,
   hook: CompiledHook,
   { body, parts }: { readonly body: AnswerObject | undefined; readonly parts: readonly TextPart[] },
 ): MaybePromise<HookOutcome<AnswerResult | undefined>> {
   const deadline = new HookDeadline()
-  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage, jsonSchema }, deadline)
+  const shown = new ShownAnswer(reserved, candidate, { body, parts, usage, jsonSchema, isSecond }, deadline)
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.answer?.(shown))
 }
 
@@ -77,7 +80,8 @@ export function callWindow(
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.text?.check(shown))
 }
 
-class ShownAnswer extends CallHookFacts implements HookAnswer {
+class ShownAnswer extends CallHookFacts implements SecondTryAnswer {
+  readonly [SECOND_TRY]: boolean
   readonly vendor: string
   readonly usage: Usage | undefined
   readonly isStream: boolean
@@ -93,10 +97,12 @@ class ShownAnswer extends CallHookFacts implements HookAnswer {
       readonly parts: readonly TextPart[]
       readonly usage: Usage | undefined
       readonly jsonSchema: unknown
+      readonly isSecond: boolean
     },
     deadline: HookDeadline,
   ) {
     super(reserved, model.id, deadline)
+    this[SECOND_TRY] = answer.isSecond
     this.vendor = vendor.id
     this.usage = answer.usage
     this.isStream = answer.body === undefined

@@ -12,7 +12,8 @@ import { respondWhole, taskHead } from '../pipeline/respond.ts'
 import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
-import { batchObject, isBatch, NO_OUTCOMES } from './batches/batch-record.ts'
+import { isBatch } from './batches/batch-record.ts'
+import { acceptedBatch } from './batches/inline-record.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { ensureWebhookSecret, HOLD_GRACE_MS, note, reserveTask } from './submit-task.ts'
 
@@ -150,7 +151,7 @@ export function queuedTask({ clock, taskDeadlineMs }: PipelineContext, task: Tas
 /** The answer to a submission, as its caller gets it and as its Idempotency-Key replays it. */
 export function queuedReceipt(context: PipelineContext, task: TaskRecord): StoredAnswer {
   const record = isBatch(task)
-    ? batchObject(task, NO_OUTCOMES)
+    ? acceptedBatch(context, task)
     : (context.endpoints.deferring(task.details.endpoint)?.deferral?.record(task) ?? { id: task.id })
   return { status: 200, headers: ['content-type', 'application/json'], body: Buffer.from(JSON.stringify(record)) }
 }

@@ -168,7 +168,8 @@ async function listTasks(
   const limit = limitOf(parameters.get('limit'))
   const after = cursorOf(parameters, 'after')
   const before = cursorOf(parameters, 'before')
-  const { tasks, hasMore } = await pageOf(context, accountId, endpointId, { limit, after, before })
+  const isAsked = ({ details }: TaskRecord): boolean => details.endpoint === endpointId
+  const { tasks, hasMore } = await pageOf(context, accountId, isAsked, { limit, after, before })
   return {
     object: 'list',
     data: tasks.map((task) => behaviour.record(task)),
@@ -182,14 +183,14 @@ async function listTasks(
 export async function pageOf(
   context: PipelineContext,
   accountId: string,
-  endpointId: string,
+  isAsked: (task: TaskRecord) => boolean,
   { limit, ...cursors }: { limit: number; after: string | undefined; before: string | undefined },
 ): Promise<TaskPage> {
   let { after, before } = cursors
   let tasks: TaskRecord[] = []
   for (;;) {
     const page = await context.store.tasks.list(accountId, { limit: limit - tasks.length, after, before })
-    const own = page.tasks.filter(({ details }) => details.endpoint === endpointId)
+    const own = page.tasks.filter(isAsked)
     tasks = before === undefined ? [...tasks, ...own] : [...own, ...tasks]
     const next = before === undefined ? page.tasks.at(-1) : page.tasks[0]
     if (!page.hasMore || tasks.length === limit || next === undefined) return { tasks, hasMore: page.hasMore }

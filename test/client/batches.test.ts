@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Batch, createClient, type GatewayClient } from '../../src/client/index.ts'
+import {
+  type Batch,
+  createClient,
+  type GatewayClient,
+  type MessageBatch,
+  type MessageBatchResult,
+} from '../../src/client/index.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 
@@ -32,6 +38,35 @@ describe.each([
   ['over HTTP', overHttp],
   ['in process', inProcess],
 ])('%s the client', (_name, open) => {
+  test('sends a batch of messages, and reads how each went', async () => {
+    const client = open()
+    const requests = ['a noun', 'ein Wörterbuch'].map((text, index) => ({
+      custom_id: `question-${index}`,
+      params: {
+        model: 'chat-relayed',
+        max_tokens: 50,
+        messages: [{ role: 'user', content: `What is ${text}?` }] as const,
+      },
+    }))
+    const batch = await client.messages.batches.create({ requests })
+    await started.taskEnded(batch.id)
+    const ended: MessageBatch = await client.messages.batches.retrieve(batch)
+    const results: MessageBatchResult[] = []
+    for await (const result of client.messages.batches.results(ended)) results.push(result)
+
+    expect(ended).toMatchObject({ processing_status: 'ended', request_counts: { succeeded: 2, errored: 0 } })
+    expect(results.map(({ custom_id, result }) => [custom_id, result.type])).toEqual([
+      ['question-0', 'succeeded'],
+      ['question-1', 'succeeded'],
+    ])
+    expect(JSON.stringify(results[1])).toContain('ein Wörterbuch')
+    expect((await client.messages.batches.list({ limit: 1 })).data).toEqual([ended])
+    await expect(client.messages.batches.cancel(batch)).rejects.toMatchObject({ code: 'task_not_cancellable' })
+    expect(await client.messages.batches.delete(batch)).toEqual({ id: batch.id, type: 'message_batch_deleted' })
+    const gone = client.messages.batches.results(batch)[Symbol.asyncIterator]()
+    await expect(gone.next()).rejects.toMatchObject({ code: 'batch_not_found' })
+  })
+
   test('sends a file of requests, follows their batch and reads the answers', async () => {
     const client = open()
     const file = await client.files.create({

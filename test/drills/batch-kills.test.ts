@@ -9,3 +9,9 @@ describe('on one SQLite file', () => {
 
   test(BATCH_KILLS, BATCH_KILLS_TIMEOUT, () => kills({ kind: 'sqlite', path: newPath() }))
 })
+
+describe('of messages, on one SQLite file', () => {
+  const kills = batchKillsDrill('messages')
+
+  test(BATCH_KILLS, BATCH_KILLS_TIMEOUT, () => kills({ kind: 'sqlite', path: newPath() }))
+})

@@ -235,11 +235,14 @@ describe('a batch', () => {
       completion_window: '24h',
     })
 
-    await taskEnded(created.id)
+    const { costNanoDollars } = await taskEnded(created.id)
 
     const batch = await client.batches.retrieve(created.id)
     const [first] = await contentOf(client, batch.output_file_id)
     expect(first).toMatchObject({ response: { status_code: 200, body: answer } })
+    // Also where the vendor gets a translation of the request, which drops other conditions of prices.
+    const { input_tokens: input = 0, output_tokens: output = 0 } = batch.usage ?? {}
+    expect([costNanoDollars, input > 0]).toEqual([BigInt(input) * 500n + BigInt(output) * 2_000n, true])
   })
 
   test('tells its end by a webhook', async () => {

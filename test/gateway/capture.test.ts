@@ -3,6 +3,7 @@ import { type CapturedRecord, type CaptureOptions, capture } from '../../src/hoo
 import type { AnyHook } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { eventStream } from './answering-vendor.ts'
 import { chunk, completion, type HookedGateway, hookedGateway, type Script, spoken, USAGE } from './hooked-gateway.ts'
@@ -22,10 +23,11 @@ async function start(
   options: Partial<CaptureOptions> = {},
   script: Script = completion(`write to ${SECRET}`),
   others: readonly AnyHook[] = [],
+  gatewayOptions: Parameters<typeof hookedGateway>[2] = {},
 ): Promise<HookedGateway & { readonly got: CapturedRecord[] }> {
   const got: CapturedRecord[] = []
   const sink = (records: readonly CapturedRecord[]): void => void got.push(...records)
-  gateway = await hookedGateway([...others, capture({ sink, ...options })], script)
+  gateway = await hookedGateway([...others, capture({ sink, ...options })], script, gatewayOptions)
   return { ...gateway, got }
 }
 
@@ -55,6 +57,16 @@ describe('capture', () => {
         usage: { inputTokens: USAGE.prompt_tokens },
       },
     ])
+  })
+
+  test.each([false, true])('says the time of the clock of the gateway (streamed: %s)', async (stream) => {
+    const startMs = Date.UTC(2030, 1, 2)
+    const clock = fakeClock({ startMs })
+    const { got, post } = await start({}, stream ? spoken(['Hello.']) : completion('Hello.'), [], { clock })
+    await (await post(CHAT, chatBody('chat-relayed', 'hi', { stream }))).text()
+    await expect.poll(() => got.length).toBe(2)
+
+    expect(got.map(({ atMs }) => atMs)).toEqual([startMs, startMs])
   })
 
   test('captures streams without holding them back', async () => {

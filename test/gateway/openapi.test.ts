@@ -57,6 +57,9 @@ describe('GET /openapi.json', () => {
     expect(Object.keys(document.paths['/v1/files'] ?? {})).toEqual(['get', 'post'])
     expect(Object.keys(document.paths['/v1/files/{file}'] ?? {})).toEqual(['get', 'delete'])
     expect(Object.keys(document.paths['/v1/batches/{batch}/cancel'] ?? {})).toEqual(['post'])
+    expect(Object.keys(document.paths['/v1/messages/batches'] ?? {})).toEqual(['get', 'post'])
+    expect(Object.keys(document.paths['/v1/messages/batches/{batch}'] ?? {})).toEqual(['get', 'delete'])
+    expect(Object.keys(document.paths['/v1/messages/batches/{batch}/results'] ?? {})).toEqual(['get'])
     const without = await startGateway()
     const other = (await (await fetch(`${without.url}/openapi.json`)).json()) as OpenApiDocument
     await without.close()

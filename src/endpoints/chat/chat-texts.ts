@@ -10,6 +10,7 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
+  withTurns,
 } from '../texts.ts'
 import { ChatChunkWriter } from './chat-chunk-writer.ts'
 import { chatUsage } from './chat-completion.ts'
@@ -48,6 +49,8 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
     const { json_schema: named } = format as { readonly json_schema?: unknown }
     return isJsonObject(named) ? named['schema'] : undefined
   },
+  continued: (body, answer, reply) =>
+    body['n'] === undefined || body['n'] === null || body['n'] === 1 ? withTurns(body, answer, reply) : undefined,
   answer: {
     whole: (answer) => choicesOf(answer).flatMap((choice, at) => choiceTexts(choice, at)),
     replaced: withoutProbabilities,
@@ -94,10 +97,14 @@ function withoutProbabilities(answer: AnswerObject): void {
   for (const choice of choicesOf(answer)) if (isJsonObject(choice['logprobs'])) choice['logprobs'] = null
 }
 
+/** OpenAI makes all events equally long by it. */
+const PLAIN = { padding: ['obfuscation'] } as const
+
 /** Members of a difference that carry no text, beside the role. */
 const PLAIN_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'refusal', 'reasoning_content', 'reasoning'])
 
 class ChatTextReader implements TextStreamReader {
+  readonly plain = PLAIN
   #last: AnswerObject = {}
   readonly #finished = new Set<number>()
   readonly #seen = new Set<number>()

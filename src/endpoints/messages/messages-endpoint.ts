@@ -7,6 +7,7 @@ import { checkRequest } from '../request-field.ts'
 import { cachedMessages } from './cached-messages.ts'
 import { chatMessages } from './chat-messages.ts'
 import { advisorsOf } from './inner-samplings.ts'
+import { messageBatches } from './message-batches.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
 import { messagesMedia } from './messages-media.ts'
@@ -70,6 +71,7 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   ...common,
   path: '/v1/messages',
   isBatchable: true,
+  inlineBatches: messageBatches,
   canHedge: true,
   parse: (body) => checkRequest<MessagesRequest>(messagesSchema(), body),
   requestSchema: () => jsonSchemaOf(messagesSchema(), 'input'),

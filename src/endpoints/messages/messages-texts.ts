@@ -14,6 +14,7 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
+  withTurns,
 } from '../texts.ts'
 import { messageId, messageUsage } from './message-from-completion.ts'
 import type { MessagesRequest } from './messages-request.ts'
@@ -47,6 +48,7 @@ export const messagesTexts: EndpointTexts<MessagesRequest> = {
     const format = output?.['format']
     return isJsonObject(format) && format['type'] === 'json_schema' ? format['schema'] : undefined
   },
+  continued: withTurns,
   answer: {
     whole: ({ content }) =>
       Array.isArray(content) ? content.flatMap((block, at) => blockTexts(block, ['content', at], at)) : [],
@@ -94,7 +96,10 @@ const DELTAS: Readonly<Record<string, readonly [member: string, place: string, k
   input_json_delta: ['partial_json', 'input', 'tool_arguments'],
 }
 
+const PLAIN = { padding: [] } as const
+
 class MessagesTextReader implements TextStreamReader {
+  readonly plain = PLAIN
   #start: AnswerObject | undefined
   #hasBegun = false
   #open: number | undefined

@@ -13,6 +13,7 @@ import {
   type TextStep,
   type TextStreamReader,
   textsIn,
+  turnsOf,
 } from '../texts.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter } from './responses-stream-writer.ts'
@@ -44,6 +45,11 @@ export const responsesTexts: EndpointTexts<ResponsesRequest> = {
     return texts
   },
   jsonSchema: ({ text }) => (text?.format?.type === 'json_schema' ? text.format['schema'] : undefined),
+  continued(body, answer, reply) {
+    const { input } = body
+    const turns = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+    return Array.isArray(turns) ? { ...body, input: [...turns, ...turnsOf(answer, reply)] } : undefined
+  },
   answer: {
     whole: ({ output }) => outputTexts(output, ['output']),
     replaced: withoutProbabilities,

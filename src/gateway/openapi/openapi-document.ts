@@ -104,3 +104,18 @@ export function pathParameter(name: string, description?: string): OpenApiParame
 export function jsonAnswer(description: string, schema: JsonSchema = { type: 'object' }): OpenApiResponse {
   return { description, content: { 'application/json': { schema } } }
 }
+
+/** An operation that is only asked for. */
+export function reading(operationId: string, summary: string, tag: string): OpenApiOperation {
+  return { operationId, summary, tags: [tag], responses: { 200: jsonAnswer('What was asked for'), ...ERROR_RESPONSES } }
+}
+
+/** For operations that are carried out once. */
+export const IDEMPOTENCY_KEY: OpenApiParameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'Of several requests with one key only the first is carried out; the others get its answer, for 24 hours.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}

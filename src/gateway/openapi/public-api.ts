@@ -4,8 +4,10 @@ import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { TASK_ACTIONS } from '../../tasks/task-requests.ts'
 import { ESTIMATE_PATH } from '../routes.ts'
 import { DRY_RUN_HEADER } from '../serve-estimate.ts'
+import { batchPaths } from './batch-paths.ts'
 import {
   ERROR_RESPONSES,
+  IDEMPOTENCY_KEY,
   jsonAnswer,
   type OpenApiDocument,
   type OpenApiOperation,
@@ -13,6 +15,7 @@ import {
   type OpenApiPaths,
   openApiDocument,
   pathParameter,
+  reading,
 } from './openapi-document.ts'
 
 /** The document of everything that callers can ask of a gateway, the host's own endpoints included. */
@@ -24,7 +27,7 @@ export function publicApi({ endpoints, batches }: Pick<PipelineContext, 'endpoin
     if (endpoint.kept !== undefined) addStoredPaths(paths, endpoint)
   }
   Object.assign(paths, READABLE_PATHS, { [ESTIMATE_PATH]: { post: ESTIMATE_OPERATION } })
-  if (batches !== undefined) Object.assign(paths, BATCH_PATHS)
+  if (batches !== undefined) Object.assign(paths, batchPaths(endpoints.withInlineBatches))
   return openApiDocument({
     title: 'Signalbox gateway',
     description: 'Model vendors behind one API. Which fields a model takes is in its row of the catalog.',
@@ -46,19 +49,6 @@ const READABLE_PATHS: OpenApiPaths = {
   '/healthz': { get: { ...reading('get_health', 'The state of the gateway', 'health'), security: [] } },
   '/api/hello': { get: { ...reading('get_hello', 'Opens the connection of a coding client', 'health'), security: [] } },
   '/openapi.json': { get: { ...reading('get_openapi', 'This document', 'health'), security: [] } },
-}
-
-function reading(operationId: string, summary: string, tag: string): OpenApiOperation {
-  return { operationId, summary, tags: [tag], responses: { 200: jsonAnswer('What was asked for'), ...ERROR_RESPONSES } }
-}
-
-const IDEMPOTENCY_KEY: OpenApiParameter = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  required: false,
-  description:
-    'Of several requests with one key only the first is carried out; the others get its answer, for 24 hours.',
-  schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
 const DRY_RUN: OpenApiParameter = {
@@ -108,62 +98,6 @@ const ESTIMATE_OPERATION: OpenApiOperation = {
     ...ERROR_RESPONSES,
   },
   security: [{ bearer: [] }, { x_api_key: [] }],
-}
-
-const FILE_ID = pathParameter('file', 'Id of the file.')
-const BATCH_ID = pathParameter('batch', 'Id of the batch.')
-const FILE_FORM = {
-  type: 'object',
-  required: ['file', 'purpose'],
-  properties: { file: { type: 'string', contentMediaType: 'application/jsonl' }, purpose: { const: 'batch' } },
-}
-const BATCH_BODY = {
-  type: 'object',
-  required: ['input_file_id', 'endpoint', 'completion_window'],
-  properties: {
-    input_file_id: { type: 'string' },
-    endpoint: { type: 'string' },
-    completion_window: { const: '24h' },
-    metadata: { type: 'object' },
-    webhook_url: { type: 'string' },
-  },
-}
-
-/** Paths of files and batches, for gateways that have them. */
-const BATCH_PATHS: OpenApiPaths = {
-  '/v1/files': {
-    get: reading('list_files', 'The files of the account', 'batches'),
-    post: {
-      ...reading('create_file', 'Keeps a file of requests', 'batches'),
-      requestBody: { required: true, content: { 'multipart/form-data': { schema: FILE_FORM } } },
-    },
-  },
-  '/v1/files/{file}': {
-    get: { ...reading('get_file', 'One file', 'batches'), parameters: [FILE_ID] },
-    delete: { ...reading('delete_file', 'Deletes a file', 'batches'), parameters: [FILE_ID] },
-  },
-  '/v1/files/{file}/content': {
-    get: {
-      ...reading('get_file_content', 'The bytes of a file', 'batches'),
-      parameters: [FILE_ID],
-      responses: { 200: { description: 'The bytes', content: { 'application/jsonl': {} } }, ...ERROR_RESPONSES },
-    },
-  },
-  '/v1/batches': {
-    get: reading('list_batches', 'Batches, newest first', 'batches'),
-    post: {
-      ...reading('create_batch', 'Runs the requests of a file', 'batches'),
-      parameters: [IDEMPOTENCY_KEY],
-      requestBody: { required: true, content: { 'application/json': { schema: BATCH_BODY } } },
-    },
-  },
-  '/v1/batches/{batch}': { get: { ...reading('get_batch', 'One batch', 'batches'), parameters: [BATCH_ID] } },
-  '/v1/batches/{batch}/cancel': {
-    post: {
-      ...reading('cancel_batch', 'Ends a batch without its remaining requests', 'batches'),
-      parameters: [BATCH_ID],
-    },
-  },
 }
 
 function callOperation(endpoint: Endpoint): OpenApiOperation {

@@ -28,6 +28,10 @@ export interface BatchFacts extends TaskFacts {
   readonly errorFileId: string | null
   readonly answered: number | null
   readonly failed: number | null
+  /** How many of `failed` were not made any more. */
+  readonly notMade: number | null
+  /** Its owner has deleted it, and what it made. */
+  readonly deletedAtMs: number | null
   /** JSON text of the faults of its lines; null: there are none. */
   readonly faults: string | null
 }
@@ -40,6 +44,11 @@ export function isBatch({ credentialId }: TaskRecord): boolean {
 
 export function factsOf({ details }: TaskRecord): BatchFacts {
   return details.facts as BatchFacts
+}
+
+/** Did its requests come with the submission? Such a batch is of its endpoint's own API, and only seen there. */
+export function isInline(task: TaskRecord): boolean {
+  return isBatch(task) && factsOf(task).inputFileId === null
 }
 
 /** Is it to end without its remaining requests? */

@@ -1,11 +1,12 @@
 import { GatewayError } from '../../core/errors.ts'
-import { wholeBody } from '../../core/exchange.ts'
+import { type GatewayRequest, wholeBody } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { claimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { StoredReplay } from '../../pipeline/reserve.ts'
 import { respondJson, respondReplay, respondWhole } from '../../pipeline/respond.ts'
+import type { Principal } from '../../stores/principal.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
 import { checkPublicUrl } from '../../transport/egress.ts'
 import { mediaType } from '../../wire/headers.ts'
@@ -13,9 +14,9 @@ import { joinChunks } from '../../wire/join-chunks.ts'
 import { ensureWebhookSecret } from '../submit-task.ts'
 import { pageOf } from '../task-requests.ts'
 import { linesOf, readLine } from './batch-lines.ts'
-import { batchObject, factsOf, isBatch, isCancelling, NO_OUTCOMES } from './batch-record.ts'
+import { batchObject, factsOf, isBatch, isCancelling, isInline, NO_OUTCOMES } from './batch-record.ts'
 import type { BatchRunner } from './batch-runner.ts'
-import { BATCHES_ID, type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
+import { type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
 /** The methods of a path below `/v1/batches`; undefined: there is no such path. */
@@ -48,25 +49,38 @@ export async function serveBatchRequest(
     const [id, action] = segments
     if (id === undefined) {
       if (request.method !== 'POST') return respondJson(sink, requestId, await listBatches(context, service, asked))
-      const answer = await submitted(context, service, asked)
-      if (answer instanceof StoredReplay) return respondReplay(sink, answer.answer, requestId)
-      service.runner.wake()
-      const headers = [...answer.headers, 'content-length', String(answer.body.byteLength), 'x-request-id', requestId]
-      return respondWhole(sink, { status: answer.status, headers }, [answer.body])
+      return respondSubmitted(service, asked, await submitted(context, service, asked))
     }
     const task = await findBatch(context, principal.accountId, id)
-    const found = action === 'cancel' ? await cancel(context, service, task) : task
+    const found = action === 'cancel' ? await cancelBatch(context, service, task) : task
     respondJson(sink, requestId, await shown(service, found))
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
 }
 
+/** Sends the answer to a submission, and has the batch begun. */
+export function respondSubmitted(
+  { runner }: BatchService,
+  { sink, requestId }: BatchRequest,
+  answer: Awaited<ReturnType<typeof submitBatch>>,
+): void {
+  if (answer instanceof StoredReplay) respondReplay(sink, answer.answer, requestId)
+  else {
+    runner.wake()
+    const { status, headers, body } = answer
+    const all = [...headers, 'content-length', String(body.byteLength), 'x-request-id', requestId]
+    respondWhole(sink, { status, headers: all }, [body])
+  }
+}
+
+const isOfFiles = (task: TaskRecord): boolean => isBatch(task) && !isInline(task)
+
 const OWN_ID = /^batch_[A-Za-z0-9_-]{1,120}$/
 
 async function findBatch({ store }: PipelineContext, accountId: string, id: string): Promise<TaskRecord> {
   const task = OWN_ID.test(id) ? await store.tasks.find(accountId, id) : undefined
-  if (task === undefined || !isBatch(task)) throw new GatewayError('batch_not_found')
+  if (task === undefined || !isOfFiles(task)) throw new GatewayError('batch_not_found')
   return task
 }
 
@@ -79,7 +93,7 @@ async function listBatches(context: PipelineContext, service: BatchService, aske
   const parameters = new URLSearchParams(asked.request.query)
   const limit = limitOf(parameters, 20, 100)
   const after = parameters.get('after') ?? undefined
-  const page = await pageOf(context, asked.principal.accountId, BATCHES_ID, { limit, after, before: undefined })
+  const page = await pageOf(context, asked.principal.accountId, isOfFiles, { limit, after, before: undefined })
   const data = await Promise.all(page.tasks.map((task) => shown(service, task)))
   return listObject(data, page.hasMore, page.tasks)
 }
@@ -88,7 +102,11 @@ async function listBatches(context: PipelineContext, service: BatchService, aske
  * Begins no further request; those under way end, and are charged.
  * @throws GatewayError `task_not_cancellable` for a batch that has ended.
  */
-async function cancel(context: PipelineContext, service: BatchService, task: TaskRecord): Promise<TaskRecord> {
+export async function cancelBatch(
+  context: PipelineContext,
+  service: BatchService,
+  task: TaskRecord,
+): Promise<TaskRecord> {
   const { clock, store } = context
   if (!OPEN_TASK_STATES.includes(task.state))
     throw new GatewayError('task_not_cancellable', {
@@ -101,7 +119,7 @@ async function cancel(context: PipelineContext, service: BatchService, task: Tas
   const isMade = await store.tasks.change(change, nowMs)
   const now = (await store.tasks.find(task.accountId, task.id)) ?? task
   // It was begun in between.
-  if (!isMade) return now.state === task.state ? now : await cancel(context, service, now)
+  if (!isMade) return now.state === task.state ? now : await cancelBatch(context, service, now)
   service.runner.cancelled(task.id)
   return now
 }
@@ -111,9 +129,7 @@ async function submitted(
   { settings }: BatchService,
   { request, requestId, principal }: BatchRequest,
 ): ReturnType<typeof submitBatch> {
-  if (principal.isFrozen === true) throw new GatewayError('account_frozen')
-  if (mediaType(request.header('content-type')) !== 'application/json')
-    throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
+  requireJson(request, principal)
   const bytes = joinChunks(await wholeBody(request, context.bodyLimitBytes))
   const body = parseCallerJson(bytes)
   if (!isJsonObject(body)) throw invalid('body', 'expected an object')
@@ -121,7 +137,7 @@ async function submitted(
   if (typeof inputFileId !== 'string') throw invalid('input_file_id', 'expected the id of a file')
   if (window !== '24h') throw invalid('completion_window', 'must be 24h')
   const endpoint = batchEndpoint(context, path)
-  const webhookUrl = await checkedUrl(context, principal.accountId, url)
+  const webhookUrl = await webhookUrlOf(context, principal.accountId, url)
   const file = await findFile(context, settings, principal.accountId, inputFileId)
   if (file.purpose !== 'batch') throw invalid('input_file_id', 'the purpose of the file must be batch')
   const blob = await settings.blobs.get(file.id)
@@ -130,12 +146,22 @@ async function submitted(
     endpoint,
     principal,
     requestId,
-    claim: claimOf(context, request, principal.accountId, bytes),
+    idPrefix: 'batch',
     inputFileId: file.id,
     metadata: metadataText(metadata),
-    webhookUrl,
+    rest: () => ({ claim: claimOf(context, request, principal.accountId, bytes), webhookUrl }),
     requests: numbered(blob.content, endpoint.path, context.bodyLimitBytes),
   })
+}
+
+/**
+ * May the caller submit a batch, and is it JSON?
+ * @throws GatewayError `account_frozen`, `unsupported_media_type`.
+ */
+export function requireJson(request: GatewayRequest, { isFrozen }: Principal): void {
+  if (isFrozen === true) throw new GatewayError('account_frozen')
+  if (mediaType(request.header('content-type')) !== 'application/json')
+    throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: application/json.' })
 }
 
 async function* numbered(
@@ -157,7 +183,15 @@ function batchEndpoint({ endpoints }: PipelineContext, path: unknown): Endpoint 
   throw invalid('endpoint', `must be one of ${known.join(', ')}`)
 }
 
-async function checkedUrl(context: PipelineContext, accountId: string, url: unknown): Promise<string | undefined> {
+/**
+ * The address that a caller wants to be told of the end.
+ * @throws GatewayError `invalid_request` for one that cannot be called.
+ */
+export async function webhookUrlOf(
+  context: PipelineContext,
+  accountId: string,
+  url: unknown,
+): Promise<string | undefined> {
   if (url === undefined || url === null) return undefined
   if (typeof url !== 'string') throw invalid('webhook_url', 'expected a URL')
   const check = checkPublicUrl(url, { allowPrivate: context.allowPrivateUrls })

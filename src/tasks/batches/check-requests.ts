@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { BATCH_FIELD, IN_BATCH, type MeterPrice } from '../../catalog/prices/prices.ts'
 import { GatewayError } from '../../core/errors.ts'
-import type { Usage, UsageField } from '../../core/usage.ts'
+import { addUsage, type Usage } from '../../core/usage.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord, type Parsed } from '../../pipeline/call-record.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
@@ -71,7 +71,7 @@ export class RequestChecks {
     this.total++
     if (this.total % CHECKED_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
     if (this.#customIds.has(customId)) {
-      const message = `custom_id: ${JSON.stringify(customId)} stands on an earlier line too`
+      const message = `custom_id: ${JSON.stringify(customId)} is that of an earlier request, too`
       this.fault({ code: 'duplicate_custom_id', line, message, param: 'custom_id' })
       return undefined
     }
@@ -148,15 +148,4 @@ export class RequestChecks {
     for (const [model, prices] of rates) this.prices[`${name} ${model}`] = prices
     return name
   }
-}
-
-/** The sums of two. */
-export function addUsage(one: Usage, other: Usage): Usage {
-  const sum: { -readonly [Field in UsageField]?: number } = { ...one }
-  for (const field in other) {
-    if (field === 'otherModels') continue
-    const name = field as UsageField
-    sum[name] = (sum[name] ?? 0) + (other[name] ?? 0)
-  }
-  return sum
 }

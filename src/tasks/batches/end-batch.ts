@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { Usage } from '../../core/usage.ts'
+import { addUsage, type Usage } from '../../core/usage.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { TaskChange, TaskRecord } from '../../stores/task-store.ts'
@@ -7,10 +7,14 @@ import type { ReportOutcome } from '../apply-report.ts'
 import { commit, type WakeWebhooks } from '../update-task.ts'
 import { linesOf, TOO_LONG } from './batch-lines.ts'
 import { type BatchEnd, type BatchFacts, costOf, factsOf } from './batch-record.ts'
-import { addUsage, type PlannedRequest } from './check-requests.ts'
+import type { PlannedRequest } from './check-requests.ts'
 import { journalId, linesId } from './native-journal.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
+
+/** Codes of requests that were not made any more. */
+export const CANCELLED = 'batch_cancelled'
+export const EXPIRED = 'batch_expired'
 
 /** Outcomes that are read at once. */
 const PAGE = 100
@@ -18,7 +22,7 @@ const PAGE = 100
 /** What the outcomes of a batch come to. */
 interface Sums {
   answered: number
-  failed: number
+  notMade: number
   usage: Usage
   amount: bigint
 }
@@ -33,7 +37,7 @@ export async function endBatch(
   task: TaskRecord,
   { end, wake, vendor }: { readonly end: BatchEnd; readonly wake: WakeWebhooks; readonly vendor?: string | undefined },
 ): Promise<void> {
-  const sums: Sums = { answered: 0, failed: 0, usage: {}, amount: 0n }
+  const sums: Sums = { answered: 0, notMade: 0, usage: {}, amount: 0n }
   const suffix = task.id.slice(task.id.indexOf('_') + 1)
   const outputFileId = await writeFile(context, settings, task, {
     id: `file_${suffix}_output`,
@@ -43,9 +47,10 @@ export async function endBatch(
   const errorFileId = await writeFile(context, settings, task, {
     id: `file_${suffix}_errors`,
     name: 'errors',
-    lines: failedLines(settings, task, end),
+    lines: failedLines(settings, task, end, sums),
   })
-  const facts = { outputFileId, errorFileId, answered: sums.answered, failed: factsOf(task).total - sums.answered }
+  const { answered, notMade } = sums
+  const facts = { outputFileId, errorFileId, answered, notMade, failed: factsOf(task).total - answered }
   await commit(context, task, endOf(context, madeBy(task, vendor), { end, facts, sums }), wake)
   await cleanUp(settings, task.id)
 }
@@ -138,22 +143,29 @@ async function* answeredLines(settings: BatchSettings, { id }: TaskRecord, sums:
 }
 
 /** Errors, and requests that were not made any more. */
-async function* failedLines(settings: BatchSettings, { id }: TaskRecord, end: BatchEnd): AsyncIterable<string> {
+async function* failedLines(
+  settings: BatchSettings,
+  { id }: TaskRecord,
+  end: BatchEnd,
+  sums: Sums,
+): AsyncIterable<string> {
   const outcomes = outcomesOf(settings, id)[Symbol.asyncIterator]()
   let next = await outcomes.next()
   for await (const { line, planned } of plannedRequests(settings, id)) {
     while (!next.done && next.value.line < line) next = await outcomes.next()
-    if (next.done || next.value.line !== line) yield notMade(id, line, planned, end)
-    else if (!next.value.isAnswered) yield next.value.text
+    if (next.done || next.value.line !== line) {
+      sums.notMade++
+      yield notMadeLine(id, line, planned, end)
+    } else if (!next.value.isAnswered) yield next.value.text
   }
 }
 
-function notMade(batchId: string, line: number, { id: customId }: PlannedRequest, end: BatchEnd): string {
+function notMadeLine(batchId: string, line: number, { id: customId }: PlannedRequest, end: BatchEnd): string {
   const error =
     end === 'cancelled'
-      ? { code: 'batch_cancelled', message: 'This request was not executed because the batch was cancelled.' }
+      ? { code: CANCELLED, message: 'This request was not executed because the batch was cancelled.' }
       : {
-          code: 'batch_expired',
+          code: EXPIRED,
           message: 'This request could not be executed before the completion window expired.',
         }
   return JSON.stringify({ id: outcomeId(batchId, line), custom_id: customId, response: null, error })

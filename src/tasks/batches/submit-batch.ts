@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
+import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord } from '../../pipeline/call-record.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
@@ -27,16 +28,26 @@ const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
 /** A submission that has not been written down as queued after this time was left behind by a process that died. */
 const SUBMISSION_MS = 60_000
 
+/** What a submission has beside its requests. */
+export interface SubmissionRest {
+  readonly claim: IdempotencyClaim | undefined
+  readonly webhookUrl: string | undefined
+}
+
 /** What a caller submits. */
 export interface BatchSubmission {
   readonly endpoint: Endpoint
   readonly principal: Principal
   readonly requestId: string
-  readonly claim: IdempotencyClaim | undefined
+  /** Prefix of its id. */
+  readonly idPrefix: string
   readonly inputFileId: string | null
   readonly metadata: string | null
-  readonly webhookUrl: string | undefined
-  /** The requests with their numbers, counted from 1. */
+  /** What may stand behind the requests: asked for when all of them have been read. */
+  rest(): MaybePromise<SubmissionRest>
+  /** What faults of the requests are answered with, of which nothing is kept then. Absent: the batch is kept as one that has failed. */
+  refusal?(faults: readonly LineFault[]): GatewayError
+  /** The requests with their numbers, by which faults are told. */
   readonly requests: AsyncIterable<{ readonly line: number; readonly request: WrittenRequest | LineFault }>
 }
 
@@ -47,7 +58,7 @@ export function planId(batchId: string): string {
 
 /**
  * Checks every request of a batch, holds the sum of their estimates, and writes the batch down. Of one with a fault nothing is sent
- * or held: it has failed, and tells each fault by its line.
+ * or held: it has failed, and tells each fault by its line, unless the submission is refused then.
  * @returns the answer to the caller.
  * @throws GatewayError as reserving does, `model_not_priced` without a price for batches, and `rate_limited` for too many batches
  *   that have not ended.
@@ -57,24 +68,27 @@ export async function submitBatch(
   settings: BatchSettings,
   submission: BatchSubmission,
 ): Promise<StoredAnswer | StoredReplay> {
-  const { endpoint, principal, requestId, claim } = submission
-  const nowMs = context.clock.now()
-  await checkOpenBatches(context, settings, principal.accountId, nowMs)
-  const batchId = context.ids.next('batch')
+  const { endpoint, principal, requestId, idPrefix } = submission
+  const begunAtMs = context.clock.now()
+  await checkOpenBatches(context, settings, principal.accountId, begunAtMs)
+  const batchId = context.ids.next(idPrefix)
   const checks = new RequestChecks(context, endpoint, principal)
-  const expiresAtMs = nowMs + COMPLETION_WINDOW_MS
   // The plan is deleted at the end of the batch; should that fail, some time after it.
-  const plan = { id: planId(batchId), expiresAtMs: expiresAtMs + LONGEST_WAIT_MS }
+  const plan = { id: planId(batchId), expiresAtMs: begunAtMs + COMPLETION_WINDOW_MS + LONGEST_WAIT_MS }
   try {
     await settings.blobs.put(plan, plannedLines(settings, submission, checks))
   } catch (error) {
     if (!(error instanceof FaultyBatch)) throw error
-    const failed = taskOf(submission, { batchId, nowMs, expiresAtMs, checks })
+    if (submission.refusal !== undefined) throw submission.refusal(checks.faults)
+    const failed = taskOf(submission, { batchId, nowMs: context.clock.now(), checks, rest: await submission.rest() })
     await context.store.tasks.insert({ ...failed, state: 'failed', holdId: undefined })
     return queuedReceipt(context, { ...failed, state: 'failed' })
   }
   try {
-    const task = taskOf(submission, { batchId, nowMs, expiresAtMs, checks })
+    const rest = await submission.rest()
+    // Reading many requests takes a while.
+    const nowMs = context.clock.now()
+    const task = taskOf(submission, { batchId, nowMs, checks, rest })
     const record = new CallRecord({
       request: innerRequest(endpoint.path, Buffer.alloc(0)),
       sink: NOWHERE,
@@ -86,10 +100,15 @@ export async function submitBatch(
     })
     record.authenticated(principal)
     record.shaped(endpoint)
-    record.claim = claim
+    record.claim = rest.claim
     record.chain = []
     const priced = context.prices && { amount: checks.amount, rates: [], chain: [], estimates: [] }
-    const held = await reserveTask(context, record, { task, holdExpiresAtMs: expiresAtMs + HOLD_GRACE_MS }, priced)
+    const held = await reserveTask(
+      context,
+      record,
+      { task, holdExpiresAtMs: nowMs + COMPLETION_WINDOW_MS + HOLD_GRACE_MS },
+      priced,
+    )
     if (held instanceof StoredReplay) {
       await settings.blobs.delete(plan.id)
       return held
@@ -157,15 +176,17 @@ async function checkOpenBatches(
 
 /** A batch before it is taken; with its faults one that has failed. */
 function taskOf(
-  { principal, requestId, claim, endpoint, inputFileId, metadata, webhookUrl }: BatchSubmission,
+  { principal, requestId, endpoint, inputFileId, metadata }: BatchSubmission,
   made: {
     readonly batchId: string
     readonly nowMs: number
-    readonly expiresAtMs: number
     readonly checks: RequestChecks
+    readonly rest: SubmissionRest
   },
 ): TaskRecord {
-  const { batchId, nowMs, expiresAtMs, checks } = made
+  const { batchId, nowMs, checks, rest } = made
+  const expiresAtMs = nowMs + COMPLETION_WINDOW_MS
+  const { claim, webhookUrl } = rest
   const { accountId, keyId, tier, limits, plan, endUser, namesEndUsers, tags } = principal
   const isFailed = checks.faults.length > 0
   const facts: BatchFacts = {
@@ -181,6 +202,8 @@ function taskOf(
     errorFileId: null,
     answered: null,
     failed: null,
+    notMade: null,
+    deletedAtMs: null,
     faults: isFailed ? JSON.stringify(checks.faults) : null,
   }
   const details: TaskDetails = {

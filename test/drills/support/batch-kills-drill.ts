@@ -52,9 +52,68 @@ type Json = Record<string, unknown>
 
 let sandbox: Sandbox
 let vendorOrigin: string
-let start: ReturnType<typeof drillPrograms>
 
-async function batchKills(store: DrillStore): Promise<void> {
+/** One way to submit a batch and to read how it went. */
+interface Shape {
+  submit(url: string, headers: Record<string, string>): Promise<Json>
+  readonly path: string
+  /** What an ended batch has of its requests. */
+  readonly ended: Json
+  resultsPath(ended: Json): string
+  /** Id and usage of a line of results. */
+  answer(line: Json): { readonly id: unknown; readonly input: number; readonly output: number }
+}
+
+async function posted(url: string, headers: Record<string, string>, body: unknown): Promise<Json> {
+  const all = { ...headers, 'content-type': 'application/json' }
+  const answer = await fetch(url, { method: 'POST', headers: all, body: JSON.stringify(body) })
+  expect(answer.status).toBe(200)
+  return (await answer.json()) as Json
+}
+
+const SHAPES: Readonly<Record<'files' | 'messages', Shape>> = {
+  files: {
+    path: '/v1/batches',
+    async submit(url, headers) {
+      const form = new FormData()
+      form.set('purpose', 'batch')
+      form.set('file', new Blob([Array.from({ length: REQUESTS }, requestLine).join('\n')]), 'requests.jsonl')
+      const file = (await (await fetch(`${url}/v1/files`, { method: 'POST', headers, body: form })).json()) as Json
+      const body = { input_file_id: file['id'], endpoint: '/v1/chat/completions', completion_window: '24h' }
+      const batch = await posted(`${url}/v1/batches`, headers, body)
+      expect(batch['status']).toBe('in_progress')
+      return batch
+    },
+    ended: { status: 'completed', request_counts: { total: REQUESTS, completed: REQUESTS, failed: 0 } },
+    resultsPath: (ended) => `/v1/files/${String(ended['output_file_id'])}/content`,
+    answer(line) {
+      const { usage } = (line['response'] as { body: { usage: Json } }).body
+      return {
+        id: line['custom_id'],
+        input: Number(usage['prompt_tokens']),
+        output: Number(usage['completion_tokens']),
+      }
+    },
+  },
+  messages: {
+    path: '/v1/messages/batches',
+    async submit(url, headers) {
+      const requests = Array.from({ length: REQUESTS }, (_, index) => ({ custom_id: `r${index}`, params: body(index) }))
+      const batch = await posted(`${url}/v1/messages/batches`, headers, { requests })
+      expect(batch['processing_status']).toBe('in_progress')
+      return batch
+    },
+    ended: { processing_status: 'ended', request_counts: { processing: 0, succeeded: REQUESTS } },
+    resultsPath: (ended) => new URL(String(ended['results_url'])).pathname,
+    answer(line) {
+      const { usage } = (line['result'] as { message: { usage: Json } }).message
+      const input = Number(usage['input_tokens']) + Number(usage['cache_read_input_tokens'] ?? 0)
+      return { id: line['custom_id'], input, output: Number(usage['output_tokens']) }
+    },
+  },
+}
+
+async function batchKills(store: DrillStore, shape: Shape, start: ReturnType<typeof drillPrograms>): Promise<void> {
   const key = `sk-${randomBytes(12).toString('hex')}`
   const account = 'acct_drill'
   let offsetMs = 0
@@ -70,19 +129,7 @@ async function batchKills(store: DrillStore): Promise<void> {
 
   const first = await serve('under-way')
   const headers = { authorization: `Bearer ${key}` }
-  const form = new FormData()
-  form.set('purpose', 'batch')
-  form.set('file', new Blob([Array.from({ length: REQUESTS }, requestLine).join('\n')]), 'requests.jsonl')
-  const file = await fetch(`${first.ready.url}/v1/files`, { method: 'POST', headers, body: form })
-  const { id: inputFileId } = (await file.json()) as Json
-  const body = { input_file_id: inputFileId, endpoint: '/v1/chat/completions', completion_window: '24h' }
-  const created = await fetch(`${first.ready.url}/v1/batches`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  const batch = (await created.json()) as Json
-  expect([created.status, batch['status']]).toEqual([200, 'in_progress'])
+  const batch = await shape.submit(first.ready.url, headers)
   await expect(first.ask('go on')).rejects.toThrow('SIGKILL')
   for (let kill = 1; kill < KILLS_UNDER_WAY; kill++)
     await expect((await serve('under-way')).ask('go on')).rejects.toThrow('SIGKILL')
@@ -96,27 +143,12 @@ async function batchKills(store: DrillStore): Promise<void> {
 
   const last = await serve('never')
   const read = async (path: string): Promise<string> => (await fetch(`${last.ready.url}${path}`, { headers })).text()
-  const ended = JSON.parse(await read(`/v1/batches/${String(batch['id'])}`)) as Json
-  expect(ended).toMatchObject({
-    status: 'completed',
-    request_counts: { total: REQUESTS, completed: REQUESTS, failed: 0 },
-  })
-  const lines = (await read(`/v1/files/${String(ended['output_file_id'])}/content`)).trim().split('\n')
-  const answers = lines.map((text) => JSON.parse(text) as { custom_id: string; response: { body: { usage: Json } } })
-  expect(answers.map(({ custom_id }) => custom_id)).toEqual(Array.from({ length: REQUESTS }, (_, index) => `r${index}`))
-  const due = answers.reduce(
-    (
-      sum,
-      {
-        response: {
-          body: { usage },
-        },
-      },
-    ) => {
-      return sum + BigInt(Number(usage['prompt_tokens'])) * 500n + BigInt(Number(usage['completion_tokens'])) * 2_000n
-    },
-    0n,
-  )
+  const ended = JSON.parse(await read(`${shape.path}/${String(batch['id'])}`)) as Json
+  expect(ended).toMatchObject(shape.ended)
+  const lines = (await read(shape.resultsPath(ended))).trim().split('\n')
+  const answers = lines.map((text) => shape.answer(JSON.parse(text) as Json))
+  expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: REQUESTS }, (_, index) => `r${index}`))
+  const due = answers.reduce((sum, { input, output }) => sum + BigInt(input) * 500n + BigInt(output) * 2_000n, 0n)
   const charges = (await opened.store.ledger.entries(account, 100)).filter(({ kind }) => kind === 'charge')
   expect(charges.map(({ amount }) => amount)).toEqual([-due])
   expect(await opened.store.ledger.account(account)).toMatchObject({ balance: CREDIT - due, held: 0n })
@@ -129,19 +161,21 @@ async function batchKills(store: DrillStore): Promise<void> {
   await opened.release()
 }
 
+function body(index: number): Json {
+  return { model: MODEL, max_tokens: 50, messages: [{ role: 'user', content: `answer ${index}` }] }
+}
+
 function requestLine(_: unknown, index: number): string {
-  const messages = [{ role: 'user', content: `answer ${index}` }]
-  const body = { model: MODEL, max_tokens: 50, messages }
-  return JSON.stringify({ custom_id: `r${index}`, method: 'POST', url: '/v1/chat/completions', body })
+  return JSON.stringify({ custom_id: `r${index}`, method: 'POST', url: '/v1/chat/completions', body: body(index) })
 }
 
 /** A vendor for each test of the file that calls this. */
-export function batchKillsDrill(): (store: DrillStore) => Promise<void> {
-  start = drillPrograms(['batch-server'])
+export function batchKillsDrill(by: keyof typeof SHAPES = 'files'): (store: DrillStore) => Promise<void> {
+  const start = drillPrograms(['batch-server'])
   beforeEach(async () => {
     sandbox = sandboxVendors({ maxRequests: 100_000 })
     vendorOrigin = (await sandbox.listen()).origin
   })
   afterEach(() => sandbox.close())
-  return batchKills
+  return (store) => batchKills(store, SHAPES[by], start)
 }

@@ -1,0 +1,15 @@
+import type { BinaryAnswer } from './binary-answer.ts'
+
+/**
+ * The values of an answer that has one on each line. It is asked for when the first one is.
+ * @throws ClientError when the answer breaks off.
+ */
+export async function* jsonLines<Value>(ask: () => Promise<BinaryAnswer>): AsyncIterable<Value> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of await ask()) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) yield JSON.parse(line) as Value
+  }
+}

@@ -1,0 +1,177 @@
+import { Buffer } from 'node:buffer'
+import { charge, highestCharge } from '../catalog/prices/prices.ts'
+import { GatewayError } from '../core/errors.ts'
+import { isJsonObject } from '../core/json.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import { type Usage, withHookUnits } from '../core/usage.ts'
+import { MAX_REPLY_CHARACTERS, type SecondTry } from '../hooks/second-try.ts'
+import type { Admitted, Parsed, Reserved } from './call-record.ts'
+import { dispatch } from './dispatch.ts'
+import { reparse } from './parse.ts'
+import { type PipelineContext, reportFault } from './pipeline-context.ts'
+import { type PricedRequest, priceRequest } from './pricing.ts'
+import { type ReserveOutcome, reserve, reserveIfCovered } from './reserve.ts'
+import { route } from './route.ts'
+import { settledUsage } from './settle.ts'
+import { screeningOf } from './shown-answer.ts'
+import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { chargeableUsage, estimateFor } from './usage-estimate.ts'
+import type { FailedResponse, JsonResponse } from './vendor-response.ts'
+
+/**
+ * Reserves a request. Where a hook may have its answer made once more, money for both calls is held; where the balance or a cap does
+ * not cover both, for one, and there is no second.
+ * @throws GatewayError as `reserve` does.
+ */
+export function reserveForTries(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
+  if (!mayAskAgain(context, admitted)) return reserve(context, admitted)
+  const single = priceRequest(context, admitted, admitted.estimate)
+  if (single === undefined) return allowed(reserve(context, admitted, undefined, single))
+  const covered = reserveIfCovered(context, admitted, forBoth(single))
+  const decided = (outcome: ReserveOutcome | undefined): MaybePromise<ReserveOutcome> =>
+    outcome === undefined ? reserve(context, admitted, undefined, single) : allowed(outcome)
+  return isPending(covered) ? covered.then(decided) : decided(covered)
+}
+
+/** What is held for a request, with a second call where there may be one; see `priceRequest`. */
+export function priceForTries(context: PipelineContext, parsed: Parsed, estimate: Usage): PricedRequest | undefined {
+  const single = priceRequest(context, parsed, estimate)
+  return single !== undefined && mayAskAgain(context, parsed) ? forBoth(single) : single
+}
+
+function forBoth(single: PricedRequest): PricedRequest {
+  let amount = 0n
+  for (const [index, rate] of single.rates.entries()) {
+    const estimate = single.estimates[index]!
+    const second = highestCharge(rate, secondEstimate(estimate))
+    const both = (highestCharge(rate, estimate) ?? single.amount) + (second ?? single.amount)
+    if (both > amount) amount = both
+  }
+  return { ...single, amount }
+}
+
+function allowed(reserving: MaybePromise<ReserveOutcome>): MaybePromise<ReserveOutcome> {
+  if (isPending(reserving)) return reserving.then((outcome) => allowed(outcome) as ReserveOutcome)
+  if ('allowSecondTry' in reserving) reserving.allowSecondTry()
+  return reserving
+}
+
+/** Only a whole answer to a request that says all by itself is asked for again: what refers to a history may end with its vendor. */
+function mayAskAgain(context: PipelineContext, parsed: Parsed): boolean {
+  const { endpoint, isStream, continued, chain, body } = parsed
+  const hooks = context.hooks?.of(endpoint)?.answer
+  if (isStream || hooks?.some(({ asksAgain }) => asksAgain) !== true) return false
+  if (continued?.previous !== undefined || continued?.recalled?.original !== undefined) return false
+  if (endpoint.deferral?.applies(body as never) === true) return false
+  if (endpoint.texts?.continued?.({ ...body }, '', '') === undefined) return false
+  const asked = screeningOf(context, parsed, chain[0]?.id ?? body.model)?.hooks
+  return asked?.some(({ asksAgain }) => asksAgain) === true
+}
+
+/** Upper estimate of the second call: its prompt has the first answer and the reply besides. */
+function secondEstimate({ hookUnits: _hookUnits, ...estimate }: Usage): Usage {
+  const { inputTokens = 0, outputTokens = 0, cacheWriteTokens } = estimate
+  const more = outputTokens + MAX_REPLY_CHARACTERS
+  return {
+    ...estimate,
+    inputTokens: inputTokens + more,
+    ...(cacheWriteTokens !== undefined && { cacheWriteTokens: cacheWriteTokens + more }),
+  }
+}
+
+/**
+ * Asks the model once more, with its answer and what is wrong with it, within the request's own time and within what is held. Both
+ * calls are paid for. Undefined: there is no second answer, and the first one stays.
+ */
+export async function askAgain(
+  context: PipelineContext,
+  reserved: Reserved,
+  first: JsonResponse,
+  second: SecondTry,
+): Promise<JsonResponse | undefined> {
+  const { candidate, body } = first
+  if (!reserved.mayTryAgain || reserved.caller.isDisconnected || body.isRefusal === true) return undefined
+  const remainingMs = reserved.startedAtMs + context.timeouts.totalMs - context.clock.now()
+  const again = remainingMs > 0 ? requestAgain(context, reserved, second) : undefined
+  if (again === undefined) return undefined
+  const { body: asked, bytes, textBytes, media, chain, billingFields, estimate } = reserved
+  const before = { body: asked, bytes, textBytes, media, chain, billingFields, estimate }
+  // Prices and bounds are known of the model that has answered.
+  const pinned = { ...again, chain: chain.filter(({ id }) => id === candidate.model.id), estimate }
+  reserved.replaced(pinned)
+  const ahead = estimateFor(context, reserved, pinned.chain[0] ?? chain[0]!)
+  if (!isCovered(reserved, first, before.estimate, ahead)) {
+    reserved.replaced(before)
+    return undefined
+  }
+  reserved.replaced({ ...pinned, estimate: ahead })
+  const response = await dispatched(context, reserved, remainingMs)
+  const isAnswered = response?.kind === 'json'
+  // A second call that broke, or that its caller left, may have to be paid beside the first one.
+  if (response !== undefined && !isAnswered) follow(context, reserved, response)
+  reserved.replaced(before)
+  if (!isAnswered) return undefined
+  follow(context, reserved, first)
+  reserved.replaced({ ...before, estimate: ahead })
+  return response
+}
+
+/** Never rejects: whatever happens to the second call, the first one was answered and is charged. */
+async function dispatched(
+  context: PipelineContext,
+  reserved: Reserved,
+  remainingMs: number,
+): Promise<JsonResponse | FailedResponse | undefined> {
+  try {
+    const response = await dispatch(context, route(context, reserved), remainingMs)
+    if (response.kind === 'stream') throw new TypeError('a whole answer was asked for, and a stream came')
+    return response
+  } catch (error) {
+    reportFault(context, reserved.requestId, 'a second try', error)
+    return undefined
+  }
+}
+
+/** Has another call than the one that is shown charged with it. */
+function follow(
+  context: PipelineContext,
+  reserved: Reserved,
+  { ending, candidate }: JsonResponse | FailedResponse,
+): void {
+  if (candidate === undefined) return
+  const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+  if (usage !== undefined) reserved.follows({ candidate, usage, isCharged: true })
+  if (ending.unbilledUsage !== undefined) emitUnbilledUsage(context, reserved, candidate, ending.unbilledUsage)
+}
+
+/** Undefined: it cannot be asked like this, such as a body that would be too long. */
+function requestAgain(
+  context: PipelineContext,
+  reserved: Reserved,
+  { answer, reply }: SecondTry,
+): ReturnType<typeof reparse> | undefined {
+  const { endpoint, body, bytes, requestId } = reserved
+  const written: unknown = bytes === undefined ? body : JSON.parse(Buffer.from(bytes).toString('utf8'))
+  const value = isJsonObject(written) ? endpoint.texts?.continued?.(written, answer, reply) : undefined
+  if (value === undefined) return undefined
+  try {
+    return reparse(context, reserved, { value })
+  } catch (error) {
+    if (!GatewayError.isInstance(error)) reportFault(context, requestId, 'a second try', error)
+    return undefined
+  }
+}
+
+/** Does the hold cover what the first call costs and the second may cost? */
+function isCovered(reserved: Reserved, { candidate, ending }: JsonResponse, held: Usage, ahead: Usage): boolean {
+  const { hold, hookUnits } = reserved
+  if (hold === undefined) return true
+  const rate = hold.rates.find(({ model }) => model === candidate.model.id)
+  if (rate === undefined) return false
+  const { usage: reported, estimatedUsage: estimated = {} } = ending
+  const { limits } = candidate.model
+  const used = reported === undefined ? estimated : chargeableUsage(reported, { hold: held, limits, estimated }).usage
+  const spent = charge(rate, withHookUnits(used, hookUnits))
+  const most = highestCharge(rate, ahead)
+  return spent !== undefined && most !== undefined && spent + most <= hold.amount
+}

@@ -1,0 +1,56 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { AnyHook } from '../../src/hooks/hook.ts'
+import { chatBody } from '../support/start-gateway.ts'
+import { completion, type HookedGateway, hookedGateway, spoken } from './hooked-gateway.ts'
+
+const CHAT = '/v1/chat/completions'
+
+const FAULTS: Record<string, () => unknown> = {
+  throws: () => {
+    throw new Error('the secret of the hook')
+  },
+  rejects: () => Promise.reject(new Error('the secret of the hook')),
+  hangs: () => new Promise(() => undefined),
+  'returns a text': () => 'the secret of the hook',
+  'returns an unknown member': () => ({ replaced: 'x' }),
+  'returns a text that is not there': () => ({ texts: new Map([['choices[7].message.content', 'x']]) }),
+}
+
+let gateway: HookedGateway | undefined
+
+afterEach(async () => {
+  await gateway?.close()
+  gateway = undefined
+})
+
+describe.each([false, true])('an answer (streamed: %s)', (stream) => {
+  const script = stream ? spoken(['Hel', 'lo.']) : completion('Hello.')
+
+  test.each(Object.entries(FAULTS))('of which a hook %s is 503, free, and ends its hold', async (_name, answer) => {
+    gateway = await hookedGateway([{ name: 'bad', timeoutMs: 20, answer: answer as AnyHook['answer'] & {} }], script)
+    const before = await gateway.account()
+    const response = await gateway.post(CHAT, chatBody('chat-relayed', 'hi', { stream }))
+    const text = await response.text()
+    const event = await gateway.ended(response)
+
+    expect([response.status, JSON.parse(text).error.code, event.code]).toEqual([503, 'hook_failed', 'hook_failed'])
+    expect(text).not.toContain('secret')
+    expect(await gateway.account()).toEqual(before)
+    expect([gateway.eventsOf('internal-error').length, gateway.eventsOf('request-ended').length]).toEqual([1, 1])
+  })
+
+  test.each(Object.entries(FAULTS))('of which a hook %s passes where the host says so', async (_name, answer) => {
+    const bad: AnyHook = { name: 'bad', timeoutMs: 20, onFailure: 'allow', answer: answer as AnyHook['answer'] & {} }
+    gateway = await hookedGateway([bad], script)
+    const before = await gateway.account()
+    const response = await gateway.post(CHAT, chatBody('chat-relayed', 'hi', { stream }))
+    const text = await response.text()
+    const { costNanoDollars } = await gateway.ended(response)
+
+    expect(response.status).toBe(200)
+    expect(stream ? text : JSON.parse(text).choices[0].message.content).toContain('lo.')
+    expect(await gateway.account()).toEqual({ balance: before.balance - costNanoDollars, held: 0n })
+    expect(costNanoDollars).toBe(27_000n)
+    expect(gateway.eventsOf('hook-bypassed')).toMatchObject([{ hook: 'bad', point: 'answer' }])
+  })
+})
