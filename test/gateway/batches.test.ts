@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 
 async function start(options: Partial<GatewayOptions> = {}): Promise<StartedGateway & { client: OpenAI }> {
-  const started = await startGateway({ batches: {}, prices, ...options })
+  const started = await startGateway({ batches: { native: false }, prices, ...options })
   open.push(started)
   return { ...started, client: new OpenAI({ apiKey: TEST_KEY, baseURL: `${started.url}/v1`, maxRetries: 0 }) }
 }
@@ -169,7 +169,10 @@ describe('a batch', () => {
   })
 
   test('waits for the limits of its caller', async () => {
-    const { client, taskEnded, sandbox } = await start({ limits: { concurrency: 1 }, batches: { requestsAtOnce: 2 } })
+    const { client, taskEnded, sandbox } = await start({
+      limits: { concurrency: 1 },
+      batches: { requestsAtOnce: 2, native: false },
+    })
     const created = await submit(client, [line(1), line(2)])
 
     await taskEnded(created.id)
@@ -300,7 +303,7 @@ test('a batch that expires is charged for exactly the requests that were answere
   const { client, account, taskEnded, events } = await start({
     vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
     clock,
-    batches: { requestsAtOnce: 4 },
+    batches: { requestsAtOnce: 4, native: false },
   })
   const created = await submit(
     client,

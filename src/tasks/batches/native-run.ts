@@ -1,0 +1,357 @@
+import { CallsUnderWay } from '../../core/calls-under-way.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import type { NativeReport } from '../../endpoints/native-batches.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import { missingKey } from '../update-task.ts'
+import { type BatchEnd, factsOf } from './batch-record.ts'
+import type { StopReason } from './batch-run.ts'
+import { captureRequests, NotNative } from './capture-requests.ts'
+import { ResultCollection } from './collect-results.ts'
+import { linesId, NativeJournal, type NativePlan } from './native-journal.ts'
+import { mayHaveBegun, mayPass, NativeVendor, reasonOf, type Unanswered } from './native-vendor.ts'
+import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
+import { ResultsUnreadable } from './result-lines.ts'
+
+/** How a turn of a batch at a vendor went. */
+export type NativeTurn =
+  | { readonly kind: 'ended'; readonly end: BatchEnd; readonly vendor: string }
+  /** To be looked at again at this time; Unix milliseconds. */
+  | { readonly kind: 'waits'; readonly untilMs: number }
+  /** Its requests without an outcome are ordinary calls. */
+  | { readonly kind: 'paced' }
+
+const PACED: NativeTurn = { kind: 'paced' }
+
+/** Times that it is tried to bring a batch to its vendor. */
+const MOST_TRIES = 4
+const RETRY_MS = 15_000
+
+/** A vendor is asked after a tenth of the time that a batch has taken so far, within these bounds. */
+const SHORTEST_WAIT_MS = 2_000
+const LONGEST_WAIT_MS = 60_000
+
+/** A creation without an answer is looked for this long; it is not on its way any more then. */
+const SEARCH_MS = 60_000
+
+/** How long after its expiry a batch is followed that its vendor does not end. The hold lives longer. */
+const GIVE_UP_MS = 90 * 60_000
+
+/**
+ * A batch at a vendor's batch API: captured, uploaded, created, followed and read. One turn does what can be done now; each step is
+ * written down before the next, and the creation before it is sent, so that no batch is created twice for a process that dies.
+ */
+export class NativeRun {
+  readonly #context: PipelineContext
+  readonly #settings: BatchSettings
+  readonly #endpoint: Endpoint
+  readonly #task: TaskRecord
+  readonly #calls = new CallsUnderWay()
+  #reason: StopReason | undefined
+  #journal!: NativeJournal
+
+  constructor(context: PipelineContext, settings: BatchSettings, endpoint: Endpoint, task: TaskRecord) {
+    this.#context = { ...context, taskCalls: this.#calls }
+    this.#settings = settings
+    this.#endpoint = endpoint
+    this.#task = task
+  }
+
+  /** Begins no further step; the one under way ends. */
+  stop(reason: StopReason): void {
+    this.#reason ??= reason
+  }
+
+  /** Cuts off the calls under way, too. */
+  abort(): void {
+    this.stop('put-back')
+    this.#calls.abortAll()
+  }
+
+  /**
+   * One turn.
+   * @throws JournalConflict when another process goes on with it, and whatever the stores throw; the batch can be taken again.
+   */
+  async run(): Promise<NativeTurn> {
+    const { id } = this.#task
+    if (this.#nowMs >= factsOf(this.#task).expiresAtMs) this.stop('expired')
+    this.#journal = await NativeJournal.read(this.#settings, id, outcomesExpireAtMs(this.#task))
+    if (this.#journal.latest('paced') !== undefined) return PACED
+    const captured = this.#journal.latest('captured')?.plan ?? (await this.#capture())
+    if (captured === 'stopped') return this.#waits(0)
+    if (captured === undefined) return PACED
+    const plan = captured
+    const at = this.#vendorOf(plan)
+    const collected = this.#journal.latest('collected')
+    if (collected !== undefined) return await this.#conclude(at, plan, collected)
+    if (at === undefined) return await this.#withoutVendor(plan)
+    if (this.#journal.latest('created') !== undefined) return await this.#follow(at)
+    return await this.#submit(at)
+  }
+
+  get #nowMs(): number {
+    return this.#context.clock.now()
+  }
+
+  get #isStopping(): boolean {
+    return this.#reason === 'put-back'
+  }
+
+  /** Is nothing more wanted of the vendor? */
+  get #isOver(): boolean {
+    return this.#reason === 'cancelled' || this.#reason === 'expired'
+  }
+
+  #waits(delayMs: number): NativeTurn {
+    return { kind: 'waits', untilMs: this.#isStopping ? this.#nowMs : this.#nowMs + delayMs }
+  }
+
+  /** Undefined: its requests are ordinary calls. */
+  async #capture(): Promise<NativePlan | 'stopped' | undefined> {
+    const context = this.#context
+    const { vendors, hooks } = context
+    const ownHooks = hooks?.of(this.#endpoint)
+    const isFit =
+      this.#settings.isNative &&
+      this.#reason === undefined &&
+      // They are asked when a request is sent, and may change it; a line of a batch has no call of its own.
+      ownHooks?.request === undefined &&
+      ownHooks?.wire === undefined &&
+      [...vendors.values()].some(({ batches, apiKeys }) => batches !== undefined && apiKeys.length > 0)
+    const wasBegun = !this.#journal.isEmpty
+    if (wasBegun && this.#isStopping) return 'stopped'
+    const ended = await endedLines(this.#settings, this.#task.id)
+    // One that an earlier release began, or a gateway without this option, is gone on with as it was begun.
+    if (!wasBegun && (!isFit || ended.size > 0)) return undefined
+    if (!isFit || this.#journal.count('begun') >= MOST_TRIES) return await this.#pacedFor('it cannot be captured')
+    await this.#journal.append({ step: 'begun' })
+    try {
+      const plan = await captureRequests(context, this.#settings, {
+        task: this.#task,
+        endpoint: this.#endpoint,
+        ended,
+        keep: async (outcome) => {
+          await this.#settings.outcomes.add(this.#task.id, outcome, outcomesExpireAtMs(this.#task))
+        },
+        isStopped: () => this.#reason !== undefined,
+      })
+      if (plan === undefined) return await this.#pacedFor('no request of it can be sent')
+      await this.#journal.append({ step: 'captured', plan })
+      return plan
+    } catch (error) {
+      if (!(error instanceof NotNative)) throw error
+      // A process that closes leaves it to the next one.
+      return this.#isStopping ? 'stopped' : await this.#pacedFor(error.message)
+    }
+  }
+
+  async #pacedFor(reason: string): Promise<undefined> {
+    await this.#journal.append({ step: 'paced', reason })
+    await this.#settings.blobs.delete(linesId(this.#task.id))
+    return undefined
+  }
+
+  /** With the key that created it, or another one of its vendor. Undefined: there is none. */
+  #vendorOf(plan: NativePlan): NativeVendor | undefined {
+    const routed = this.#context.routes.vendor(plan.vendor)
+    const key = routed?.keys.find(({ credentialId }) => credentialId === plan.credentialId) ?? routed?.keys[0]
+    const batches = routed?.vendor.batches
+    if (routed === undefined || key === undefined || batches === undefined) return undefined
+    const { apiKey, credentials } = key
+    const called = { vendor: routed.vendor, apiKey, credentials, batches }
+    return new NativeVendor(this.#context, this.#settings, { task: this.#task, plan, called })
+  }
+
+  async #withoutVendor(plan: NativePlan): Promise<NativeTurn> {
+    this.#context.warnings.warn(missingKey(plan.credentialId))
+    const wasSent = this.#journal.latest('created') !== undefined || this.#journal.openCreation !== undefined
+    if (!wasSent) {
+      await this.#pacedFor('no key of its vendor is configured')
+      return PACED
+    }
+    return this.#isGivenUp ? await this.#giveUp(plan) : this.#waits(LONGEST_WAIT_MS)
+  }
+
+  async #submit(at: NativeVendor): Promise<NativeTurn> {
+    const open = this.#journal.openCreation
+    if (open !== undefined) return await this.#search(at, open.atMs)
+    if (this.#isStopping) return this.#waits(0)
+    if (this.#isOver) return await this.#toPaced(at, 'it was stopped before it was created')
+    const { batches, plan, called } = at
+    const { apiKey } = called
+    const name = this.#name
+    if (batches.upload !== undefined && this.#journal.latest('uploaded') === undefined) {
+      const uploaded = await at.call(batches.upload.call(name, apiKey), batches.upload.uploaded)
+      if (uploaded.kind !== 'answer') return this.#isStopping ? this.#waits(0) : await this.#unsent(at, uploaded)
+      await this.#journal.append({ step: 'uploaded', fileId: uploaded.value })
+      if (this.#isStopping) return this.#waits(0)
+    }
+    const { path, upstream } = plan
+    const input = { fileId: this.#journal.latest('uploaded')?.fileId, path, upstream, name }
+    await this.#journal.append({ step: 'creating', atMs: this.#nowMs })
+    const created = await at.call(batches.create(input, apiKey), batches.created)
+    if (created.kind === 'answer') {
+      await this.#journal.append({ step: 'created', batchId: created.value, atMs: this.#nowMs })
+      return this.#waits(this.#pollWaitMs)
+    }
+    if (!mayHaveBegun(created)) return await this.#unsent(at, created)
+    at.warn('a vendor did not answer to the creation of a batch; it is looked for', created)
+    return this.#waits(this.#retryWaitMs)
+  }
+
+  /** The name by which the vendor lists the batch. */
+  get #name(): string {
+    return this.#task.id.replaceAll('-', '_')
+  }
+
+  /** The vendor surely has no batch. */
+  async #unsent(at: NativeVendor, response: Unanswered): Promise<NativeTurn> {
+    const reason = reasonOf(response)
+    await this.#journal.append({ step: 'refused', reason })
+    if (mayPass(response) && this.#journal.count('refused') < MOST_TRIES) {
+      at.warn('a vendor did not take a batch; it is sent again', response)
+      return this.#waits(RETRY_MS * this.#journal.count('refused'))
+    }
+    at.warn('a vendor does not take a batch; its requests are sent as ordinary calls', response)
+    return await this.#toPaced(at, reason)
+  }
+
+  async #toPaced(at: NativeVendor, reason: string): Promise<NativeTurn> {
+    await at.remove(this.#kept([]))
+    await this.#pacedFor(reason)
+    return PACED
+  }
+
+  /** Finds out what became of a creation without an answer. */
+  async #search(at: NativeVendor, sentAtMs: number): Promise<NativeTurn> {
+    if (at.batches.search === undefined) {
+      this.#context.logger.error(
+        'a vendor did not answer to the creation of a batch, which cannot be found there; its requests end with an error, because sending them again could be paid twice',
+        at.named,
+      )
+      await this.#journal.append({ step: 'lost' })
+      await this.#collection(at.plan).lose()
+      await this.#journal.append({ step: 'collected', rest: this.#ownEnd, results: [] })
+      return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
+    }
+    const found = await at.find(this.#name, sentAtMs)
+    if (found.kind !== 'answer') {
+      at.warn('a vendor did not list its batches; it is asked again', found)
+      return this.#waits(this.#retryWaitMs)
+    }
+    if (found.value.batchId !== undefined) {
+      await this.#journal.append({ step: 'created', batchId: found.value.batchId, atMs: this.#nowMs })
+      return await this.#follow(at)
+    }
+    if (this.#nowMs < sentAtMs + SEARCH_MS) return this.#waits(this.#retryWaitMs)
+    return await this.#unsent(at, { kind: 'unreachable', reason: 'it did not create the batch', wasSent: false })
+  }
+
+  async #follow(at: NativeVendor): Promise<NativeTurn> {
+    const { batchId } = this.#journal.latest('created')!
+    const read = await at.call(at.batches.read(batchId, at.called.apiKey), at.batches.report)
+    if (read.kind !== 'answer') {
+      at.warn('a vendor did not tell the state of a batch; it is asked again', read)
+      return this.#isGivenUp ? await this.#giveUp(at.plan) : this.#waits(this.#pollWaitMs)
+    }
+    const report = read.value
+    switch (report.state) {
+      case 'running':
+        if (this.#isGivenUp) return await this.#giveUp(at.plan)
+        if (this.#isOver && this.#journal.latest('cancelling') === undefined) await this.#cancel(at, batchId)
+        return this.#waits(this.#pollWaitMs)
+      case 'failed':
+        this.#context.logger.warn('a vendor made nothing of a batch; its requests are sent as ordinary calls', {
+          ...at.named,
+          vendorCode: report.failure?.code,
+          vendorMessage: report.failure?.message,
+        })
+        return await this.#toPaced(at, report.failure?.code ?? 'failed')
+      case 'ended':
+        return await this.#collect(at, report)
+    }
+  }
+
+  async #cancel(at: NativeVendor, batchId: string): Promise<void> {
+    const cancelled = await at.call(at.batches.cancel(batchId, at.called.apiKey), () => true)
+    if (cancelled.kind === 'answer') await this.#journal.append({ step: 'cancelling' })
+    // It may have ended by itself meanwhile, which its next report tells.
+    else at.warn('a vendor did not cancel a batch; it is asked again', cancelled)
+  }
+
+  async #collect(at: NativeVendor, report: NativeReport): Promise<NativeTurn> {
+    const collection = this.#collection(at.plan)
+    try {
+      const unmade = await collection.read(at.called, report.results, () => this.#isStopping)
+      if (this.#isStopping) return this.#waits(0)
+      const isOver = this.#isOver || report.isExpired || unmade.expired > 0
+      const rest = isOver
+        ? this.#reason === 'cancelled'
+          ? 'cancelled'
+          : 'expired'
+        : report.isCancelled || unmade.cancelled > 0
+          ? 'paced'
+          : 'completed'
+      // A vendor that has ended in time and says nothing of a request may have billed it.
+      if (rest === 'completed') await collection.lose()
+      await this.#journal.append({ step: 'collected', rest, results: report.results })
+    } catch (error) {
+      if (!(error instanceof ResultsUnreadable)) throw error
+      this.#context.logger.warn('the results of a batch could not be read; they are read again', {
+        ...at.named,
+        reason: error.message,
+      })
+      return this.#isGivenUp ? await this.#giveUp(at.plan) : this.#waits(this.#retryWaitMs)
+    }
+    return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
+  }
+
+  #collection(plan: NativePlan): ResultCollection {
+    return new ResultCollection(this.#context, this.#settings, { task: this.#task, endpoint: this.#endpoint, plan })
+  }
+
+  get #ownEnd(): BatchEnd {
+    return this.#reason === 'cancelled' || this.#reason === 'expired' ? this.#reason : 'completed'
+  }
+
+  /** Is it so late that the hold ends soon? */
+  get #isGivenUp(): boolean {
+    return this.#nowMs >= factsOf(this.#task).expiresAtMs + GIVE_UP_MS
+  }
+
+  async #giveUp(plan: NativePlan): Promise<NativeTurn> {
+    const { vendor } = plan
+    this.#context.logger.error('a batch is given up that its vendor has not ended; what it made is not charged', {
+      requestId: this.#task.details.requestId,
+      taskId: this.#task.id,
+      vendor,
+    })
+    return { kind: 'ended', end: this.#reason === 'cancelled' ? 'cancelled' : 'expired', vendor }
+  }
+
+  async #conclude(
+    at: NativeVendor | undefined,
+    { vendor }: NativePlan,
+    { rest, results }: { readonly rest: BatchEnd | 'paced'; readonly results: readonly string[] },
+  ): Promise<NativeTurn> {
+    if (at !== undefined) await at.remove(this.#kept(results))
+    if (rest !== 'paced') return { kind: 'ended', end: rest, vendor }
+    await this.#pacedFor('it was cancelled at the vendor')
+    return PACED
+  }
+
+  #kept(results: readonly string[]): Parameters<NativeVendor['remove']>[0] {
+    const fileId = this.#journal.latest('uploaded')?.fileId
+    return { fileId, batchId: this.#journal.latest('created')?.batchId, results }
+  }
+
+  get #pollWaitMs(): number {
+    const sinceMs = this.#nowMs - (this.#journal.latest('created')?.atMs ?? this.#nowMs)
+    const longestMs = this.#isOver ? RETRY_MS : LONGEST_WAIT_MS
+    return this.#context.taskPollIntervalMs ?? Math.min(longestMs, Math.max(SHORTEST_WAIT_MS, sinceMs / 10))
+  }
+
+  get #retryWaitMs(): number {
+    return Math.min(RETRY_MS, this.#context.taskPollIntervalMs ?? RETRY_MS)
+  }
+}
