@@ -1,6 +1,7 @@
 import type { ModelDefinition } from '../catalog/model.ts'
 import type { CredentialProvider } from '../core/credential.ts'
 import type { MediaRules } from '../endpoints/media-input.ts'
+import type { NativeBatches } from '../endpoints/native-batches.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
@@ -13,6 +14,15 @@ export type { ImageOperation, ImageOperations } from '../endpoints/images/image-
 export type { MediaFacts, MediaRules } from '../endpoints/media-input.ts'
 export type { MessagesOperation, TokenCountOperation } from '../endpoints/messages/messages-operation.ts'
 export type { ModerationsOffer } from '../endpoints/moderations/moderation-operation.ts'
+export type {
+  LinesBody,
+  NativeBatches,
+  NativeBatchInput,
+  NativeCall,
+  NativeReport,
+  NativeResult,
+  NativeSearch,
+} from '../endpoints/native-batches.ts'
 export type {
   AcceptedTask,
   AnswerBody,
@@ -108,6 +118,8 @@ export interface Vendor extends VendorOffers {
   ownsReasoning?(request: { readonly model: string }, apiKey: string): boolean
   /** How it counts inputs that are no text, for holds. Absent: as the gateway counts for vendors that publish no rule. */
   readonly media?: MediaRules
+  /** Its batch API. Absent: it has none, and the requests of a batch are ordinary calls. */
+  readonly batches?: NativeBatches | undefined
   /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */
   errorFrom(answer: WireAnswer, nowMs: number): VendorFailure
 }
