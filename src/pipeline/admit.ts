@@ -33,6 +33,18 @@ export function admit(context: PipelineContext, parsed: Parsed): MaybePromise<Ad
     : admitWithin(context, parsed, estimate, limits)
 }
 
+/** Admits a request that counts against no limit: it was admitted with the work that it is a part of. */
+export function admitUnlimited(context: PipelineContext, parsed: Parsed): Admitted {
+  const estimate = estimateFor(context, parsed, parsed.chain[0]!)
+  return parsed.admitted({
+    estimate,
+    leases: [],
+    tokenTakes: [],
+    requestBucket: undefined,
+    tokenBucket: undefined,
+  })
+}
+
 function admitLater(
   context: PipelineContext,
   parsed: Parsed,

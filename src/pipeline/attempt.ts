@@ -65,6 +65,17 @@ export function attempt(
   })
 }
 
+/** Reads an answer to a prepared call that came otherwise than by this call, such as in the results of a batch. */
+export function attemptAnswered(
+  context: PipelineContext,
+  vendor: Vendor,
+  operation: Operation,
+  answer: ChunkedAnswer,
+): UnstreamedOutcome {
+  const problem = problemOf(context, vendor, { answer }, undefined)
+  return outcomeOf({ context, vendor }, operation, problem ?? [answer])
+}
+
 /**
  * A whole answer begins when all of it is made, so that only the whole time bounds the wait for it; unless it may be asked for
  * elsewhere then. The receipt of a task begins at once.
@@ -93,7 +104,11 @@ function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortScope):
     : collectAll(calls, operation, scope).then((collected) => outcomeOf(calls, operation, collected))
 }
 
-function outcomeOf({ context, vendor }: WholeCalls, operation: Operation, collected: Collected): UnstreamedOutcome {
+function outcomeOf(
+  { context, vendor }: Pick<WholeCalls, 'context' | 'vendor'>,
+  operation: Operation,
+  collected: Collected,
+): UnstreamedOutcome {
   if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
   const body = operation.whole(collected)
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }

@@ -1,11 +1,11 @@
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
-import type { Operation } from '../endpoints/operation.ts'
+import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
 import type { RouteCandidate } from '../routing/route-candidate.ts'
 import { Selection } from '../routing/selection.ts'
 import { stickyKey } from '../routing/sticky-key.ts'
-import { attempt, type UnstreamedOutcome } from './attempt.ts'
-import type { Reserved } from './call-record.ts'
+import { attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
+import type { Candidate, Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
 import { noLargerModels, passOverSmallModels } from './context-window.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, mayStillRun } from './error-classification.ts'
@@ -16,7 +16,13 @@ import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
 import { emitUnbilledUsage, unreportedUsage } from './unbilled-usage.ts'
 import { cutUsage, estimatedUsage, generatesTokens } from './usage-estimate.ts'
-import { type CallEnding, failedResponse, StreamResponse, type VendorResponse } from './vendor-response.ts'
+import {
+  type CallEnding,
+  failedResponse,
+  type JsonResponse,
+  StreamResponse,
+  type VendorResponse,
+} from './vendor-response.ts'
 
 /** Most attempts at one candidate. */
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
@@ -92,9 +98,7 @@ export async function dispatch(context: PipelineContext, routed: Routed): Promis
       }
       if (outcome.kind === 'json') {
         deadline.cancel()
-        const { body, vendorRequestId } = outcome
-        const ending = wholeEnding(call, body, operation)
-        return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending, vendorRequestId }
+        return jsonResponse(call, { candidate, operation, outcome })
       }
       const { failure } = outcome
       last = { failure, candidate, unreported: unreportedUsage(call, failure, { reasonsUnseen, isMaking }) }
@@ -250,6 +254,35 @@ function largerAfter(
 }
 
 const NOTHING_DROPPED: readonly string[] = []
+
+function jsonResponse(
+  call: Reserved,
+  {
+    candidate,
+    operation,
+    outcome: { body, vendorRequestId },
+  }: {
+    readonly candidate: Candidate
+    readonly operation: Operation
+    readonly outcome: Extract<UnstreamedOutcome, { kind: 'json' }>
+  },
+): JsonResponse {
+  const ending = wholeEnding(call, body, operation)
+  return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending, vendorRequestId }
+}
+
+/** The response to a call that was answered otherwise than by dispatching it. No circuit learns of it. */
+export function responseOf(
+  context: PipelineContext,
+  call: Reserved,
+  asked: { readonly candidate: Candidate; readonly operation: Operation; readonly answer: ChunkedAnswer },
+): VendorResponse {
+  const { candidate, operation, answer } = asked
+  const outcome = attemptAnswered(context, candidate.vendor, operation, answer)
+  if (outcome.kind === 'json') return jsonResponse(call, { candidate, operation, outcome })
+  const { error } = outcome.failure
+  return { ...failedResponse(error), candidate }
+}
 
 function droppedBy(operation: Operation): readonly string[] {
   return operation.requests[0]?.dropped ?? NOTHING_DROPPED

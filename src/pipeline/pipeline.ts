@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'
-import { admit, release } from './admit.ts'
+import { admit, admitUnlimited, release } from './admit.ts'
 import { announce } from './announce.ts'
 import { runAnswerHooks } from './answer-hooks.ts'
 import { authenticate } from './authenticate.ts'
@@ -19,7 +19,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { type HookedOutcome, runRequestHooks, type WrittenRequest } from './request-hooks.ts'
 import { type ReserveOutcome, reserve, StoredReplay } from './reserve.ts'
 import { respondReplay, respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
-import { route } from './route.ts'
+import { type Routed, route } from './route.ts'
 import { type SettlementResult, settle } from './settle.ts'
 import { pumpStream } from './stream-pump.ts'
 import { estimateFor } from './usage-estimate.ts'
@@ -36,6 +36,10 @@ export interface Completion {
   /** Refuses what could not be ended, before anything is held. */
   check?(context: PipelineContext, parsed: Parsed): Promise<void>
   reserve(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome>
+  /** True for a request that no limit of its caller concerns. Absent: it counts against them. */
+  readonly isUnlimited?: boolean
+  /** Gives the answer of a vendor that is not called here. Absent: one is called. */
+  ask?(context: PipelineContext, routed: Routed): Promise<VendorResponse>
   /** Ends what was admitted and held without asking a vendor, and answers the caller. Absent: a vendor is asked. */
   accept?(context: PipelineContext, reserved: Reserved): Promise<void>
   /**
@@ -72,7 +76,7 @@ export async function pipeline(
   const hooked = context.hooks === undefined ? undefined : hookedRequest(context.hooks, parsed)
   const lookedUp = lookUp(context, parsed, completion)
   if (lookedUp !== undefined) await lookedUp
-  const admission = admit(context, parsed)
+  const admission = completion.isUnlimited === true ? admitUnlimited(context, parsed) : admit(context, parsed)
   const admitted = isPending(admission) ? await admission : admission
   if (hooked !== undefined) {
     const next = await askRequestHooks(context, admitted, hooked, { completion, completionOf })
@@ -173,7 +177,8 @@ async function answer(context: PipelineContext, admitted: Admitted, completion: 
   reserved.measuredBy(context.tokenSizes.habitsOf(reserved.chain))
   let response: VendorResponse
   try {
-    response = await dispatch(context, route(context, reserved))
+    const routed = route(context, reserved)
+    response = await (completion.ask === undefined ? dispatch(context, routed) : completion.ask(context, routed))
     if (context.hooks !== undefined) response = await runAnswerHooks(context, reserved, response)
   } catch (cause) {
     if (context.hooks !== undefined) reserved.calls.abort()

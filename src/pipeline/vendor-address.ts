@@ -1,5 +1,5 @@
 import type { Credential } from '../core/credential.ts'
-import type { TransportRequest } from '../transport/transport.ts'
+import { isStreamedBody, type TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 
 /** The path of a call as it is sent: with the query that the operator gave for all calls of the vendor. */
@@ -15,7 +15,10 @@ export function headersAt({ headers: own }: Vendor, headers: readonly string[]):
   return [...kept, ...own]
 }
 
-/** The request, whole but for its proof, with a credential that may expire; without one it holds its own. */
+/**
+ * The request, whole but for its proof, with a credential that may expire; without one it holds its own.
+ * @throws TypeError for a body that is read while it is sent, if the credential signs requests.
+ */
 export function withCredential(
   request: TransportRequest,
   credential: Credential | undefined,
@@ -25,6 +28,7 @@ export function withCredential(
   const { header, token, sign, clockOffsetMs = 0 } = credential
   if (sign !== undefined) {
     const { method, origin, path, headers, body } = request
+    if (isStreamedBody(body)) throw new TypeError('a body that is read while it is sent cannot be signed')
     const proof = sign({ method, origin, path, headers, body, nowMs: nowMs + clockOffsetMs })
     return { ...request, headers: [...headers, ...proof] }
   }

@@ -1,4 +1,4 @@
-import type { TransportRequest } from './transport.ts'
+import { isStreamedBody, type TransportRequest } from './transport.ts'
 
 /** Bodies in pieces are joined up to this size: undici sends each piece in a separate write and turn, which costs more. */
 const JOINED_BYTES = 16 * 1024
@@ -8,10 +8,15 @@ interface RequestPayload {
   readonly body: Uint8Array | string | null
 }
 
-/** Headers and body as undici takes them. Throws when the pieces of a body do not add up to its `content-length`. */
+/** Headers and body as undici takes them: iterables too, as its documentation of `dispatch` says; its types leave them out. Throws when the pieces of a body do not add up to its `content-length`. */
 export function payloadOf({ headers, body }: TransportRequest): RequestPayload {
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
     return { headers: headers as string[], body }
+  }
+  if (isStreamedBody(body)) {
+    const { byteLength, content } = body
+    const withLength = [...headers, 'content-length', String(byteLength)]
+    return { headers: withLength, body: content as unknown as Uint8Array }
   }
   const byteLength = body.reduce((sum, piece) => sum + piece.byteLength, 0)
   const given = headerIn(headers, 'content-length')
@@ -23,7 +28,6 @@ export function payloadOf({ headers, body }: TransportRequest): RequestPayload {
   }
   return {
     headers: given === undefined ? [...headers, 'content-length', String(byteLength)] : (headers as string[]),
-    // undici takes iterables, as its documentation of `dispatch` says; its types leave them out.
     body: body as Iterable<Uint8Array> as Uint8Array,
   }
 }

@@ -38,6 +38,12 @@ export interface EgressProxy {
   readonly authorization?: string | undefined
 }
 
+/** A body that is read while it is sent, so that it never is whole in memory. The call fails if it has another length. */
+export interface StreamedBody {
+  readonly byteLength: number
+  readonly content: AsyncIterable<Uint8Array>
+}
+
 /** One HTTP call to a vendor. */
 export interface TransportRequest {
   /** Scheme, host and port: `https://api.example`. */
@@ -51,7 +57,7 @@ export interface TransportRequest {
    * In chunks, so that a caller's files need not be joined and copied. They are sent in order with a `content-length` of
    * their sum; the call fails unsent if the headers have a different one.
    */
-  readonly body: Uint8Array | string | readonly Uint8Array[] | null
+  readonly body: Uint8Array | string | readonly Uint8Array[] | StreamedBody | null
   /** Longest silence before the response headers, counted from when the request was sent. Never cut short; may last a second longer. */
   readonly firstByteTimeoutMs: number
   /** Longest silence between two pieces of the body. Never cut short; may last a second longer. */
@@ -84,6 +90,11 @@ export interface TransportHandler {
   onData(chunk: Uint8Array): void
   onEnd(): void
   onFailure(failure: TransportFailure): void
+}
+
+/** Is a body read while it is sent? */
+export function isStreamedBody(body: TransportRequest['body']): body is StreamedBody {
+  return body !== null && typeof body === 'object' && 'content' in body
 }
 
 /** Sends HTTP calls. Redirects are never followed; bodies are never decompressed. */

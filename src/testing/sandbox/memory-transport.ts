@@ -1,10 +1,12 @@
 import type { Clock, Timer } from '../../core/clock.ts'
-import type {
-  Transport,
-  TransportControl,
-  TransportFailure,
-  TransportHandler,
-  TransportRequest,
+import {
+  isStreamedBody,
+  type StreamedBody,
+  type Transport,
+  type TransportControl,
+  type TransportFailure,
+  type TransportHandler,
+  type TransportRequest,
 } from '../../transport/transport.ts'
 import type { CallReceiver, VendorConnection } from './delivery-steps.ts'
 import type { IncomingCall } from './sandbox-operation.ts'
@@ -72,7 +74,17 @@ export class MemoryCall implements TransportControl, VendorConnection {
   begin(receive: CallReceiver): void {
     if (this.closed) return
     this.#watch()
-    receive(incomingCall(this.#request), this)
+    const { body } = this.#request
+    if (!isStreamedBody(body)) {
+      receive(incomingCall(this.#request, bytesOf(body)), this)
+      return
+    }
+    readWhole(body).then(
+      (bytes) => {
+        if (!this.closed) receive(incomingCall(this.#request, bytes), this)
+      },
+      (error: unknown) => this.#failBody(error as Error),
+    )
   }
 
   abort(): void {
@@ -175,6 +187,12 @@ export class MemoryCall implements TransportControl, VendorConnection {
     })
   }
 
+  #failBody(error: Error): void {
+    if (this.closed) return
+    this.closed = true
+    this.#fail({ phase: 'sent', kind: 'protocol', error })
+  }
+
   #fail(failure: TransportFailure): void {
     this.#finish()
     this.#handler.onFailure(failure)
@@ -191,7 +209,7 @@ export class MemoryCall implements TransportControl, VendorConnection {
   }
 }
 
-function incomingCall(request: TransportRequest): IncomingCall {
+function incomingCall(request: TransportRequest, bytes: Uint8Array): IncomingCall {
   const [path = '', query = ''] = split(request.path)
   const headers: Record<string, string> = {}
   for (let position = 0; position + 1 < request.headers.length; position += 2) {
@@ -199,10 +217,18 @@ function incomingCall(request: TransportRequest): IncomingCall {
     const value = request.headers[position + 1] ?? ''
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`
   }
-  return { method: request.method, path, query, headers, bytes: bytesOf(request.body) }
+  return { method: request.method, path, query, headers, bytes }
 }
 
-function bytesOf(body: TransportRequest['body']): Uint8Array {
+async function readWhole({ byteLength, content }: StreamedBody): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = []
+  for await (const piece of content) pieces.push(piece)
+  const bytes = Buffer.concat(pieces)
+  if (bytes.byteLength === byteLength) return bytes
+  throw new Error(`the body has ${bytes.byteLength} bytes, not ${byteLength}`)
+}
+
+function bytesOf(body: Exclude<TransportRequest['body'], StreamedBody>): Uint8Array {
   if (body === null) return new Uint8Array(0)
   if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.from(body)
   return Buffer.concat(body)
