@@ -120,7 +120,8 @@ function checkedItems(call: SandboxCall): BatchItem[] {
       refuseAnthropic(`requests.${index}.custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'`)
     if (keys.has(key)) refuseAnthropic(`requests.${index}.custom_id: Duplicate custom_id '${key}'`)
     keys.add(key)
-    if (asObject(params)['stream'] === true) refuseAnthropic(`requests.${index}.params.stream: Not supported in a batch`)
+    if (asObject(params)['stream'] === true)
+      refuseAnthropic(`requests.${index}.params.stream: Not supported in a batch`)
     const { headers, query } = call
     const bytes = Buffer.from(JSON.stringify(params ?? null))
     return { key, call: { method: 'POST', path: '/v1/messages', query, headers, bytes } }

@@ -40,8 +40,7 @@ export function uploadedFiles(): UploadedFiles {
       return file
     },
     find,
-    list: (apiKey, nowMs) =>
-      [...files.values()].filter((file) => find(file.id, apiKey, nowMs) !== undefined).reverse(),
+    list: (apiKey, nowMs) => [...files.values()].filter((file) => find(file.id, apiKey, nowMs) !== undefined).reverse(),
     delete: (id, apiKey, nowMs) => find(id, apiKey, nowMs) !== undefined && files.delete(id),
   }
 }

@@ -85,7 +85,14 @@ export function batchOperations(dialect: BatchDialect, run: BatchRun, times: Bat
         const query = new URLSearchParams(call.query)
         const all = batches.list(credentialOf(call), nowMs)
         const { page, hasMore } = pageAfter(all, query.get('after'), Number(query.get('limit') ?? 20))
-        return jsonReply(200, headers, listObject(page.map((batch) => shown(batch, call)), hasMore))
+        return jsonReply(
+          200,
+          headers,
+          listObject(
+            page.map((batch) => shown(batch, call)),
+            hasMore,
+          ),
+        )
       },
     },
     {
@@ -271,11 +278,15 @@ function statusOf(state: Batch['state']): string {
 const OUT_OF_TOKENS: LineFault = {
   code: 'token_limit_exceeded',
   line: null,
-  message: 'Enqueued token limit reached for this model. Please try again once some in_progress batches have been completed.',
+  message:
+    'Enqueued token limit reached for this model. Please try again once some in_progress batches have been completed.',
   param: null,
 }
 
-function batchObject(batch: Batch, { outputFileId, errorFileId }: WrittenFiles): object & { id: string } {
+function batchObject(
+  batch: Batch,
+  { outputFileId, errorFileId }: WrittenFiles,
+): Readonly<Record<string, unknown>> & { readonly id: string } {
   const { id, facts, items, outcomes, state, createdMs, expiresMs, canceledMs, endedMs } = batch
   const isOk = outcomes.map((outcome) => outcome?.kind === 'answered' && outcome.status === 200)
   const completed = isOk.filter(Boolean).length

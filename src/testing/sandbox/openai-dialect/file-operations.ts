@@ -71,9 +71,7 @@ export function fileOperations(dialect: BatchDialect, files: UploadedFiles): San
         checkBearer(call, errors)
         const query = new URLSearchParams(call.query)
         const purpose = query.get('purpose')
-        const all = files
-          .list(credentialOf(call), nowMs)
-          .filter((file) => purpose === null || file.purpose === purpose)
+        const all = files.list(credentialOf(call), nowMs).filter((file) => purpose === null || file.purpose === purpose)
         const { page, hasMore } = pageAfter(all, query.get('after'), Number(query.get('limit') ?? 10_000))
         return jsonReply(200, headers, listObject(page.map(fileObject), hasMore))
       },
@@ -130,7 +128,14 @@ function uploaded(call: SandboxCall, dialect: BatchDialect, nowMs: number): Uplo
   }
 }
 
-function fileObject({ id, bytes, filename, purpose, createdMs, expiresMs }: UploadedFile): object & { id: string } {
+function fileObject({
+  id,
+  bytes,
+  filename,
+  purpose,
+  createdMs,
+  expiresMs,
+}: UploadedFile): Readonly<Record<string, unknown>> & { readonly id: string } {
   return {
     id,
     object: 'file',
