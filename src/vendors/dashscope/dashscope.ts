@@ -1,5 +1,6 @@
 import type { MemberNames } from '../../core/known-members.ts'
 import { keyPool } from '../shared/key-pool.ts'
+import { openaiBatches } from '../shared/openai-batches.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
@@ -103,6 +104,16 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),
     speech: speechOperation(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`, errors),
     transcription: transcriptionOperation(`${prefix}${COMPATIBLE_PATH}/chat/completions`),
+    batches: openaiBatches({
+      prefix: `${prefix}${COMPATIBLE_PATH}`,
+      paths: ['/chat/completions', '/embeddings'],
+      // "OpenAI compatible - Batch (file input)" of Model Studio's documentation.
+      limits: { maxRequests: 50_000, maxBytes: 500 * 1_000_000, maxLineBytes: 6 * 1_000_000 },
+      // The name that its console shows.
+      nameMember: 'ds_name',
+      fileLifetimeSeconds: undefined,
+      apiKeys,
+    }),
     media: dashscopeMedia,
     errorFrom: dashscopeFailure(errors),
   }

@@ -2,6 +2,7 @@ import type { MemberNames } from '../../core/known-members.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
+import { openaiBatches } from '../shared/openai-batches.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
@@ -136,6 +137,15 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       streamFailure: errors.fromStream,
     }),
     moderations: openaiModerations({ path: `${prefix}${API_PATH}/moderations` }),
+    batches: openaiBatches({
+      prefix: `${prefix}${API_PATH}`,
+      paths: ['/chat/completions', '/embeddings', '/responses'],
+      // "Batch" of OpenAI's guides.
+      limits: { maxRequests: 50_000, maxBytes: 200 * 1_000_000, maxLineBytes: 200 * 1_000_000 },
+      nameMember: 'signalbox_batch',
+      fileLifetimeSeconds: 3 * 24 * 3_600,
+      apiKeys,
+    }),
     media: openaiMedia,
     errorFrom: errors.fromAnswer,
   }
