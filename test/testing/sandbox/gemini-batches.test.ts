@@ -30,6 +30,11 @@ function parsed(text: string): Json {
   }
 }
 
+const linesIn = (text: string): Json[] =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
 const request = (text: string) => ({ contents: [{ role: 'user', parts: [{ text }] }] })
 const MODEL = '/v1beta/models/gemini-2.5-flash:batchGenerateContent'
 
@@ -79,12 +84,7 @@ describe('batches of the Gemini stand-in', () => {
         batchStats: { requestCount: '3', successfulRequestCount: '2', failedRequestCount: '1' },
       },
     })
-    expect(
-      text
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toMatchObject([
+    expect(linesIn(text)).toMatchObject([
       { key: 'a', response: { candidates: [{ content: { parts: [{ text: 'You said: Hello' }] } }] } },
       {
         key: 'b',
@@ -139,12 +139,7 @@ describe('batches of the Gemini stand-in', () => {
 
     expect(first).toMatchObject({ done: true, metadata: { state: 'BATCH_STATE_CANCELLED' }, error: { code: 13 } })
     expect(second).toMatchObject({ done: true, metadata: { state: 'BATCH_STATE_SUCCEEDED' } })
-    expect(
-      text
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toMatchObject([
+    expect(linesIn(text)).toMatchObject([
       { key: 'a', response: {} },
       { key: 'b', error: { code: 1 } },
     ])
