@@ -29,7 +29,7 @@ const VENDORS: readonly (readonly [id: string, vendor: Vendor, upstream: string]
 /** A vendor's batch API in front of its stand-in. */
 class Bench {
   readonly clock: FakeClock = fakeClock()
-  readonly sandbox: Sandbox = sandboxVendors({ clock: this.clock })
+  readonly sandbox: Sandbox = sandboxVendors({ clock: this.clock, batchPendingMs: 1_000, batchRunningMs: 2_000 })
   readonly batches: NativeBatches
   readonly #vendor: Vendor
   readonly #upstream: string

@@ -115,9 +115,9 @@ export interface SandboxOptions {
   readonly videoPendingMs?: number
   /** How long a video task runs before it ends, in milliseconds; default 2000. */
   readonly videoRunningMs?: number
-  /** How long a batch waits before it is processed, and one that is cancelled before it ends, in milliseconds; default 1000. */
+  /** How long a batch waits before it is processed, and one that is cancelled before it ends, in milliseconds; default 100. */
   readonly batchPendingMs?: number
-  /** How long the requests of a batch take together, in milliseconds; default 2000. */
+  /** How long the requests of a batch take together, in milliseconds; default 200. */
   readonly batchRunningMs?: number
 }
 
@@ -199,7 +199,7 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
   const videos = dashscopeVideos({ pendingMs, runningMs })
   const faults = faultQueue()
   const replies = replyQueue()
-  const batchTimes = { pendingMs: options.batchPendingMs ?? 1000, runningMs: options.batchRunningMs ?? 2000 }
+  const batchTimes = { pendingMs: options.batchPendingMs ?? 100, runningMs: options.batchRunningMs ?? 200 }
   const runInBatch: BatchRun = (batchId, incoming) => {
     const { call, status, body } = batchedAnswer(incoming, sources)
     keep({ ...call, batchId })

@@ -11,7 +11,7 @@ export interface BatchSandbox {
 /** Starts it before the tests of a file and closes it after them. */
 export function batchSandbox(): BatchSandbox {
   const clock = fakeClock()
-  const sandbox = sandboxVendors({ clock })
+  const sandbox = sandboxVendors({ clock, batchPendingMs: 1_000, batchRunningMs: 2_000 })
   let origin = ''
   beforeAll(async () => {
     origin = (await sandbox.listen()).origin
